@@ -1,0 +1,1 @@
+"""A Git repository as the control plane of a fleet of clusters."""

@@ -1,0 +1,72 @@
+"""Documents: one Kubernetes-style object each, with its identity and where it came from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Body = dict[str, Any]
+"""A JSON object: str keys; values are None, bool, int, float, str, list or another Body. Never mutated once read."""
+
+
+class Key(NamedTuple):
+    """The identity of an object. `group` is "" for Kubernetes' core; `namespace` is "" for what is cluster-scoped."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        kind = f"{self.kind}.{self.group}" if self.group else self.kind
+        return f"{kind}/{self.namespace}/{self.name}" if self.namespace else f"{kind}/{self.name}"
+
+    @property
+    def resource(self) -> tuple[str, str, str]:
+        """What `Finding.resource` holds."""
+        return (self.kind, self.namespace, self.name)
+
+
+class Origin(NamedTuple):
+    """Where a document was read.
+
+    `blob` is the Git object id (hex) of the file, `index` counts the YAML documents of the file from 0, `item` is the position in a
+    `kind: List` or -1, `line` and `column` count from 1 and point at the document's first key.
+    """
+
+    path: str
+    blob: str
+    index: int
+    item: int
+    line: int
+    column: int
+
+
+class Document(NamedTuple):
+    """An object with its identity resolved: a namespaced one without a namespace is in `default`."""
+
+    key: Key
+    api_version: str
+    body: Body
+    origin: Origin | None = None
+
+
+def group_of(api_version: str) -> str:
+    """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"."""
+    return api_version.rpartition("/")[0]
+
+
+def member(body: Body, *path: str) -> Any:
+    """The value at a path of object members, or None as soon as something on the way is missing or no object."""
+    value: Any = body
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def text_map(value: Any) -> dict[str, str]:
+    """Labels or annotations as Kubernetes sees them: entries that are no strings are left out."""
+    if not isinstance(value, dict):
+        return {}
+    return {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, str)}

@@ -1,0 +1,35 @@
+"""Planned files of the output branch. The core never touches a blob: it names one, or an edit of one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Keep(NamedTuple):
+    """The very bytes of an existing blob (`blob`: object id, hex)."""
+
+    blob: str
+
+
+class Span(NamedTuple):
+    """Replace characters [start, end) of the decoded source text by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Edit(NamedTuple):
+    """An existing blob with some spans replaced; spans are sorted and do not overlap."""
+
+    blob: str
+    spans: tuple[Span, ...]
+
+
+class Bytes(NamedTuple):
+    """New content."""
+
+    data: bytes
+
+
+PlannedFile = Keep | Edit | Bytes

@@ -1,0 +1,43 @@
+"""Findings: what is wrong, or worth knowing, about the input, as data."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+class Location(NamedTuple):
+    """A place in a source file; line and column count from 1, column in characters."""
+
+    path: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+class Finding(NamedTuple):
+    """One statement about the input.
+
+    `code` is stable and documented in docs/findings.md. `resource` is (kind, namespace, name) whenever the document has a name, with
+    namespace "" for what is cluster-scoped.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    location: Location | None = None
+    resource: tuple[str, str, str] | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        return f"{where}{self.severity}: {self.message} [{self.code}]"
+
+
+def rank(finding: Finding) -> tuple[int, str, int, int, str, str]:
+    """The order in which findings are shown: worst first, then by place."""
+    place = finding.location or Location("", 0, 0)
+    return (SEVERITIES.index(finding.severity), place.path, place.line, place.column, finding.code, finding.message)

@@ -1,0 +1,89 @@
+"""Kubernetes label selectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+
+
+class Requirement(NamedTuple):
+    """One condition; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt. `values` are sorted and distinct."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        return False
+
+
+class Selector(NamedTuple):
+    """Requirements that must all hold; none at all matches everything."""
+
+    requirements: tuple[Requirement, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+def is_label_key(text: object) -> bool:
+    """An optional DNS prefix of at most 253 characters and a name of at most 63."""
+    if not isinstance(text, str):
+        return False
+    prefix, slash, name = text.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _PREFIX.fullmatch(prefix)):
+        return False
+    return bool(_NAME.fullmatch(name))
+
+
+def is_label_value(text: object) -> bool:
+    """Empty, or at most 63 characters that begin and end alphanumeric."""
+    return isinstance(text, str) and (text == "" or bool(_NAME.fullmatch(text)))
+
+
+def parse_selector(value: Any) -> Selector | None:
+    """A metav1.LabelSelector as a Selector, or None when Kubernetes would refuse it (such a selector matches nothing).
+
+    The rules are those of apimachinery's LabelSelectorAsSelector: known operators, valid keys and values, In and NotIn with at least
+    one value, Exists and DoesNotExist with none.
+    """
+    if not isinstance(value, dict):
+        return None
+    requirements: list[Requirement] = []
+    for key, text in sorted((value.get("matchLabels") or {}).items()):
+        if not (is_label_key(key) and is_label_value(text)):
+            return None
+        requirements.append(Requirement(key, "In", (text,)))
+    for expression in value.get("matchExpressions") or []:
+        if not isinstance(expression, dict):
+            return None
+        requirement = _requirement(expression)
+        if requirement is None:
+            return None
+        requirements.append(requirement)
+    return Selector(tuple(requirements))
+
+
+def _requirement(expression: dict[str, Any]) -> Requirement | None:
+    key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
+    if not is_label_key(key) or not isinstance(values, list) or not all(is_label_value(v) for v in values):
+        return None
+    if operator in ("In", "NotIn"):
+        return Requirement(str(key), operator, tuple(sorted(set(values)))) if values else None
+    if operator in ("Exists", "DoesNotExist"):
+        return Requirement(str(key), operator, ()) if not values else None
+    return None

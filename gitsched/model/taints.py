@@ -1,0 +1,66 @@
+"""Taints and tolerations, by the rules of Kubernetes' core API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from gitsched.model.time import parse_time
+
+NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "NoExecute"
+
+
+class Taint(NamedTuple):
+    """`since` is timeAdded, or None when the document does not say."""
+
+    key: str
+    value: str
+    effect: str
+    since: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Toleration(NamedTuple):
+    """`seconds` is tolerationSeconds: None means for ever; it matters for NoExecute taints only."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Effect empty or equal; key empty or equal; then Exists, or Equal with the same value. Lt and Gt are off."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return self.operator in ("", "Equal") and self.value == taint.value
+
+
+def parse_taint(value: Any) -> Taint:
+    """A corev1.Taint; missing members are empty."""
+    entry = value if isinstance(value, dict) else {}
+    return Taint(_text(entry, "key"), _text(entry, "value"), _text(entry, "effect"), parse_time(entry.get("timeAdded")))
+
+
+def parse_toleration(value: Any) -> Toleration:
+    """A corev1.Toleration; missing members are empty."""
+    entry = value if isinstance(value, dict) else {}
+    seconds = entry.get("tolerationSeconds")
+    return Toleration(
+        _text(entry, "key"),
+        _text(entry, "operator"),
+        _text(entry, "value"),
+        _text(entry, "effect"),
+        seconds if isinstance(seconds, int) and not isinstance(seconds, bool) else None,
+    )
+
+
+def _text(entry: dict[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""

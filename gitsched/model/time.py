@@ -1,0 +1,48 @@
+"""RFC 3339 timestamps and Go durations. The core has no clock: every moment is an input."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|m|s|ms)", re.ASCII)
+_UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def parse_time(text: object) -> datetime | None:
+    """The moment an RFC 3339 string names, in UTC, to the microsecond; None for anything else."""
+    if isinstance(text, datetime):
+        return text.astimezone(UTC) if text.tzinfo else text.replace(tzinfo=UTC)
+    match = _STAMP.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    day, clock, fraction, zone = match.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}{(fraction or '.0')[:7]}{'+00:00' if zone in 'Zz' else zone}")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def format_time(moment: datetime) -> str:
+    """RFC 3339 in UTC; whole seconds as Kubernetes' metav1.Time writes them, a fraction only when there is one."""
+    text = moment.astimezone(UTC).isoformat()
+    return text.replace("+00:00", "Z")
+
+
+def parse_duration(text: object) -> timedelta | None:
+    """A Go duration such as 24h, 10m or 1h30m; None for anything else."""
+    if not isinstance(text, str) or not text:
+        return None
+    position, seconds = 0, 0.0
+    for part in _PART.finditer(text):
+        if part.start() != position:
+            return None
+        seconds += float(part[1]) * _UNIT[part[2]]
+        position = part.end()
+    try:
+        return timedelta(seconds=seconds) if position == len(text) else None
+    except OverflowError:
+        return None
