@@ -26,6 +26,22 @@ class Key(NamedTuple):
         return (self.kind, self.namespace, self.name)
 
 
+class Text(NamedTuple):
+    """What rendering must know of a document's source text. Offsets count characters of the decoded file, byte order mark included.
+
+    `whole` says that the file holds this document and nothing else worth cutting away (comments around it stay). `start` and `end` are
+    the document's extent in a file of several, without its `---` line. `cuts` are the extents of members that a server owns, or None
+    when they cannot be cut out of the text (flow style, an item of a List): such a document is written anew. `marks` are the extents of
+    the scalars that scheduling may change, each with its path ("spec.replicas").
+    """
+
+    whole: bool
+    start: int
+    end: int
+    cuts: tuple[tuple[int, int], ...] | None
+    marks: tuple[tuple[str, int, int], ...]
+
+
 class Origin(NamedTuple):
     """Where a document was read.
 
@@ -39,6 +55,7 @@ class Origin(NamedTuple):
     item: int
     line: int
     column: int
+    text: Text | None = None
 
 
 class Document(NamedTuple):
