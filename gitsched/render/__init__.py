@@ -1,0 +1,1 @@
+"""Decisions become files of the output branch. Pure: values in, planned files out."""
