@@ -1,0 +1,67 @@
+"""What every test may rely on: reproducible examples, an environment of nobody in particular, and honest skips."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A health check that measures time would fail on a busy machine, so it is off; the others stay.
+_STEADY = [HealthCheck.too_slow]
+settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=100, suppress_health_check=_STEADY)
+settings.register_profile("deep", deadline=None, max_examples=5000, print_blob=True, suppress_health_check=_STEADY)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
+
+PROGRAMS = {
+    "kubectl": ("kubectl",),
+    "prometheus": ("prometheus",),
+    "browser": ("chromium", "chromium-browser", "google-chrome"),
+}
+"""Marker → programs, any of which serves. `make test` runs without them; GITSCHED_REQUIRE_ALL=1 insists on them."""
+
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Ada Author",
+    "GIT_AUTHOR_EMAIL": "ada@example.com",
+    "GIT_COMMITTER_NAME": "Carl Committer",
+    "GIT_COMMITTER_EMAIL": "carl@example.com",
+}
+_REQUIRE_ALL = os.environ.get("GITSCHED_REQUIRE_ALL") == "1"
+_caches = itertools.count()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, programs in PROGRAMS.items():
+        if item.get_closest_marker(marker) and not any(map(shutil.which, programs)):
+            message = f"needs {' or '.join(programs)}, which is not installed"
+            if _REQUIRE_ALL:
+                pytest.fail(f"{message}, and GITSCHED_REQUIRE_ALL=1 allows no skip", pytrace=False)
+            pytest.skip(message)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.MonkeyPatch]:
+    """No configuration, credentials, hooks' variables or colours of whoever runs the tests. TZ and LANG stay as they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(("GIT_", "GITSCHED_")) or name in {"FORCE_COLOR", "CLICOLOR_FORCE", "SSH_AUTH_SOCK", "GNUPGHOME"}:
+                patch.delenv(name)
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        patch.setenv("GIT_TERMINAL_PROMPT", "0")
+        for name, value in _IDENTITY.items():
+            patch.setenv(name, value)
+        yield patch
+
+
+@pytest.fixture(autouse=True)
+def _cache(_environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own for every test, created by whoever writes to it first."""
+    directory = tmp_path_factory.getbasetemp() / "cache" / str(next(_caches))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(directory))
+    return directory

@@ -1,0 +1,122 @@
+"""The example is what the README says it is: a fleet that a platform team recognises, each policy explained."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+REPO = Path(__file__).parents[2] / "examples" / "repo"
+POLICIES = sorted((REPO / "policies").rglob("*.yaml"))
+
+
+def load(directory: str) -> list[dict[str, Any]]:
+    return [document for path in sorted((REPO / directory).rglob("*.yaml")) for document in yaml.safe_load_all(path.read_text())]
+
+
+def values(documents: list[dict[str, Any]], *path: str) -> list[Any]:
+    found = []
+    for document in documents:
+        value: Any = document
+        for name in path:
+            value = value.get(name, {})
+        found.append(value)
+    return found
+
+
+CLUSTERS = load("clusters")
+APPS = load("apps")
+RULES = load("policies")
+
+
+def test_ten_clusters_in_three_regions_of_two_providers() -> None:
+    assert len(CLUSTERS) == 10
+    assert len(set(values(CLUSTERS, "spec", "region"))) == 3
+    assert set(values(CLUSTERS, "spec", "provider")) == {"onprem", "nimbus"}
+
+
+def test_some_clusters_are_dumps_with_facts_and_some_are_written_by_hand() -> None:
+    with_facts = [c["metadata"]["name"] for c in CLUSTERS if {"apiEnablements", "resourceSummary"} <= c.get("status", {}).keys()]
+    assert 3 <= len(with_facts) <= 7
+
+
+def test_workloads_are_of_many_kinds_and_namespaces() -> None:
+    kinds = Counter(values(APPS, "kind"))
+    assert kinds.keys() >= {
+        "ClusterRole",
+        "ConfigMap",
+        "CronJob",
+        "CustomResourceDefinition",
+        "Deployment",
+        "Job",
+        "Namespace",
+        "PostgresCluster",
+        "Service",
+        "StatefulSet",
+    }
+    assert kinds.total() - kinds["Namespace"] >= 15
+    used = {d["metadata"]["namespace"] for d in APPS if "namespace" in d["metadata"]}
+    own = {d["metadata"]["name"] for d in APPS if d["kind"] == "Namespace"}
+    assert own < used, "some namespaces have a manifest of their own, others are made by gitsched"
+
+
+def test_no_object_stands_in_two_files() -> None:
+    identities = Counter(
+        (d["apiVersion"], d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in CLUSTERS + APPS + RULES
+    )
+    assert [identity for identity, count in identities.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.relative_to(REPO)))
+def test_every_policy_begins_with_a_comment_that_says_what_it_shows(path: Path) -> None:
+    comment = re.match(r"(?:# .+\n)+", path.read_text())
+    assert comment is not None
+    assert len(comment[0].split()) >= 20
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.relative_to(REPO)))
+def test_every_policy_names_clusters_that_exist(path: Path) -> None:
+    names = set(values(CLUSTERS, "metadata", "name"))
+    placement = yaml.safe_load(path.read_text())["spec"]["placement"]
+    for affinity in [placement.get("clusterAffinity", {}), *placement.get("clusterAffinities", [])]:
+        assert {*affinity.get("clusterNames", []), *affinity.get("exclude", [])} <= names
+
+
+def test_every_workload_is_selected_by_a_policy() -> None:
+    unclaimed = [d["metadata"]["name"] for d in APPS if d["kind"] != "Namespace" and not any(selects(rule, d) for rule in RULES)]
+    assert unclaimed == []
+
+
+def selects(rule: dict[str, Any], document: dict[str, Any]) -> bool:
+    """Selection as far as the example uses it: names, or labels by matchLabels."""
+    metadata = document["metadata"]
+    if rule["metadata"].get("namespace") not in (None, metadata.get("namespace")):
+        return False
+    for selector in rule["spec"]["resourceSelectors"]:
+        labels = selector.get("labelSelector", {}).get("matchLabels", {})
+        same_kind = (selector["apiVersion"], selector["kind"]) == (document["apiVersion"], document["kind"])
+        if (
+            same_kind
+            and selector.get("name", metadata["name"]) == metadata["name"]
+            and labels.items() <= metadata.get("labels", {}).items()
+        ):
+            return True
+    return False
+
+
+def test_ordered_groups_stand_for_cost_and_for_disaster_recovery() -> None:
+    groups = {
+        rule["metadata"]["name"]: [term["affinityName"] for term in rule["spec"]["placement"].get("clusterAffinities", [])]
+        for rule in RULES
+    }
+    assert groups["private-first"] == ["private", "cloud"]
+    assert groups["disaster-recovery"][:2] == ["primary", "backup"]
+
+
+def test_the_example_hides_its_drafts() -> None:
+    assert "drafts/" in (REPO / ".sourceignore").read_text().splitlines()
+    assert list((REPO / "drafts").glob("*.yaml"))
