@@ -1,0 +1,41 @@
+"""What stands around the code: the image, the hook and the first two commands."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_image_runs_gitsched_as_nobody_special_and_has_git() -> None:
+    last_stage = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+    instructions = re.findall(r"^([A-Z]+) (.+)$", last_stage, re.MULTILINE)
+    assert ("ENTRYPOINT", '["gitsched"]') in instructions
+    assert [value for name, value in instructions if name == "USER"] == ["gitsched"]
+    assert re.search(r"apt-get install .*\bgit\b.*\bopenssh-client\b", last_stage)
+
+
+def test_the_image_gets_every_path_that_a_wheel_is_built_from() -> None:
+    shipped = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"], *project["project"]["license-files"]}
+    assert shipped >= needed | {"pyproject.toml"}
+
+
+def test_others_can_run_validate_as_a_pre_commit_hook() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert (hook["id"], hook["entry"], hook["language"]) == ("gitsched-validate", "gitsched validate", "python")
+    assert re.search(hook["files"], "policies/shop.yml")
+    assert not re.search(hook["files"], "README.md")
+    assert hook["pass_filenames"] is False
+
+
+def test_the_commands_that_the_readme_promises_are_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    promised = set(re.findall(r"\bmake ([a-z]+)\b", (ROOT / "README.md").read_text()))
+    assert {"demo", "test"} <= promised <= targets
