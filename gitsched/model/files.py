@@ -11,8 +11,12 @@ class Keep(NamedTuple):
     blob: str
 
 
+END = 1 << 62
+"""As the end of a Span: the end of the text, however long it is."""
+
+
 class Span(NamedTuple):
-    """Replace characters [start, end) of the decoded source text by `text`."""
+    """Replace characters [start, end) of the decoded source text by `text`; `end` may be END."""
 
     start: int
     end: int

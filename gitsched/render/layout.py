@@ -93,7 +93,7 @@ def _object_name(group: str, kind: str, name: str) -> str:
 
 
 def _end_of_group(tail: str) -> int:
-    """Where a reader of `<group>-<name>` takes the group to end: at the first dash after a well-known domain, else at the first dash.
+    """Where a reader of `<group>-<name>` takes the group to end: the first dash after a well-known domain, else the first dash.
 
     Groups and names both hold dots and dashes, so `a.b-c.io-d` could be two objects. The one that this rule does not give back has
     its dashes escaped, as the other never has; ordinary groups, cert-manager.io and open-cluster-management.io too, read plain.

@@ -1,0 +1,61 @@
+"""A workload's own manifest as a cluster gets it: its very bytes, the least edit of them, or the object written anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gitsched.model.document import Body, Document, Text, member
+from gitsched.model.files import END, Bytes, Edit, Keep, PlannedFile, Span
+from gitsched.model.owned import remove_owned
+from gitsched.render.yaml import dump
+
+
+def plan_manifest(document: Document, replicas: tuple[str, int] | None = None) -> PlannedFile:
+    """The file for one cluster; `replicas` is where this cluster's share goes ("spec.replicas") and how many, None to leave it.
+
+    Keep when nothing changes: the same blob for every cluster. Edit when the text allows it: comments, order and line ends stay.
+    Bytes when it does not: an item of a List, flow style, a replicas member that is not there yet, or no text at all.
+    """
+    if replicas is not None and _is_count(member(document.body, *replicas[0].split(".")), replicas[1]):
+        replicas = None
+    origin = document.origin
+    if origin is not None and origin.text is not None and origin.item < 0:
+        spans = _edit(origin.text, replicas)
+        if spans is not None:
+            return Edit(origin.blob, spans) if spans else Keep(origin.blob)
+    body = strip_owned(document.body)
+    if replicas is not None:
+        body = _put(body, replicas[0].split("."), replicas[1])
+    return Bytes(dump(body).encode())
+
+
+def strip_owned(body: Body) -> Body:
+    """The body without what only an API server writes (Flux refuses a manifest that has it); the same object if there is none."""
+    return remove_owned(body)
+
+
+def _edit(text: Text, replicas: tuple[str, int] | None) -> tuple[Span, ...] | None:
+    if text.cuts is None:
+        return None
+    spans = [Span(start, end, "") for start, end in text.cuts]
+    if replicas is not None:
+        mark = next(((start, end) for path, start, end in text.marks if path == replicas[0]), None)
+        if mark is None:
+            return None
+        spans.append(Span(*mark, str(replicas[1])))
+    if not text.whole:
+        spans += [Span(0, text.start, ""), Span(text.end, END, "")] if text.start else [Span(text.end, END, "")]
+    return tuple(sorted(spans))
+
+
+def _is_count(value: Any, count: int) -> bool:
+    return type(value) is int and value == count
+
+
+def _put(body: Body, path: list[str], value: int) -> Body:
+    """The body with one member set; what is missing on the way is made, what is shared stays untouched."""
+    name, *rest = path
+    if not rest:
+        return {**body, name: value}
+    inner = body.get(name)
+    return {**body, name: _put(inner if isinstance(inner, dict) else {}, rest, value)}

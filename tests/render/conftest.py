@@ -1,0 +1,66 @@
+"""What the tests of rendering share: the bytes a planned file comes to, and documents with their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from gitsched.model.document import Document, Key, Origin, Text, group_of
+from gitsched.model.files import Bytes, Edit, PlannedFile
+
+BLOB = "b" * 40
+Resolve = Callable[[PlannedFile, str], str]
+Place = Callable[..., Document]
+
+
+@pytest.fixture(scope="session")
+def resolve() -> Resolve:
+    """The text of a planned file, given the text of its blob."""
+
+    def text_of(file: PlannedFile, source: str) -> str:
+        if isinstance(file, Bytes):
+            return file.data.decode()
+        if isinstance(file, Edit):
+            assert file.blob == BLOB
+            text, position = "", 0
+            for start, end, new in file.spans:
+                assert position <= start <= end
+                text, position = text + source[position:start] + new, end
+            return text + source[position:]
+        return source
+
+    return text_of
+
+
+@pytest.fixture(scope="session")
+def place() -> Place:
+    """A document and its text in a source file: `place(source, start=..., end=..., cuts=[...], marks={path: scalar})`.
+
+    `cuts` names pieces of the text, `marks` gives the line on which a scalar stands.
+    """
+
+    def read(
+        source: str,
+        *,
+        document: str | None = None,
+        cuts: tuple[str, ...] | None = (),
+        marks: dict[str, str] | None = None,
+        item: int = -1,
+    ) -> Document:
+        part = source if document is None else document
+        start = source.index(part)
+        body = yaml.safe_load(part)
+        body = body["items"][item] if item >= 0 else body
+        metadata = body["metadata"]
+        extents = None if cuts is None else tuple((at := source.index(cut, start), at + len(cut)) for cut in cuts)
+        found = []
+        for path, line in (marks or {}).items():
+            end = source.index(line, start) + len(line)
+            found.append((path, end - len(line.split(": ")[1]), end))
+        text = Text(document is None and item < 0, start, start + len(part), extents, tuple(found))
+        key = Key(group_of(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
+        return Document(key, body["apiVersion"], body, Origin("web.yaml", BLOB, 0, item, 1, 1, text))
+
+    return read

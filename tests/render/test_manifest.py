@@ -1,0 +1,129 @@
+"""A manifest reaches a cluster as its author wrote it, but for what had to change."""
+
+from __future__ import annotations
+
+import yaml
+
+from gitsched.model.document import Document
+from gitsched.model.files import Bytes, Edit, Keep
+from gitsched.render.manifest import plan_manifest, strip_owned
+
+from .conftest import BLOB, Place, Resolve
+
+WEB = """\
+# The shop's front.
+kind: Deployment   # kind first, on purpose
+apiVersion: apps/v1
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 5  # see the runbook
+  template: {}
+"""
+DUMPED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  # who owns it
+  name: web
+  namespace: shop
+  uid: 1-2-3
+  resourceVersion: "17"
+spec:
+  replicas: 5
+status:
+  replicas: 5
+"""
+OWNED = ('  uid: 1-2-3\n  resourceVersion: "17"\n', "status:\n  replicas: 5\n")
+REPLICAS = {"spec.replicas": "replicas: 5"}
+
+
+def test_an_unchanged_manifest_is_the_very_blob(place: Place) -> None:
+    document = place(WEB, marks=REPLICAS)
+    assert plan_manifest(document) == Keep(BLOB)
+    assert plan_manifest(document, ("spec.replicas", 5)) == Keep(BLOB)
+
+
+def test_other_replicas_change_that_scalar_alone(place: Place, resolve: Resolve) -> None:
+    file = plan_manifest(place(WEB, marks=REPLICAS), ("spec.replicas", 12))
+    assert isinstance(file, Edit)
+    assert resolve(file, WEB) == WEB.replace("replicas: 5", "replicas: 12")
+
+
+def test_line_ends_and_a_byte_order_mark_stay(place: Place, resolve: Resolve) -> None:
+    source = "\ufeff" + WEB.replace("\n", "\r\n")
+    text = resolve(plan_manifest(place(source, marks=REPLICAS), ("spec.replicas", 0)), source)
+    assert text == source.replace("replicas: 5", "replicas: 0")
+
+
+def test_a_dump_loses_what_the_server_wrote_and_nothing_else(place: Place, resolve: Resolve) -> None:
+    document = place(DUMPED, cuts=OWNED, marks=REPLICAS)
+    text = resolve(plan_manifest(document, ("spec.replicas", 2)), DUMPED)
+    assert text == (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  # who owns it\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
+    )
+    assert yaml.safe_load(resolve(plan_manifest(document), DUMPED)) == strip_owned(document.body)
+
+
+def test_of_several_documents_only_this_one_goes(place: Place, resolve: Resolve) -> None:
+    source = f"# head\nkind: A\n---\n{WEB}---\nkind: C\n"
+    document = place(source, document=WEB, marks=REPLICAS)
+    assert resolve(plan_manifest(document), source) == WEB
+    assert resolve(plan_manifest(document, ("spec.replicas", 1)), source) == WEB.replace("replicas: 5", "replicas: 1")
+
+
+def test_the_first_and_the_last_of_several_documents(place: Place, resolve: Resolve) -> None:
+    for source in (f"{WEB}---\nkind: C\n", f"kind: A\n---\n{WEB}"):
+        assert resolve(plan_manifest(place(source, document=WEB)), source) == WEB
+
+
+def test_a_dump_whose_text_cannot_be_cut_is_written_anew(place: Place) -> None:
+    file = plan_manifest(place(DUMPED, cuts=None, marks=REPLICAS), ("spec.replicas", 2))
+    assert file == Bytes(
+        b"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
+    )
+
+
+def test_an_item_of_a_list_is_written_anew(place: Place) -> None:
+    source = 'apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: "on"}}\n'
+    expected = b'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  mode: "on"\n'
+    assert plan_manifest(place(source, item=0)) == Bytes(expected)
+
+
+def test_replicas_that_are_not_written_yet_are_added(place: Place) -> None:
+    source = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n"
+    document = place(source)
+    file = plan_manifest(document, ("spec.replicas", 2))
+    assert file == Bytes(source.encode() + b"spec:\n  replicas: 2\n")
+    assert "spec" not in document.body, "the document that others share is left alone"
+
+
+def test_a_document_of_the_pure_api_needs_no_text(place: Place) -> None:
+    document = Document(place(WEB).key, "apps/v1", place(WEB).body)
+    file = plan_manifest(document, ("spec.replicas", 5))
+    assert isinstance(file, Bytes)
+    assert yaml.safe_load(file.data) == document.body
+
+
+def test_stripping_leaves_the_users_own_words() -> None:
+    body = {
+        "metadata": {
+            "name": "web",
+            "uid": "1",
+            "managedFields": [],
+            "generation": 1,
+            "creationTimestamp": None,
+            "labels": {"uid": "x"},
+        },
+        "spec": {"status": 1, "metadata": {"uid": "mine"}},
+        "status": {},
+    }
+    assert strip_owned(body) == {"metadata": {"name": "web", "labels": {"uid": "x"}}, "spec": body["spec"]}
+    clean = {"metadata": {"name": "web"}}
+    assert strip_owned(clean) is clean
+
+
+def test_the_last_applied_copy_goes_too() -> None:
+    last = "kubectl.kubernetes.io/last-applied-configuration"
+    assert strip_owned({"metadata": {"name": "a", "annotations": {last: "{}"}}}) == {"metadata": {"name": "a"}}
+    kept = {"metadata": {"name": "a", "annotations": {"mine": "1"}}}
+    assert strip_owned({"metadata": {"name": "a", "annotations": {last: "{}", "mine": "1"}}}) == kept
