@@ -1,0 +1,97 @@
+"""What a file or a value is, when it is no Kubernetes object: told quietly, since repositories hold many such files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from gitsched.model.document import Body
+
+_LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
+_SOMETHING = re.compile(r"^(?!\s*(#|$|---\s*$|---\s+#|\.\.\.\s*$|%))", re.MULTILINE)
+_TEMPLATED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+
+
+def looks_like_manifest(text: str) -> bool:
+    """Whether a text that cannot be read seems to be meant as Kubernetes objects."""
+    return bool(_LOOKS_LIKE_MANIFEST.search(text))
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text holds nothing but comments and document markers."""
+    return not _SOMETHING.search(text)
+
+
+class Kind(NamedTuple):
+    """How one value of a file is to be taken.
+
+    `what` is resource, list, empty, other (no object: `reason` says why) or nameless (an object that lacks what identifies it:
+    `code` and `reason` are the finding, `pointer` its place).
+    """
+
+    what: str
+    reason: str = ""
+    code: str = ""
+    pointer: tuple[str | int, ...] = ()
+
+
+RESOURCE, LIST, EMPTY = Kind("resource"), Kind("list"), Kind("empty")
+
+
+def classify(value: Any) -> Kind:
+    """A value by its own content. Krake's objects carry `api` where Kubernetes' carry apiVersion."""
+    if value is None:
+        return EMPTY
+    if not isinstance(value, dict):
+        return Kind("other", "a list, such as a JSON patch" if isinstance(value, list) else "a bare text or number")
+    kind, version, metadata = value.get("kind"), value.get("apiVersion", value.get("api")), value.get("metadata")
+    if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
+        return _classify_incomplete(value, kind, version, metadata)
+    if version.startswith("kustomize.config.k8s.io/") or version == "builtin":
+        return Kind("other", "configuration of kustomize")
+    if kind.endswith("List") and isinstance(value.get("items"), list) and not _name_of(metadata):
+        return LIST
+    if metadata is None:
+        return Kind("other", f"a {kind} without metadata, such as a tool's configuration")
+    if not isinstance(metadata, dict):
+        return Kind("nameless", "metadata must be a mapping", "invalid-metadata", ("metadata",))
+    name = metadata.get("name")
+    if name is None:
+        if "generateName" in metadata:
+            return Kind("other", "an object that gets its name from an API server (generateName)")
+        return Kind("nameless", f"this {kind} has no metadata.name", "missing-name", ("metadata",))
+    for member in ("name", "namespace"):
+        text = metadata.get(member)
+        if text is not None and not isinstance(text, str):
+            return Kind(
+                "nameless",
+                f"metadata.{member} must be a string, not {_say(text)}; quote it",
+                f"invalid-{member}",
+                ("metadata", member),
+            )
+    if any("{{" in text and _TEMPLATED.search(text) for text in (name, kind, version, metadata.get("namespace") or "")):
+        return Kind("other", "a template")
+    return RESOURCE
+
+
+def _classify_incomplete(value: Body, kind: Any, version: Any, metadata: Any) -> Kind:
+    if not _name_of(metadata) or (kind is None and version is None):
+        return Kind("other", "a mapping without apiVersion and kind")
+    if isinstance(kind, str) and "{{" in kind:
+        return Kind("other", "a template")
+    missing = "kind" if not isinstance(kind, str) or not kind else "apiVersion"
+    if missing in value and value[missing] is not None:
+        return Kind("nameless", f"{missing} must be a non-empty string", "invalid-type-meta", (missing,))
+    return Kind("nameless", f"this object has no {missing}", "missing-kind" if missing == "kind" else "missing-api-version")
+
+
+def _name_of(metadata: Any) -> Any:
+    return metadata.get("name") if isinstance(metadata, dict) else None
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"the boolean {'true' if value else 'false'}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    return "a mapping" if isinstance(value, dict) else "a list"

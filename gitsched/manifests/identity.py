@@ -1,0 +1,96 @@
+"""Names, namespaces, labels and annotations, by the rules of an API server; whatever the kind."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from gitsched.model.document import Body, group_of
+from gitsched.model.issue import Issue
+from gitsched.model.labels import is_label_key, is_label_value
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[!-$&-.0-~]+", re.ASCII)
+_PLACEHOLDER = re.compile(r"\$\{[^{}\s/]*\}")
+_SUBDOMAIN_RULE = "at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+_LABEL_RULE = "at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
+_VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+_SEGMENT_RULE = "at most 253 printable ASCII characters without '/', '%' and spaces, and not '.' or '..'"
+
+FREE_GROUPS = frozenset({"rbac.authorization.k8s.io", "certificates.k8s.io"})
+"""Groups whose names may be any path segment: `system:masters` is one."""
+
+
+def check_identity(body: Body) -> list[Issue]:
+    """What an API server would refuse in the metadata of an object with a name; placeholders such as ${NAME} pass."""
+    metadata = body["metadata"]
+    issues = []
+    name, namespace = metadata["name"], metadata.get("namespace")
+    problem = _judge_name(name, "apiVersion" not in body or group_of(str(body["apiVersion"])) in FREE_GROUPS)
+    if not problem and body["kind"] == "Namespace" and body.get("apiVersion") == "v1":
+        problem = _judge_namespace(name)
+    if problem:
+        issues.append(
+            Issue("error", "invalid-name", f"{_quote(name)} cannot name an object: a name is {problem}", ("metadata", "name"))
+        )
+    problem = _judge_namespace(namespace) if namespace else None
+    if problem:
+        message = f"{_quote(str(namespace))} cannot be a namespace: a namespace is {problem}"
+        issues.append(Issue("error", "invalid-namespace", message, ("metadata", "namespace")))
+    for member in ("labels", "annotations"):
+        values = metadata.get(member)
+        if values is not None:
+            issues.extend(_check_map(member, values))
+    return issues
+
+
+@lru_cache(maxsize=8192)
+def _judge_name(name: str, free: bool) -> str | None:
+    plain = _PLACEHOLDER.sub("x", name)
+    if free:
+        return None if len(plain) <= 253 and _SEGMENT.fullmatch(plain) else _SEGMENT_RULE
+    return None if len(plain) <= 253 and _SUBDOMAIN.fullmatch(plain) else _SUBDOMAIN_RULE
+
+
+@lru_cache(maxsize=1024)
+def _judge_namespace(name: str) -> str | None:
+    return None if _LABEL.fullmatch(_PLACEHOLDER.sub("x", name)) else _LABEL_RULE
+
+
+def _check_map(member: str, values: Any) -> list[Issue]:
+    at = ("metadata", member)
+    if not isinstance(values, dict):
+        return [Issue("error", f"invalid-{member}", f"metadata.{member} must be a mapping of strings", at)]
+    issues = []
+    for key, value in values.items():
+        if value.__class__ is not str and value is not None:
+            shown = str(value).lower() if isinstance(value, (bool, int, float)) else ""
+            hint = f'; quote it: "{shown}" (YAML reads yes, no, on, off and numbers as such)' if shown else ""
+            kind = "boolean" if isinstance(value, bool) else "number" if shown else "list" if isinstance(value, list) else "mapping"
+            issues.append(
+                Issue("error", f"invalid-{member}", f"the value of {_quote(key)} is a {kind}, not a string{hint}", (*at, key))
+            )
+        elif not _is_key(key if member == "labels" else key.lower()):
+            issues.append(Issue("error", f"invalid-{member}", f"{_quote(key)} cannot be a key of metadata.{member}", (*at, key)))
+        elif member == "labels" and value and not _is_value(value):
+            message = f"{_quote(value)} cannot be a label's value: {_VALUE_RULE}"
+            issues.append(Issue("error", "invalid-labels", message, (*at, key)))
+    return issues
+
+
+@lru_cache(maxsize=4096)
+def _is_key(text: str) -> bool:
+    return is_label_key(_PLACEHOLDER.sub("x", text))
+
+
+@lru_cache(maxsize=8192)
+def _is_value(text: str) -> bool:
+    return is_label_value(_PLACEHOLDER.sub("x", text))
+
+
+def _quote(text: str) -> str:
+    """A text of the input, fit for one line of a message: shortened, with control characters escaped."""
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown) + "'"

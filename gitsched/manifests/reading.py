@@ -1,0 +1,330 @@
+"""One file's bytes → its documents and what is wrong with them. Pure, so a result may be kept by blob id and file name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, Self
+
+from gitsched.manifests.classify import RESOURCE, classify, is_blank, looks_like_manifest
+from gitsched.manifests.compose import SYNTAX, Fault, Tree, compose, is_tame
+from gitsched.manifests.construct import Builder, weigh
+from gitsched.manifests.decoding import decode, has_mark
+from gitsched.manifests.extents import measure, note_item
+from gitsched.manifests.identity import check_identity
+from gitsched.manifests.kustomize import FILE_NAMES, list_patches
+from gitsched.manifests.limits import LIMITS, Limits
+from gitsched.manifests.position import locate, locate_node
+from gitsched.model.document import Body, Text
+from gitsched.model.finding import Severity
+from gitsched.model.issue import Issue, Verdict
+
+__all__ = ["File", "Parsed", "Problem", "locate", "read", "too_large"]
+
+Check = Callable[[Body], Verdict]
+Status = Literal["resources", "empty", "not-a-resource", "invalid"]
+Resource = tuple[str, str, str]
+
+
+class Problem(NamedTuple):
+    """A finding before anyone knows the file's path. `resource` is (kind, namespace as written or "", name)."""
+
+    severity: Severity
+    code: str
+    message: str
+    line: int
+    column: int
+    resource: Resource | None = None
+
+
+class Parsed(NamedTuple):
+    """A document with a name. `broken`: it has an error, so it is quarantined. The rest is as in `Origin`."""
+
+    body: Body
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a document
+    item: int
+    line: int
+    column: int
+    text: Text
+    broken: bool
+
+
+class File(NamedTuple):
+    """What a file holds.
+
+    `unreadable`: an error hid documents whose identity nobody knows. `reason` says why a file that is not-a-resource is none.
+    `patches` are the paths, relative as written, that a kustomization lists and that are no documents of their own.
+    """
+
+    status: Status
+    documents: tuple[Parsed, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unreadable: bool = False
+    reason: str = ""
+    patches: tuple[str, ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """The file as plain JSON; `from_json` gives the same File back, also after a trip through a JSON text."""
+        return list(self)
+
+    @classmethod
+    def from_json(cls, value: list[Any]) -> Self:
+        """The File that `to_json` described."""
+        status, documents, problems, unreadable, reason, patches = value
+        return cls(
+            status,
+            tuple([_restore(*document) for document in documents]),
+            tuple(
+                [
+                    Problem(s, code, message, line, column, tuple(resource) if resource else None)
+                    for s, code, message, line, column, resource in problems
+                ]
+            ),
+            unreadable,
+            reason,
+            tuple(patches),
+        )
+
+
+def _restore(body: Body, index: int, item: int, line: int, column: int, text: list[Any], broken: bool) -> Parsed:
+    whole, start, end, cuts, marks = text
+    if cuts is not None:
+        cuts = tuple([(a, b) for a, b in cuts])
+    return Parsed(body, index, item, line, column, Text(whole, start, end, cuts, tuple([(p, a, b) for p, a, b in marks])), broken)
+
+
+def too_large(size: int, path: str, limits: Limits = LIMITS) -> File:
+    """The reading of a file too large (`size` in bytes) to be read. A large .json is rarely a manifest: only a warning."""
+    data = path.endswith(".json")
+    message = f"the file has {size} bytes; files over {limits.size} bytes are not read"
+    return File(
+        "not-a-resource" if data else "invalid",
+        (),
+        (Problem("warning" if data else "error", "file-too-large", message, 1, 1),),
+        not data,
+        message if data else "",
+    )
+
+
+def read(
+    data: bytes, *, path: str, check: Check | None, marks: tuple[str, ...] = ("spec.replicas",), limits: Limits = LIMITS
+) -> File:
+    """The documents of a YAML or JSON file with their findings.
+
+    The result depends on the bytes, the last segment of `path`, `check` and `marks` only. No bytes raise.
+    """
+    if len(data) > limits.size:
+        return too_large(len(data), path, limits)
+    text = decode(data)
+    if isinstance(text, Fault):
+        if path.endswith(".json") and b"kind" not in data:
+            return File("not-a-resource", reason="data")
+        return _refuse(text)
+    if path.rpartition("/")[2] in FILE_NAMES:
+        return _read_kustomization(text, limits)
+    if "kind" not in text and not ("&" in text and "*" in text) and not looks_like_manifest(text) and is_tame(text):
+        return File("empty") if is_blank(text) else File("not-a-resource", reason="no value of the file has a kind")
+    reader = _Reader(text, check, marks, limits)
+    file = reader.read()
+    if not has_mark(data):
+        return file
+    return _count_mark(file)
+
+
+def _refuse(fault: Fault) -> File:
+    return File("invalid", (), (Problem("error", *fault),), unreadable=True)
+
+
+def _read_kustomization(text: str, limits: Limits) -> File:
+    """A kustomization is never a document. What cannot be read of it is kustomize's to report."""
+    tree = next(compose(text, limits), None)
+    patches: tuple[str, ...] = ()
+    if isinstance(tree, Fault) and tree.code != SYNTAX:
+        return File("not-a-resource", (), (Problem("error", *tree),), reason="a kustomization")
+    if isinstance(tree, Tree):
+        fault = weigh(tree, limits)
+        if fault:
+            return File("not-a-resource", (), (Problem("error", *fault),), reason="a kustomization")
+        patches = list_patches(Builder(tree.line).build(tree.node))
+    return File("not-a-resource", reason="a kustomization", patches=patches)
+
+
+def _count_mark(file: File) -> File:
+    """The byte order mark stands before everything: offsets count it, columns do not."""
+    warning = Problem(
+        "warning", "byte-order-mark", "the file begins with a byte order mark, which some tools choke on: save it without", 1, 1
+    )
+    documents = tuple(document._replace(text=_shift(document.text)) for document in file.documents)
+    return file._replace(documents=documents, problems=(warning, *file.problems) if file.documents else file.problems)
+
+
+def _shift(text: Text) -> Text:
+    cuts = None if text.cuts is None else tuple((a + 1, b + 1) for a, b in text.cuts)
+    return Text(text.whole, text.start + 1, text.end + 1, cuts, tuple((path, a + 1, b + 1) for path, a, b in text.marks))
+
+
+_BOUNDARY = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
+
+
+class _Reader:
+    """The state of reading one file: what was found so far."""
+
+    __slots__ = (
+        "_aliased",
+        "_bounds",
+        "_check",
+        "_limits",
+        "_marks",
+        "_text",
+        "documents",
+        "others",
+        "problems",
+        "reason",
+        "unreadable",
+    )
+
+    def __init__(self, text: str, check: Check | None, marks: tuple[str, ...], limits: Limits) -> None:
+        self._text, self._check, self._marks, self._limits = text, check, marks, limits
+        self._aliased = "&" in text and "*" in text
+        self._bounds: list[tuple[int, int]] | None = None
+        self.documents: list[Parsed] = []
+        self.problems: list[Problem] = []
+        self.others = 0
+        self.unreadable = False
+        self.reason = ""
+
+    def read(self) -> File:
+        text = self._text
+        index = -1
+        for piece in compose(text, self._limits):
+            if isinstance(piece, Fault):
+                if piece.code == SYNTAX and "{{" in text:
+                    return File("not-a-resource", reason="a template")
+                self._refuse(piece)
+                continue
+            index += 1
+            if index >= self._limits.documents:
+                self._refuse(_fault_at(piece, "too-many-documents", f"the file holds more than {self._limits.documents} documents"))
+                break
+            if not self._take(piece, index):
+                return File("not-a-resource", reason="a template")
+        return self._finish()
+
+    def _refuse(self, fault: Fault) -> None:
+        if fault.code == SYNTAX and not looks_like_manifest(self._text):
+            self.reason = self.reason or "no YAML, and nothing in it looks like a manifest"
+            self.others += 1
+            return
+        self.problems.append(Problem("error", *fault))
+        self.unreadable = True
+
+    def _take(self, tree: Tree, index: int) -> bool:
+        """Read one document; False when it shows that the whole file is a template."""
+        fault = weigh(tree, self._limits) if self._aliased else None
+        if fault:
+            self._refuse(fault)
+            return True
+        builder = Builder(tree.line)
+        value = builder.build(tree.node)
+        if builder.faults and "{{" in self._text:
+            return False
+        kind = classify(value)
+        if kind is RESOURCE:
+            start, end = self._extent(tree)
+            text = measure(self._text, tree, value, self._marks, start=start, end=end, aliased=self._aliased)
+            self._add(tree, value, index, -1, text, builder.faults, builder.warnings)
+        elif kind.what == "list":
+            self._take_apart(tree, value, index, builder)
+        elif kind.what == "nameless":
+            self._note_nameless(tree, kind.code, kind.reason, kind.pointer)
+            self.problems.extend(Problem("error", *fault) for fault in builder.faults)
+        elif kind.what == "other":
+            self.others += 1
+            self.reason = self.reason or kind.reason
+        return True
+
+    def _take_apart(self, tree: Tree, value: Body, index: int, builder: Builder) -> None:
+        """The entries of a List; entries of a typed list, as the API serves them, take kind and apiVersion from the list."""
+        kind, version = str(value["kind"])[:-4], value.get("apiVersion")
+        places = [locate_node(tree, tree.node, ("items", item)) for item in range(len(value["items"]))]
+        ends = [*places[1:], (1 << 60, 0)]
+        for item, body in enumerate(value["items"]):
+            if kind and version and isinstance(body, dict) and "kind" not in body and "apiVersion" not in body:
+                body = {"apiVersion": version, "kind": kind, **body}
+            what = classify(body)
+            if what is RESOURCE:
+                faults, warnings = (
+                    [fault for fault in found if places[item] <= (fault.line, fault.column) < ends[item]]
+                    for found in (builder.faults, builder.warnings)
+                )
+                self._add(tree, body, index, item, note_item(body), faults, warnings)
+            elif what.what == "nameless":
+                self._note_nameless(tree, what.code, what.reason, ("items", item, *what.pointer))
+            else:
+                self.others += 1
+                self.reason = self.reason or what.reason
+        first = places[0] if places else (1 << 60, 0)
+        self.problems.extend(Problem("error", *fault) for fault in builder.faults if (fault.line, fault.column) < first)
+
+    def _note_nameless(self, tree: Tree, code: str, message: str, pointer: tuple[str | int, ...]) -> None:
+        self.problems.append(Problem("error", code, message, *locate_node(tree, tree.node, pointer)))
+        self.unreadable = True
+
+    def _add(
+        self, tree: Tree, body: Body, index: int, item: int, text: Text, faults: Iterable[Fault], warnings: Iterable[Fault]
+    ) -> None:
+        metadata = body["metadata"]
+        resource = (body["kind"], metadata.get("namespace") or "", metadata["name"])
+        base: tuple[str | int, ...] = ("items", item) if item >= 0 else ()
+        problems = [Problem("error", *fault, resource) for fault in faults]
+        problems += [Problem("warning", *fault, resource) for fault in warnings]
+        issues: list[Issue] = check_identity(body)
+        checked = body
+        if self._check is not None:
+            verdict = self._check(body)
+            checked = verdict.body
+            issues.extend(verdict.issues)
+        for issue in issues:
+            problems.append(
+                Problem(issue.severity, issue.code, issue.message, *locate_node(tree, tree.node, (*base, *issue.pointer)), resource)
+            )
+        broken = any(problem.severity == "error" for problem in problems)
+        self.problems += problems
+        if item < 0:
+            mark = tree.node.start_mark
+            line, column = tree.line + mark.line + 1, mark.column + 1
+        else:
+            line, column = locate_node(tree, tree.node, base)
+        self.documents.append(Parsed(checked, index, item, line, column, text, broken))
+
+    def _extent(self, tree: Tree) -> tuple[int, int]:
+        """Start and end of a document's text, without the lines `---` and `...` around it."""
+        text = self._text
+        if self._bounds is None:
+            plain = "\n---" not in text and "\n..." not in text and not text.startswith("---")
+            self._bounds = [] if plain else [match.span() for match in _BOUNDARY.finditer(text)]
+        content = tree.offset + tree.node.start_mark.index
+        start, end = 0, len(text)
+        for begin, stop in self._bounds:
+            if begin > content:
+                end = begin
+                break
+            start = min(stop, content)
+        return start, end
+
+    def _finish(self) -> File:
+        documents = self.documents
+        if len(documents) == 1 and documents[0].item < 0 and not self.others and not self.unreadable:
+            documents = [documents[0]._replace(text=documents[0].text._replace(whole=True))]
+        problems = tuple(sorted(self.problems, key=lambda problem: (problem.line, problem.column)))
+        if self.unreadable or (problems and not documents):
+            status: Status = "invalid"
+        elif documents:
+            status = "resources"
+        else:
+            status = "not-a-resource" if self.others else "empty"
+        return File(status, tuple(documents), problems, self.unreadable, self.reason if status == "not-a-resource" else "")
+
+
+def _fault_at(tree: Tree, code: str, message: str) -> Fault:
+    return Fault(code, message, tree.line + tree.node.start_mark.line + 1, tree.node.start_mark.column + 1)
