@@ -1,0 +1,69 @@
+"""What the documentation shows is true: links lead somewhere, YAML is YAML, every setting is explained."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+CONFIG = json.loads((ROOT / "schemas/gitsched.io/v1alpha1/Config.json").read_text())["properties"]["spec"]
+LATER = {"krake", "knative", "observations", "notifications"}
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_yaml_block_is_yaml(page: Path) -> None:
+    for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        assert list(yaml.safe_load_all(block))
+
+
+def settings(schema: dict[str, Any], path: str = "") -> list[str]:
+    """The dotted paths of all settings that are no objects themselves."""
+    found = []
+    for key, value in schema.get("properties", {}).items():
+        found += settings(value, f"{path}{key}.") if "properties" in value else [f"{path}{key}"]
+    return found
+
+
+@pytest.mark.parametrize("setting", [s for s in settings(CONFIG) if s.split(".")[0] not in LATER])
+def test_every_setting_is_explained(setting: str) -> None:
+    section, _, key = setting.partition(".")
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert text is not None, f"no section for {section}"
+    assert not key or f"`{key}`" in text[1]
+
+
+def test_settings_that_do_nothing_yet_are_said_to_do_nothing() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert f"## {', '.join(sorted(LATER, key=list(CONFIG['properties']).index))}\n" in page
+
+
+def test_the_examples_comments_show_the_defaults() -> None:
+    spec = yaml.safe_load((ROOT / "examples/repo/gitsched.yaml").read_text())["spec"]
+    for section, values in spec.items():
+        for key, value in values.items():
+            assert CONFIG["properties"][section]["properties"][key]["default"] == value, f"{section}.{key}"
