@@ -1,0 +1,1 @@
+"""Karmada: its kinds, their rules, how they become requests, and how decisions become its resources."""
