@@ -1,0 +1,268 @@
+"""A repository's objects, read and written in process with libgit2; nothing here needs a worktree or follows a path on disk."""
+
+from __future__ import annotations
+
+import errno
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gitsched.git import process
+from gitsched.git.commits import Commit, format_commit, parse_commit
+from gitsched.git.pack import BLOB, COMMIT, TREE, Object, write_pack
+from gitsched.git.trees import Entry, Trees, is_tree
+from gitsched.git.writing import Planting
+from gitsched.model.errors import Permanent, Temporary
+from gitsched.model.files import Edit, PlannedFile
+
+if TYPE_CHECKING:
+    import pygit2
+
+    from gitsched.git.signing import Signer
+
+NOTES = "refs/notes/hydrator.metadata"
+_LOOSE = 100
+"""From so many new objects on one pack costs less than their files."""
+_EDITS = 100_000
+_OID = re.compile(r"[0-9a-f]{40}")
+_NAMES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
+_HOPELESS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_validation = threading.Lock()
+
+
+def open_repository(path: str | Path) -> Repository:
+    """The repository at a path or above it, bare or with a worktree; Permanent when there is none or it is not ours to open."""
+    return Repository(path)
+
+
+class Repository:
+    """One repository, its listings memoised. `path` is its Git directory, `common` the one it shares with other worktrees.
+
+    `on_damage` is called once an object turns out to be unreadable; a private cache uses it to have itself fetched anew.
+    """
+
+    def __init__(self, path: str | Path, *, on_damage: Callable[[], None] | None = None) -> None:
+        self._repo = _open(Path(path))
+        self.path = str(Path(self._repo.path))
+        self.common = _common(Path(self.path))
+        self.on_damage = on_damage
+        self._trees = Trees(lambda oid: self._read(oid, TREE))
+        self._edited: dict[Edit, bytes] = {}
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the repository has no worktree of its own."""
+        return bool(self._repo.is_bare)
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether history is cut off somewhere, as in most CI checkouts."""
+        return (Path(self.common) / "shallow").exists()
+
+    def setting(self, name: str) -> str | None:
+        """A value of Git's configuration as this repository sees it; None when it is not set."""
+        config = self._repo.config
+        return str(config[name]) if name in config else None
+
+    # Names
+
+    def resolve(self, revision: str) -> str | None:
+        """The commit (hex) that a branch, tag, HEAD, object id or its abbreviation names; None when there is none."""
+        import pygit2
+
+        try:
+            return str(self._repo.revparse_single(revision).peel(pygit2.Commit).id)
+        except pygit2.AmbiguousError as error:
+            raise Permanent(f"{revision!r} is ambiguous: {error}") from error
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def target(self, ref: str) -> str | None:
+        """The object id (hex) that a full ref name points at, through symbolic refs; None when it does not exist."""
+        import pygit2
+
+        try:
+            return str(self._repo.lookup_reference(ref).resolve().target)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def symbolic(self, ref: str) -> str | None:
+        """The name that a symbolic ref points at, existing or not; None for any other ref."""
+        try:
+            found = self._repo.lookup_reference(ref).target
+        except (KeyError, ValueError):
+            return None
+        return found if isinstance(found, str) else None
+
+    def head_branch(self) -> str | None:
+        """The branch HEAD is on, born or not; None when HEAD is detached."""
+        target = self.symbolic("HEAD")
+        return target.removeprefix("refs/heads/") if target is not None and target.startswith("refs/heads/") else None
+
+    # Reading
+
+    def has(self, oid: str) -> bool:
+        """Whether the object is here."""
+        return bool(_OID.fullmatch(oid)) and oid in self._repo
+
+    def commit(self, oid: str) -> Commit:
+        """The commit with this id."""
+        try:
+            return parse_commit(oid, self._read(oid, COMMIT))
+        except ValueError as error:
+            raise Permanent(f"commit {oid}: {error}") from error
+
+    def blob(self, oid: str) -> bytes:
+        """A blob's content."""
+        return self._read(oid, BLOB)
+
+    def size(self, oid: str) -> int:
+        """A blob's size in bytes, from its header alone."""
+        import pygit2
+
+        try:
+            return int(self._repo.odb.read_header(oid)[1])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise self._damaged(oid, BLOB, error) from error
+
+    def entries(self, tree: str, under: str = "") -> list[Entry]:
+        """Every file, symlink and submodule of a tree (or of its directory `under`), by its path from the root, in Git's order."""
+        return self._trees.entries(tree, under)
+
+    def changed(self, old_tree: str | None, new_tree: str | None) -> list[str]:
+        """The sorted paths at which two trees (None: the empty one) differ; renames are not looked for."""
+        return self._trees.changed(old_tree, new_tree)
+
+    def entry(self, tree: str, path: str) -> tuple[str, int] | None:
+        """Object id and mode at a path; None when there is nothing."""
+        row = self._trees.find(tree, path)
+        return (row[2].hex(), int(row[0], 8)) if row else None
+
+    def listing(self, tree: str, directory: str) -> dict[str, tuple[str, int]]:
+        """Name → (object id, mode) of one directory ("": the root), not recursive; {} when it is missing."""
+        if directory.strip("/"):
+            row = self._trees.find(tree, directory.strip("/"))
+            if row is None or not is_tree(row):
+                return {}
+            tree = row[2].hex()
+        return {name.decode("utf-8", "backslashreplace"): (oid.hex(), int(mode, 8)) for mode, name, oid in self._trees.rows(tree)}
+
+    # Writing
+
+    def write(self, changes: Mapping[str, PlannedFile | None], *, base: str | None, read: Repository) -> str:
+        """The id of the tree that `base` (None: the empty tree) becomes when paths are set, or removed where the value is None.
+
+        Removing a path that is a directory removes all of it; directories that become empty vanish. Kept and edited blobs come from
+        `read`. An unsafe path, or one that is both file and directory, is a ValueError: a bug of the caller.
+        """
+        if len(self._edited) > _EDITS:
+            self._edited.clear()
+        planting = Planting(self._trees.rows, read.blob, self.has, self._edited)
+        tree = planting.plant(changes, base)
+        self._store(list(planting.objects.values()))
+        for oid, rows in planting.trees.items():
+            self._trees.remember(oid, rows)
+        return tree
+
+    def commit_tree(
+        self, tree: str, parents: Sequence[str], message: str, *, name: str, email: str, time: datetime, sign: Signer | None = None
+    ) -> str:
+        """The id of a new commit; without a signature the same arguments give the same id in any repository."""
+        data = format_commit(tree, parents, message, name=name, email=email, time=time)
+        if sign is not None:
+            data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
+        return self._put(COMMIT, data)
+
+    def swap(self, ref: str, new: str, old: str | None) -> None:
+        """Move a ref from `old` (None: it must not exist) to `new`, or raise Conflict; a crash leaves it at one of the two."""
+        from gitsched.git.refs import swap
+
+        swap(self, ref, new, old)
+
+    def note(self, commit: str, text: str, ref: str = NOTES, *, time: datetime, name: str, email: str) -> None:
+        """Set the note of a commit, replacing an earlier one; Conflict when others keep changing the notes."""
+        from gitsched.git.refs import annotate
+
+        annotate(self, commit, text, ref, time=time, name=name, email=email)
+
+    def noted(self, commit: str, ref: str = NOTES) -> str | None:
+        """The text of a commit's note; None when it has none."""
+        from gitsched.git.refs import read_note
+
+        return read_note(self, commit, ref)
+
+    def _store(self, objects: Sequence[Object]) -> None:
+        if len(objects) < _LOOSE:
+            for _, kind, data in objects:
+                self._put(kind, data)
+            return
+        try:
+            write_pack(Path(self.common) / "objects" / "pack", objects)
+        except OSError as error:
+            raise _refused(self.path, str(error), hopeless=error.errno in _HOPELESS) from error
+
+    def _put(self, kind: int, data: bytes) -> str:
+        import pygit2
+
+        try:
+            return str(self._repo.write(kind, data))
+        except (OSError, pygit2.GitError) as error:
+            text = str(error)
+            raise _refused(self.path, text, hopeless="ermission denied" in text or "Read-only" in text) from error
+
+    def _read(self, oid: str, kind: int) -> bytes:
+        import pygit2
+
+        try:
+            found, data = self._repo.read(oid)
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise self._damaged(oid, kind, error) from error
+        if found != kind:
+            raise Permanent(f"object {oid} in {self.path} is no {_NAMES[kind]}")
+        return data
+
+    def _damaged(self, oid: str, kind: int, error: Exception) -> Permanent | Temporary:
+        reason = "it is missing" if isinstance(error, KeyError) else str(error)
+        message = f"{_NAMES[kind]} {oid} cannot be read from {self.path}: {reason}"
+        if self.on_damage is None:
+            return Permanent(message)
+        self.on_damage()
+        return Temporary(f"{message}; this copy will be fetched anew")
+
+
+def _refused(path: str, reason: str, *, hopeless: bool) -> Permanent | Temporary:
+    return (Permanent if hopeless else Temporary)(f"cannot write objects to {path}: {reason}")
+
+
+def _open(path: Path) -> pygit2.Repository:
+    import pygit2
+
+    if not path.exists():
+        raise Permanent(f"there is no file or directory {path}")
+    found = pygit2.discover_repository(str(path))
+    if found is None:
+        raise Permanent(f"{path} is in no Git repository")
+    try:
+        return pygit2.Repository(found)
+    except pygit2.GitError as error:
+        if "not owned by" not in str(error):
+            raise Permanent(f"cannot open the repository at {path}: {error}") from error
+        if process.run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).code != 0:
+            raise Permanent(
+                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` trusts it"
+            ) from error
+    # libgit2 knows fewer places than git where safe.directory may stand (GIT_CONFIG_GLOBAL, say); git's own verdict counts.
+    with _validation:
+        pygit2.settings.owner_validation = False
+        try:
+            return pygit2.Repository(found)
+        finally:
+            pygit2.settings.owner_validation = True
+
+
+def _common(path: Path) -> str:
+    pointer = path / "commondir"
+    return str((path / pointer.read_text().strip()).resolve()) if pointer.exists() else str(path)

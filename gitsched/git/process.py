@@ -1,0 +1,103 @@
+"""Running the git executable: its own process group, a cleaned environment, a time limit, and its words in English."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gitsched.model.errors import Permanent, Temporary
+
+_KEEP = frozenset(
+    {
+        "GIT_ASKPASS",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXEC_PATH",
+        "GIT_HTTP_LOW_SPEED_LIMIT",
+        "GIT_HTTP_LOW_SPEED_TIME",
+        "GIT_HTTP_USER_AGENT",
+        "GIT_PROXY_SSL_CAINFO",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+        "GIT_SSL_CAINFO",
+        "GIT_SSL_CAPATH",
+        "GIT_SSL_CERT",
+        "GIT_SSL_CERT_PASSWORD_PROTECTED",
+        "GIT_SSL_KEY",
+    }
+)
+"""The GIT_ variables that say how to reach a server. All others (GIT_DIR, GIT_INDEX_FILE, GIT_OBJECT_DIRECTORY ...) would make git
+work on something else than what it was told to; a hook or `git rebase --exec` that calls us has them set."""
+
+OUTPUT = 64 << 20
+
+
+class Finished(NamedTuple):
+    """What a git process left: `code` is negative when a signal ended it."""
+
+    code: int
+    out: str
+    err: str
+
+
+def clean_environment(config: Sequence[tuple[str, str]] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for git: the caller's, for credential helpers and ssh, less what redirects git. `config` wins over files."""
+    source = os.environ if environment is None else environment
+    kept = {name: value for name, value in source.items() if not name.startswith("GIT_") or name in _KEEP}
+    count = int(source["GIT_CONFIG_COUNT"]) if source.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
+    pairs = [(source.get(f"GIT_CONFIG_KEY_{i}"), source.get(f"GIT_CONFIG_VALUE_{i}")) for i in range(min(count, 1000))]
+    given = [(key, value) for key, value in pairs if key is not None and value is not None]
+    for index, (key, value) in enumerate((*given, *config)):
+        kept[f"GIT_CONFIG_KEY_{index}"], kept[f"GIT_CONFIG_VALUE_{index}"] = key, value
+    kept["GIT_CONFIG_COUNT"] = str(len(given) + len(config))
+    kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "LANGUAGE": "C"}
+    return kept
+
+
+def run_git(
+    arguments: Sequence[str],
+    *,
+    git_dir: str | None = None,
+    config: Sequence[tuple[str, str]] = (),
+    data: str | None = None,
+    timeout: float = 60.0,
+) -> Finished:
+    """Run git and return what it said, whatever its exit code.
+
+    `timeout` is in seconds; when it is over, git and all that it started are ended and Temporary is raised. Permanent when there
+    is no git. The process is a session of its own, so that neither git nor ssh can ask questions on the caller's terminal.
+    """
+    command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=clean_environment(config),
+            start_new_session=True,
+            encoding="utf-8",
+            errors="backslashreplace",
+        )
+    except FileNotFoundError as error:
+        raise Permanent("the git executable is not on the PATH") from error
+    try:
+        out, err = child.communicate(data, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        _end(child)
+        raise Temporary(f"git {arguments[0]} did not finish within {timeout:g} seconds") from error
+    except BaseException:
+        _end(child)
+        raise
+    return Finished(child.returncode, out, err)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()

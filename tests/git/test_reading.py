@@ -1,0 +1,251 @@
+"""What others committed can be read, whatever it is, without a checkout."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gitsched.git import Entry, open_repository
+from gitsched.git.trees import MAX_DEPTH
+from gitsched.model.errors import Permanent
+
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+def tree_of(git, at: Path, *rows: tuple[bytes, bytes, str]) -> str:
+    """A raw tree object, unchecked, from (mode, name, id) rows."""
+    data = b"".join(b"%b %b\0%b" % (mode, name, bytes.fromhex(oid)) for mode, name, oid in rows)
+    return git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", at=at, data=data)
+
+
+def empty_blob(git, at: Path) -> str:
+    return git("hash-object", "-w", "--stdin", at=at, data="")
+
+
+def test_a_repository_is_found_from_a_directory_inside_it_and_from_a_bare_one(work: Path, bare: Path):
+    assert open_repository(work / "apps").path == str(work / ".git")
+    assert open_repository(bare).path == str(bare)
+    assert open_repository(bare).is_bare
+    assert not open_repository(str(work)).is_bare
+
+
+def test_where_no_repository_is_the_message_names_the_place(tmp_path: Path):
+    with pytest.raises(Permanent, match=r"home is in no Git repository"):
+        open_repository(tmp_path / "home")
+    with pytest.raises(Permanent, match="no file or directory"):
+        open_repository(tmp_path / "absent")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to give a repository away")
+def test_a_repository_of_another_user_is_opened_only_if_git_trusts_it(work: Path, git, monkeypatch, tmp_path: Path):
+    for path in (work, *work.rglob("*")):
+        os.chown(path, 12345, 12345)
+    with pytest.raises(Permanent, match=r"safe\.directory"):
+        open_repository(work)
+    config = tmp_path / "trusting"
+    config.write_text(f"[safe]\n\tdirectory = {work}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    assert open_repository(work).head_branch() == "main"
+
+
+def test_revisions_are_commits_by_branch_tag_head_and_id(work: Path, git):
+    oid = git("rev-parse", "HEAD", at=work)
+    git("tag", "-a", "-m", "one", "v1", at=work)
+    repository = open_repository(work)
+    assert {repository.resolve(name) for name in ("main", "refs/heads/main", "v1", "HEAD", oid, oid[:8])} == {oid}
+    for name in ("nothing", "", "f" * 40, "main:readme", git("rev-parse", "HEAD:readme", at=work), "..", "-x", "a b\n"):
+        assert repository.resolve(name) is None
+
+
+def test_the_branch_of_head(work: Path, bare: Path, git):
+    assert open_repository(work).head_branch() == "main"
+    assert open_repository(bare).head_branch() == "main", "not born yet"
+    git("checkout", "-q", "--detach", at=work)
+    assert open_repository(work).head_branch() is None
+
+
+def test_a_commit_has_its_tree_parents_time_subject_and_trailers(work: Path, git):
+    repository = open_repository(work)
+    first = repository.resolve("HEAD")
+    git("commit", "-q", "--allow-empty", "-m", "Two\nlines\n\nBody: not last\n\nA: 1\nB:  2\n  more", at=work)
+    commit = repository.commit(repository.resolve("HEAD"))
+    assert commit.parents == (first,)
+    assert commit.tree == git("rev-parse", "HEAD^{tree}", at=work)
+    assert commit.time == datetime(2024, 5, 1, 10, tzinfo=UTC)
+    assert commit.subject == "Two lines"
+    assert commit.trailers == (("A", "1"), ("B", "2 more"))
+    assert repository.commit(first).trailers == (("Reviewed-by", "Bob"),)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "S",
+        "S: no trailer",
+        "S\n\nK: v",
+        "S\n\nK: v\nplain",
+        "S\n\nplain\nSigned-off-by: A <a@b>",
+        "S\n\nplain\nplain\nplain\nplain\nSigned-off-by: A <a@b>",
+        "S\n\nK: v\n\nL: w\n",
+        "S\n\nK: v\n\nend.",
+        "S\n\nK : v",
+        "S\n\nno key: v",
+        "S\n\nK:",
+    ],
+)
+def test_trailers_are_those_that_git_sees(work: Path, git, message: str):
+    git("commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", message, at=work)
+    seen = git("log", "-1", "--format=%(trailers:only,unfold)", at=work).splitlines()
+    repository = open_repository(work)
+    assert [f"{key}: {value}".strip() for key, value in repository.commit(repository.resolve("HEAD")).trailers] == seen
+
+
+@pytest.mark.parametrize("stamp", ["99999999999999 +0000", "-5 +0000", "", "x y"])
+def test_a_commit_with_an_impossible_date_is_readable(work: Path, git, stamp: str):
+    tree = git("rev-parse", "HEAD^{tree}", at=work)
+    data = f"tree {tree}\nauthor A <a> {stamp}\ncommitter A <a> {stamp}\nencoding no-such\n\nb\xff\n"
+    oid = git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", at=work, data=data)
+    assert open_repository(work).commit(oid).time.tzinfo is UTC
+
+
+def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path, git):
+    (work / "link").symlink_to("/etc/passwd")
+    (work / "apps/loop").symlink_to("../apps")
+    (work / "run.sh").write_text("#!")
+    (work / "run.sh").chmod(0o755)
+    git("add", ".", at=work)
+    head = git("rev-parse", "HEAD", at=work)
+    git("update-index", "--add", "--cacheinfo", f"160000,{head},sub", at=work)
+    tree = git("write-tree", at=work)
+    repository = open_repository(work)
+    modes = {entry.path: entry.mode for entry in repository.entries(tree)}
+    assert modes == {
+        "apps/loop": 0o120000,
+        "apps/web.yaml": 0o100644,
+        "link": 0o120000,
+        "readme": 0o100644,
+        "run.sh": 0o100755,
+        "sub": 0o160000,
+    }
+    assert repository.blob(repository.entry(tree, "link")[0]) == b"/etc/passwd"
+    assert repository.entry(tree, "apps/loop/web.yaml") is None
+    listed = git("ls-tree", "-r", "--format=%(path) %(objectname)", tree, at=work).splitlines()
+    assert listed == [f"{entry.path} {entry.blob}" for entry in repository.entries(tree)]
+
+
+def test_a_part_of_a_tree(work: Path):
+    repository = open_repository(work)
+    tree = repository.commit(repository.resolve("HEAD")).tree
+    web = repository.entry(tree, "apps/web.yaml")
+    assert repository.entries(tree, "apps") == repository.entries(tree, "apps/") == [Entry("apps/web.yaml", *web)]
+    assert repository.entries(tree, "apps/web.yaml") == [Entry("apps/web.yaml", *web)]
+    assert repository.entries(tree, "nowhere") == repository.entries(tree, "readme/x") == []
+    assert repository.listing(tree, "apps") == {"web.yaml": web}
+    assert set(repository.listing(tree, "")) == {"apps", "readme"}
+    assert repository.listing(tree, "nowhere") == repository.listing(tree, "readme") == {}
+    assert repository.entry(tree, "apps")[1] == 0o040000
+    assert repository.size(web[0]) == len(b"kind: Deployment\n")
+
+
+def test_hostile_names_are_readable_and_flagged(work: Path, git):
+    blob = empty_blob(git, work)
+    inner = tree_of(git, work, (b"100644", b"x", blob))
+    tree = tree_of(
+        git,
+        work,
+        (b"40000", b"..", inner),
+        (b"100644", b".GIT", blob),
+        (b"100644", b"a/b", blob),
+        (b"100644", b"bad\xff.yaml", blob),
+        (b"100644", "gr\u00fcn.yaml".encode(), blob),
+        (b"100644", b"twice", blob),
+        (b"100644", b"twice", blob),
+    )
+    assert [(entry.path, entry.odd) for entry in open_repository(work).entries(tree)] == [
+        ("../x", True),
+        (".GIT", True),
+        ("a/b", True),
+        ("bad\\xff.yaml", True),
+        ("gr\u00fcn.yaml", False),
+        ("twice", False),
+        ("twice", True),
+    ]
+
+
+def test_directories_nested_without_end_are_an_odd_entry(work: Path, git):
+    tree = tree_of(git, work, (b"100644", b"deep", empty_blob(git, work)))
+    for _ in range(MAX_DEPTH + 50):
+        tree = tree_of(git, work, (b"40000", b"d", tree))
+    (entry,) = open_repository(work).entries(tree)
+    assert entry.odd
+    assert entry.mode == 0o040000
+    assert open_repository(work).changed(None, tree) == [entry.path]
+
+
+def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git):
+    oid, mode = empty_blob(git, work), b"100644"
+    for _ in range(10):
+        oid = tree_of(git, work, *((mode, b"%d" % i, oid) for i in range(10)))
+        mode = b"40000"
+    repository = open_repository(work)
+    with pytest.raises(Permanent, match="more than"):
+        repository.entries(oid)
+    with pytest.raises(Permanent, match="more than"):
+        repository.changed(oid, None)
+
+
+@pytest.mark.parametrize("data", [b"100644 a", b"100644 a\0short", b"junk", b"100644 \0" + b"x" * 20])
+def test_a_malformed_tree_is_an_error_that_names_it(work: Path, git, data: bytes):
+    oid = git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", at=work, data=data)
+    with pytest.raises(Permanent, match=oid):
+        open_repository(work).entries(oid)
+
+
+def test_what_is_missing_or_of_another_kind_is_named(work: Path, git):
+    repository = open_repository(work)
+    blob = git("rev-parse", "HEAD:readme", at=work)
+    for read in (repository.commit, repository.entries):
+        with pytest.raises(Permanent, match=blob):
+            read(blob)
+    for read in (repository.blob, repository.size):
+        with pytest.raises(Permanent, match="missing"):
+            read("1" * 40)
+
+
+def test_a_damaged_object_is_named(work: Path, git):
+    blob = git("rev-parse", "HEAD:readme", at=work)
+    path = work / ".git/objects" / blob[:2] / blob[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"garbage")
+    with pytest.raises(Permanent, match=blob):
+        open_repository(work).blob(blob)
+
+
+def test_changes_between_trees_are_paths(work: Path, git):
+    repository = open_repository(work)
+    old = repository.commit(repository.resolve("HEAD")).tree
+    (work / "apps/web.yaml").write_text("kind: Job\n")
+    (work / "readme").unlink()
+    (work / "readme").mkdir()
+    (work / "readme/inner").write_text("")
+    (work / "b").mkdir()
+    (work / "b/c").write_text("")
+    git("add", "-A", ".", at=work)
+    new = git("write-tree", at=work)
+    expected = git("diff-tree", "-r", "--no-renames", "--name-only", old, new, at=work).splitlines()
+    assert repository.changed(old, new) == repository.changed(new, old) == sorted(expected)
+    assert repository.changed(new, new) == []
+    assert repository.changed(None, old) == ["apps/web.yaml", "readme"]
+
+
+def test_a_ref_moved_by_another_process_is_seen_by_an_open_repository(work: Path, git):
+    repository = open_repository(work)
+    before = repository.resolve("main")
+    git("commit", "-q", "--allow-empty", "-m", "next", at=work)
+    git("gc", "-q", at=work)
+    after = repository.resolve("main")
+    assert after == git("rev-parse", "HEAD", at=work) != before
+    assert repository.commit(after).parents == (before,)
