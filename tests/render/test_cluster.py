@@ -1,0 +1,165 @@
+"""A cluster's directory is complete, never empty, and what delivery tools accept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gitsched.model.document import Document, Key
+from gitsched.model.files import Bytes, Keep, PlannedFile
+from gitsched.render.cluster import ClusterFacts, cluster_json, kustomization, namespace_manifest
+from gitsched.render.directory import STUB_TWIN, complete_directory
+from gitsched.render.layout import relative_path
+from gitsched.render.manifest import plan_manifest
+
+EU = ClusterFacts("eu-1", {"tier": "gold", "env": "prod"}, "eu", "metal", replicas=4, workloads=2)
+WEB = Key("apps", "Deployment", "shop", "web")
+BLOB = Keep("b" * 40)
+
+GOLDEN = {
+    "cluster.json": """\
+{
+  "labels": {
+    "env": "prod",
+    "tier": "gold"
+  },
+  "name": "eu-1",
+  "provider": "metal",
+  "region": "eu",
+  "replicas": 4,
+  "workloads": 2
+}
+""",
+    "kustomization.yaml": """\
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- _/namespace-shop.yaml
+- gitsched-placement.yaml
+- kube-system/configmap-dns.yaml
+- shop/cronjob.batch-web.yaml
+- shop/deployment-web.yaml
+""",
+    "gitsched-placement.yaml": """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: gitsched-placement
+  namespace: default
+data:
+  cluster: eu-1
+""",
+    "_/namespace-shop.yaml": """\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: shop
+""",
+    "shop/deployment-web.yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+spec:
+  replicas: 4
+""",
+    "shop/cronjob.batch-web.yaml": """\
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: web
+  namespace: shop
+spec:
+  schedule: "*/5 * * * *"
+""",
+    "kube-system/configmap-dns.yaml": """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: dns
+  namespace: kube-system
+""",
+}
+
+
+def manifests() -> dict[str, PlannedFile]:
+    documents = [
+        Document(WEB, "apps/v1", _object("apps/v1", "Deployment", "shop", "web", {"spec": {"replicas": 1}})),
+        Document(
+            Key("batch", "CronJob", "shop", "web"),
+            "batch/v1",
+            _object("batch/v1", "CronJob", "shop", "web", {"spec": {"schedule": "*/5 * * * *"}}),
+        ),
+        Document(Key("", "ConfigMap", "kube-system", "dns"), "v1", _object("v1", "ConfigMap", "kube-system", "dns", {})),
+    ]
+    return {relative_path(d.key): plan_manifest(d, ("spec.replicas", 4) if d.key == WEB else None) for d in documents}
+
+
+def _object(api: str, kind: str, namespace: str, name: str, rest: dict[str, object]) -> dict[str, object]:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": namespace}, **rest}
+
+
+def test_a_small_directory_in_full() -> None:
+    directory = complete_directory(EU, manifests())
+    assert {path: file.data.decode() for path, file in directory.items() if isinstance(file, Bytes)} == GOLDEN
+    assert directory.keys() == GOLDEN.keys()
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("files", [manifests(), {}], ids=["with workloads", "with the stub alone"])
+def test_kustomize_builds_it(files: dict[str, PlannedFile], tmp_path: Path) -> None:
+    for path, file in complete_directory(EU, files).items():
+        assert isinstance(file, Bytes)
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(file.data)
+    built = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
+    objects = list(yaml.safe_load_all(built.stdout))
+    assert len(objects) == (5 if files else 1)
+    assert "gitsched-placement" in {o["metadata"]["name"] for o in objects}
+
+
+def test_a_cluster_with_nothing_placed_keeps_the_stub() -> None:
+    directory = complete_directory(ClusterFacts("eu-2", {}), {})
+    assert sorted(directory) == ["cluster.json", "gitsched-placement.yaml", "kustomization.yaml"]
+    assert yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"] == ["gitsched-placement.yaml"]
+
+
+def test_the_repositorys_own_namespace_is_the_one_that_goes_along() -> None:
+    directory = complete_directory(EU, {"_/namespace-shop.yaml": BLOB, "shop/deployment-web.yaml": BLOB})
+    assert directory["_/namespace-shop.yaml"] == BLOB
+
+
+@pytest.mark.parametrize("namespace", ["default", "kube-system", "kube-public", "kube-node-lease", "", "Shop", "../x", "a.b"])
+def test_a_namespace_that_is_there_anyway_or_cannot_be_is_not_made(namespace: str) -> None:
+    path = relative_path(Key("", "ConfigMap", namespace, "a"))
+    assert set(complete_directory(EU, {path: BLOB})) == {path, "cluster.json", "gitsched-placement.yaml", "kustomization.yaml"}
+
+
+def test_an_object_that_poses_as_the_stub_does_not_break_the_cluster() -> None:
+    directory = complete_directory(EU, {STUB_TWIN: BLOB, "shop/configmap-a.yaml": BLOB})
+    assert STUB_TWIN not in directory
+    assert STUB_TWIN not in yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"]
+
+
+def test_the_list_of_files_does_not_depend_on_their_order() -> None:
+    paths = ["b/x.yaml", "a/x.yaml", "gitsched-placement.yaml"]
+    assert kustomization(paths) == kustomization(reversed(paths))
+    assert yaml.safe_load(kustomization(paths).data)["resources"] == ["a/x.yaml", "b/x.yaml", "gitsched-placement.yaml"]
+
+
+def test_every_member_that_a_template_may_name_is_there() -> None:
+    assert set(json.loads(cluster_json("a", {}).data)) == {"labels", "name", "provider", "region", "replicas", "workloads"}
+
+
+def test_a_namespace_that_looks_like_a_number_is_a_string() -> None:
+    assert yaml.safe_load(namespace_manifest("123").data)["metadata"]["name"] == "123"
+
+
+def _data(file: PlannedFile) -> bytes:
+    assert isinstance(file, Bytes)
+    return file.data
