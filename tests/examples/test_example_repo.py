@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,16 @@ def test_ordered_groups_stand_for_cost_and_for_disaster_recovery() -> None:
     }
     assert groups["private-first"] == ["private", "cloud"]
     assert groups["disaster-recovery"][:2] == ["primary", "backup"]
+
+
+@pytest.mark.parametrize("path", sorted((REPO / "clusters").glob("fra-*.yaml")), ids=lambda path: path.stem)
+def test_the_demo_adds_one_taint_to_a_cluster_of_the_primary_and_changes_nothing_else(path: Path) -> None:
+    tainted = runpy.run_path(str(REPO.parent / "demo.py"))["tainted"]
+    before, after = yaml.safe_load(path.read_text()), yaml.safe_load(tainted(path.read_text()))
+    added = after["spec"]["taints"].pop(0)
+    assert added == {"key": "maintenance.example.com/power", "effect": "NoExecute"}
+    assert after["spec"].pop("taints") == before["spec"].pop("taints", [])
+    assert after == before
 
 
 def test_the_example_hides_its_drafts() -> None:
