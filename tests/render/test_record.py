@@ -1,0 +1,135 @@
+"""What a run leaves behind can be read again, is the same for the same run, and holds no secrets."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding, Location
+from gitsched.render.record import GITATTRIBUTES, Record, hydrator_metadata, parse_record, public_url, record
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+FULL = Record(
+    source="a" * 40,
+    version="0.1.0",
+    time=NOON,
+    source_tree="b" * 40,
+    observations={"prometheus/latency": {"value": 0.5, "time": "2026-01-02T11:59:00Z"}, "heat": None},
+    findings=(
+        Finding("error", "duplicate-key", "twice:\n“x”", Location("a/b.yaml", 3, 7), ("Deployment", "shop", "web")),
+        Finding("info", "unclaimed", "2 objects"),
+    ),
+    next_wakeup=NOON,
+    input_digest="c" * 64,
+    retiring={"us-1": NOON},
+)
+
+
+def test_a_record_in_full() -> None:
+    assert (
+        record(FULL).data.decode()
+        == """\
+{
+  "findings": [
+    {"code": "duplicate-key", "column": 7, "line": 3, "message": "twice:\\n\\u201cx\\u201d", "path": "a/b.yaml", \
+"resource": {"kind": "Deployment", "name": "web", "namespace": "shop"}, "severity": "error"},
+    {"code": "unclaimed", "message": "2 objects", "severity": "info"}
+  ],
+  "formatVersion": 1,
+  "inputDigest": "%s",
+  "nextWakeup": "2026-01-02T12:00:00Z",
+  "observations": {
+    "heat": null,
+    "prometheus/latency": {"time": "2026-01-02T11:59:00Z", "value": 0.5}
+  },
+  "retiring": {
+    "us-1": "2026-01-02T12:00:00Z"
+  },
+  "source": "%s",
+  "sourceTree": "%s",
+  "time": "2026-01-02T12:00:00Z",
+  "version": "0.1.0"
+}
+"""
+        % ("c" * 64, "a" * 40, "b" * 40)
+    )  # noqa: UP031
+
+
+def test_a_record_is_read_back() -> None:
+    assert parse_record(record(FULL).data) == FULL
+    empty = Record("a" * 40, "0.1.0")
+    assert parse_record(record(empty).data) == empty
+
+
+@given(
+    st.dictionaries(
+        st.text(), st.recursive(st.none() | st.text() | st.integers(), lambda s: st.lists(s) | st.dictionaries(st.text(), s))
+    )
+)
+def test_observations_are_read_back_whatever_their_names(observations: dict[str, object]) -> None:
+    data = record(FULL._replace(observations=observations)).data
+    assert parse_record(data).observations == observations
+    assert data == record(FULL._replace(observations=dict(reversed(observations.items())))).data
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b'{"formatVersion": 2}', b"{}", b"[" * 100_000], ids=repr)
+def test_what_it_cannot_read_stops_the_run(data: bytes) -> None:
+    with pytest.raises(Permanent, match=r"gitsched\.json"):
+        parse_record(data)
+
+
+def test_a_mangled_member_is_as_good_as_absent() -> None:
+    mangled = {
+        "formatVersion": 1,
+        "findings": [1, {"severity": "?", "resource": [], "line": "x"}],
+        "time": 3,
+        "observations": [],
+        "retiring": {"a": 1},
+    }
+    read = parse_record(json.dumps(mangled).encode())
+    assert read == Record("", "", findings=(Finding("error", "", ""),))
+
+
+def test_the_hydrator_contract() -> None:
+    data = hydrator_metadata("a" * 40, "https://x:tok@example.com/r.git", "Mend\nit", "Ada <ada@example.com>", NOON).data
+    assert json.loads(data) == {
+        "author": "Ada <ada@example.com>",
+        "date": "2026-01-02T12:00:00Z",
+        "drySha": "a" * 40,
+        "repoURL": "https://example.com/r.git",
+        "subject": "Mend\nit",
+    }
+    assert "repoURL" not in json.loads(hydrator_metadata("a" * 40, None, "s", "a", NOON).data)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://github.com/a/b.git", "https://github.com/a/b.git"),
+        ("https://token@github.com/a/b", "https://github.com/a/b"),
+        ("https://user:pass@git.example:8443/a?private_token=x#y", "https://git.example:8443/a"),
+        ("ssh://git:pass@git.example:2222/a/b", "ssh://git@git.example:2222/a/b"),
+        ("https://[::1]/a", "https://[::1]/a"),
+        ("git@github.com:a/b.git", "git@github.com:a/b.git"),
+        ("file:///home/me/repo", None),
+        ("/home/me/repo", None),
+        ("../repo", None),
+        ("C:/repo", None),
+        ("https://host:port/a", None),
+        ("https://[bad/a", None),
+        ("https://a\nb/c", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_url_shows_no_credentials_and_no_machine(url: str | None, shown: str | None) -> None:
+    assert public_url(url) == shown
+
+
+def test_the_forge_folds_what_is_generated() -> None:
+    assert GITATTRIBUTES.data == b"* linguist-generated=true gitlab-generated\n"

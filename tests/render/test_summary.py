@@ -1,0 +1,144 @@
+"""The branch's front page shows what was decided, in bounded length, and nothing in it can act."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.time import EPOCH
+from gitsched.render.markdown import code
+from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
+
+OID = "a" * 40
+HOSTILE = [
+    "a|b",
+    "a`b",
+    "``",
+    "@everyone",
+    "<img src=x>",
+    "a\nb",
+    "a\\|b",
+    "[x](http://y)",
+    "**b**",
+    "&lt;",
+    "a\u202eb",
+    "www.evil.example",
+    "#1",
+    " x",
+]
+GOLDEN = """\
+# Placements
+
+This branch is written by gitsched. Do not edit it: the next run replaces what it finds.
+
+Decided from commit `{oid}` of `https://example.com/a/b` at 1970-01-01T00:00:00Z by gitsched `0.1.0`.
+
+To see the same decisions, in a clone of the source repository:
+
+```sh
+git checkout {oid}
+gitsched plan --observations recorded
+```
+
+## Findings
+
+- 1 error
+- 3 info
+- 2 objects are selected by no policy
+
+## Clusters
+
+| cluster | region | state | workloads | replicas |
+|---|---|---|--:|--:|
+| `eu-1` | `eu` | `ready` | 2 | 4 |
+| `us-1` |  | `taint down:NoExecute` | 0 | 0 |
+
+## Decisions
+
+| workload | policy | placement |
+|---|---|---|
+| `Deployment shop/web` | `PropagationPolicy shop/p` | `eu-1:4`, `us-1` |
+| `Job shop/j` | `PropagationPolicy shop/p` | nowhere |
+""".format(oid=OID)
+
+
+def page(summary: Summary) -> str:
+    return readme(summary).data.decode()
+
+
+def test_a_page_in_full() -> None:
+    summary = Summary(
+        source=OID,
+        version="0.1.0",
+        time=EPOCH,
+        fleet=[FleetRow("eu-1", "eu", "ready", 2, 4), FleetRow("us-1", "", "taint down:NoExecute", 0, 0)],
+        decisions=[
+            DecisionRow("Deployment shop/web", "PropagationPolicy shop/p", [("eu-1", 4), ("us-1", None)]),
+            DecisionRow("Job shop/j", "PropagationPolicy shop/p", []),
+        ],
+        findings={"info": 3, "error": 1, "warning": 0},
+        unclaimed=2,
+        repository="https://me:secret@example.com/a/b?token=secret",
+    )
+    assert page(summary) == GOLDEN
+
+
+def test_an_empty_repository_has_a_page_too() -> None:
+    assert page(Summary(OID, "0.1.0", EPOCH)).count("None.") == 3
+
+
+def test_the_next_moment_is_named() -> None:
+    assert "decision next at 1970-01-01T00:00:00Z" in page(Summary(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
+
+
+@pytest.mark.parametrize(
+    ("clusters", "workloads", "shown"),
+    [(3, 500, (3, 197)), (1000, 10_000, (100, 100)), (1000, 5, (195, 5)), (120, 80, (120, 80)), (100, 100, (100, 100))],
+)
+def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloads: int, shown: tuple[int, int]) -> None:
+    fleet = [FleetRow(f"c{n}", "", "", 0, 0) for n in range(clusters)]
+    decisions = [DecisionRow(f"w{n}", "p", [("c0", 1)] * 1000) for n in range(workloads)]
+    text = page(Summary(OID, "0.1.0", EPOCH, fleet, decisions))
+    assert (len(re.findall(r"^\| `c", text, re.M)), len(re.findall(r"^\| `w", text, re.M))) == shown
+    for total, part in zip((clusters, workloads), shown, strict=True):
+        assert (f"and {total - part} more," in text) == (total > part)
+    assert len(text) < 65_536
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_stay_in_their_cell(text: str) -> None:
+    row = FleetRow(text, text, text, 1, 1)
+    lines = page(Summary(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()
+    cells = [line.split("|") for line in lines if line.startswith(("| `", "| <code>"))]
+    assert [len(cell) for cell in cells] == [7, 5]
+
+
+@given(st.text(max_size=40) | st.text("`|\\<>&@#[]()*_ a\n", max_size=12))
+def test_text_in_a_cell_shows_as_it_is_and_does_nothing(text: str) -> None:
+    shown = code(text)
+    if shown.startswith("`"):
+        assert re.fullmatch(r"`[^`|\\<>&\[\]*]+`", shown)
+        inner = shown[1:-1]
+    else:
+        assert re.fullmatch(r"(<code>([A-Za-z0-9 ,=+-]|&#\d+;)+</code>)?", shown)
+        inner = html.unescape(shown.removeprefix("<code>").removesuffix("</code>"))
+    assert inner == "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def test_a_long_name_is_cut() -> None:
+    assert code("a" * 300) == f"<code>{'a' * 200}&#8230;</code>"
+
+
+def test_nothing_but_an_object_id_reaches_the_command_to_copy() -> None:
+    assert "git checkout COMMIT\n" in page(Summary("x; rm -rf ~", "0.1.0", EPOCH))
+
+
+def test_importing_the_module_does_not_load_the_template_engine() -> None:
+    script = "import sys, gitsched.render.summary; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
