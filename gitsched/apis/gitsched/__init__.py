@@ -1,0 +1,1 @@
+"""gitsched's own API group."""

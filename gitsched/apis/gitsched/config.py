@@ -1,0 +1,235 @@
+"""The settings of gitsched: the `spec` of gitsched.yaml, and the `config` of the Python API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from gitsched.apis.gitsched.reading import Section
+
+GROUP, VERSION, KIND = "gitsched.io", "v1alpha1", "Config"
+FILE = "gitsched.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`branch` is "" for the one HEAD names; no `paths` means the whole repository; `ignore` is written as in .gitignore."""
+
+    branch: str = ""
+    paths: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who the commits of the output branch are from."""
+
+    name: str = "gitsched"
+    email: str = "gitsched@localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """`format` is ssh or gpg; `key` is the path of an ssh key, or the id of a gpg key."""
+
+    format: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """`repository` is "" for the source itself; `push` is None for "when the repository is a remote one"."""
+
+    branch: str = "placements"
+    repository: str = ""
+    push: bool | None = None
+    path: str = ""
+    retire_after: timedelta = timedelta(hours=24)
+    author: Author = Author()
+    signing: Signing | None = None
+    commit_subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failback:
+    """`mode` is Never, OnRebalance or AfterStabilization; `after` counts for the last one only."""
+
+    mode: str = "Never"
+    after: timedelta = timedelta()
+
+
+@dataclass(frozen=True, slots=True)
+class Karmada:
+    """How Karmada's policies are read; gitsched's own defaults, not upstream's."""
+
+    taint_eviction: bool = True
+    missing_facts: str = "assume"
+    eviction_purge_mode: str = "Gracefully"
+    graceful_eviction_timeout: timedelta = timedelta(minutes=10)
+    enable_empty_workload_propagation: bool = False
+    preemption: bool = False
+    failback: Failback = Failback()
+
+
+@dataclass(frozen=True, slots=True)
+class Krake:
+    """`stickiness` is a weight; `stickiness_formula` is document or krake."""
+
+    reschedule_after: timedelta = timedelta(seconds=60)
+    stickiness: float = 0.1
+    stickiness_formula: str = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Knative:
+    """`capacity` counts vreplicas a pod, None while nobody said; `scale_up` is keep or replace."""
+
+    capacity: int | None = None
+    policy: str = ""
+    scale_up: str = "keep"
+    cluster: str = ""
+    autoscaler: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadKind:
+    """A custom kind with replicas; a path is "" when the kind has no such member."""
+
+    api_version: str
+    kind: str
+    replicas_path: str = ""
+    pod_template_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KindScope:
+    """Whether objects of a kind are in a namespace, where no CustomResourceDefinition says so."""
+
+    api_version: str
+    kind: str
+    namespaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A commit is refused when both limits are exceeded: workloads that lose their last place, and their share in percent."""
+
+    max_removals: int = 10
+    max_removals_percent: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings; `observations` and `notifications` are as written."""
+
+    source: Source = Source()
+    output: Output = Output()
+    karmada: Karmada = Karmada()
+    krake: Krake = Krake()
+    knative: Knative = Knative()
+    workloads: tuple[WorkloadKind, ...] = ()
+    kinds: tuple[KindScope, ...] = ()
+    guard: Guard = Guard()
+    observations: Mapping[str, Any] = field(default_factory=dict)
+    notifications: tuple[Mapping[str, Any], ...] = ()
+
+
+def parse_config(spec: Mapping[str, Any]) -> Config:
+    """The settings that a spec makes, with the default of everything it leaves out.
+
+    Unknown members are passed over; ValueError names the pointer of a member with a wrong type or value.
+    """
+    root = Section(spec)
+    source = root.section("source")
+    return Config(
+        source=Source(source.text("branch"), source.texts("paths"), source.texts("ignore")),
+        output=_parse_output(root.section("output")),
+        karmada=_parse_karmada(root.section("karmada")),
+        krake=_parse_krake(root.section("krake")),
+        knative=_parse_knative(root.section("knative")),
+        workloads=tuple(_parse_workload(entry) for entry in root.sections("workloads")),
+        kinds=tuple(_parse_kind(entry) for entry in root.sections("kinds")),
+        guard=_parse_guard(root.section("guard")),
+        observations=root.section("observations").values,
+        notifications=tuple(entry.values for entry in root.sections("notifications")),
+    )
+
+
+def _parse_output(output: Section) -> Output:
+    default, author, signing = Output(), output.section("author"), output.section("signing")
+    return Output(
+        branch=output.text("branch", default.branch),
+        repository=output.text("repository"),
+        push=None if output.values.get("push") is None else output.flag("push", False),
+        path=output.text("path").strip("/"),
+        retire_after=output.duration("retireAfter", default.retire_after),
+        author=Author(author.text("name", default.author.name), author.text("email", default.author.email)),
+        signing=Signing(signing.choice("format", "ssh", "gpg"), _need(signing, "key")) if signing.values else None,
+        commit_subject=output.text("commitSubject"),
+    )
+
+
+def _parse_karmada(karmada: Section) -> Karmada:
+    default = Karmada()
+    return Karmada(
+        taint_eviction=karmada.flag("taintEviction", default.taint_eviction),
+        missing_facts=karmada.choice("missingFacts", "assume", "strict"),
+        eviction_purge_mode=karmada.choice("evictionPurgeMode", "Gracefully", "Directly"),
+        graceful_eviction_timeout=karmada.duration("gracefulEvictionTimeout", default.graceful_eviction_timeout),
+        enable_empty_workload_propagation=karmada.flag("enableEmptyWorkloadPropagation", False),
+        preemption=karmada.flag("preemption", default.preemption),
+        failback=_parse_failback(karmada),
+    )
+
+
+def _parse_failback(karmada: Section) -> Failback:
+    if not isinstance(karmada.values.get("failback"), Mapping):
+        return Failback(karmada.choice("failback", "Never", "OnRebalance"))
+    failback = karmada.section("failback")
+    if failback.values.get("AfterStabilization") is None:
+        failback.refuse("AfterStabilization", "a duration such as 10m or 24h")
+    return Failback("AfterStabilization", failback.duration("AfterStabilization", timedelta()))
+
+
+def _parse_krake(krake: Section) -> Krake:
+    default = Krake()
+    seconds = krake.number("rescheduleAfter", default.reschedule_after.total_seconds())
+    if seconds > timedelta.max.total_seconds() // 2:
+        krake.refuse("rescheduleAfter", "a number of seconds that a calendar can hold")
+    return Krake(
+        timedelta(seconds=seconds),
+        krake.number("stickiness", default.stickiness),
+        krake.choice("stickinessFormula", "document", "krake"),
+    )
+
+
+def _parse_knative(knative: Section) -> Knative:
+    return Knative(
+        capacity=knative.count("capacity", None, 1),
+        policy=knative.choice("policy", "", "MAXFILLUP"),
+        scale_up=knative.choice("scaleUp", "keep", "replace"),
+        cluster=knative.text("cluster"),
+        autoscaler=knative.section("autoscaler").values,
+    )
+
+
+def _parse_workload(entry: Section) -> WorkloadKind:
+    return WorkloadKind(_need(entry, "apiVersion"), _need(entry, "kind"), entry.text("replicasPath"), entry.text("podTemplatePath"))
+
+
+def _parse_kind(entry: Section) -> KindScope:
+    scope = entry.choice("scope", "", "Namespaced", "Cluster") or entry.refuse("scope", "Namespaced or Cluster")
+    return KindScope(_need(entry, "apiVersion"), _need(entry, "kind"), scope == "Namespaced")
+
+
+def _parse_guard(guard: Section) -> Guard:
+    default = Guard()
+    removals = guard.count("maxRemovals", default.max_removals, 0)
+    percent = guard.number("maxRemovalsPercent", default.max_removals_percent)
+    return Guard(default.max_removals if removals is None else removals, percent)
+
+
+def _need(section: Section, name: str) -> str:
+    return section.text(name) or section.refuse(name, "a string that is not empty")

@@ -1,0 +1,91 @@
+"""Typed access to the members of settings, with the place in every complaint."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple, NoReturn
+
+from gitsched.model.time import parse_duration
+
+_GREATEST = sys.float_info.max
+
+
+class Section(NamedTuple):
+    """An object of the settings; `path` leads to it from the spec. A member that is missing or null has its default."""
+
+    values: Mapping[str, Any]
+    path: str = ""
+
+    def section(self, name: str) -> Section:
+        """The object `name`; an empty one when it is missing."""
+        return Section(self._mapping(self.values.get(name), name), self._place(name))
+
+    def sections(self, name: str) -> Iterator[Section]:
+        """The objects of the list `name`."""
+        for index, value in enumerate(self._sequence(name)):
+            yield Section(self._mapping(value, f"{name}/{index}"), self._place(f"{name}/{index}"))
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        return value if isinstance(value, str) else self.refuse(name, "a string")
+
+    def choice(self, name: str, *options: str) -> str:
+        """One of the options, of which the first is the default."""
+        value = self.text(name, options[0])
+        return value if value in options else self.refuse(name, f"one of {', '.join(map(repr, options))}")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        values = self._sequence(name)
+        return tuple(value if isinstance(value, str) else self.refuse(f"{name}/{i}", "a string") for i, value in enumerate(values))
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        return value if isinstance(value, bool) else self.refuse(name, "true or false")
+
+    def number(self, name: str, default: float) -> float:
+        """A finite number, not below zero."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _GREATEST:
+            return self.refuse(name, "a finite number, 0 or more")
+        return float(value)
+
+    def count(self, name: str, default: int | None, least: int) -> int | None:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return value if type(value) is int and value >= least else self.refuse(name, f"a whole number, {least} or more")
+
+    def duration(self, name: str, default: timedelta) -> timedelta:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        duration = parse_duration(value)
+        return self.refuse(name, "a duration such as 10m or 24h") if duration is None else duration
+
+    def refuse(self, name: str, wanted: str) -> NoReturn:
+        """Raise ValueError for the member, with its pointer."""
+        raise ValueError(f"spec{self._place(name)}: must be {wanted}")
+
+    def _place(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _mapping(self, value: Any, name: str) -> Mapping[str, Any]:
+        if value is None:
+            return {}
+        return value if isinstance(value, Mapping) else self.refuse(name, "an object")
+
+    def _sequence(self, name: str) -> Sequence[Any]:
+        value = self.values.get(name)
+        if value is None:
+            return ()
+        return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else self.refuse(name, "a list")

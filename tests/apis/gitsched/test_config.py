@@ -1,0 +1,163 @@
+"""gitsched.yaml: everything has a default, and a mistake is named with its place."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from gitsched.apis.gitsched.config import Config, Failback, KindScope, Signing, WorkloadKind, parse_config
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/gitsched.io/v1alpha1/Config.json").read_text("utf-8"))
+FULL = """
+source: {branch: main, paths: [clusters, apps], ignore: [docs/]}
+output:
+  branch: fleet
+  repository: https://git.example.com/platform/placements.git
+  push: false
+  path: /fleet/
+  retireAfter: 1h30m
+  author: {name: bot, email: bot@example.com}
+  signing: {format: ssh, key: /etc/gitsched/key}
+  commitSubject: Placements
+karmada:
+  taintEviction: false
+  missingFacts: strict
+  evictionPurgeMode: Directly
+  gracefulEvictionTimeout: 5m
+  enableEmptyWorkloadPropagation: true
+  preemption: true
+  failback: {AfterStabilization: 30m}
+krake: {rescheduleAfter: 90, stickiness: 0.5, stickinessFormula: krake}
+knative: {capacity: 10, policy: MAXFILLUP, scaleUp: replace, cluster: private-1, autoscaler: {attemptScaleDown: true}}
+workloads: [{apiVersion: example.io/v1, kind: Widget, replicasPath: spec.replicas, podTemplatePath: spec.template}]
+kinds: [{apiVersion: example.io/v1, kind: Tenant, scope: Cluster}]
+guard: {maxRemovals: 5, maxRemovalsPercent: 12.5}
+observations: {anything: 1}
+notifications: [{to: somebody}]
+"""
+
+
+def defaults_of(node: dict[str, Any]) -> dict[str, Any]:
+    """The spec that a schema's defaults make."""
+    made = {name: child["default"] for name, child in node["properties"].items() if "default" in child}
+    inner = {name: defaults_of(child) for name, child in node["properties"].items() if "properties" in child}
+    return made | {name: spec for name, spec in inner.items() if spec}
+
+
+def test_nothing_needs_to_be_said() -> None:
+    config = parse_config({})
+    assert config == Config()
+    assert (config.source.branch, config.output.branch, config.output.author.name) == ("", "placements", "gitsched")
+    assert config.karmada.taint_eviction
+    assert config.karmada.missing_facts == "assume"
+    assert config.output.retire_after == timedelta(hours=24)
+    assert config.karmada.graceful_eviction_timeout == timedelta(minutes=10)
+    assert config.krake.reschedule_after == timedelta(seconds=60)
+
+
+def test_the_schema_tells_the_same_defaults() -> None:
+    spec = defaults_of(SCHEMA["properties"]["spec"])
+    assert spec["karmada"]["missingFacts"] == "assume"
+    assert parse_config(spec) == Config()
+
+
+def test_every_setting_is_read() -> None:
+    spec = yaml.safe_load(FULL)
+    assert list(Draft202012Validator(SCHEMA["properties"]["spec"]).iter_errors(spec)) == []
+    config = parse_config(spec)
+    assert config.source.paths == ("clusters", "apps")
+    assert config.source.ignore == ("docs/",)
+    assert (config.output.branch, config.output.push, config.output.path) == ("fleet", False, "fleet")
+    assert config.output.retire_after == timedelta(minutes=90)
+    assert config.output.signing == Signing("ssh", "/etc/gitsched/key")
+    assert config.karmada.failback == Failback("AfterStabilization", timedelta(minutes=30))
+    assert not config.karmada.taint_eviction
+    assert config.karmada.preemption
+    assert config.krake.stickiness == 0.5
+    assert (config.knative.capacity, config.knative.scale_up) == (10, "replace")
+    assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
+    assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
+    assert (config.guard.max_removals, config.guard.max_removals_percent) == (5, 12.5)
+    assert all(getattr(config, name) != getattr(Config(), name) for name in Config.__dataclass_fields__)
+
+
+def test_a_section_whose_settings_are_all_commented_out_has_defaults() -> None:
+    spec = dict.fromkeys(SCHEMA["properties"]["spec"]["properties"])
+    assert list(Draft202012Validator(SCHEMA["properties"]["spec"]).iter_errors(spec)) == []
+    assert parse_config(spec) == Config()
+
+
+def test_unknown_settings_are_passed_over() -> None:
+    assert parse_config({"later": 1, "karmada": {"later": []}}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("source: []", "spec/source"),
+        ("source: {paths: clusters}", "spec/source/paths"),
+        ("source: {paths: [1]}", "spec/source/paths/0"),
+        ("output: {branch: 1}", "spec/output/branch"),
+        ("output: {push: maybe}", "spec/output/push"),
+        ("output: {retireAfter: 1 day}", "spec/output/retireAfter"),
+        ("output: {retireAfter: 60}", "spec/output/retireAfter"),
+        ("output: {signing: {format: x509, key: a}}", "spec/output/signing/format"),
+        ("output: {signing: {format: ssh}}", "spec/output/signing/key"),
+        ("karmada: {missingFacts: guess}", "spec/karmada/missingFacts"),
+        ("karmada: {preemption: 1}", "spec/karmada/preemption"),
+        ("karmada: {failback: Always}", "spec/karmada/failback"),
+        ("karmada: {failback: {}}", "spec/karmada/failback/AfterStabilization"),
+        ("karmada: {failback: {AfterStabilization: soon}}", "spec/karmada/failback/AfterStabilization"),
+        ("krake: {stickiness: -1}", "spec/krake/stickiness"),
+        ("krake: {stickiness: .nan}", "spec/krake/stickiness"),
+        ("krake: {rescheduleAfter: 1.0e+300}", "spec/krake/rescheduleAfter"),
+        (f"krake: {{rescheduleAfter: {10**400}}}", "spec/krake/rescheduleAfter"),
+        ("knative: {capacity: 0}", "spec/knative/capacity"),
+        ("knative: {capacity: true}", "spec/knative/capacity"),
+        ("knative: {policy: maxfillup}", "spec/knative/policy"),
+        ("workloads: [{kind: Widget}]", "spec/workloads/0/apiVersion"),
+        ("workloads: [Widget]", "spec/workloads/0"),
+        ("kinds: [{apiVersion: example.io/v1, kind: Tenant}]", "spec/kinds/0/scope"),
+        ("notifications: [me]", "spec/notifications/0"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(text: str, place: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse_config(yaml.safe_load(text))
+    assert str(caught.value).startswith(f"{place}: must be ")
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["24h", "ssh", "Never"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([*yaml.safe_load(FULL), "key", "branch"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(yaml.safe_load(FULL))), anything, max_size=4))
+def test_anything_is_settings_or_a_named_mistake(spec: dict[str, Any]) -> None:
+    complaint = "spec/"
+    try:
+        parse_config(spec)
+    except ValueError as mistake:
+        complaint = str(mistake)
+    assert complaint.startswith("spec/")
+
+
+@given(st.dictionaries(st.sampled_from(sorted(yaml.safe_load(FULL))), anything, max_size=4))
+def test_what_the_schema_accepts_is_read(spec: dict[str, Any]) -> None:
+    finite = (
+        json.loads(json.dumps(spec, allow_nan=False)) if "NaN" not in (text := json.dumps(spec)) and "Infinity" not in text else {}
+    )
+    if Draft202012Validator(SCHEMA["properties"]["spec"]).is_valid(finite):
+        parse_config(finite)

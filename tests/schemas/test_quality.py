@@ -1,0 +1,149 @@
+"""Every shipped schema stands alone, says what each property is for, and means the same to every validator."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).parents[2] / "schemas"
+FILES = sorted(ROOT.glob("*/*/*.json"))
+SCHEMAS = [pytest.param(json.loads(file.read_text("utf-8")), id=file.stem) for file in FILES]
+each_schema = pytest.mark.parametrize("schema", SCHEMAS)
+
+WORDS = {"title", "description", "default", "examples", "deprecated", "type", "enum", "const", "required"}
+LIMITS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "pattern"}
+NESTED = {"items", "additionalProperties"}
+NAMED = {"properties", "$defs"}
+PLACED = {"anyOf"}
+KNOWN = WORDS | LIMITS | NESTED | NAMED | PLACED | {"$ref"}
+PATTERN = re.compile(r"\^.*\$\(\?!\\n\)")
+DIALECT = re.compile(r"\\[dDwWsSbBAZz]|\(\?[^:!]|\(\?![^\\]|[*+?}][+]|\[\^|\\[pPuxk]")
+
+
+def walk(node: Any, at: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every subschema with its place."""
+    if not isinstance(node, dict):
+        return
+    yield at, node
+    for word in NESTED & node.keys():
+        yield from walk(node[word], f"{at}/{word}")
+    for word in NAMED & node.keys():
+        for name, child in node[word].items():
+            yield from walk(child, f"{at}/{word}/{name}")
+    for word in PLACED & node.keys():
+        for index, child in enumerate(node[word]):
+            yield from walk(child, f"{at}/{word}/{index}")
+
+
+def alone(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    return {**node, "$defs": schema["$defs"]}
+
+
+def test_the_ten_kinds_are_there() -> None:
+    assert [str(file.relative_to(ROOT).with_suffix("")) for file in FILES] == [
+        "apps.karmada.io/v1alpha1/WorkloadRebalancer",
+        "cluster.karmada.io/v1alpha1/Cluster",
+        "gitsched.io/v1alpha1/Config",
+        "policy.karmada.io/v1alpha1/ClusterOverridePolicy",
+        "policy.karmada.io/v1alpha1/ClusterPropagationPolicy",
+        "policy.karmada.io/v1alpha1/ClusterTaintPolicy",
+        "policy.karmada.io/v1alpha1/OverridePolicy",
+        "policy.karmada.io/v1alpha1/PropagationPolicy",
+        "work.karmada.io/v1alpha2/ClusterResourceBinding",
+        "work.karmada.io/v1alpha2/ResourceBinding",
+    ]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_schema_is_for_the_kind_that_its_path_names(file: Path) -> None:
+    schema = json.loads(file.read_text("utf-8"))
+    assert schema["properties"]["apiVersion"]["const"] == "/".join(file.relative_to(ROOT).parts[:2])
+    assert schema["properties"]["kind"]["const"] == schema["title"] == file.stem
+    assert {"apiVersion", "kind"} <= set(schema["required"])
+
+
+@each_schema
+def test_a_schema_is_valid_and_knows_no_other_keywords(schema: dict[str, Any]) -> None:
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    Draft202012Validator.check_schema(schema)
+    assert jsonschema_rs.meta.is_valid(schema)
+    unknown = {at: extra for at, node in walk(schema) if (extra := node.keys() - KNOWN - ({"$schema"} if at == "#" else set()))}
+    assert unknown == {}
+
+
+@each_schema
+def test_nothing_is_fetched(schema: dict[str, Any]) -> None:
+    targets = {node["$ref"] for _, node in walk(schema) if "$ref" in node}
+    assert targets == {f"#/$defs/{name}" for name in schema["$defs"]}, "every definition is in the file, and every one is used"
+
+
+@each_schema
+def test_every_property_is_described(schema: dict[str, Any]) -> None:
+    silent = [
+        f"{at}/{name}"
+        for at, node in walk(schema)
+        for name, child in node.get("properties", {}).items()
+        if not child.get("description")
+    ]
+    assert silent == []
+    assert all(node.get("title") and node.get("description") for node in [schema, *schema["$defs"].values()])
+    assert all(node["description"].endswith(".") for _, node in walk(schema) if "description" in node)
+
+
+@each_schema
+def test_unknown_members_are_for_the_reader_to_prune(schema: dict[str, Any]) -> None:
+    for at, node in walk(schema):
+        assert node.get("additionalProperties") is not False, at
+        if "object" in node.get("type", ""):
+            assert "properties" in node or "additionalProperties" in node, f"{at}: neither members nor a free map"
+
+
+@each_schema
+def test_examples_and_defaults_validate(schema: dict[str, Any]) -> None:
+    assert schema["examples"], "a kind has a complete example"
+    for at, node in walk(schema):
+        for value in [*node.get("examples", []), *([node["default"]] if "default" in node else [])]:
+            errors = [error.message for error in Draft202012Validator(alone(node, schema)).iter_errors(value)]
+            assert errors == [], at
+            assert jsonschema_rs.is_valid(alone(node, schema), value), at
+
+
+@each_schema
+def test_an_integer_is_no_boolean(schema: dict[str, Any]) -> None:
+    for at, node in walk(schema):
+        if node.get("type") in ("integer", "number"):
+            for value in (True, False):
+                assert not Draft202012Validator(node).is_valid(value), at
+                assert not jsonschema_rs.is_valid(node, value), at
+
+
+@each_schema
+def test_patterns_mean_the_same_everywhere(schema: dict[str, Any]) -> None:
+    samples = ["", "a", "10m", "1h30m", "1.5h", "h", "4Gi", "-1.5e3", "1E", ".5", "5.", "1e", "Taint", "a_", "9a", "٣", "ı", "a b"]
+    samples += [sample + "\n" for sample in samples] + ["\n" + sample for sample in samples]
+    for at, node in walk(schema):
+        if pattern := node.get("pattern"):
+            assert PATTERN.fullmatch(pattern), f"{at}: $ alone matches before a newline at the end in some dialects"
+            assert not DIALECT.search(pattern), f"{at}: dialects differ"
+            for sample in samples:
+                found = re.search(pattern, sample) is not None
+                assert jsonschema_rs.is_valid({"pattern": pattern}, sample) is found, (at, sample)
+                assert not (found and "\n" in sample), (at, sample)
+
+
+def test_shared_definitions_are_the_same_in_every_file() -> None:
+    spec = importlib.util.spec_from_file_location("embed", ROOT / "embed.py")
+    assert spec is not None
+    assert spec.loader is not None
+    embed = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(embed)
+    stale = [file.name for file, text in embed.render(ROOT).items() if file.read_text("utf-8") != text]
+    assert stale == [], "run python schemas/embed.py"
