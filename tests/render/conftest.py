@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from gitsched.git.writing import edit_text
 from gitsched.model.document import Document, Key, Origin, Text, group_of
 from gitsched.model.files import Bytes, Edit, PlannedFile
 
@@ -24,11 +25,7 @@ def resolve() -> Resolve:
             return file.data.decode()
         if isinstance(file, Edit):
             assert file.blob == BLOB
-            text, position = "", 0
-            for start, end, new in file.spans:
-                assert position <= start <= end
-                text, position = text + source[position:start] + new, end
-            return text + source[position:]
+            return edit_text(source.encode(), file.spans).decode()
         return source
 
     return text_of

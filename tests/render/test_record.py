@@ -14,6 +14,7 @@ from gitsched.model.finding import Finding, Location
 from gitsched.render.record import GITATTRIBUTES, Record, hydrator_metadata, parse_record, public_url, record
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+VALUES = st.none() | st.text(max_size=8) | st.integers() | st.dictionaries(st.text(max_size=8), st.booleans(), max_size=3)
 FULL = Record(
     source="a" * 40,
     version="0.1.0",
@@ -31,8 +32,9 @@ FULL = Record(
 
 
 def test_a_record_in_full() -> None:
+    text = record(FULL).data.decode().replace("a" * 40, "COMMIT").replace("b" * 40, "TREE").replace("c" * 64, "DIGEST")
     assert (
-        record(FULL).data.decode()
+        text
         == """\
 {
   "findings": [
@@ -41,7 +43,7 @@ def test_a_record_in_full() -> None:
     {"code": "unclaimed", "message": "2 objects", "severity": "info"}
   ],
   "formatVersion": 1,
-  "inputDigest": "%s",
+  "inputDigest": "DIGEST",
   "nextWakeup": "2026-01-02T12:00:00Z",
   "observations": {
     "heat": null,
@@ -50,14 +52,13 @@ def test_a_record_in_full() -> None:
   "retiring": {
     "us-1": "2026-01-02T12:00:00Z"
   },
-  "source": "%s",
-  "sourceTree": "%s",
+  "source": "COMMIT",
+  "sourceTree": "TREE",
   "time": "2026-01-02T12:00:00Z",
   "version": "0.1.0"
 }
 """
-        % ("c" * 64, "a" * 40, "b" * 40)
-    )  # noqa: UP031
+    )
 
 
 def test_a_record_is_read_back() -> None:
@@ -66,11 +67,7 @@ def test_a_record_is_read_back() -> None:
     assert parse_record(record(empty).data) == empty
 
 
-@given(
-    st.dictionaries(
-        st.text(), st.recursive(st.none() | st.text() | st.integers(), lambda s: st.lists(s) | st.dictionaries(st.text(), s))
-    )
-)
+@given(st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
 def test_observations_are_read_back_whatever_their_names(observations: dict[str, object]) -> None:
     data = record(FULL._replace(observations=observations)).data
     assert parse_record(data).observations == observations

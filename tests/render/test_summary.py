@@ -32,17 +32,17 @@ HOSTILE = [
     "#1",
     " x",
 ]
-GOLDEN = """\
+GOLDEN = f"""\
 # Placements
 
 This branch is written by gitsched. Do not edit it: the next run replaces what it finds.
 
-Decided from commit `{oid}` of `https://example.com/a/b` at 1970-01-01T00:00:00Z by gitsched `0.1.0`.
+Decided from commit `{OID}` of `https://example.com/a/b` at 1970-01-01T00:00:00Z by gitsched `0.1.0`.
 
 To see the same decisions, in a clone of the source repository:
 
 ```sh
-git checkout {oid}
+git checkout {OID}
 gitsched plan --observations recorded
 ```
 
@@ -65,7 +65,7 @@ gitsched plan --observations recorded
 |---|---|---|
 | `Deployment shop/web` | `PropagationPolicy shop/p` | `eu-1:4`, `us-1` |
 | `Job shop/j` | `PropagationPolicy shop/p` | nowhere |
-""".format(oid=OID)
+"""
 
 
 def page(summary: Summary) -> str:
@@ -103,7 +103,8 @@ def test_the_next_moment_is_named() -> None:
 )
 def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloads: int, shown: tuple[int, int]) -> None:
     fleet = [FleetRow(f"c{n}", "", "", 0, 0) for n in range(clusters)]
-    decisions = [DecisionRow(f"w{n}", "p", [("c0", 1)] * 1000) for n in range(workloads)]
+    everywhere = [("c0", 1)] * 1000
+    decisions = [DecisionRow(f"w{n}", "p", everywhere) for n in range(workloads)]
     text = page(Summary(OID, "0.1.0", EPOCH, fleet, decisions))
     assert (len(re.findall(r"^\| `c", text, re.M)), len(re.findall(r"^\| `w", text, re.M))) == shown
     for total, part in zip((clusters, workloads), shown, strict=True):
