@@ -11,15 +11,27 @@ if TYPE_CHECKING:
     from gitsched.git.objects import open_repository as open_repository
     from gitsched.git.signing import Signer as Signer
     from gitsched.git.signing import make_signer as make_signer
+    from gitsched.git.store import Output as Output
+    from gitsched.git.store import Source as Source
+    from gitsched.git.store import open_output as open_output
+    from gitsched.git.store import open_source as open_source
     from gitsched.git.trees import Entry as Entry
+    from gitsched.git.urls import is_url as is_url
+    from gitsched.git.urls import redact as redact
 
 _HOME = {
     "Commit": "commits",
     "Entry": "trees",
+    "Output": "store",
     "Repository": "objects",
     "Signer": "signing",
+    "Source": "store",
+    "is_url": "urls",
     "make_signer": "signing",
+    "open_output": "store",
     "open_repository": "objects",
+    "open_source": "store",
+    "redact": "urls",
 }
 
 

@@ -15,7 +15,10 @@ _GIT_MADE = ("Signed-off-by: ", "(cherry picked from commit ")
 
 
 class Commit(NamedTuple):
-    """`time` is the committer's, in UTC, to the second; `subject` is the message's first paragraph, on one line."""
+    """`time` is the committer's, in UTC, to the second; `subject` is the message's first paragraph, on one line.
+
+    `name` and `email` are the committer's.
+    """
 
     oid: str
     tree: str
@@ -24,6 +27,8 @@ class Commit(NamedTuple):
     subject: str
     message: str
     trailers: tuple[tuple[str, str], ...]
+    name: str = ""
+    email: str = ""
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
@@ -35,15 +40,20 @@ def parse_commit(oid: str, data: bytes) -> Commit:
         fields.setdefault(name, []).append(value)
     if b"tree" not in fields:
         raise ValueError("malformed commit object")
-    message = _decode(body, fields.get(b"encoding", [b"utf-8"])[0])
+    encoding = fields.get(b"encoding", [b"utf-8"])[0]
+    message = _decode(body, encoding)
+    committer = fields.get(b"committer", [b""])[0]
+    author, _, rest = _decode(committer, encoding).partition(" <")
     return Commit(
         oid,
         fields[b"tree"][0].decode("ascii", "replace"),
         tuple(parent.decode("ascii", "replace") for parent in fields.get(b"parent", [])),
-        _moment(fields.get(b"committer", [b""])[0]),
+        _moment(committer),
         " ".join(line.strip() for line in message.strip("\n").split("\n\n", 1)[0].splitlines()),
         message,
         parse_trailers(message),
+        author.strip(),
+        rest.partition(">")[0].strip(),
     )
 
 

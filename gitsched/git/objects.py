@@ -58,6 +58,11 @@ class Repository:
         return bool(self._repo.is_bare)
 
     @property
+    def place(self) -> str:
+        """The root of the worktree; a bare repository's own directory."""
+        return str(Path(self._repo.workdir)) if self._repo.workdir else self.path
+
+    @property
     def is_shallow(self) -> bool:
         """Whether history is cut off somewhere, as in most CI checkouts."""
         return (Path(self.common) / "shallow").exists()
@@ -97,16 +102,58 @@ class Repository:
             return None
         return found if isinstance(found, str) else None
 
+    def point_head(self, branch: str) -> None:
+        """Put HEAD on a branch, of a private copy: no worktree follows."""
+        self._repo.set_head(f"refs/heads/{branch}")
+
+    def point(self, ref: str, oid: str) -> None:
+        """Set a ref that only mirrors another repository's, wherever it was."""
+        import pygit2
+
+        try:
+            self._repo.references.create(ref, oid, force=True)
+        except (ValueError, pygit2.GitError) as error:
+            raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
+
+    def forget(self, ref: str) -> None:
+        """Delete a ref that only mirrors another repository's."""
+        import pygit2
+
+        try:
+            self._repo.lookup_reference(ref).delete()
+        except (KeyError, ValueError):
+            return
+        except pygit2.GitError as error:
+            raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
+
     def head_branch(self) -> str | None:
         """The branch HEAD is on, born or not; None when HEAD is detached."""
         target = self.symbolic("HEAD")
         return target.removeprefix("refs/heads/") if target is not None and target.startswith("refs/heads/") else None
+
+    def descends(self, commit: str, ancestor: str) -> bool:
+        """Whether `ancestor` is the commit or in its history, as far as that is here."""
+        import pygit2
+
+        try:
+            return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
+        except (KeyError, ValueError, pygit2.GitError):
+            return False
 
     # Reading
 
     def has(self, oid: str) -> bool:
         """Whether the object is here."""
         return bool(_OID.fullmatch(oid)) and oid in self._repo
+
+    def intact(self, oid: str) -> bool:
+        """Whether a commit is here with the root of its tree, both readable."""
+        import pygit2
+
+        try:
+            return self.has(oid) and self._repo.read(self._repo.get(oid).tree_id)[1] is not None
+        except (KeyError, ValueError, AttributeError, pygit2.GitError):
+            return False
 
     def commit(self, oid: str) -> Commit:
         """The commit with this id."""

@@ -66,11 +66,13 @@ def run_git(
     config: Sequence[tuple[str, str]] = (),
     data: str | None = None,
     timeout: float = 60.0,
+    at: str | None = None,
 ) -> Finished:
     """Run git and return what it said, whatever its exit code.
 
     `timeout` is in seconds; when it is over, git and all that it started are ended and Temporary is raised. Permanent when there
-    is no git. The process is a session of its own, so that neither git nor ssh can ask questions on the caller's terminal.
+    is no git. `at` is the directory it starts in. The process is a session of its own, so that neither git nor ssh can ask
+    questions on the caller's terminal.
     """
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
     try:
@@ -79,6 +81,7 @@ def run_git(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=at,
             env=clean_environment(config),
             start_new_session=True,
             encoding="utf-8",

@@ -236,6 +236,7 @@ def test_the_same_commit_has_the_same_id_in_any_repository(work: Path, bare: Pat
     (oid,) = ids
     commit = repository.commit(oid)
     assert (commit.tree, commit.parents, commit.time, commit.message) == (tree, (first,), AT, "Two\n\nbody ü\n")
+    assert (commit.name, commit.email) == ("Ada", "ada@example.org")
     env = {"GIT_AUTHOR_DATE": "1714557600 +0000", "GIT_COMMITTER_DATE": "1714557600 +0000"}
     by_git = subprocess.run(
         ["env", *(f"{k}={v}" for k, v in env.items()), "git", "commit-tree", tree, "-p", first, "-m", "Two\n\nbody ü"],

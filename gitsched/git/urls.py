@@ -1,0 +1,83 @@
+"""Which addresses gitsched talks to, decided before any process starts; and how they are shown, without the secrets in them."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gitsched.model.errors import Permanent
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
+_HELPER = re.compile(r"[^/\[@]*::")
+_SCP = re.compile(r"(?:([^@:/]+)@)?(\[[^\]/]+\]|[^@:/\[\]]+):(.+)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]|%0[0ad]", re.IGNORECASE)
+_WEB_USER = re.compile(r"(?i)\b(https?://)[^/\s@'\"]+(?:@[^/\s@'\"]*)*@")
+_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/\s@:'\"]*):[^/\s'\"]*@")
+_SECRET = re.compile(r"(?i)((?:authorization: *\w+ |(?:access_|private_|oauth_)?token=|password=))[^\s&'\"]+")
+_LENGTH = 4096
+
+
+def redact(text: str) -> str:
+    """The text with every credential in a URL, a query or a header replaced by `***`."""
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", _WEB_USER.sub(r"\1***@", text)))
+
+
+def is_url(location: str) -> bool:
+    """Whether a location names a server rather than a path: `scheme://...` or `[user@]host:path` (an existing path wins)."""
+    if _SCHEME.match(location) or _HELPER.match(location):
+        return True
+    return _SCP.fullmatch(location) is not None and not Path(location).exists()
+
+
+def check_url(url: str) -> str:
+    """The URL itself; Permanent unless it is https, ssh (`ssh://` or `host:path`), file, an absolute path, or http to this machine.
+
+    Remote helpers (`ext::...`), anything that git or ssh could take for an option, and control characters are refused.
+    """
+    shown = redact(url[:200]).encode("unicode_escape").decode()
+    if not url or len(url) > _LENGTH or _CONTROL.search(url) or url != url.strip():
+        raise Permanent(f"not an address of a repository: '{shown}'")
+    if url.startswith("-") or _HELPER.match(url):
+        raise Permanent(f"refusing the address '{shown}': it names an option or a remote helper")
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return _check_plain(url, shown)
+    try:
+        parts = urlsplit(url)
+        host, user, _ = parts.hostname or "", parts.username or "", parts.port
+    except ValueError as error:
+        raise Permanent(f"not an address of a repository: '{shown}': {error}") from error
+    name = scheme[1].lower()
+    if name not in ("https", "http", "ssh", "file"):
+        raise Permanent(f"refusing the address '{shown}': use https, ssh or file, not {name}")
+    if name == "http" and not is_loopback(url):
+        raise Permanent(f"refusing the address '{shown}': plain http would show credentials and content to the network; use https")
+    if name == "file":
+        if host or not parts.path:
+            raise Permanent(f"not an address of a repository: '{shown}': file needs an absolute path after file://")
+    elif not host or host.startswith("-") or user.startswith("-") or parts.path.startswith("/-"):
+        raise Permanent(f"refusing the address '{shown}': its host, user or path is empty or looks like an option")
+    return url
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL's host is this very machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_plain(url: str, shown: str) -> str:
+    if url.startswith("/"):
+        return url
+    short = _SCP.fullmatch(url)
+    if short is None:
+        raise Permanent(f"not an address of a repository: '{shown}': a path has to be absolute")
+    user, host, path = short.groups()
+    if (user or "").startswith("-") or host.startswith("-") or path.startswith("-"):
+        raise Permanent(f"refusing the address '{shown}': its host, user or path looks like an option")
+    return url

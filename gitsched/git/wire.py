@@ -1,0 +1,165 @@
+"""Fetch and push with the git executable, because people's and CI's credentials are set up for that one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gitsched.git.failures import Locked, classify
+from gitsched.git.process import Finished, run_git
+from gitsched.git.refs import check_ref
+from gitsched.git.urls import check_url, is_loopback, is_url, redact
+from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+
+if TYPE_CHECKING:
+    from gitsched.git.objects import Repository
+
+LOOK = 60.0
+TRANSFER = 600.0
+"""Seconds until a look at a remote's refs, or a transfer, is given up."""
+
+_LOCK_WAITS = (0.1, 0.3, 1.0)
+"""Another writer's push holds the server's lock on a ref for moments; only a lock that stays is worth telling."""
+
+_CONFIG = (
+    ("protocol.allow", "never"),
+    ("protocol.https.allow", "always"),
+    ("protocol.ssh.allow", "always"),
+    ("protocol.file.allow", "always"),
+    ("transfer.fsckObjects", "true"),
+    ("transfer.credentialsInUrl", "allow"),
+    ("gc.autoDetach", "false"),
+    ("maintenance.autoDetach", "false"),
+    ("advice.pushUpdateRejected", "false"),
+)
+
+
+def observe(url: str, ref: str, *, repository: Repository | None = None) -> str | None:
+    """The object id (hex) that the remote's ref has now; None when it has no such ref.
+
+    With a repository, that one's configuration holds: credentials that CI left in it, say.
+    """
+    return observe_all(url, [ref], repository=repository).get(ref)
+
+
+def observe_all(url: str, refs: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
+    """Those of the refs that the remote has, with their object ids. Permanent when one of them is symbolic there."""
+    patterns = [ref if ref == "HEAD" else check_ref(ref) for ref in refs]
+    done = _talk(["ls-remote", "--symref", "--end-of-options", url, *patterns], url, repository, LOOK)
+    if done.code != 0:
+        raise classify(f"cannot look at {redact(url)}", done.err)
+    found: dict[str, str] = {}
+    for line in done.out.splitlines():
+        value, _, name = line.partition("\t")
+        if name not in refs:
+            continue
+        if not value.startswith("ref: "):
+            found[name] = value
+        elif name != "HEAD":
+            raise Permanent(f"{name} of {redact(url)} is a symbolic ref to {value[5:]}; gitsched moves only plain branches")
+    return found
+
+
+def default_branch(url: str, *, repository: Repository | None = None) -> str | None:
+    """The name of the branch that the remote's HEAD is on; None when that cannot be said."""
+    done = _talk(["ls-remote", "--symref", "--end-of-options", url, "HEAD"], url, repository, LOOK)
+    if done.code != 0:
+        raise classify(f"cannot look at {redact(url)}", done.err)
+    for line in done.out.splitlines():
+        value, _, name = line.partition("\t")
+        if name == "HEAD" and value.startswith("ref: refs/heads/"):
+            return value.removeprefix("ref: refs/heads/")
+    return None
+
+
+def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int | None = None) -> None:
+    """Fetch refs (`[+]source:destination`, either a full ref name) or object ids; no tags, no submodules, every object checked.
+
+    `depth` cuts history off and makes the repository shallow.
+    """
+    for refspec in refspecs:
+        source, colon, destination = refspec.removeprefix("+").partition(":")
+        if not (len(source) == 40 and source.isalnum() and not colon):
+            check_ref(source)
+            check_ref(destination)
+    options = ["--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
+    if depth is not None:
+        options.append(f"--depth={depth:d}")
+    done = _talk(["fetch", *options, "--end-of-options", url, *refspecs], url, repository, TRANSFER)
+    if done.code != 0:
+        raise classify(f"cannot fetch from {redact(url)}", done.err)
+
+
+def push(repository: Repository, url: str, ref: str, new: str, expected: str | None, also: Sequence[str] = ()) -> tuple[str, ...]:
+    """Move the remote's ref from `expected` (None: it must not exist) to the commit `new`, or raise Conflict.
+
+    The lease makes sure that the ref is where it was seen; `expected` must be the one parent of `new` too (ValueError: a bug of the
+    caller), since a lease alone lets a push drop history. A push that the server took without our hearing of it succeeds when it
+    is repeated. `also` are refs (notes) that are pushed as they are here afterwards, in a push of their own, which a server may
+    decline without harm: what it said is returned.
+    """
+    parents = repository.commit(new).parents
+    if new != expected and parents != ((expected,) if expected else ()):
+        raise ValueError(f"commit {new} has the parents {parents}, expected was {expected}")
+    lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
+    doing = f"cannot push to {ref} of {redact(url)}"
+    for wait in (*_LOCK_WAITS, None):
+        failure: GitschedError | None
+        try:
+            done = _push(repository, url, [lease], f"{new}:{ref}")
+            failure = None if done.code == 0 else classify(doing, f"{done.out}\n{done.err}", local_damage=False)
+        except Temporary as error:
+            failure = error
+        if failure is None or _settled(repository, url, ref, new, expected, failure):
+            break
+        if wait is None or not isinstance(failure, Locked):
+            raise failure
+        time.sleep(wait)
+    return tuple(complaint for name in also if (complaint := push_aside(repository, url, name)))
+
+
+def remote_url(repository: Repository, name: str) -> str | None:
+    """Where the named remote of a repository is pushed to; None when there is no such remote. A relative path is made absolute."""
+    if not name or name.startswith("-") or any(ch in name for ch in "\n\0"):
+        raise Permanent(f"not the name of a remote: {name[:100]!r}")
+    url = repository.setting(f"remote.{name}.pushurl") or repository.setting(f"remote.{name}.url")
+    if url is None or is_url(url) or url.startswith("/"):
+        return url
+    return str((Path(repository.place) / url).resolve())
+
+
+def _settled(repository: Repository, url: str, ref: str, new: str, expected: str | None, failure: GitschedError) -> bool:
+    """Whether a push arrived although it failed or its answer was lost; only the remote knows. Conflict when others were faster."""
+    if isinstance(failure, Permanent):
+        raise failure
+    try:
+        now = observe(url, ref, repository=repository)
+    except Temporary:
+        raise failure from None
+    if now not in (new, expected):
+        raise Conflict(f"{ref} of {redact(url)} is no longer {f'at {expected}' if expected else 'absent'}") from failure
+    return now == new
+
+
+def _push(repository: Repository, url: str, options: Sequence[str], refspec: str) -> Finished:
+    fixed = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no"]
+    return _talk(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER)
+
+
+def push_aside(repository: Repository, url: str, ref: str) -> str | None:
+    """Push a ref of lesser weight as it is here, never by force; what went wrong, or None."""
+    try:
+        done = _push(repository, url, [], f"{check_ref(ref)}:{ref}")
+    except Temporary as error:
+        return str(error)
+    return str(classify(f"cannot push {ref}", f"{done.out}\n{done.err}")) if done.code != 0 else None
+
+
+def _talk(arguments: Sequence[str], url: str, repository: Repository | None, timeout: float) -> Finished:
+    plain = check_url(url).startswith("http:") and is_loopback(url)
+    config = (*_CONFIG, ("protocol.http.allow", "always")) if plain else _CONFIG
+    if repository is None:
+        return run_git(arguments, config=config, timeout=timeout, at="/")
+    return run_git(arguments, git_dir=repository.path, config=config, timeout=timeout, at=repository.place)
