@@ -46,14 +46,15 @@ SYNTAX: Final = "yaml-syntax"
 _MOST_FAULTS = 20
 _TAME_LENGTH = 128 * 1024
 _TAME_BRACKETS = 100
-_DEEP_RUN = re.compile(r"[ \-?:\t]{48}")  # block collections nest by indentation or by `- - -`, at most two a column
+_RUN = 48  # block collections nest by indentation or by `- - -`, at most two a column
+_INDICATORS = bytes(32 if byte in b" -?:\t" else byte for byte in range(256))
 _MARKER = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 
 def is_tame(text: str) -> bool:
     """Whether a text is so small and flat that it cannot break a bound of depth or nodes."""
     brackets = text.count("[") + text.count("{")
-    return len(text) <= _TAME_LENGTH and brackets <= _TAME_BRACKETS and not _DEEP_RUN.search(text)
+    return len(text) <= _TAME_LENGTH and brackets <= _TAME_BRACKETS and b" " * _RUN not in text.encode().translate(_INDICATORS)
 
 
 def _audit(text: str, line: int, limits: Limits) -> Fault | None:

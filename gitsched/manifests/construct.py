@@ -90,7 +90,11 @@ class Builder:
         if key.__class__ is ScalarNode:
             value = self.build(key)
             if value is not None:
-                return write_key(value)
+                name = write_key(value)
+                if value.__class__ is bool and key.value.lower() != name:
+                    what = f"the key {key.value} is read as {name}, as Kubernetes reads it; quote it if it is a text"
+                    self.warnings.append(self._make("boolean-key", what, key))
+                return name
         what = "null" if key.__class__ is ScalarNode else "a mapping" if key.__class__ is MappingNode else "a list"
         self._fault("unsupported-key", f"{what} cannot be a key; quote the key if it is a text", key)
         return None

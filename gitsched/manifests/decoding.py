@@ -8,6 +8,7 @@ from gitsched.manifests.compose import Fault
 
 _ALLOWED = bytes(byte for byte in range(256) if byte >= 0x20 or byte in b"\t\n\r").replace(b"\x7f", b"")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -33,6 +34,16 @@ def decode(data: bytes) -> str | Fault:
                 text[: found.start()], "control-character", f"the control character U+{ord(found[0]):04X} is not allowed in YAML"
             )
     return text
+
+
+def join_surrogates(text: str) -> str:
+    """JSON's escapes of characters beyond 16 bits, which are two, as the single escape that YAML has for them."""
+    return _PAIR.sub(_join, text) if "\\ud" in text or "\\uD" in text else text
+
+
+def _join(pair: re.Match[str]) -> str:
+    high, low = int(pair[2], 16), int(pair[3], 16)
+    return f"{pair[1]}\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
 
 def _fault_at(before: str, code: str, message: str) -> Fault:

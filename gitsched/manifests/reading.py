@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 from gitsched.manifests.classify import RESOURCE, classify, is_blank, looks_like_manifest
 from gitsched.manifests.compose import SYNTAX, Fault, Tree, compose, is_tame
 from gitsched.manifests.construct import Builder, weigh
-from gitsched.manifests.decoding import decode, has_mark
+from gitsched.manifests.decoding import decode, has_mark, join_surrogates
 from gitsched.manifests.extents import measure, note_item
 from gitsched.manifests.identity import check_identity
 from gitsched.manifests.kustomize import FILE_NAMES, list_patches
@@ -124,11 +124,11 @@ def read(
         return _read_kustomization(text, limits)
     if "kind" not in text and not ("&" in text and "*" in text) and not looks_like_manifest(text) and is_tame(text):
         return File("empty") if is_blank(text) else File("not-a-resource", reason="no value of the file has a kind")
-    reader = _Reader(text, check, marks, limits)
-    file = reader.read()
-    if not has_mark(data):
-        return file
-    return _count_mark(file)
+    joined = join_surrogates(text)
+    file = _Reader(joined, check, marks, limits).read()
+    if joined != text:
+        file = _forget_offsets(file)
+    return _count_mark(file) if has_mark(data) else file
 
 
 def _refuse(fault: Fault) -> File:
@@ -147,6 +147,12 @@ def _read_kustomization(text: str, limits: Limits) -> File:
             return File("not-a-resource", (), (Problem("error", *fault),), reason="a kustomization")
         patches = list_patches(Builder(tree.line).build(tree.node))
     return File("not-a-resource", reason="a kustomization", patches=patches)
+
+
+def _forget_offsets(file: File) -> File:
+    """Offsets into a text other than the file's are of no use: such documents are written anew, never edited."""
+    anew = Text(False, 0, 0, None, ())
+    return file._replace(documents=tuple(document._replace(text=anew) for document in file.documents))
 
 
 def _count_mark(file: File) -> File:
@@ -283,7 +289,8 @@ class _Reader:
         if self._check is not None:
             verdict = self._check(body)
             checked = verdict.body
-            issues.extend(verdict.issues)
+            known = {issue.pointer for issue in issues}
+            issues.extend(issue for issue in verdict.issues if issue.pointer not in known)
         for issue in issues:
             problems.append(
                 Problem(issue.severity, issue.code, issue.message, *locate_node(tree, tree.node, (*base, *issue.pointer)), resource)

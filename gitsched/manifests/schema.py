@@ -1,0 +1,74 @@
+"""The verdict of a JSON Schema (draft 2020-12): a compiled validator says whether, jsonschema says what, for what failed only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gitsched.manifests.prune import prune
+from gitsched.model.document import Body
+from gitsched.model.issue import Verdict
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
+
+SchemaKey = tuple[str, str, str]
+"""Group ("" for the core), version, kind."""
+
+
+class Schemas:
+    """Schemas by kind; each is compiled when the first document of its kind arrives.
+
+    A schema refers to nothing outside itself: any `$ref` but `#` and `#/...` is a ValueError, and nothing is ever fetched.
+    """
+
+    __slots__ = ("_compiled", "_mapping")
+
+    def __init__(self, mapping: Mapping[SchemaKey, Body]) -> None:
+        self._mapping = mapping
+        self._compiled: dict[SchemaKey, Draft202012Validator] = {}
+
+    def check(self, body: Body) -> Verdict:
+        """The document without unknown fields, and what its schema says about it; nothing for a kind without a schema."""
+        key = key_of(body)
+        schema = self._mapping.get(key)
+        if schema is None:
+            return Verdict(body)
+        pruned, issues = prune(body, schema)
+        compiled = self._compiled.get(key) or self._compile(key, schema)
+        if not compiled.is_valid(pruned):
+            from gitsched.manifests.explain import explain  # costs 100 ms, and most runs have nothing to explain
+
+            issues = [*issues, *explain(pruned, schema, compiled)]
+        return Verdict(pruned, tuple(issues))
+
+    def _compile(self, key: SchemaKey, schema: Body) -> Draft202012Validator:
+        from jsonschema_rs import Draft202012Validator  # not every command validates
+
+        for reference in _references(schema):
+            if not (isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))):
+                raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")
+        compiled = self._compiled[key] = Draft202012Validator(schema, retriever=_refuse)
+        return compiled
+
+
+def key_of(body: Body) -> SchemaKey:
+    """Group, version and kind of a document; "" where it does not say. Krake's `api` has the form of apiVersion."""
+    group, _, version = str(body.get("apiVersion") or body.get("api") or "").rpartition("/")
+    return group, version, str(body.get("kind") or "")
+
+
+def _references(schema: Any) -> Iterator[Any]:
+    if isinstance(schema, dict):
+        for name, value in schema.items():
+            if name in ("$ref", "$dynamicRef"):
+                yield value
+            else:
+                yield from _references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _references(value)
+
+
+def _refuse(address: str) -> Any:
+    raise ValueError(f"schemas are never fetched: {address}")

@@ -1,0 +1,179 @@
+"""Files that are no Kubernetes objects are told apart quietly; real mistakes are not mistaken for them."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+
+import pytest
+
+from gitsched.manifests.reading import File, read
+
+QUIET = {
+    "a chart's template": """
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata:
+          name: {{ include "web.fullname" . }}
+        spec:
+          replicas: {{ .Values.replicas }}
+        """,
+    "a chart's template with control lines": """
+        {{- if .Values.ingress.enabled }}
+        apiVersion: v1
+        kind: Service
+        metadata:
+          name: web
+        {{- end }}
+        """,
+    "a chart's template that happens to be YAML": """
+        apiVersion: v1
+        kind: Service
+        metadata:
+          name: "{{ .Release.Name }}-web"
+        """,
+    "a chart's values": """
+        image:
+          kind: nginx
+          tag: 1.2
+        replicas: 3
+        """,
+    "a chart's values with a duplicate key": "kind: x\nimage: a\nimage: b\n",
+    "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "a JSON patch": "- op: replace\n  path: /spec/replicas\n  value: 3\n- kind: x\n",
+    "kubeconfig": "apiVersion: v1\nkind: Config\nclusters: []\n",
+    "kubeadm configuration": "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\nnetworking: {}\n",
+    "a component of kustomize": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nmetadata: {name: a}\n",
+    "a plug-in of kustomize": "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: a}\nprefix: x\n",
+    "a name made by the server": "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: a-\n",
+    "broken YAML that is no manifest": "a: b: c\nthe kind of text: [\n",
+    "a text": "this is some kind of text\n",
+    "a workflow": "name: ci\non: [push]\njobs:\n  test:\n    runs-on: ubuntu\n",
+}
+RESOURCES = {
+    "Argo CD ApplicationSet": (
+        "argoproj.io/v1alpha1",
+        "ApplicationSet",
+        "spec: {template: {metadata: {name: '{{ .cluster }}-web'}}}",
+    ),
+    "Prometheus rules": ("monitoring.coreos.com/v1", "PrometheusRule", "spec: {x: 'on {{ $labels.instance }}'}"),
+    "Flux Kustomization": ("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "spec: {path: ./apps}"),
+    "HelmRelease": ("helm.toolkit.fluxcd.io/v2", "HelmRelease", "spec: {values: {replicas: 3}}"),
+    "substitution": ("apps/v1", "Deployment", "spec: {replicas: ${REPLICAS}}".replace("${REPLICAS}", '"${REPLICAS}"')),
+}
+
+
+def read_text(text: str, path: str = "dir/a.yaml") -> File:
+    return read(dedent(text).encode(), path=path, check=None)
+
+
+@pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
+def test_no_resource_and_no_finding(text: str) -> None:
+    file = read_text(text)
+    assert (file.status, file.documents, file.problems, file.unreadable) == ("not-a-resource", (), (), False)
+    assert file.reason
+
+
+@pytest.mark.parametrize(("version", "kind", "rest"), RESOURCES.values(), ids=RESOURCES)
+def test_objects_with_foreign_templates_inside_are_resources(version: str, kind: str, rest: str) -> None:
+    file = read_text(f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: a\n{rest}\n")
+    assert (file.status, file.problems, len(file.documents)) == ("resources", (), 1)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "---\n", "# kind: nothing\n", "---\n---\n", "--- # kind\n...\n", "null # kind: \n"])
+def test_empty(text: str) -> None:
+    assert read_text(text) == File("empty")
+
+
+def test_krakes_objects_have_api_instead_of_api_version() -> None:
+    file = read_text(
+        "api: kubernetes\nkind: Application\nmetadata: {name: a, namespace: system:admin}\n".replace("system:admin", "system")
+    )
+    assert (file.status, len(file.documents), file.problems) == ("resources", 1, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        pytest.param("apiVersion: v1\nkind: Pod\n name: x\n", "yaml-syntax", 3, 6, id="bad indentation"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata:\n\tname: x\n", "yaml-syntax", 4, 1, id="tab"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: 'x}\n", "yaml-syntax", 4, 1, id="open quote"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: x\nspec: {}\n", "yaml-syntax", 4, 5, id="open brace"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: *x}\n", "yaml-syntax", 3, 18, id="unknown alias"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {}\n", "missing-name", 3, 1, id="no name"),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata:\n  name: 12\n", "invalid-name", 4, 9, id="a number as name"),
+        pytest.param(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: on}\n", "invalid-namespace", 3, 32, id="boolean namespace"
+        ),
+        pytest.param("apiVersion: v1\nkind: Pod\nmetadata: x\n", "invalid-metadata", 3, 11, id="text as metadata"),
+        pytest.param("apiVersion: v1\nmetadata: {name: a}\nspec: {}\nkin: Pod\n", "missing-kind", 1, 1, id="no kind"),
+        pytest.param("kind: Pod\nmetadata: {name: a}\n", "missing-api-version", 1, 1, id="no apiVersion"),
+        pytest.param("apiVersion: 1\nkind: Pod\nmetadata: {name: a}\n", "invalid-type-meta", 1, 13, id="apiVersion 1"),
+    ],
+)
+def test_mistake_that_hides_an_objects_identity(text: str, code: str, line: int, column: int) -> None:
+    file = read_text(text)
+    assert (file.status, file.documents, file.unreadable) == ("invalid", (), True)
+    assert [(p.severity, p.code, p.line, p.column) for p in file.problems] == [("error", code, line, column)]
+
+
+def test_syntax_errors_are_told_in_plain_words() -> None:
+    (problem,) = read_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x\nspec: {}\n").problems
+    assert problem.message.startswith("the YAML cannot be read: a mapping in braces lacks a ',' or its closing '}'")
+    assert problem.message.endswith("(while parsing a flow mapping that begins in line 3)")
+
+
+def test_kustomization_lists_files_that_are_no_documents() -> None:
+    text = """
+        apiVersion: kustomize.config.k8s.io/v1beta1
+        kind: Kustomization
+        resources: [deployment.yaml]
+        patches:
+          - path: patches/replicas.yaml
+          - patch: "- op: remove"
+            target: {kind: Deployment}
+        patchesStrategicMerge: [memory.yaml]
+        patchesJson6902: [{path: ../json.yaml, target: {kind: Service, name: a}}]
+        configurations: [names.yaml]
+        configMapGenerator: [{name: a, files: [config=app.yaml, app.yaml, other.yaml]}]
+        """
+    for name in ("kustomization.yaml", "kustomization.yml", "Kustomization"):
+        file = read_text(text, f"base/{name}")
+        assert (file.status, file.problems) == ("not-a-resource", ())
+        assert file.patches == ("memory.yaml", "names.yaml", "patches/replicas.yaml", "../json.yaml", "app.yaml", "other.yaml")
+
+
+@pytest.mark.parametrize("kind", ["List", "ConfigMapList"])
+def test_lists_are_taken_apart(kind: str) -> None:
+    file = read_text(f"""
+        apiVersion: v1
+        kind: {kind}
+        metadata: {{resourceVersion: ""}}
+        items:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {{name: a, labels: {{x: yes}}}}
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {{name: b, uid: u}}
+        """)
+    assert [(d.body["metadata"]["name"], d.index, d.item, d.line, d.column, d.broken) for d in file.documents] == [
+        ("a", 0, 0, 6, 3, True),
+        ("b", 0, 1, 9, 3, False),
+    ]
+    assert [(d.text.whole, d.text.cuts) for d in file.documents] == [(False, ()), (False, None)]
+    assert [(p.code, p.line, p.resource) for p in file.problems] == [("invalid-labels", 8, ("ConfigMap", "", "a"))]
+
+
+def test_entries_of_a_typed_list_take_its_type() -> None:
+    (document,) = read_text("apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: a}\n").documents
+    assert (document.body["apiVersion"], document.body["kind"]) == ("apps/v1", "Deployment")
+
+
+def test_json_files() -> None:
+    package = json.dumps({"name": "x", "version": "1", "kind": "module"})
+    assert read_text(package, "package.json").status == "not-a-resource"
+    dump = json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}]}
+    )
+    assert [d.item for d in read_text(dump, "dump.json").documents] == [0]

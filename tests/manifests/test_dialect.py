@@ -1,0 +1,204 @@
+"""YAML is read as sigs.k8s.io/yaml reads it: every row was looked up in go-yaml v2's resolver and apimachinery's JSON numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gitsched.manifests.reading import File, read
+
+HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+
+def read_text(text: str) -> File:
+    return read(text.encode(), path="a.yaml", check=None)
+
+
+def value_of(text: str) -> Any:
+    file = read_text(f"{HEAD}value: {text}\n")
+    assert file.problems == ()
+    return file.documents[0].body["value"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[(word, True) for word in ("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y")],
+        *[(word, False) for word in ("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N")],
+        *[(word, None) for word in ("", "~", "null", "Null", "NULL", "# comment")],
+        *[(word, word) for word in ("tRUE", "nO", "yEs", "nULL", "none", "None", "-a", "+", ".", "_1", "<<", "=")],
+        ("0", 0),
+        ("-0", 0),
+        ("+12", 12),
+        ("0644", 420),
+        ("0o644", 420),
+        ("0_7", 7),
+        ("08", 8),
+        ("0x1F", 31),
+        ("-0x1f", -31),
+        ("0b101", 5),
+        ("-0b101", -5),
+        ("0b2", "0b2"),
+        ("0x", "0x"),
+        ("1_000", 1000),
+        ("1__0_", 10),
+        ("9223372036854775807", 2**63 - 1),
+        ("9223372036854775808", float(2**63)),
+        ("18446744073709551616", float(2**64)),
+        ("1e3", 1000),
+        ("1.0", 1),
+        ("1.", 1),
+        ("-1.5", -1.5),
+        (".5", 0.5),
+        ("-.5e1", -5),
+        (".5_0", ".5_0"),
+        ("1_0.5", 10.5),
+        ("1e-3", 0.001),
+        ("1e22", 1e22),
+        ("1e999", "1e999"),
+        ("1e", "1e"),
+        ("1:30", "1:30"),
+        ("190:20:30", "190:20:30"),
+        ("2024-01-01", "2024-01-01"),
+        ("2024-13-45", "2024-13-45"),
+        ("2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"),
+        ("2024-01-01 10:00:00", "2024-01-01 10:00:00"),
+        ("1.2.3", "1.2.3"),
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("250m", "250m"),
+        ("١٢", "١٢"),
+        ("'yes'", "yes"),
+        ('"1"', "1"),
+        ("!!str 1", "1"),
+        ("! yes", True),
+        ("!!int '5'", 5),
+        ("!!float 3", 3),
+        ("!!bool yes", True),
+        ("!!null ''", None),
+        ("!!timestamp 2024-01-01", "2024-01-01"),
+        ("!!map {}", {}),
+        ("!!seq []", []),
+        ("${REPLICAS}", "${REPLICAS}"),
+        ("|-\n  yes", "yes"),
+        (">\n  a\n  b\n", "a b\n"),
+    ],
+)
+def test_scalar(text: str, value: object) -> None:
+    found = value_of(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ("{True: 1}", {"true": 1}),
+        ("{1: a}", {"1": "a"}),
+        ("{010: a}", {"8": "a"}),
+        ("{1.5: a}", {"1.5": "a"}),
+        ("{0.1: a}", {"0.1": "a"}),
+        ("{1e-7: a}", {"1e-07": "a"}),
+        ("{1234567.5: a}", {"1.2345675e+06": "a"}),
+        ("{2024-01-01: a}", {"2024-01-01": "a"}),
+        ('{"yes": 1}', {"yes": 1}),
+        ("{'<<': 1}", {"<<": 1}),
+        ('{"": 1}', {"": 1}),
+    ],
+)
+def test_keys_become_strings(text: str, members: object) -> None:
+    assert value_of(text) == members
+
+
+@pytest.mark.parametrize(("word", "name"), [("on", "true"), ("y", "true"), ("off", "false"), ("No", "false")])
+def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> None:
+    file = read_text(f"{HEAD}value: {{{word}: 1}}\n")
+    assert file.documents[0].body["value"] == {name: 1}
+    assert [(p.severity, p.code, p.line, p.column) for p in file.problems] == [("warning", "boolean-key", 4, 9)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        (".nan", "not-in-json", ".nan is a number that JSON cannot hold"),
+        ("-.inf", "not-in-json", "-.inf is a number"),
+        ("!!binary aGk=", "unsupported-tag", "write base64 text without the tag"),
+        ("!!python/object:os.system x", "unsupported-tag", "!!python/object:os.system has no meaning"),
+        ("!secret x", "unsupported-tag", "the tag !secret has no meaning"),
+        ("!!set {a: null}", "unsupported-tag", "the tag !!set"),
+        ("!!omap [a: 1]", "unsupported-tag", "the tag !!omap"),
+        ("!!int x", "wrong-tag", "'x' is no int"),
+        ("!!bool 1", "wrong-tag", "'1' is no bool"),
+        ("{~: 1}", "unsupported-key", "null cannot be a key"),
+        ("{[a]: 1}", "unsupported-key", "a list cannot be a key"),
+        ("{ {a: b}: 1}", "unsupported-key", "a mapping cannot be a key"),
+        ("1" + "0" * 400, "number-out-of-range", "too large"),
+        ("9" * 5000, "number-out-of-range", "too large"),
+        ("0x" + "f" * 5000, "number-out-of-range", "too large"),
+        ("{<<: 1}", "unsupported-merge", "takes a mapping"),
+        ("{a: 1, b: 2, a: 3}", "duplicate-key", "duplicate key 'a': line 4 has it already"),
+        ("{1: 1, '1': 2}", "duplicate-key", "duplicate key '1'"),
+        ("{true: 1, TRUE: 2}", "duplicate-key", "duplicate key 'true'"),
+        ("{<<: {a: 1}, <<: {b: 1}}", "duplicate-key", "duplicate key '<<'"),
+    ],
+)
+def test_what_json_cannot_hold_is_an_error_that_quarantines_the_document(text: str, code: str, message: str) -> None:
+    file = read_text(f"{HEAD}value: {text}\n")
+    assert [(p.severity, p.code, p.resource) for p in file.problems] == [("error", code, ("ConfigMap", "", "a"))]
+    assert message in file.problems[0].message
+    assert (file.status, file.unreadable, file.documents[0].broken) == ("resources", False, True)
+
+
+def test_duplicate_keys_name_both_lines() -> None:
+    (problem,) = read_text(HEAD + "data:\n  a: 1\n  b: 2\n  a: 3\n").problems
+    assert (problem.line, problem.column, problem.message) == (7, 3, "duplicate key 'a': line 5 has it already")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("{base: &b {x: 1, w: 2}, value: {<<: *b, w: 3}}", {"x": 1, "w": 3}, id="a written key wins"),
+        pytest.param(
+            "{base: &b {x: 1}, other: &o {x: 2, z: 3}, value: {<<: [*b, *o]}}", {"x": 1, "z": 3}, id="the earlier mapping wins"
+        ),
+        pytest.param("{base: &b {x: 1}, next: &n {<<: *b, w: 2}, value: {<<: *n}}", {"x": 1, "w": 2}, id="merges nest"),
+    ],
+)
+def test_merge_keys(text: str, value: object) -> None:
+    file = read_text(f"{HEAD}spec: {text}\n")
+    assert file.problems == ()
+    assert file.documents[0].body["spec"]["value"] == value
+
+
+def test_merge_after_the_key_it_sets_is_a_warning_since_readers_differ() -> None:
+    file = read_text(HEAD + "base: &b {x: 1}\nvalue:\n  x: 2\n  <<: *b\n")
+    assert [(p.severity, p.code, p.line) for p in file.problems] == [("warning", "late-merge", 7)]
+    assert file.documents[0].body["value"] == {"x": 2}
+
+
+def test_no_two_places_of_a_body_share_a_value() -> None:
+    body = read_text(HEAD + "one: &a {x: [1]}\ntwo: *a\n").documents[0].body
+    assert body["one"] == body["two"]
+    assert body["one"] is not body["two"]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_line_ends_make_no_difference(newline: str, end: str) -> None:
+    text = (HEAD + "value: |\n  x\n  y" + end).replace("\n", newline)
+    assert read_text(text).documents[0].body["value"] == "x\ny" + end
+
+
+def test_json_is_read_by_the_same_rules() -> None:
+    data = b'{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "a"},\n\t"data": {"a": "\\u00e9\\/\\n"}\n}\n'
+    (document,) = read(data, path="a.json", check=None).documents
+    assert document.body["data"] == {"a": "é/\n"}
+
+
+def test_byte_order_mark_is_a_warning_and_counts_in_offsets_only() -> None:
+    data = b"\xef\xbb\xbf" + HEAD.encode() + b"spec:\n  replicas: 3\n"
+    file = read(data, path="a.yaml", check=None)
+    ((_, start, end),) = file.documents[0].text.marks
+    assert data.decode()[start:end] == "3"
+    assert (file.documents[0].line, file.documents[0].column) == (1, 1)
+    assert [(p.severity, p.code) for p in file.problems] == [("warning", "byte-order-mark")]

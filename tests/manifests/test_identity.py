@@ -1,0 +1,120 @@
+"""Names, labels and annotations that an API server would refuse are errors; placeholders for a later substitution are not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.manifests.identity import check_identity
+from gitsched.manifests.reading import read
+
+
+def codes(metadata: dict[str, Any], version: str = "v1", kind: str = "ConfigMap") -> list[tuple[str, tuple[str | int, ...]]]:
+    return [(issue.code, issue.pointer) for issue in check_identity({"apiVersion": version, "kind": kind, "metadata": metadata})]
+
+
+@pytest.mark.parametrize("name", ["a", "0", "web-1", "a.b.c", "a" * 253, "${APP}-web", "${CLUSTER:=x}"])
+def test_good_names(name: str) -> None:
+    assert codes({"name": name}) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "../../x",
+        "..",
+        ".",
+        "a/b",
+        "A",
+        "a_b",
+        "-a",
+        "a-",
+        "a..b",
+        "a b",
+        "a\n",
+        "\x00",
+        "a" * 254,
+        "é",
+        "\u202eabc",
+        "a:b",
+        ".git",
+        "${../x}",
+    ],
+)
+def test_bad_names(name: str) -> None:
+    assert codes({"name": name}) == [("invalid-name", ("metadata", "name"))]
+
+
+def test_roles_may_be_any_path_segment() -> None:
+    assert codes({"name": "system:masters"}, "rbac.authorization.k8s.io/v1", "ClusterRole") == []
+    for name in ("a/b", "..", ".", "a%b", "a b", ""):
+        assert codes({"name": name}, "rbac.authorization.k8s.io/v1", "ClusterRole") == [("invalid-name", ("metadata", "name"))]
+
+
+def test_a_namespace_is_named_like_one() -> None:
+    assert codes({"name": "a.b"}, "v1", "Namespace") == [("invalid-name", ("metadata", "name"))]
+
+
+@pytest.mark.parametrize("namespace", ["../x", "a.b", "A", "a" * 64])
+def test_bad_namespaces(namespace: str) -> None:
+    assert codes({"name": "a", "namespace": namespace}) == [("invalid-namespace", ("metadata", "namespace"))]
+
+
+@pytest.mark.parametrize("namespace", ["a", "kube-system", "", None, "${NAMESPACE}"])
+def test_good_namespaces(namespace: str | None) -> None:
+    assert codes({"name": "a", "namespace": namespace}) == []
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "pointer"),
+    [
+        ("labels", ["a"], ("metadata", "labels")),
+        ("labels", {"a": True}, ("metadata", "labels", "a")),
+        ("labels", {"a": 1}, ("metadata", "labels", "a")),
+        ("labels", {"a": {}}, ("metadata", "labels", "a")),
+        ("labels", {"a": "x" * 64}, ("metadata", "labels", "a")),
+        ("labels", {"a": "x y"}, ("metadata", "labels", "a")),
+        ("labels", {"a/b/c": "x"}, ("metadata", "labels", "a/b/c")),
+        ("annotations", "x", ("metadata", "annotations")),
+        ("annotations", {"a": 1}, ("metadata", "annotations", "a")),
+        ("annotations", {"a b": "x"}, ("metadata", "annotations", "a b")),
+    ],
+)
+def test_bad_labels_and_annotations(member: str, value: object, pointer: tuple[str, ...]) -> None:
+    assert codes({"name": "a", member: value}) == [(f"invalid-{member}", pointer)]
+
+
+@pytest.mark.parametrize("value", [None, {}, {"a": ""}, {"a": None}, {"app.kubernetes.io/name": "x"}, {"a": "${TIER}"}])
+def test_good_labels(value: object) -> None:
+    assert codes({"name": "a", "labels": value}) == []
+
+
+def test_a_boolean_label_is_told_how_to_be_a_text() -> None:
+    (issue,) = check_identity({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"canary": True}}})
+    assert (
+        issue.message
+        == """the value of 'canary' is a boolean, not a string; quote it: "true" (YAML reads yes, no, on, off and numbers as such)"""
+    )
+
+
+@given(st.text(max_size=30))
+def test_whatever_passes_as_a_name_is_one_harmless_path_segment(name: str) -> None:
+    for version, kind in (("v1", "Pod"), ("rbac.authorization.k8s.io/v1", "Role")):
+        if not codes({"name": name}, version, kind):
+            assert name.isascii()
+            assert name.isprintable()
+            assert "/" not in name
+            assert name not in ("", ".", "..")
+
+
+@given(st.text(max_size=20))
+def test_a_named_document_always_carries_its_resource(name: str) -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})
+    file = read(text.encode(), path="a.json", check=None)
+    assert all(problem.resource == ("Pod", "", name) for problem in file.problems)
+    assert len(file.documents) == 1 or "{{" in name

@@ -1,0 +1,236 @@
+"""Schemas: the verdict, the words for it, the place of it; unknown fields are dropped with a hint."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from referencing import Registry
+
+from gitsched.manifests.reading import read
+from gitsched.manifests.schema import Schemas, key_of
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["mode", "size"],
+            "properties": {
+                "mode": {"enum": ["Duplicated", "Divided"]},
+                "size": {"type": "integer", "minimum": 0, "maximum": 10},
+                "taints": {"type": "array", "items": {"$ref": "#/$defs/Taint"}, "maxItems": 3},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "free": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": True,
+                    "properties": {"known": {"type": "string"}},
+                },
+                "quantity": {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^[0-9]+[mk]?$"}]},
+                "both": {"allOf": [{"properties": {"left": {"type": "string"}}}, {"properties": {"right": {"type": "string"}}}]},
+            },
+        }
+    },
+    "$defs": {
+        "Taint": {
+            "type": "object",
+            "required": ["key"],
+            "properties": {"key": {"type": "string", "minLength": 1}, "effect": {"type": "string"}},
+        }
+    },
+}
+KEY = ("example.io", "v1", "Thing")
+SCHEMAS = Schemas({KEY: SCHEMA})
+GOOD: dict[str, Any] = {"mode": "Divided", "size": 1}
+
+
+def check(spec: object) -> list[tuple[str, str, str]]:
+    body = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
+    return [(i.severity, ".".join(map(str, i.pointer)), i.message) for i in SCHEMAS.check(body).issues]
+
+
+@pytest.mark.parametrize(
+    ("spec", "place", "message"),
+    [
+        (
+            {**GOOD, "mode": "Divided "},
+            "spec.mode",
+            '\'mode\' must be "Duplicated" or "Divided", not "Divided "; did you mean "Divided"?',
+        ),
+        ({"mode": "Divided"}, "spec", "'spec' lacks 'size', which is required"),
+        ({**GOOD, "size": "3"}, "spec.size", "'size' must be an integer, not \"3\""),
+        ({**GOOD, "size": True}, "spec.size", "'size' must be an integer, not true"),
+        ({**GOOD, "size": 11}, "spec.size", "'size' must be at most 10, not 11"),
+        ({**GOOD, "size": -1}, "spec.size", "'size' must be at least 0, not -1"),
+        ({**GOOD, "taints": {}}, "spec.taints", "'taints' must be a list, not a mapping"),
+        ({**GOOD, "taints": ["a"]}, "spec.taints.0", 'entry 0 must be a mapping, not "a"'),
+        ({**GOOD, "taints": [{"key": ""}]}, "spec.taints.0.key", "'key' must not be empty"),
+        ({**GOOD, "taints": [{"key": "a"}] * 4}, "spec.taints", "'taints' must have at most 3 entries, not 4"),
+        ({**GOOD, "labels": {"a": None}}, "spec.labels.a", "'a' must be a string, not null"),
+        (None, "spec", "'spec' must be a mapping, not null"),
+    ],
+)
+def test_error_is_told_in_plain_words_at_its_place(spec: object, place: str, message: str) -> None:
+    assert check(spec) == [("error", place, message)]
+
+
+def test_value_that_fits_no_alternative_is_told_all_of_them() -> None:
+    ((_, place, message),) = check({**GOOD, "quantity": 1.5})
+    assert place == "spec.quantity"
+    assert "must be an integer, not 1.5; or must be a string, not 1.5" in message
+
+
+def test_every_error_is_told_once_in_the_order_of_places() -> None:
+    assert [place for _, place, _ in check({"mode": 1, "size": "x", "taints": [{}, {"key": 1}]})] == [
+        "spec.mode",
+        "spec.size",
+        "spec.taints.0",
+        "spec.taints.1.key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "place", "hint"),
+    [
+        ({"moed": 1}, "spec.moed", "did you mean 'mode'?"),
+        ({"Labels": {}}, "spec.Labels", "did you mean 'labels'?"),
+        ({"xyz": 1}, "spec.xyz", "is unknown and ignored"),
+        ({"taints": [{"key": "a", "efect": "x"}]}, "spec.taints.0.efect", "did you mean 'effect'?"),
+        ({"both": {"left": "a", "wrong": 1}}, "spec.both.wrong", "is unknown and ignored"),
+    ],
+)
+def test_unknown_field_is_dropped_with_a_warning(extra: dict[str, Any], place: str, hint: str) -> None:
+    ((severity, where, message),) = check({**GOOD, **extra})
+    assert (severity, where) == ("warning", place)
+    assert message.endswith(hint)
+
+
+def test_pruning_leaves_the_given_document_alone() -> None:
+    body = {
+        "apiVersion": "example.io/v1",
+        "kind": "Thing",
+        "metadata": {"odd": 1},
+        "status": {"odd": 1},
+        "spec": {**GOOD, "odd": 1},
+        "top": 1,
+    }
+    before = copy.deepcopy(body)
+    verdict = SCHEMAS.check(body)
+    assert body == before
+    assert verdict.body == {name: GOOD if name == "spec" else value for name, value in before.items() if name != "top"}
+    assert [issue.pointer for issue in verdict.issues] == [("spec", "odd"), ("top",)]
+
+
+@pytest.mark.parametrize("extra", [{"free": {"known": "a", "other": 1}}, {"labels": {"any": "x"}}, {}])
+def test_open_objects_are_left_alone(extra: dict[str, Any]) -> None:
+    body = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {}, "spec": {**GOOD, **extra}}
+    verdict = SCHEMAS.check(body)
+    assert verdict.issues == ()
+    assert verdict.body is body
+
+
+def test_kind_without_schema_is_not_judged() -> None:
+    body = {"apiVersion": "example.io/v2", "kind": "Thing", "spec": 1}
+    assert SCHEMAS.check(body) == (body, ())
+
+
+@pytest.mark.parametrize("reference", ["https://example.com/schema.json", "file:///etc/passwd", "other.json#/a"])
+def test_nothing_outside_the_schema_is_ever_referred_to(reference: str) -> None:
+    schemas = Schemas({KEY: {"type": "object", "properties": {"spec": {"$ref": reference}}}})
+    with pytest.raises(ValueError, match="outside of it"):
+        schemas.check({"apiVersion": "example.io/v1", "kind": "Thing", "spec": {}})
+
+
+def test_a_refusal_that_only_the_validator_sees_has_its_words() -> None:
+    schemas = Schemas({KEY: {"properties": {"spec": {"pattern": "^[a-z]+$"}}}})
+    (issue,) = schemas.check({"apiVersion": "example.io/v1", "kind": "Thing", "spec": "abc\n"}).issues
+    assert (issue.severity, issue.pointer) == ("error", ("spec",))
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        ({"apiVersion": "v1", "kind": "Pod"}, ("", "v1", "Pod")),
+        ({"apiVersion": "apps/v1", "kind": "Deployment"}, ("apps", "v1", "Deployment")),
+        ({}, ("", "", "")),
+    ],
+)
+def test_key(body: dict[str, Any], key: tuple[str, str, str]) -> None:
+    assert key_of(body) == key
+
+
+def test_reading_gives_an_issue_its_line_and_column() -> None:
+    head = "apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n"
+    text = head + "spec:\n  mode: Divided\n  size: 11\n  taints:\n  - key: b\n    efect: x\n"
+    file = read(text.encode(), path="a.yaml", check=SCHEMAS.check)
+    assert [(p.severity, p.code, p.line, p.column, p.resource) for p in file.problems] == [
+        ("error", "out-of-range", 7, 9, ("Thing", "", "a")),
+        ("warning", "unknown-field", 10, 12, ("Thing", "", "a")),
+    ]
+    assert file.documents[0].broken
+    assert file.documents[0].body["spec"]["taints"] == [{"key": "b"}]
+
+
+def test_one_mistake_is_told_once_though_schema_and_api_rules_both_see_it() -> None:
+    schema = {"properties": {"metadata": {"properties": {"labels": {"additionalProperties": {"type": "string"}}}}}}
+    text = b"apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n  labels: {x: 1}\n"
+    file = read(text, path="a.yaml", check=Schemas({KEY: schema}).check)
+    assert [p.code for p in file.problems] == ["invalid-labels"]
+
+
+SHIPPED = {
+    (path.parent.parent.name, path.parent.name, path.stem): json.loads(path.read_text("utf-8"))
+    for path in sorted((Path(__file__).parents[2] / "schemas").glob("*/*/*.json"))
+}
+
+
+def _examples() -> list[tuple[tuple[str, str, str], dict[str, Any]]]:
+    return [(key, example) for key, schema in SHIPPED.items() for example in schema.get("examples", [])]
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["key", "spec", "name", "x"]), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def _mutate(data: st.DataObject, value: Any) -> Any:
+    """The value with one place in it replaced, removed or left alone."""
+    if isinstance(value, dict) and value and data.draw(st.integers(0, 5)):
+        name = data.draw(st.sampled_from(sorted(value)))
+        if data.draw(st.booleans()) and data.draw(st.booleans()):
+            return {k: v for k, v in value.items() if k != name}
+        return {k: _mutate(data, v) if k == name else v for k, v in value.items()}
+    if isinstance(value, list) and value and data.draw(st.integers(0, 5)):
+        place = data.draw(st.integers(0, len(value) - 1))
+        return [_mutate(data, v) if i == place else v for i, v in enumerate(value)]
+    return data.draw(values | st.just(value))
+
+
+@given(st.data())
+def test_validator_and_explanation_agree(data: st.DataObject) -> None:
+    cases = _examples() or [(KEY, {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": GOOD})]
+    mapping = {**SHIPPED, KEY: SCHEMA}
+    key, example = data.draw(st.sampled_from(cases))
+    body = _mutate(data, _mutate(data, example))
+    if not isinstance(body, dict) or key_of(body) != key:
+        return
+    verdict = ALL.check(body)
+    slow = jsonschema.Draft202012Validator(mapping[key], registry=Registry()).is_valid(verdict.body)
+    assert slow == (not any(issue.severity == "error" for issue in verdict.issues))
+
+
+ALL = Schemas({**SHIPPED, KEY: SCHEMA})
