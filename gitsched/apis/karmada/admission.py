@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from gitsched.apis.karmada.cluster_rules import judge_cluster
+from gitsched.apis.karmada.label_rules import Pointer, error, judge_label_key
 from gitsched.apis.karmada.override_rules import judge_overrides
-from gitsched.apis.karmada.placement_rules import Pointer, error, judge_label_key, judge_placement
+from gitsched.apis.karmada.placement_rules import judge_placement
 from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
 
@@ -107,10 +108,14 @@ def _judge_application(application: Body, at: Pointer) -> Iterator[Issue]:
 def _are_dependencies(text: str) -> bool:
     """Whether Go decodes the text into a list of references: objects, or null, whose known members are strings."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return False
     return value is None or (isinstance(value, list) and all(entry is None or _is_reference(entry) for entry in value))
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _is_reference(entry: Any) -> bool:

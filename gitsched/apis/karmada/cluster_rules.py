@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gitsched.apis.karmada.placement_rules import LABEL_FORM, Pointer, error, judge_label_key
-from gitsched.model.document import Body, member
+from gitsched.apis.karmada.label_rules import error, judge_annotations, judge_label_key, judge_label_value, judge_labels
+from gitsched.model.document import Body
 from gitsched.model.issue import Issue
-from gitsched.model.labels import is_label_value
 from gitsched.model.quantity import parse_quantity
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
@@ -22,13 +21,8 @@ _PROXIES = ("http", "https", "socks5")
 
 
 def judge_cluster(body: Body) -> Iterator[Issue]:
-    name, spec = member(body, "metadata", "name"), body["spec"]
-    if len(name) > _NAME_LENGTH:
-        message = f"the name of a Cluster must be no more than {_NAME_LENGTH} characters"
-        yield error("karmada-cluster-name", message, "metadata", "name")
-    elif not _NAME.fullmatch(name):
-        message = f"{name!r} must consist of lower case letters, digits and '-', and begin and end with a letter or digit"
-        yield error("karmada-cluster-name", message, "metadata", "name")
+    spec = body["spec"]
+    yield from _judge_metadata(body["metadata"])
     if endpoint := spec.get("apiEndpoint"):
         yield from _judge_endpoint(endpoint)
     if proxy := spec.get("proxyURL"):
@@ -36,6 +30,20 @@ def judge_cluster(body: Body) -> Iterator[Issue]:
     yield from _judge_places(spec)
     yield from _judge_taints(spec.get("taints", []))
     yield from _judge_models(spec.get("resourceModels", []))
+
+
+def _judge_metadata(metadata: Body) -> Iterator[Issue]:
+    name = metadata["name"]
+    if len(name) > _NAME_LENGTH:
+        message = f"the name of a Cluster must be no more than {_NAME_LENGTH} characters"
+        yield error("karmada-cluster-name", message, "metadata", "name")
+    elif not _NAME.fullmatch(name):
+        message = f"{name!r} must consist of lower case letters, digits and '-', and begin and end with a letter or digit"
+        yield error("karmada-cluster-name", message, "metadata", "name")
+    if "namespace" in metadata:
+        yield error("karmada-cluster-namespace", "a Cluster is in no namespace", "metadata", "namespace")
+    yield from judge_labels(metadata.get("labels", {}), ("metadata", "labels"), "karmada-cluster-label")
+    yield from judge_annotations(metadata.get("annotations", {}), ("metadata", "annotations"), "karmada-cluster-annotation")
 
 
 def _judge_endpoint(text: str) -> Iterator[Issue]:
@@ -81,12 +89,12 @@ def _split_url(text: str) -> tuple[str, str, str, str] | None:
 
 def _judge_places(spec: Body) -> Iterator[Issue]:
     for name in ("provider", "region"):
-        yield from _judge_label_value(spec.get(name, ""), ("spec", name), "karmada-cluster-field")
+        yield from judge_label_value(spec.get(name, ""), ("spec", name), "karmada-cluster-field")
     if spec.get("zone") and spec.get("zones"):
         yield error("karmada-cluster-zones", "zone and zones cannot co-exist", "spec", "zone")
         return
     for index, zone in enumerate(spec.get("zones", [])):
-        yield from _judge_label_value(zone, ("spec", "zones", index), "karmada-cluster-field")
+        yield from judge_label_value(zone, ("spec", "zones", index), "karmada-cluster-field")
 
 
 def _judge_taints(taints: list[Body]) -> Iterator[Issue]:
@@ -95,16 +103,10 @@ def _judge_taints(taints: list[Body]) -> Iterator[Issue]:
         at = ("spec", "taints", index)
         key, effect = taint["key"], taint["effect"]
         yield from judge_label_key(key, (*at, "key"), "karmada-taint-key")
-        yield from _judge_label_value(taint.get("value", ""), (*at, "value"), "karmada-taint-value")
+        yield from judge_label_value(taint.get("value", ""), (*at, "value"), "karmada-taint-value")
         if (key, effect) in seen:
             yield error("karmada-taint-duplicate", f"taints must be unique by key and effect: {key}:{effect}", *at)
         seen.add((key, effect))
-
-
-def _judge_label_value(value: str, at: Pointer, code: str) -> Iterator[Issue]:
-    if not is_label_value(value):
-        message = f"{value!r} must be written like the value of a label: {LABEL_FORM}"
-        yield error(code, message, *at)
 
 
 def _judge_models(models: list[Body]) -> Iterator[Issue]:

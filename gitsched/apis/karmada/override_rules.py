@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gitsched.apis.karmada.placement_rules import Pointer, error, judge_affinity
+from gitsched.apis.karmada.label_rules import Pointer, error, judge_annotations, judge_labels
+from gitsched.apis.karmada.placement_rules import judge_affinity
 from gitsched.model.document import Body
 from gitsched.model.issue import Issue
-from gitsched.model.labels import is_label_key, is_label_value
 
-_ANNOTATIONS_SIZE = 256 * 1024
 _OLD_FORM = ("plaintext", "imageOverrider", "commandOverrider", "argsOverrider", "labelsOverrider", "annotationsOverrider")
 
 
@@ -30,30 +29,14 @@ def judge_overrides(spec: Body) -> Iterator[Issue]:
 
 def _judge_overriders(overriders: Body, at: Pointer) -> Iterator[Issue]:
     for index, entry in enumerate(overriders.get("annotationsOverrider", [])):
-        yield from _judge_annotations(entry["value"], (*at, "annotationsOverrider", index, "value"))
+        yield from judge_annotations(entry["value"], (*at, "annotationsOverrider", index, "value"), "karmada-override-annotation")
     for index, entry in enumerate(overriders.get("labelsOverrider", [])):
-        yield from _judge_labels(entry["value"], (*at, "labelsOverrider", index, "value"))
+        yield from judge_labels(entry["value"], (*at, "labelsOverrider", index, "value"), "karmada-override-label")
     for index, entry in enumerate(overriders.get("imageOverrider", [])):
         if "predicate" in entry:
             yield from _judge_path(entry["predicate"]["path"], (*at, "imageOverrider", index, "predicate", "path"))
     for index, entry in enumerate(overriders.get("fieldOverrider", [])):
         yield from _judge_field(entry, (*at, "fieldOverrider", index))
-
-
-def _judge_annotations(annotations: dict[str, str], at: Pointer) -> Iterator[Issue]:
-    for key in annotations:
-        if not is_label_key(key.lower()):
-            yield error("karmada-override-annotation", f"{key!r} is no key of an annotation", *at, key)
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_SIZE:
-        yield error("karmada-override-annotation", f"annotations may have {_ANNOTATIONS_SIZE} bytes at most", *at)
-
-
-def _judge_labels(labels: dict[str, str], at: Pointer) -> Iterator[Issue]:
-    for key, value in labels.items():
-        if not is_label_key(key):
-            yield error("karmada-override-label", f"{key!r} is no key of a label", *at, key)
-        if not is_label_value(value):
-            yield error("karmada-override-label", f"{value!r} is no value of a label", *at, key)
 
 
 def _judge_field(overrider: Body, at: Pointer) -> Iterator[Issue]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from gitsched.apis.karmada.label_rules import Pointer, error, judge_label_key
 from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
-from gitsched.model.labels import is_label_key
 
-Pointer = tuple[str | int, ...]
-LABEL_FORM = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _FIELDS = ("provider", "region", "zone")
 
 
@@ -39,16 +36,6 @@ def judge_affinity(affinity: Body, at: Pointer) -> Iterator[Issue]:
         if operator not in ("In", "NotIn"):
             message = f"unsupported operator {operator!r}, must be In or NotIn"
             yield error("karmada-field-selector-operator", message, *place, "operator")
-
-
-def error(code: str, message: str, *pointer: str | int) -> Issue:
-    return Issue("error", code, message, pointer)
-
-
-def judge_label_key(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
-    if not is_label_key(value):
-        message = f"{value!r} must be written like the key of a label: {LABEL_FORM}"
-        yield error(code, message, *at)
 
 
 def _judge_groups(placement: Body, at: Pointer) -> Iterator[Issue]:

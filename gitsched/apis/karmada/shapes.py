@@ -1,7 +1,7 @@
 """What a round trip through Karmada's typed objects does to a document, as data.
 
 Karmada's mutating webhooks decode an object and write it back. On the way null members vanish, optional members that are empty
-vanish, and members that are always written come back with their zero value. CRD defaults are applied just before.
+vanish, and members that are always written come back with their zero value. CRD defaults are applied before and once more after.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gitsched.model.document import Body
 class Shape(NamedTuple):
     """An object of Karmada's API, as far as a round trip changes it.
 
-    `defaults` are filled in when the member is missing, before the round trip. `zero` are the members that are always written.
+    `defaults` are filled in when the member is missing. `zero` are the members that are always written.
     `keep` are members that are written even when empty, but not when missing. `parts` are members that are objects, or lists of
     objects, themselves.
     """
@@ -38,7 +38,7 @@ def settle(body: Body, shape: Shape, *, typed: bool) -> Body:
             gone.add(name)
         elif name in shape.parts and (settled := _settle_part(value, shape.parts[name], typed=typed)) is not value:
             changes[name] = settled
-    missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None}
+    missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in gone}
     if typed:
         missing |= {name: value for name, value in shape.zero.items() if body.get(name) is None}
     if not (changes or gone or missing):

@@ -1,0 +1,41 @@
+"""What Kubernetes demands of the keys and values of labels and annotations, wherever Karmada asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gitsched.model.issue import Issue
+from gitsched.model.labels import is_label_key, is_label_value
+
+Pointer = tuple[str | int, ...]
+_FORM = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+_ANNOTATIONS_SIZE = 256 * 1024
+
+
+def error(code: str, message: str, *pointer: str | int) -> Issue:
+    return Issue("error", code, message, pointer)
+
+
+def judge_label_key(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
+    if not is_label_key(value):
+        yield error(code, f"{value!r} must be written like the key of a label: {_FORM}", *at)
+
+
+def judge_label_value(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
+    if not is_label_value(value):
+        yield error(code, f"{value!r} must be written like the value of a label: empty, or {_FORM}", *at)
+
+
+def judge_labels(labels: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
+    for key, value in labels.items():
+        yield from judge_label_key(key, (*at, key), code)
+        yield from judge_label_value(value, (*at, key), code)
+
+
+def judge_annotations(annotations: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
+    """Keys are compared in lower case, values are free, and together they are limited."""
+    for key in annotations:
+        yield from judge_label_key(key.lower(), (*at, key), code)
+    if sum(len(text.encode(errors="surrogatepass")) for entry in annotations.items() for text in entry) > _ANNOTATIONS_SIZE:
+        yield error(code, f"annotations may have {_ANNOTATIONS_SIZE} bytes at most", *at)

@@ -1,0 +1,212 @@
+"""Karmada's verdict on one object: defaults, then the schema, then the rules."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from gitsched.apis.karmada.admission import RULES
+from gitsched.apis.karmada.defaults import default
+from gitsched.apis.schemas import SchemaKey, shipped_schemas
+from gitsched.model.issue import Issue
+
+HERE = Path(__file__).parent
+VECTORS = HERE.parents[1] / "conformance" / "karmada-invalid.jsonl"
+CASES = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines()]
+ALONE = [case for case in CASES if "oldObject" not in case]
+VERSIONS = {kind: (group, version) for group, version, kind in shipped_schemas()}
+
+
+@cache
+def validator(key: SchemaKey) -> Draft202012Validator:
+    return Draft202012Validator(shipped_schemas()[key])
+
+
+@cache
+def compiled(key: SchemaKey) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(shipped_schemas()[key])
+
+
+def judge(body: dict[str, Any]) -> list[Issue]:
+    """What a schema and the rules say about an object; both validators have to agree on the verdict."""
+    body = default(body)
+    group, _, version = body["apiVersion"].partition("/")
+    key = (group, version, body["kind"])
+    refused = [Issue("error", "schema", error.message, tuple(error.absolute_path)) for error in validator(key).iter_errors(body)]
+    assert compiled(key).is_valid(body) is not bool(refused)
+    rules = RULES.get((group, body["kind"]))
+    return refused or (list(rules(body)) if rules else [])
+
+
+def errors(body: dict[str, Any]) -> list[str]:
+    return sorted({issue.code for issue in judge(body) if issue.severity == "error"})
+
+
+def make(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """An object with the spec; selectors and the like are filled in where a row does not speak of them."""
+    group, version = VERSIONS[kind]
+    body: dict[str, Any] = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": "x"}, "spec": dict(spec)}
+    if kind in ("PropagationPolicy", "OverridePolicy", "ResourceBinding"):
+        body["metadata"]["namespace"] = "shop"
+    if kind.endswith("PropagationPolicy"):
+        body["spec"].setdefault("resourceSelectors", [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}])
+    if kind == "Cluster":
+        body["spec"].setdefault("syncMode", "Push")
+    return body
+
+
+@pytest.mark.parametrize("case", ALONE, ids=lambda case: f"{case['id']}-{case['tags'][0]}")
+def test_the_verdict_is_the_one_that_karmada_gave(case: dict[str, Any]) -> None:
+    assert (errors(case["object"]) == []) is case["expect"]["allowed"], case["expect"]
+
+
+def test_enough_cases_were_recorded() -> None:
+    assert len(ALONE) >= 100
+    assert {case["object"]["kind"] for case in ALONE} >= {"PropagationPolicy", "Cluster", "OverridePolicy", "WorkloadRebalancer"}
+
+
+def rows() -> Iterator[Any]:
+    """Neighbours of the recorded cases: kind, spec, and the code of the refusal."""
+    for kind, table in yaml.safe_load((HERE / "admission-specs.yaml").read_text("utf-8")).items():
+        for name, spec in table.items():
+            yield pytest.param(kind, spec, spec.pop("refused", None), id=f"{kind}-{name}")
+    for name, placement in yaml.safe_load((HERE / "admission-placements.yaml").read_text("utf-8")).items():
+        refused = placement.pop("refused", None)
+        for kind in ("PropagationPolicy", "ClusterPropagationPolicy"):
+            yield pytest.param(kind, {"placement": placement}, refused, id=f"{kind}-{name}")
+
+
+@pytest.mark.parametrize(("kind", "spec", "refused"), list(rows()))
+def test_neighbours_of_the_recorded_cases(kind: str, spec: dict[str, Any], refused: str | None) -> None:
+    assert errors(make(kind, spec)) == ([refused] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("a", None),
+        ("1-a", None),
+        ("a.b", "karmada-cluster-name"),
+        ("A", "karmada-cluster-name"),
+        ("a-", "karmada-cluster-name"),
+        ("a" * 48, None),
+        ("a" * 49, "karmada-cluster-name"),
+        ("a\n", "karmada-cluster-name"),
+        ("", "schema"),
+    ],
+)
+def test_the_name_of_a_cluster(name: str, refused: str | None) -> None:
+    body = make("Cluster", {})
+    body["metadata"] = {"name": name, "labels": None, "creationTimestamp": None}
+    assert errors(body) == ([refused] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "refused"),
+    [
+        ({"labels": {"a": "b", "example.com/a": ""}}, None),
+        ({"labels": {"a b": "c"}}, "karmada-cluster-label"),
+        ({"labels": {"a": "b c"}}, "karmada-cluster-label"),
+        ({"labels": {"a": 1}}, "schema"),
+        ({"annotations": {"a": "b c"}}, None),
+        ({"annotations": {"a b": "c"}}, "karmada-cluster-annotation"),
+        ({"annotations": {"a": "x" * 262_144}}, "karmada-cluster-annotation"),
+        ({"namespace": "default"}, "karmada-cluster-namespace"),
+        ({"namespace": ""}, None),
+    ],
+)
+def test_the_metadata_of_a_cluster(metadata: dict[str, Any], refused: str | None) -> None:
+    body = make("Cluster", {})
+    body["metadata"] |= metadata
+    assert errors(body) == ([refused] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("[]", True),
+        ("null", True),
+        ('[{"apiVersion": "v1", "kind": "Secret", "name": "a"}]', True),
+        ("[null]", True),
+        (" [ ] ", True),
+        ("", False),
+        ("{}", False),
+        ("[1]", False),
+        ('[{"kind": 1}]', False),
+        ("[NaN]", False),
+        ("[]]", False),
+        ("[" * 100_000, False),
+    ],
+)
+def test_the_dependencies_of_a_binding(text: str, allowed: bool) -> None:
+    body = make("ResourceBinding", {})
+    body["metadata"]["annotations"] = {"resourcebinding.karmada.io/dependencies": text}
+    assert errors(body) == ([] if allowed else ["karmada-binding-dependencies"])
+
+
+def test_a_policy_without_a_namespace_is_in_default() -> None:
+    body = make("PropagationPolicy", {"resourceSelectors": [{"apiVersion": "v1", "kind": "Pod", "namespace": "default"}]})
+    del body["metadata"]["namespace"]
+    assert errors(body) == []
+
+
+def test_an_issue_points_at_the_member_that_is_wrong() -> None:
+    spec = {"placement": {"clusterAffinities": [{"affinityName": "a"}, {"affinityName": "a"}]}}
+    (issue,) = judge(make("PropagationPolicy", spec))
+    assert issue.pointer == ("spec", "placement", "clusterAffinities", 1, "affinityName")
+    assert issue.message == "each affinity term in a policy must have a unique name; 'a' is used before"
+
+
+def test_a_selector_that_selects_nothing_is_a_warning() -> None:
+    (issue,) = judge(make("PropagationPolicy", {"resourceSelectors": [{"apiVersion": "v1"}]}))
+    assert (issue.severity, issue.code) == ("warning", "karmada-selector-empty")
+
+
+def test_every_mistake_of_a_document_is_told_at_once() -> None:
+    spec = {
+        "placement": {
+            "spreadConstraints": [{"spreadByField": "region", "minGroups": -1}],
+            "clusterTolerations": [{"operator": "Gt"}],
+        }
+    }
+    assert errors(make("PropagationPolicy", spec)) == [
+        "karmada-spread-groups",
+        "karmada-spread-without-cluster",
+        "karmada-toleration-operator",
+    ]
+
+
+junk = st.sampled_from(
+    [None, "", "a b", "/x", 0, -1, 2**70, 1.5, True, [], {}, [None], [{}], {"a": None}, "Divided", "NoSchedule", "\ud800"]
+)
+
+
+@given(st.sampled_from([case["object"] for case in ALONE]), st.data())
+def test_no_object_makes_the_rules_fail(recorded: dict[str, Any], data: st.DataObject) -> None:
+    body = copy.deepcopy({name: value for name, value in recorded.items() if name != "status"})
+    for _ in range(data.draw(st.integers(1, 3))):
+        place: Any = body
+        key = data.draw(st.sampled_from(["metadata", "spec"]))
+        while isinstance(place[key], dict | list) and place[key] and data.draw(st.integers(0, 4)):
+            place = place[key]
+            key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        place[key] = copy.deepcopy(data.draw(junk))
+        body["metadata"] = body["metadata"] if isinstance(body["metadata"], dict) else {}
+        body["spec"] = body["spec"] if isinstance(body["spec"], dict) else {}
+    before = copy.deepcopy(body)
+    for issue in judge(body):
+        assert issue.message
+        assert issue.pointer or issue.code == "schema"
+    assert body == before, "a document is never changed"
+    assert default(default(body)) == default(body)
