@@ -187,9 +187,7 @@ def test_every_mistake_of_a_document_is_told_at_once() -> None:
     ]
 
 
-junk = st.sampled_from(
-    [None, "", "a b", "/x", 0, -1, 2**70, 1.5, True, [], {}, [None], [{}], {"a": None}, "Divided", "NoSchedule", "\ud800"]
-)
+junk = st.sampled_from([None, "", "a b", "/x", 0, -1, 2**70, 1.5, True, [], {}, [None], [{}], {"a": None}, "Divided", "NoSchedule"])
 
 
 @given(st.sampled_from([case["object"] for case in ALONE]), st.data())
