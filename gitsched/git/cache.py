@@ -43,13 +43,15 @@ class Clone:
         return self._repository
 
     def refresh(self, work: Callable[[Repository], object]) -> None:
-        """Do `work`, a fetch, on the copy, alone among processes; a copy that proves damaged is deleted and the work done once more."""
+        """Do `work`, a fetch, on the copy, alone among processes; when the copy proves damaged, on a new one once more."""
         with self._lock():
             try:
                 work(self._ready())
-            except Damaged:
-                self._mark.touch()
-            if self._mark.exists():
+            except Temporary as error:
+                if isinstance(error, Damaged):
+                    self._mark.touch()
+                if not self._mark.exists():
+                    raise
                 work(self._ready())
 
     def _ready(self) -> Repository:

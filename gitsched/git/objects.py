@@ -147,13 +147,11 @@ class Repository:
         return bool(_OID.fullmatch(oid)) and oid in self._repo
 
     def intact(self, oid: str) -> bool:
-        """Whether a commit is here with the root of its tree, both readable."""
-        import pygit2
-
-        try:
-            return self.has(oid) and self._repo.read(self._repo.get(oid).tree_id)[1] is not None
-        except (KeyError, ValueError, AttributeError, pygit2.GitError):
+        """Whether a commit is here; Permanent or, in a private copy, Temporary when it or the root of its tree cannot be read."""
+        if not self.has(oid):
             return False
+        self._trees.rows(self.commit(oid).tree)
+        return True
 
     def commit(self, oid: str) -> Commit:
         """The commit with this id."""

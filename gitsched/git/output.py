@@ -19,8 +19,8 @@ _log = logging.getLogger("gitsched.git")
 def open_output(source: Source, *, branch: str, location: str | None, push: str | None, cache: Path) -> Output:
     """The output branch, in the source's repository or at another path or URL (`location`).
 
-    `push` names a remote of that repository, or a URL, to which the branch is pushed as well; a location that is a URL is pushed to in
-    any case. Permanent when the branch is one that the source is read from, a tag, or a symbolic ref.
+    `push` names a remote of that repository, or a URL, to which the branch is pushed as well; a location that is a URL is pushed to
+    in any case. Permanent when the branch is one that the source is read from, a tag, or a symbolic ref.
     """
     where = location if location is not None else source.url
     if location is None or (where is not None and where == source.url):
@@ -71,7 +71,7 @@ class Output:
         return self._clone.repository if self._clone is not None else self._opened
 
     def observe(self) -> str | None:
-        """The output branch's commit (hex), on the remote where there is one, with its objects and notes brought here; None: no branch."""
+        """The output branch's commit (hex), on the remote where there is one, brought here with its notes; None: no such branch."""
         if self.remote is None:
             return self.repository.target(self._ref)
         if self._clone is None:

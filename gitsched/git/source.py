@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from gitsched.git import wire
@@ -14,36 +15,36 @@ from gitsched.model.errors import Permanent
 _HEADS = "refs/heads/"
 
 
-class Source:
+class Source(ABC):
     """A repository to read commits from. `asked` holds the branches that were asked for; none of them may become the output."""
 
     asked: set[str]
 
     @property
+    @abstractmethod
     def repository(self) -> Repository:
         """The objects; ask for it each time, a damaged copy is replaced."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def url(self) -> str | None:
         """The URL; None for a repository on this machine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fetch(self, branch: str | None) -> None:
         """Bring the branch (None: the remote's default) up to date; nothing to do for a repository on this machine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def branch_name(self, branch: str | None) -> str | None:
         """The branch meant: the given one, else the one HEAD is on; None where HEAD is detached."""
-        raise NotImplementedError
 
+    @abstractmethod
     def head(self, branch: str | None) -> str:
         """The commit (hex) that the branch, or HEAD, is at; Permanent when there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fetch_commit(self, oid: str) -> bool:
         """Whether a commit is here, after an attempt to fetch it alone where history is cut off."""
-        raise NotImplementedError
 
     def has(self, oid: str) -> bool:
         """Whether an object is here."""
@@ -148,7 +149,7 @@ class Remote(Source):
 def branch_of(name: str) -> str:
     """A branch's short name, given either way; Permanent for a tag, a remote's branch or no name at all."""
     short = name.removeprefix(_HEADS)
-    if short.startswith("refs/") or short in ("", "HEAD", "@") or short.startswith("-"):
+    if short.startswith(("refs/", "-")) or short in ("", "HEAD", "@"):
         raise Permanent(f"not a branch: {name[:100]!r}")
     check_ref(_HEADS + short)
     return short

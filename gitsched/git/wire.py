@@ -109,7 +109,7 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
         failure: GitschedError | None
         try:
             done = _push(repository, url, [lease], f"{new}:{ref}")
-            failure = None if done.code == 0 else classify(doing, f"{done.out}\n{done.err}", local_damage=False)
+            failure = None if done.code == 0 else classify(doing, f"{done.out}\n{done.err}")
         except Temporary as error:
             failure = error
         if failure is None or _settled(repository, url, ref, new, expected, failure):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,103 @@ def bare(tmp_path: Path, git: Git) -> Path:
     path = tmp_path / "bare.git"
     git("init", "-q", "--bare", "-b", "main", str(path))
     return path
+
+
+class Server:
+    """Git's smart HTTP on the loopback, with basic authentication and faults on demand.
+
+    `/open/...` and `/auth/...` (ada:secret) serve repositories below `root`; `/forbidden/...` says 403 and `/down/...` 503.
+    `lose_ack` lets the next push happen and drops its answer; `requests` holds each request's path and Authorization header.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lose_ack = False
+        self.requests: list[tuple[str, str | None]] = []
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.port = self._http.server_address[1]
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+
+    def url(self, zone: str, name: str = "bare.git", user: str = "") -> str:
+        return f"http://{user and user + '@'}127.0.0.1:{self.port}/{zone}/{name}"
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def _handler(server) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self._serve(b"")
+
+            def do_POST(self) -> None:
+                self._serve(self._body())
+
+            def _body(self) -> bytes:
+                if self.headers.get("Transfer-Encoding") != "chunked":
+                    return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                chunks = []
+                while size := int(self.rfile.readline(), 16):
+                    chunks.append(self.rfile.read(size))
+                    self.rfile.readline()
+                self.rfile.readline()
+                return b"".join(chunks)
+
+            def _serve(self, body: bytes) -> None:
+                path, _, query = self.path.partition("?")
+                _, zone, rest = path.split("/", 2)
+                authorization = self.headers.get("Authorization")
+                server.requests.append((self.path, authorization))
+                expected = "Basic " + base64.b64encode(b"ada:secret").decode()
+                if zone in ("forbidden", "down"):
+                    return self._answer(403 if zone == "forbidden" else 503, {}, b"no")
+                if zone == "auth" and (authorization or "").replace("basic", "Basic") != expected:
+                    return self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"who?")
+                env = {
+                    "PATH": os.environ["PATH"],
+                    "GIT_PROJECT_ROOT": str(server.root),
+                    "GIT_HTTP_EXPORT_ALL": "1",
+                    "GIT_CONFIG_GLOBAL": "/dev/null",
+                    "PATH_INFO": "/" + rest,
+                    "QUERY_STRING": query,
+                    "REQUEST_METHOD": self.command,
+                    "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+                    "CONTENT_LENGTH": str(len(body)),
+                    "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+                    "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+                    "REMOTE_USER": "ada",
+                    "REMOTE_ADDR": "127.0.0.1",
+                }
+                done = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env=env, check=False)
+                if server.lose_ack and path.endswith("/git-receive-pack") and body != b"0000":
+                    server.lose_ack = False
+                    self.close_connection = True
+                    return None
+                head, _, content = done.stdout.partition(b"\r\n\r\n")
+                headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
+                return self._answer(int(headers.pop("Status", "200 OK").split()[0]), headers, content)
+
+            def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def server(bare: Path, git: Git) -> Iterator[Server]:
+    """Serves `bare` to anybody at /open/bare.git, to ada at /auth/bare.git."""
+    git("config", "http.receivepack", "true", at=bare)
+    running = Server(bare.parent)
+    yield running
+    running.close()
