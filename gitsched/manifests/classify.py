@@ -9,12 +9,25 @@ from gitsched.model.document import Body
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
 _SOMETHING = re.compile(r"^(?!\s*(#|$|---\s*$|---\s+#|\.\.\.\s*$|%))", re.MULTILINE)
+_ACTION = re.compile(
+    r"^[ \t]*(?:- +)?\{\{|:[ \t]+\{\{|\{\{-|\{\{[ \t]*(?:/\*|(?:if|else|end|range|with|include|template|tpl|define|block|toYaml"
+    r"|default|quote|printf|lookup|required)\b|\$?\.(?:Values|Release|Chart|Capabilities|Files|Template)\b)",
+    re.MULTILINE,
+)
 _TEMPLATED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 def looks_like_manifest(text: str) -> bool:
     """Whether a text that cannot be read seems to be meant as Kubernetes objects."""
     return bool(_LOOKS_LIKE_MANIFEST.search(text))
+
+
+def is_template(text: str) -> bool:
+    """Whether a text that cannot be read is a template of Helm's.
+
+    Alert rules and ApplicationSets have `{{ }}` inside quotes, too; a template has it outside of them, or uses Helm's own words.
+    """
+    return "{{" in text and bool(_ACTION.search(text))
 
 
 def is_blank(text: str) -> bool:

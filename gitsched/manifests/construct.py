@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from sys import intern
 from typing import Any
 
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
@@ -54,9 +55,9 @@ class Builder:
             if name in members:
                 self._duplicate(node, name, key)
             elif value.__class__ is ScalarNode and not value.tag and value.style:
-                members[name] = value.value
+                members[intern(name)] = value.value
             else:
-                members[name] = build(value)
+                members[intern(name)] = build(value)
         return members if merges is None else self._merge(node, members)
 
     def _scalar(self, node: Any) -> Any:

@@ -27,7 +27,6 @@ SERVER_OWNED: Final = frozenset(
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
-_PATH_STEPS: dict[str, tuple[str, ...]] = {}
 
 
 def remove_owned(body: Body) -> Body:
@@ -72,7 +71,7 @@ def note_item(body: Body) -> Text:
 def _mark(text: str, tree: Tree, body: Body, marks: tuple[str, ...]) -> list[tuple[str, int, int]]:
     found = []
     for path in marks:
-        steps = _PATH_STEPS.get(path) or _PATH_STEPS.setdefault(path, tuple(path.split(".")))
+        steps = path.split(".")
         head = body.get(steps[0])
         if head is None or (len(steps) > 1 and not (isinstance(head, dict) and steps[1] in head)):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitsched.model.document import Body
 from gitsched.model.issue import Issue
@@ -11,91 +11,106 @@ _OPEN = ("additionalProperties", "patternProperties", "x-kubernetes-preserve-unk
 _NEVER = frozenset({"apiVersion", "api", "kind", "metadata", "status"})
 
 
-def prune(body: Body, schema: Body) -> tuple[Body, list[Issue]]:
-    """The body without fields that its schema does not know, and a warning for each; the same object when it has none.
+class _Shape(NamedTuple):
+    """What a schema says of an object's members or a list's entries; `rest` is for members that it does not name."""
+
+    known: dict[str, Any]
+    is_open: bool
+    rest: Body | None
+    items: Body | None
+
+
+class Pruner:
+    """Drops what one schema does not know.
 
     Known are the `properties` of a schema, of its local `$ref` and of its `allOf`. A schema that lists no properties, or says
     anything about additional ones, leaves the object alone. The document's type, metadata and status are never touched.
     """
-    issues: list[Issue] = []
-    known, is_open = _properties(schema, schema)
-    if not known:
-        return body, issues
-    changed: dict[str, Any] = {}
-    gone: list[str] = []
-    for name, value in body.items():
-        if name in _NEVER:
-            continue
-        if name in known:
-            kept = _prune_value(value, known[name], schema, (name,), issues)
-            if kept is not value:
-                changed[name] = kept
-        elif not is_open:
-            gone.append(name)
-            issues.append(_report(name, known, ()))
-    if not changed and not gone:
-        return body, issues
-    return {name: changed.get(name, value) for name, value in body.items() if name not in gone}, issues
 
+    __slots__ = ("_root", "_shapes")
 
-def _prune_value(value: Any, schema: Any, root: Body, at: tuple[str | int, ...], issues: list[Issue]) -> Any:
-    if isinstance(value, list):
-        items = _keyword(schema, root, "items")
-        if not isinstance(items, dict):
-            return value
-        entries = [_prune_value(entry, items, root, (*at, place), issues) for place, entry in enumerate(value)]
-        return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
-    if not isinstance(value, dict):
-        return value
-    known, is_open = _properties(schema, root)
-    rest = _keyword(schema, root, "additionalProperties")
-    if not known and not isinstance(rest, dict):
-        return value
-    members: Body = {}
-    same = True
-    for name, old in value.items():
-        if name in known:
-            new = _prune_value(old, known[name], root, (*at, name), issues)
-        elif isinstance(rest, dict):
-            new = _prune_value(old, rest, root, (*at, name), issues)
-        elif is_open:
+    def __init__(self, schema: Body) -> None:
+        self._root = schema
+        self._shapes: dict[int, _Shape] = {}  # by identity: the parts of a schema live as long as the schema
+
+    def prune(self, body: Body) -> tuple[Body, list[Issue]]:
+        """The body without unknown fields, and a warning for each; the same object when it has none."""
+        issues: list[Issue] = []
+        known, is_open, _, _ = self._shape(self._root)
+        if not known:
+            return body, issues
+        members: Body = {}
+        same = True
+        for name, old in body.items():
             new = old
-        else:
-            issues.append(_report(name, known, at))
-            same = False
-            continue
-        same = same and new is old
-        members[name] = new
-    return value if same else members
+            if name not in _NEVER:
+                if name in known:
+                    new = self._prune_value(old, known[name], (name,), issues)
+                elif not is_open:
+                    issues.append(_report(name, known, ()))
+                    same = False
+                    continue
+            same = same and new is old
+            members[name] = new
+        return (body if same else members), issues
 
+    def _prune_value(self, value: Any, schema: Any, at: tuple[str | int, ...], issues: list[Issue]) -> Any:
+        kind = value.__class__
+        if kind is not dict and kind is not list:
+            return value
+        known, is_open, rest, items = self._shape(schema)
+        if kind is list:
+            if items is None:
+                return value
+            entries = [self._prune_value(entry, items, (*at, place), issues) for place, entry in enumerate(value)]
+            return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
+        if not known and rest is None:
+            return value
+        members: Body = {}
+        same = True
+        for name, old in value.items():
+            if name in known:
+                new = self._prune_value(old, known[name], (*at, name), issues)
+            elif rest is not None:
+                new = self._prune_value(old, rest, (*at, name), issues)
+            elif is_open:
+                new = old
+            else:
+                issues.append(_report(name, known, at))
+                same = False
+                continue
+            same = same and new is old
+            members[name] = new
+        return value if same else members
 
-def _parts(schema: Any, root: Body, depth: int = 0) -> list[Body]:
-    """The schema with what it includes: its `$ref` and `allOf`, followed sixteen deep at most."""
-    if not isinstance(schema, dict) or depth > 16:
-        return []
-    parts = [schema]
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        target: Any = root
-        for step in reference[2:].split("/") if len(reference) > 1 else ():
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
-        parts += _parts(target, root, depth + 1)
-    for included in schema.get("allOf", ()):
-        parts += _parts(included, root, depth + 1)
-    return parts
+    def _shape(self, schema: Any) -> _Shape:
+        shape = self._shapes.get(id(schema))
+        if shape is None:
+            known: dict[str, Any] = {}
+            parts = self._parts(schema)
+            for part in parts:
+                known.update(part.get("properties", {}))
+            rest, items = (
+                next((part[word] for part in parts if isinstance(part.get(word), dict)), None)
+                for word in ("additionalProperties", "items")
+            )
+            shape = self._shapes[id(schema)] = _Shape(known, any(word in part for part in parts for word in _OPEN), rest, items)
+        return shape
 
-
-def _properties(schema: Any, root: Body) -> tuple[dict[str, Any], bool]:
-    known: dict[str, Any] = {}
-    is_open = False
-    for part in _parts(schema, root):
-        known.update(part.get("properties", {}))
-        is_open = is_open or any(word in part for word in _OPEN)
-    return known, is_open
-
-
-def _keyword(schema: Any, root: Body, word: str) -> Any:
-    return next((part[word] for part in _parts(schema, root) if word in part), None)
+    def _parts(self, schema: Any, depth: int = 0) -> list[Body]:
+        """The schema with what it includes: its `$ref` and `allOf`, followed sixteen deep at most."""
+        if not isinstance(schema, dict) or depth > 16:
+            return []
+        parts = [schema]
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            target: Any = self._root
+            for step in reference[2:].split("/") if len(reference) > 1 else ():
+                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+            parts += self._parts(target, depth + 1)
+        for included in schema.get("allOf", ()):
+            parts += self._parts(included, depth + 1)
+        return parts
 
 
 def _report(name: str, known: dict[str, Any], at: tuple[str | int, ...]) -> Issue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gitsched.manifests.prune import prune
+from gitsched.manifests.prune import Pruner
 from gitsched.model.document import Body
 from gitsched.model.issue import Verdict
 
@@ -26,7 +26,7 @@ class Schemas:
 
     def __init__(self, mapping: Mapping[SchemaKey, Body]) -> None:
         self._mapping = mapping
-        self._compiled: dict[SchemaKey, Draft202012Validator] = {}
+        self._compiled: dict[SchemaKey, tuple[Pruner, Draft202012Validator]] = {}
 
     def check(self, body: Body) -> Verdict:
         """The document without unknown fields, and what its schema says about it; nothing for a kind without a schema."""
@@ -34,22 +34,22 @@ class Schemas:
         schema = self._mapping.get(key)
         if schema is None:
             return Verdict(body)
-        pruned, issues = prune(body, schema)
-        compiled = self._compiled.get(key) or self._compile(key, schema)
+        pruner, compiled = self._compiled.get(key) or self._compile(key, schema)
+        pruned, issues = pruner.prune(body)
         if not compiled.is_valid(pruned):
             from gitsched.manifests.explain import explain  # costs 100 ms, and most runs have nothing to explain
 
             issues = [*issues, *explain(pruned, schema, compiled)]
         return Verdict(pruned, tuple(issues))
 
-    def _compile(self, key: SchemaKey, schema: Body) -> Draft202012Validator:
+    def _compile(self, key: SchemaKey, schema: Body) -> tuple[Pruner, Draft202012Validator]:
         from jsonschema_rs import Draft202012Validator  # not every command validates
 
         for reference in _references(schema):
             if not (isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))):
                 raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")
-        compiled = self._compiled[key] = Draft202012Validator(schema, retriever=_refuse)
-        return compiled
+        entry = self._compiled[key] = Pruner(schema), Draft202012Validator(schema, retriever=_refuse)
+        return entry
 
 
 def key_of(body: Body) -> SchemaKey:

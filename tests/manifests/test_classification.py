@@ -32,6 +32,12 @@ QUIET = {
         metadata:
           name: "{{ .Release.Name }}-web"
         """,
+    "a chart's template with quotes in quotes": """
+        apiVersion: v1
+        kind: Service
+        metadata:
+          name: "{{ include "web.fullname" . }}"
+        """,
     "a chart's values": """
         image:
           kind: nginx
@@ -95,6 +101,7 @@ def test_krakes_objects_have_api_instead_of_api_version() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "line", "column"),
     [
+        pytest.param("apiVersion: v1\nkind: A\nx: '{{ .name }}'\n y: 1\n", "yaml-syntax", 4, 2, id="braces in a broken object"),
         pytest.param("apiVersion: v1\nkind: Pod\n name: x\n", "yaml-syntax", 3, 6, id="bad indentation"),
         pytest.param("apiVersion: v1\nkind: Pod\nmetadata:\n\tname: x\n", "yaml-syntax", 4, 1, id="tab"),
         pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: 'x}\n", "yaml-syntax", 4, 1, id="open quote"),

@@ -96,10 +96,7 @@ def test_good_labels(value: object) -> None:
 
 def test_a_boolean_label_is_told_how_to_be_a_text() -> None:
     (issue,) = check_identity({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"canary": True}}})
-    assert (
-        issue.message
-        == """the value of 'canary' is a boolean, not a string; quote it: "true" (YAML reads yes, no, on, off and numbers as such)"""
-    )
+    assert issue.message.startswith("the value of 'canary' is a boolean, not a string; quote it: \"true\"")
 
 
 @given(st.text(max_size=30))
