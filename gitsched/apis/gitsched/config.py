@@ -207,7 +207,7 @@ def _parse_krake(krake: Section) -> Krake:
 
 def _parse_knative(knative: Section) -> Knative:
     return Knative(
-        capacity=knative.count("capacity", None, 1),
+        capacity=knative.whole("capacity", None, 1),
         policy=knative.choice("policy", "", "MAXFILLUP"),
         scale_up=knative.choice("scaleUp", "keep", "replace"),
         cluster=knative.text("cluster"),
@@ -226,7 +226,7 @@ def _parse_kind(entry: Section) -> KindScope:
 
 def _parse_guard(guard: Section) -> Guard:
     default = Guard()
-    removals = guard.count("maxRemovals", default.max_removals, 0)
+    removals = guard.whole("maxRemovals", default.max_removals, 0)
     percent = guard.number("maxRemovalsPercent", default.max_removals_percent)
     return Guard(default.max_removals if removals is None else removals, percent)
 

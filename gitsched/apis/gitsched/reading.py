@@ -57,7 +57,7 @@ class Section(NamedTuple):
             return self.refuse(name, "a finite number, 0 or more")
         return float(value)
 
-    def count(self, name: str, default: int | None, least: int) -> int | None:
+    def whole(self, name: str, default: int | None, least: int) -> int | None:
         value = self.values.get(name)
         if value is None:
             return default
