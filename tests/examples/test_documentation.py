@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gitsched.render.record import Record, record
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 CONFIG = json.loads((ROOT / "schemas/gitsched.io/v1alpha1/Config.json").read_text())["properties"]["spec"]
@@ -67,3 +69,10 @@ def test_the_examples_comments_show_the_defaults() -> None:
     for section, values in spec.items():
         for key, value in values.items():
             assert CONFIG["properties"][section]["properties"][key]["default"] == value, f"{section}.{key}"
+
+
+def test_every_member_of_the_record_is_explained() -> None:
+    page = (ROOT / "docs" / "output-branch.md").read_text()
+    table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
+    explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert explained == json.loads(record(Record("", "")).data).keys()
