@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 from gitsched.model.document import Body
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
-_SOMETHING = re.compile(r"^(?!\s*(#|$|---\s*$|---\s+#|\.\.\.\s*$|%))", re.MULTILINE)
+_SOMETHING = re.compile(r"^(?![ \t\r]*(?:#|$)|(?:---|\.\.\.)[ \t\r]*(?:#|$)|%)", re.MULTILINE)
 _ACTION = re.compile(
     r"^[ \t]*(?:- +)?\{\{|:[ \t]+\{\{|\{\{-|\{\{[ \t]*(?:/\*|(?:if|else|end|range|with|include|template|tpl|define|block|toYaml"
     r"|default|quote|printf|lookup|required)\b|\$?\.(?:Values|Release|Chart|Capabilities|Files|Template)\b)",
     re.MULTILINE,
 )
-_TEMPLATED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 def looks_like_manifest(text: str) -> bool:
@@ -82,7 +81,7 @@ def classify(value: Any) -> Kind:
                 f"invalid-{member}",
                 ("metadata", member),
             )
-    if any("{{" in text and _TEMPLATED.search(text) for text in (name, kind, version, metadata.get("namespace") or "")):
+    if any("}}" in text.partition("{{")[2] for text in (name, kind, version, metadata.get("namespace") or "")):
         return Kind("other", "a template")
     return RESOURCE
 

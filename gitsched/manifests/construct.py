@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import isfinite
 from sys import intern
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from gitsched.manifests.compose import Fault, Tree
-from gitsched.manifests.limits import Limits
+from gitsched.manifests.limits import MOST_PROBLEMS, Limits
 from gitsched.manifests.scalars import NUMERIC, WORDS, OutOfRange, resolve_number, write_key
 
 _CORE = "tag:yaml.org,2002:"
@@ -46,8 +47,8 @@ class Builder:
             if key.__class__ is not ScalarNode or key.tag or (not key.style and (name in _ODD_KEYS or name[:1] in NUMERIC)):
                 if is_merge(key):
                     if merges is not None:
-                        self._fault("duplicate-key", f"duplicate key '<<': line {self._line(merges)} has it already", key)
-                    merges = key
+                        self._fault("duplicate-key", f"duplicate key '<<': line {self._line(merges[0])} has it already", key)
+                    merges = merges or (key, value)
                     continue
                 name = self._key(key)
                 if name is None:
@@ -58,7 +59,7 @@ class Builder:
                 members[intern(name)] = value.value
             else:
                 members[intern(name)] = build(value)
-        return members if merges is None else self._merge(node, members)
+        return members if merges is None else self._merge(node, members, *merges)
 
     def _scalar(self, node: Any) -> Any:
         tag, text = node.tag, node.value
@@ -92,7 +93,7 @@ class Builder:
             value = self.build(key)
             if value is not None:
                 name = write_key(value)
-                if value.__class__ is bool and key.value.lower() != name:
+                if value.__class__ is bool and len(self.warnings) < MOST_PROBLEMS and key.value.lower() != name:
                     what = f"the key {key.value} is read as {name}, as Kubernetes reads it; quote it if it is a text"
                     self.warnings.append(self._make("boolean-key", what, key))
                 return name
@@ -101,31 +102,26 @@ class Builder:
         return None
 
     def _duplicate(self, node: Any, name: str, key: Any) -> None:
+        if len(self.faults) >= MOST_PROBLEMS:
+            return
         quiet = Builder(self.line)
         first = next(k for k, _ in node.value if k.__class__ is ScalarNode and not is_merge(k) and quiet._key(k) == name)
         self._fault("duplicate-key", f"duplicate key '{_shorten(name)}': line {self._line(first)} has it already", key)
 
-    def _merge(self, node: Any, members: dict[str, Any]) -> dict[str, Any]:
+    def _merge(self, node: Any, members: dict[str, Any], key: Any, value: Any) -> dict[str, Any]:
         """Members of what `<<` names, too. A written key wins wherever `<<` stands, an earlier mapping before a later."""
         merged: dict[str, Any] = {}
-        for key, value in node.value:
-            if not is_merge(key):
+        for source in value.value if value.__class__ is SequenceNode else (value,):
+            if source.__class__ is not MappingNode:
+                self._fault("unsupported-merge", "'<<' takes a mapping, or a list of mappings", key)
                 continue
-            for source in value.value if value.__class__ is SequenceNode else (value,):
-                if source.__class__ is not MappingNode:
-                    self._fault("unsupported-merge", "'<<' takes a mapping, or a list of mappings", key)
-                    continue
-                for name, inherited in self.build(source).items():
-                    merged.setdefault(name, inherited)
-            before = (
-                k
-                for k, _ in node.value[: next(i for i, pair in enumerate(node.value) if pair[0] is key)]
-                if k.__class__ is ScalarNode
-            )
-            late = next((k.value for k in before if k.value in merged), None)
-            if late is not None:
-                what = f"'<<' stands after the key '{_shorten(late)}', which it sets too: the written key is taken; put '<<' first"
-                self.warnings.append(self._make("late-merge", what, key))
+            for name, inherited in self.build(source).items():
+                merged.setdefault(name, inherited)
+        before = takewhile(lambda name: name is not key, (name for name, _ in node.value))
+        late = next((name.value for name in before if name.__class__ is ScalarNode and name.value in merged), None)
+        if late is not None and len(self.warnings) < MOST_PROBLEMS:
+            what = f"'<<' stands after the key '{_shorten(late)}', which it sets too: the written key is taken; put '<<' first"
+            self.warnings.append(self._make("late-merge", what, key))
         return {**merged, **members}
 
     def _line(self, node: Any) -> int:
@@ -135,7 +131,8 @@ class Builder:
         return Fault(code, message, self._line(node), node.start_mark.column + 1)
 
     def _fault(self, code: str, message: str, node: Any) -> None:
-        self.faults.append(self._make(code, message, node))
+        if len(self.faults) < MOST_PROBLEMS:
+            self.faults.append(self._make(code, message, node))
 
 
 def is_merge(key: Any) -> bool:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match, relevance
 from referencing import Registry
 
+from gitsched.manifests.limits import MOST_PROBLEMS
 from gitsched.model.document import Body
 from gitsched.model.issue import Issue
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator as Compiled
 
-_MOST = 20
 _Error = Any  # a ValidationError: its attributes are typed as maybe unset, which they never are in an error that iter_errors gave
 
 
@@ -30,8 +31,11 @@ def explain(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
     except RecursionError:
         found = []
     if not found:
-        found = [Issue("error", "invalid-field", error.message, tuple(error.instance_path)) for error in compiled.iter_errors(body)]
-    return found[:_MOST]
+        found = [
+            Issue("error", "invalid-field", error.message, tuple(error.instance_path))
+            for error in islice(compiled.iter_errors(body), MOST_PROBLEMS)
+        ]
+    return found[:MOST_PROBLEMS]
 
 
 def _explain_errors(body: Body, schema: Body) -> Iterator[Issue]:

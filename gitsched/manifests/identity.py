@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from gitsched.manifests.limits import MOST_PROBLEMS
 from gitsched.model.document import Body, group_of
 from gitsched.model.issue import Issue
 from gitsched.model.labels import is_label_key, is_label_value
@@ -13,6 +14,7 @@ from gitsched.model.labels import is_label_key, is_label_value
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _SEGMENT = re.compile(r"(?!\.{1,2}\Z)[!-$&-.0-~]+", re.ASCII)
+_LONGEST = 1000  # no name is valid beyond, so no longer text is judged, or remembered
 _PLACEHOLDER = re.compile(r"\$\{[^{}\s/]*\}")
 _SUBDOMAIN_RULE = "at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 _LABEL_RULE = "at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
@@ -28,14 +30,14 @@ def check_identity(body: Body) -> list[Issue]:
     metadata = body["metadata"]
     issues = []
     name, namespace = metadata["name"], metadata.get("namespace")
-    problem = _judge_name(name, "apiVersion" not in body or group_of(str(body["apiVersion"])) in FREE_GROUPS)
+    problem = _judge_name(name[:_LONGEST], "apiVersion" not in body or group_of(str(body["apiVersion"])) in FREE_GROUPS)
     if not problem and body["kind"] == "Namespace" and body.get("apiVersion") == "v1":
         problem = _judge_namespace(name)
     if problem:
         issues.append(
             Issue("error", "invalid-name", f"{_quote(name)} cannot name an object: a name is {problem}", ("metadata", "name"))
         )
-    problem = _judge_namespace(namespace) if namespace else None
+    problem = _judge_namespace(namespace[:_LONGEST]) if namespace else None
     if problem:
         message = f"{_quote(str(namespace))} cannot be a namespace: a namespace is {problem}"
         issues.append(Issue("error", "invalid-namespace", message, ("metadata", "namespace")))
@@ -63,8 +65,10 @@ def _check_map(member: str, values: Any) -> list[Issue]:
     at = ("metadata", member)
     if not isinstance(values, dict):
         return [Issue("error", f"invalid-{member}", f"metadata.{member} must be a mapping of strings", at)]
-    issues = []
+    issues: list[Issue] = []
     for key, value in values.items():
+        if len(issues) >= MOST_PROBLEMS:
+            break
         if value.__class__ is not str and value is not None:
             shown = str(value).lower() if isinstance(value, (bool, int, float)) else ""
             hint = f'; quote it: "{shown}" (YAML reads yes, no, on, off and numbers as such)' if shown else ""
@@ -72,9 +76,9 @@ def _check_map(member: str, values: Any) -> list[Issue]:
             issues.append(
                 Issue("error", f"invalid-{member}", f"the value of {_quote(key)} is a {kind}, not a string{hint}", (*at, key))
             )
-        elif not _is_key(key if member == "labels" else key.lower()):
+        elif not _is_key((key if member == "labels" else key.lower())[:_LONGEST]):
             issues.append(Issue("error", f"invalid-{member}", f"{_quote(key)} cannot be a key of metadata.{member}", (*at, key)))
-        elif member == "labels" and value and not _is_value(value):
+        elif member == "labels" and value and not _is_value(value[:_LONGEST]):
             message = f"{_quote(value)} cannot be a label's value: {_VALUE_RULE}"
             issues.append(Issue("error", "invalid-labels", message, (*at, key)))
     return issues

@@ -21,3 +21,6 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
+
+MOST_PROBLEMS = 20
+"""How many mistakes of one kind are told of one document: the next ones wait until these are mended."""

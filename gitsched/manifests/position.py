@@ -8,6 +8,7 @@ from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.compose import Tree, compose
 from gitsched.manifests.construct import Builder, is_merge
+from gitsched.manifests.decoding import join_surrogates
 from gitsched.manifests.limits import LIMITS
 
 Pointer = tuple[str | int, ...]
@@ -52,7 +53,7 @@ def locate(data: bytes, index: int, item: int, pointer: Pointer) -> tuple[int, i
     """
     text = data.decode("utf-8-sig", "replace")
     found = -1
-    for tree in compose(text, LIMITS):
+    for tree in compose(join_surrogates(text), LIMITS):
         if isinstance(tree, Tree):
             found += 1
             if found == index:

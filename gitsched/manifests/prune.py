@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gitsched.manifests.limits import MOST_PROBLEMS
 from gitsched.model.document import Body
 from gitsched.model.issue import Issue
 
@@ -34,7 +35,7 @@ class Pruner:
         self._shapes: dict[int, _Shape] = {}  # by identity: the parts of a schema live as long as the schema
 
     def prune(self, body: Body) -> tuple[Body, list[Issue]]:
-        """The body without unknown fields, and a warning for each; the same object when it has none."""
+        """The body without unknown fields, and a warning for each of the first twenty; the same object when it has none."""
         issues: list[Issue] = []
         known, is_open, _, _ = self._shape(self._root)
         if not known:
@@ -47,7 +48,7 @@ class Pruner:
                 if name in known:
                     new = self._prune_value(old, known[name], (name,), issues)
                 elif not is_open:
-                    issues.append(_report(name, known, ()))
+                    _report(issues, name, known, ())
                     same = False
                     continue
             same = same and new is old
@@ -76,7 +77,7 @@ class Pruner:
             elif is_open:
                 new = old
             else:
-                issues.append(_report(name, known, at))
+                _report(issues, name, known, at)
                 same = False
                 continue
             same = same and new is old
@@ -113,11 +114,13 @@ class Pruner:
         return parts
 
 
-def _report(name: str, known: dict[str, Any], at: tuple[str | int, ...]) -> Issue:
+def _report(issues: list[Issue], name: str, known: dict[str, Any], at: tuple[str | int, ...]) -> None:
+    if len(issues) >= MOST_PROBLEMS:
+        return
     from difflib import get_close_matches  # rarely needed
 
     lower = {candidate.lower(): candidate for candidate in known}
     near = get_close_matches(name[:100].lower(), lower, n=1)
     hint = f"; did you mean '{lower[near[0]]}'?" if near else ""
     shown = name if len(name) <= 60 else name[:57] + "..."
-    return Issue("warning", "unknown-field", f"the field {shown!r} is unknown and ignored{hint}", (*at, name))
+    issues.append(Issue("warning", "unknown-field", f"the field {shown!r} is unknown and ignored{hint}", (*at, name)))

@@ -13,7 +13,7 @@ from gitsched.manifests.extents import measure, note_item
 from gitsched.manifests.file import File, Parsed, Problem, Status, too_large
 from gitsched.manifests.identity import check_identity
 from gitsched.manifests.kustomize import FILE_NAMES, list_patches
-from gitsched.manifests.limits import LIMITS, Limits
+from gitsched.manifests.limits import LIMITS, MOST_PROBLEMS, Limits
 from gitsched.manifests.position import locate, locate_node
 from gitsched.model.document import Body, Text
 from gitsched.model.issue import Issue, Verdict
@@ -180,6 +180,11 @@ class _Reader:
                     [fault for fault in found if places[item] <= (fault.line, fault.column) < ends[item]]
                     for found in (builder.faults, builder.warnings)
                 )
+                if len(builder.faults) >= MOST_PROBLEMS and places[item] > builder.faults[-1][2:]:
+                    # what is wrong here, if anything, was no longer collected
+                    faults = [
+                        Fault("too-many-problems", "mistakes before this entry of the list must be mended first", *places[item])
+                    ]
                 self._add(tree, body, index, item, note_item(body), faults, warnings)
             elif what.what == "nameless":
                 self._note_nameless(tree, what.code, what.reason, ("items", item, *what.pointer))

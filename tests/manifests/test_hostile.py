@@ -74,6 +74,45 @@ def test_number_of_syntax_errors_is_bounded() -> None:
     assert len(read_yaml(b"kind: b: c\n---\n" * 1000).problems) == 20
 
 
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        pytest.param("".join(f"k{n}: 1\n" for n in range(20_000)) + "k19999: 1\n" * 20_000, 20, id="duplicate keys"),
+        pytest.param("  labels:\n" + "".join(f"    k{n}: 1\n" for n in range(20_000)), 20, id="numbers as labels"),
+        pytest.param("x: [" + "!a b, " * 20_000 + "]\n", 20, id="tags"),
+        pytest.param("x:\n" + "  <<: {a: 1}\n" * 20_000, 20, id="merges"),
+        pytest.param("x: [" + "{on: 1}, " * 20_000 + "]\n", 20, id="boolean keys"),
+    ],
+)
+def test_number_of_problems_of_a_document_is_bounded(text: str, most: int) -> None:
+    file = read_yaml(GOOD + text.encode())
+    assert 0 < len(file.problems) <= most
+
+
+def test_entries_behind_too_many_problems_are_quarantined_too() -> None:
+    entry = "- {apiVersion: v1, kind: Pod, metadata: {name: a}, x: 1, x: 2}\n"
+    file = read_yaml("apiVersion: v1\nkind: List\nitems:\n" + entry * 30)
+    assert [document.broken for document in file.documents] == [True] * 30
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\n" * 1_000_000, id="empty lines"),
+        pytest.param(b" \t" * 500_000 + b"\n", id="blanks"),
+        pytest.param(GOOD + b'x: "' + b"\\\\" * 500_000 + b'\\ud800"\n', id="backslashes"),
+        pytest.param(b'apiVersion: v1\nkind: A\nmetadata:\n  name: "' + b"{{" * 500_000 + b'"\n', id="braces in a name"),
+        pytest.param(
+            b"apiVersion: v1\nkind: A\nmetadata:\n  name: " + b"a-" * 500_000 + b"\n", id="a name of a million characters"
+        ),
+        pytest.param(GOOD + b"x: {{" + b": " * 500_000, id="colons"),
+    ],
+)
+def test_reading_takes_linear_time(data: bytes) -> None:
+    """A megabyte each: a quadratic step anywhere would take hours, which nobody fails to notice."""
+    assert read_yaml(data).status in ("empty", "invalid", "not-a-resource", "resources")
+
+
 @given(st.binary(max_size=400))
 def test_no_bytes_crash(data: bytes) -> None:
     read_yaml(data)
