@@ -36,8 +36,9 @@ _HOPELESS = _any(
     r"URL returned error: 4\d\d|[Rr]epository (?:'.*' )?not found|does not appear to be a git repository|does not exist",
     "transport '.*' not allowed|[Uu]nsupported protocol|hook declined|protected branch|denied by|deny|prohibited",
     "cannot create 'refs/|couldn't find remote ref|not our ref|Server does not allow|SSL certificate|certificate verif|fsck",
-    "unable to update url base|not valid: is this a git repository|dubious ownership|shallow update not allowed",
+    "unable to update url base|unknown option|not valid: is this a git repository|dubious ownership|shallow update not allowed",
 )
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
 class Damaged(Temporary):
@@ -69,7 +70,7 @@ def classify(doing: str, words: str) -> GitschedError:
 
 def _summary(words: str) -> str:
     """The lines that say what went wrong, at most 600 characters, without credentials and advice."""
-    lines = (line.strip() for line in redact(words).splitlines())
+    lines = (_CONTROL.sub("", line).strip() for line in redact(words).splitlines())
     useless = ("hint:", "To ", "Done", "Please make sure", "and the repository exists.")
     text = "; ".join(dict.fromkeys(line for line in lines if line and not line.startswith(useless)))
     return (text or "git gave no reason")[:600]

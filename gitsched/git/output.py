@@ -10,7 +10,7 @@ from gitsched.git.cache import Clone
 from gitsched.git.objects import NOTES, Repository
 from gitsched.git.refs import check_movable
 from gitsched.git.source import Source, branch_of, fetch_branch
-from gitsched.git.urls import check_url, is_url, redact
+from gitsched.git.urls import check_url, identify, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 
 _log = logging.getLogger("gitsched.git")
@@ -107,9 +107,13 @@ class Output:
             check_movable(self.repository, self._ref)
 
     def _same_repository(self) -> bool:
-        if self._clone is not None:
-            return self._clone.url == self._source.url
-        return Path(self._opened.common).resolve() == Path(self._source.repository.common).resolve()
+        """Whether output and source are one repository, also when one is the other's clone or named by another protocol."""
+        if self._source.url is not None:
+            theirs = {identify(self._source.url)}
+        else:
+            origin = wire.remote_url(self._source.repository, "origin")
+            theirs = {identify(self._source.repository.common), *({identify(origin)} if origin else ())}
+        return identify(self._clone.url if self._clone is not None else self._opened.common) in theirs
 
     def _fetch(self, repository: Repository) -> None:
         assert self.remote is not None

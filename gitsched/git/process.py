@@ -34,8 +34,6 @@ _KEEP = frozenset(
 """The GIT_ variables that say how to reach a server. All others (GIT_DIR, GIT_INDEX_FILE, GIT_OBJECT_DIRECTORY ...) would make git
 work on something else than what it was told to; a hook or `git rebase --exec` that calls us has them set."""
 
-OUTPUT = 64 << 20
-
 
 class Finished(NamedTuple):
     """What a git process left: `code` is negative when a signal ended it."""
@@ -88,7 +86,8 @@ def run_git(
             errors="backslashreplace",
         )
     except FileNotFoundError as error:
-        raise Permanent("the git executable is not on the PATH") from error
+        missing = "the git executable is not on the PATH" if error.filename == "git" else f"there is no directory {error.filename}"
+        raise Permanent(missing) from error
     try:
         out, err = child.communicate(data, timeout=timeout)
     except subprocess.TimeoutExpired as error:

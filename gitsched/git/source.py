@@ -115,12 +115,17 @@ class Remote(Source):
         self.clone.refresh(lambda repository: self._fetch(repository, branch))
 
     def _fetch(self, repository: Repository, branch: str | None) -> None:
-        name = branch_of(branch) if branch is not None else wire.default_branch(self.clone.url, repository=repository)
-        if name is None:
-            raise Permanent(f"{redact(self.clone.url)} has no default branch; name one")
+        name: str
+        found: str | None
         if branch is None:
+            default = wire.default_branch(self.clone.url, repository=repository)
+            if default is None:
+                raise Permanent(f"{redact(self.clone.url)} has no default branch, or no commit on it")
+            name, found = default
             repository.point_head(name)
-        found = wire.observe(self.clone.url, _HEADS + name, repository=repository)
+        else:
+            name = branch_of(branch)
+            found = wire.observe(self.clone.url, _HEADS + name, repository=repository)
         fetch_branch(repository, self.clone.url, _HEADS + name, _HEADS + name, depth=1, found=found)
         if repository.target(_HEADS + name) is None:
             raise Permanent(f"{redact(self.clone.url)} has no branch {name}")

@@ -71,6 +71,22 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+def identify(url: str) -> str:
+    """What two addresses of one repository have in common: the host and path, without protocol, user, port and `.git`.
+
+    A path is one of this machine; a worktree and the Git directory in it are the same.
+    """
+    if _SCHEME.match(url):
+        parts = urlsplit(url)
+        host, path = parts.hostname or "", parts.path
+    else:
+        short = None if url.startswith("/") else _SCP.fullmatch(url)
+        host, path = (short[2].lower(), short[3]) if short else ("", url)
+    if not host:
+        return str(Path(path).resolve()).removesuffix("/.git")
+    return f"{host}/{path.strip('/').removesuffix('.git')}"
+
+
 def _check_plain(url: str, shown: str) -> str:
     if url.startswith("/"):
         return url

@@ -62,15 +62,15 @@ def observe_all(url: str, refs: Sequence[str], *, repository: Repository | None 
     return found
 
 
-def default_branch(url: str, *, repository: Repository | None = None) -> str | None:
-    """The name of the branch that the remote's HEAD is on; None when that cannot be said."""
+def default_branch(url: str, *, repository: Repository | None = None) -> tuple[str, str] | None:
+    """The branch that the remote's HEAD is on, and the commit (hex) it is at; None when the remote does not say."""
     done = _talk(["ls-remote", "--symref", "--end-of-options", url, "HEAD"], url, repository, LOOK)
     if done.code != 0:
         raise classify(f"cannot look at {redact(url)}", done.err)
-    for line in done.out.splitlines():
-        value, _, name = line.partition("\t")
-        if name == "HEAD" and value.startswith("ref: refs/heads/"):
-            return value.removeprefix("ref: refs/heads/")
+    values = [value for value, _, name in (line.partition("\t") for line in done.out.splitlines()) if name == "HEAD"]
+    match values:
+        case [symbolic, commit] if symbolic.startswith("ref: refs/heads/"):
+            return symbolic.removeprefix("ref: refs/heads/"), commit
     return None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import Entry, open_repository
+from gitsched.git import Entry, open_repository, trees
 from gitsched.git.trees import MAX_DEPTH
 from gitsched.model.errors import Permanent
 
@@ -185,7 +185,8 @@ def test_directories_nested_without_end_are_an_odd_entry(work: Path, git):
     assert open_repository(work).changed(None, tree) == [entry.path]
 
 
-def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git):
+def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git, monkeypatch):
+    monkeypatch.setattr(trees, "MAX_ENTRIES", 50_000)
     oid, mode = empty_blob(git, work), b"100644"
     for _ in range(10):
         oid = tree_of(git, work, *((mode, b"%d" % i, oid) for i in range(10)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import open_repository, process, wire
-from gitsched.git.urls import check_url, is_url, redact
+from gitsched.git.urls import check_url, identify, is_url, redact
 from gitsched.model.errors import Permanent
 
 REFUSED = [
@@ -159,6 +159,21 @@ def test_a_path_is_no_url_and_wins_where_it_exists(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x:y").mkdir()
     assert not is_url("x:y")
+
+
+def test_two_addresses_of_one_repository_are_recognised():
+    for same in (
+        [
+            "https://example.org/a/b",
+            "https://u:p@example.org:8443/a/b.git",
+            "ssh://git@example.org/a/b.git/",
+            "git@Example.org:a/b.git",
+        ],
+        ["/srv/a", "file:///srv/a", "/srv/a/.git", "/srv/x/../a/"],
+    ):
+        assert len({identify(url) for url in same}) == 1
+    different = ["https://example.org/a", "https://example.org/b", "https://example.com/a", "/srv/a", "/srv/a.git", "/srv"]
+    assert len({identify(url) for url in different}) == len(different)
 
 
 def test_git_gets_the_callers_credentials_but_no_redirection(monkeypatch):

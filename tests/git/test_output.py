@@ -1,0 +1,231 @@
+"""Decisions are committed where they belong and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gitsched.git import Output, open_output, open_source
+from gitsched.model.errors import Conflict, Permanent, Temporary
+from gitsched.model.files import Bytes
+
+ADA = {"name": "Ada", "email": "ada@example.org", "time": datetime(2024, 5, 1, tzinfo=UTC)}
+REF = "refs/heads/placements"
+
+
+def make(output: Output, text: str, *parents: str) -> str:
+    tree = output.repository.write({"f": Bytes(text.encode())}, base=None, read=output.repository)
+    return output.repository.commit_tree(tree, parents, text, **ADA)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def output(request: pytest.FixtureRequest, work: Path, bare: Path, git, cache: Path) -> Output:
+    """Each way to say where the output goes, by name; what it is pushed to is always `bare`."""
+    url = f"file://{bare}"
+    git("push", "-q", url, "main", at=work)
+    git("remote", "add", "origin", url, at=work)
+    source = open_source(url if request.param == "url-source" else str(work), cache=cache)
+    source.fetch(None)
+    source.head(None)
+    location, push = {
+        "same-repository": (None, None),
+        "other-path": (str(bare), None),
+        "other-url": (url, None),
+        "url-source": (None, None),
+        "url-source-named": (url, None),
+        "push-to-remote": (None, "origin"),
+        "push-to-url": (None, url),
+    }[request.param]
+    return open_output(source, branch="placements", location=location, push=push, cache=cache)
+
+
+LOCAL = ["same-repository", "other-path"]
+PUSHED = ["other-url", "url-source", "push-to-remote", "push-to-url"]
+
+
+@pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
+def test_a_branch_is_born_moves_and_keeps_its_notes(output: Output, work: Path, bare: Path, git, request):
+    assert output.branch == "placements"
+    assert output.observe() is None
+    a = make(output, "a")
+    output.publish(a, None, '{"drySha": "1"}')
+    assert output.observe() == a
+    b = make(output, "b", a)
+    output.publish(b, a, '{"drySha": "2"}')
+    output.publish(b, b, '{"drySha": "3"}')
+    assert output.observe() == b
+    at = work if "same-repository" in request.node.name else bare
+    assert git("rev-parse", REF, at=at) == b
+    assert git("notes", "--ref=hydrator.metadata", "show", a, at=at) == '{"drySha": "1"}'
+    assert git("notes", "--ref=hydrator.metadata", "show", b, at=at) == '{"drySha": "3"}'
+    assert (
+        git("log", "-1", "--format=%an %ad", "--date=iso", "refs/notes/hydrator.metadata", at=at) == "Ada 2024-05-01 00:00:00 +0000"
+    )
+    git("fsck", "--strict", at=at)
+    if "push-to" in request.node.name:
+        assert git("rev-parse", REF, at=work) == b, "the local branch follows"
+
+
+@pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
+def test_a_lost_race_is_a_conflict_and_changes_nothing(output: Output, work: Path, bare: Path, git, request):
+    at = work if "same-repository" in request.node.name else bare
+    assert output.observe() is None
+    a = make(output, "a")
+    other = git("commit-tree", "-m", "other", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", at=at)
+    git("hash-object", "-t", "tree", "-w", "--stdin", at=at, data="")
+    git("update-ref", REF, other, at=at)
+    with pytest.raises(Conflict):
+        output.publish(a, None, "n")
+    assert git("rev-parse", REF, at=at) == other
+    assert git("for-each-ref", "refs/notes", at=at) == ""
+    assert output.observe() == other
+    b = make(output, "b", other)
+    output.publish(b, other, None)
+    assert output.observe() == b
+
+
+@pytest.mark.parametrize("output", PUSHED, indirect=True)
+def test_a_branch_deleted_on_the_remote_is_seen(output: Output, bare: Path, git):
+    a = make(output, "a")
+    output.publish(a, None, None)
+    git("update-ref", "-d", REF, at=bare)
+    assert output.observe() is None
+    output.publish(make(output, "again"), None, None)
+
+
+@pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
+def test_a_commit_on_another_parent_is_a_bug(output: Output):
+    a = make(output, "a")
+    output.publish(a, None, None)
+    with pytest.raises(ValueError, match="parents"):
+        output.publish(make(output, "orphan"), a, None)
+    with pytest.raises(ValueError, match="parents"):
+        output.publish(make(output, "b", a), None, None)
+
+
+@pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
+def test_the_remote_is_the_truth_for_a_fresh_checkout(output: Output, work: Path, bare: Path, git, cache: Path):
+    a = make(output, "a")
+    output.publish(a, None, None)
+    git("clone", "-q", "--depth=1", "--branch=main", f"file://{bare}", "ci", at=work.parent)
+    ci = open_output(
+        open_source(str(work.parent / "ci"), cache=cache), branch="placements", location=None, push="origin", cache=cache
+    )
+    assert ci.observe() == a
+    b = make(ci, "b", a)
+    ci.publish(b, a, "n")
+    assert output.observe() == b, "fetched, and noted"
+    assert output.repository.noted(b) == "n\n"
+    assert output.repository.target("refs/remotes/origin/placements") == b
+    assert not output.repository.is_shallow
+    output.publish(make(output, "c", b), b, None)
+
+
+@pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
+def test_local_commits_that_the_remote_never_had_are_kept(output: Output, work: Path, git, caplog):
+    own = make(output, "own")
+    output.repository.swap(REF, own, None)
+    a = make(output, "a")
+    with caplog.at_level(logging.WARNING):
+        output.publish(a, None, None)
+    assert output.observe() == a
+    assert output.repository.target(REF) == own
+    assert "commits of its own" in caplog.text
+
+
+@pytest.mark.parametrize("output", ["push-to-remote", "other-url"], indirect=True)
+def test_a_note_that_the_server_declines_is_logged(output: Output, bare: Path, caplog):
+    hook = bare / "hooks/update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\ncase "$1" in refs/notes/*) exit 1;; esac\n')
+    hook.chmod(0o755)
+    a = make(output, "a")
+    with caplog.at_level(logging.WARNING):
+        output.publish(a, None, "n")
+    assert output.observe() == a
+    assert "was not kept" in caplog.text
+
+
+def test_the_sources_own_branch_is_refused(work: Path, bare: Path, git, cache: Path):
+    git("push", "-q", str(bare), "main", "main:dev", at=work)
+    git("checkout", "-q", "--detach", at=work)
+    url = f"file://{bare}"
+    git("remote", "add", "origin", url, at=work)
+    cases = [(str(work), "main", None), (str(work), "main", str(work / "apps")), (str(work), "main", f"file://{work}")]
+    cases += [(str(work), "main", url), (url, "dev", None), (url, "dev", url), (url, "dev", str(bare)), (str(bare), "dev", url)]
+    for location, branch, where in cases:
+        source = open_source(location, cache=cache)
+        source.head(branch)
+        with pytest.raises(Permanent, match="source's own branch"):
+            open_output(source, branch=branch, location=where, push=None, cache=cache)
+    source = open_source(str(work), cache=cache)
+    late = open_output(source, branch="dev2", location=None, push=None, cache=cache)
+    git("branch", "dev2", at=work)
+    source.head("dev2")
+    with pytest.raises(Permanent, match="source's own branch"):
+        late.publish(source.head("dev2"), source.head("dev2"), None)
+    git("init", "-q", "--bare", "other.git", at=bare.parent)
+    other = open_output(source, branch="dev2", location=str(bare.parent / "other.git"), push=None, cache=cache)
+    assert other.observe() is None, "the same name in another repository is another branch"
+
+
+@pytest.mark.parametrize(
+    "name", ["refs/tags/v1", "refs/remotes/origin/x", "refs/notes/x", "", "HEAD", "-x", "a..b", "a b", "a.lock"]
+)
+def test_what_is_no_branch_is_refused(name: str, work: Path, cache: Path):
+    with pytest.raises(Permanent):
+        open_output(open_source(str(work), cache=cache), branch=name, location=None, push=None, cache=cache)
+
+
+def test_symbolic_and_checked_out_branches_are_refused_before_anything_is_pushed(
+    work: Path, bare: Path, git, cache: Path, tmp_path: Path
+):
+    git("remote", "add", "origin", str(bare), at=work)
+    source = open_source(str(work), cache=cache)
+    output = open_output(source, branch="placements", location=None, push="origin", cache=cache)
+    a = make(output, "a")
+    git("worktree", "add", "-q", "-b", "placements", str(tmp_path / "linked"), at=work)
+    with pytest.raises(Permanent, match="checked out"):
+        output.publish(a, None, None)
+    assert git("for-each-ref", at=bare) == ""
+    git("symbolic-ref", "refs/heads/alias", "refs/heads/main", at=work)
+    with pytest.raises(Permanent, match="symbolic"):
+        open_output(source, branch="alias", location=None, push=None, cache=cache)
+
+
+def test_a_remote_that_does_not_exist_or_makes_no_sense_is_refused(work: Path, bare: Path, cache: Path):
+    source = open_source(str(work), cache=cache)
+    with pytest.raises(Permanent, match="no remote 'nowhere'"):
+        open_output(source, branch="p", location=None, push="nowhere", cache=cache)
+    with pytest.raises(Permanent, match="ext::"):
+        open_output(source, branch="p", location=None, push="ext::sh", cache=cache)
+    with pytest.raises(Permanent, match="already"):
+        open_output(source, branch="p", location=f"file://{bare}", push="origin", cache=cache)
+
+
+def test_damage_in_the_outputs_private_copy_heals(work: Path, bare: Path, cache: Path):
+    output = open_output(
+        open_source(str(work), cache=cache), branch="placements", location=f"file://{bare}", push=None, cache=cache
+    )
+    a = make(output, "a")
+    output.publish(a, None, None)
+    for path in cache.glob("*.git/objects/*/*"):
+        path.unlink()
+    fresh = open_output(open_source(str(work), cache=cache), branch="placements", location=f"file://{bare}", push=None, cache=cache)
+    assert fresh.observe() == a
+    fresh.publish(make(fresh, "b", a), a, "n")
+
+
+def test_a_remote_that_is_down_is_temporary(work: Path, server, cache: Path):
+    source = open_source(str(work), cache=cache)
+    output = open_output(source, branch="placements", location=server.url("down"), push=None, cache=cache)
+    with pytest.raises(Temporary):
+        output.observe()

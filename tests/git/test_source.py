@@ -1,0 +1,212 @@
+"""Manifests are read from where people keep them: a worktree, a CI checkout, a bare repository, a URL."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gitsched.git import open_source
+from gitsched.git.cache import Clone
+from gitsched.model.errors import Permanent, Temporary
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def origin(work: Path, bare: Path, git) -> Path:
+    """The bare repository with work's branch `main` and one more, `dev`."""
+    git("push", "-q", str(bare), "main", "main:dev", at=work)
+    return bare
+
+
+def move(git, work: Path, bare: Path, text: str, branch: str = "main") -> str:
+    (work / "readme").write_text(text)
+    git("commit", "-qam", text, at=work)
+    git("push", "-q", "-f", str(bare), f"HEAD:{branch}", at=work)
+    return git("rev-parse", "HEAD", at=work)
+
+
+def test_a_worktree(work: Path, git, cache: Path):
+    git("branch", "dev", at=work)
+    dev = git("rev-parse", "dev", at=work)
+    git("commit", "-q", "--allow-empty", "-m", "more", at=work)
+    source = open_source(str(work / "apps"), cache=cache)
+    source.fetch(None)
+    assert source.head(None) == git("rev-parse", "main", at=work)
+    assert source.head("dev") == source.head("refs/heads/dev") == dev
+    assert (source.branch_name(None), source.branch_name("refs/heads/dev")) == ("main", "dev")
+    assert source.has(dev)
+    assert source.fetch_commit(dev)
+    assert not source.fetch_commit("1" * 40)
+    assert source.url is None
+    with pytest.raises(Permanent, match="no commit on absent"):
+        source.head("absent")
+    for name in ("refs/tags/x", "", "HEAD", "-x", "a..b", "refs/remotes/origin/x"):
+        with pytest.raises(Permanent):
+            source.head(name)
+    assert not cache.exists()
+
+
+def test_a_repository_without_a_commit(bare: Path, cache: Path):
+    with pytest.raises(Permanent, match="no commit on HEAD"):
+        open_source(str(bare), cache=cache).head(None)
+
+
+def test_a_ci_checkout_is_detached_and_shallow(origin: Path, work: Path, git, tmp_path: Path, cache: Path):
+    first = git("rev-parse", "HEAD", at=work)
+    tip = move(git, work, origin, "two")
+    git("clone", "-q", "--depth=1", "--no-single-branch", f"file://{origin}", "ci")
+    git("checkout", "-q", "--detach", at=tmp_path / "ci")
+    git("branch", "-D", "main", at=tmp_path / "ci")
+    source = open_source(str(tmp_path / "ci"), cache=cache)
+    assert source.head(None) == tip
+    assert source.branch_name(None) is None
+    assert source.head("dev") == first, "known as origin/dev"
+    deep = move(git, work, origin, "three", "other")
+    assert not source.has(deep)
+    assert source.fetch_commit(deep)
+    assert not source.fetch_commit("1" * 40)
+    assert not source.fetch_commit("not an id")
+
+
+@pytest.mark.parametrize("kind", ["file", "http"])
+def test_a_url_is_read_through_a_private_copy(origin: Path, work: Path, git, cache: Path, kind: str, request):
+    url = f"file://{origin}" if kind == "file" else request.getfixturevalue("server").url("open")
+    first = git("rev-parse", "HEAD", at=work)
+    source = open_source(url, cache=cache)
+    source.fetch(None)
+    assert source.head(None) == source.head("dev") == first
+    assert source.branch_name(None) == "main"
+    second = move(git, work, origin, "two")
+    assert source.head(None) == first, "until it is fetched"
+    source.fetch(None)
+    assert source.head(None) == second
+    tree = source.repository.commit(second).tree
+    assert source.repository.blob(source.repository.entry(tree, "readme")[0]) == b"two"
+    third = move(git, work, origin, "three")
+    fourth = move(git, work, origin, "four")
+    fresh = open_source(url, cache=cache)
+    fresh.fetch("main")
+    assert fresh.head("main") == fourth
+    assert not fresh.has(third)
+    assert fresh.fetch_commit(third)
+    assert not fresh.fetch_commit("1" * 40)
+    with pytest.raises(Permanent, match="no branch absent"):
+        fresh.fetch("absent")
+    assert [path.stat().st_mode & 0o777 for path in (cache, *cache.glob("*.git"))] == [0o700, 0o700]
+
+
+def test_a_rewritten_branch_and_a_new_default_are_followed(origin: Path, work: Path, git, cache: Path):
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    git("commit", "-q", "--amend", "-m", "other", at=work)
+    rewritten = move(git, work, origin, "x")
+    source.fetch(None)
+    assert source.head(None) == rewritten
+    git("symbolic-ref", "HEAD", "refs/heads/dev", at=origin)
+    source.fetch(None)
+    assert source.branch_name(None) == "dev"
+
+
+def test_a_remote_that_is_gone_or_empty_is_told(bare: Path, cache: Path, tmp_path: Path):
+    with pytest.raises(Permanent, match="has no default branch, or no commit"):
+        open_source(f"file://{bare}", cache=cache).head(None)
+    with pytest.raises(Permanent, match="does not appear"):
+        open_source(f"file://{tmp_path}/absent", cache=cache).head(None)
+
+
+def test_the_hooks_and_settings_of_the_machine_do_not_reach_a_private_copy(origin: Path, cache: Path, tmp_path: Path, monkeypatch):
+    template, canary = tmp_path / "template", tmp_path / "canary"
+    (template / "hooks").mkdir(parents=True)
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for path in (template / "hooks/reference-transaction", hooks / "reference-transaction"):
+        path.write_text(f"#!/bin/sh\ntouch {canary}\n")
+        path.chmod(0o755)
+    config = tmp_path / "gitconfig"
+    config.write_text(f"[init]\n\ttemplateDir = {template}\n[core]\n\thooksPath = {hooks}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    assert source.head(None)
+    assert not canary.exists()
+
+
+def damage_objects(copy: Path) -> None:
+    for path in copy.glob("objects/*/*"):
+        if path.suffix != ".idx":
+            path.chmod(0o644)
+            path.write_bytes(b"\0" * path.stat().st_size)
+
+
+def lose_objects(copy: Path) -> None:
+    for path in copy.glob("objects/*/*"):
+        path.unlink()
+
+
+def damage_config(copy: Path) -> None:
+    (copy / "config").write_text("[core\n")
+
+
+def empty(copy: Path) -> None:
+    for path in sorted(copy.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("damage", [damage_objects, lose_objects, damage_config, empty])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_damaged_private_copy_is_made_anew(origin: Path, work: Path, git, cache: Path, damage, moved: bool):
+    url = f"file://{origin}"
+    open_source(url, cache=cache).fetch(None)
+    (copy,) = cache.glob("*.git")
+    damage(copy)
+    tip = move(git, work, origin, "two") if moved else git("rev-parse", "HEAD", at=work)
+    source = open_source(url, cache=cache)
+    source.fetch(None)
+    assert source.head(None) == tip
+    repository = source.repository
+    assert {repository.blob(entry.blob) for entry in repository.entries(repository.commit(tip).tree)}
+
+
+def test_damage_found_while_reading_is_temporary_and_heals_with_the_next_fetch(origin: Path, cache: Path):
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    repository = source.repository
+    entries = repository.entries(repository.commit(source.head(None)).tree)
+    (copy,) = cache.glob("*.git")
+    lose_objects(copy)
+    reopened = open_source(f"file://{origin}", cache=cache)
+    with pytest.raises(Temporary, match="fetched anew"):
+        reopened.repository.blob(entries[0].blob)
+    reopened.fetch(None)
+    assert reopened.repository.blob(entries[0].blob)
+    assert reopened.has(reopened.head(None))
+
+
+def test_a_copy_of_another_user_is_refused(origin: Path, cache: Path, monkeypatch):
+    source = open_source(f"file://{origin}", cache=cache)
+    source.fetch(None)
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(Permanent, match="belongs to another user"):
+        open_source(f"file://{origin}", cache=cache).fetch(None)
+
+
+def test_processes_take_turns_on_a_copy(origin: Path, cache: Path, monkeypatch):
+    url = f"file://{origin}"
+    script = (
+        f"from pathlib import Path\nfrom gitsched.git import open_source\ns = open_source({url!r}, cache=Path({str(cache)!r}))\n"
+    )
+    script += "s.fetch(None); s.fetch('dev'); print(s.head(None))"
+    processes = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) for _ in range(4)]
+    assert len({process.communicate()[0] for process in processes}) == 1
+    assert [process.returncode for process in processes] == [0] * 4
+    clone = Clone(url, cache)
+    monkeypatch.setattr("gitsched.git.cache._WAIT", 0.1)
+    with clone._lock(), pytest.raises(Temporary, match="locked"):
+        Clone(url, cache).refresh(lambda repository: None)
