@@ -80,9 +80,9 @@ class Repository:
 
         try:
             return str(self._repo.revparse_single(revision).peel(pygit2.Commit).id)
-        except pygit2.AmbiguousError as error:
-            raise Permanent(f"{revision!r} is ambiguous: {error}") from error
-        except (KeyError, ValueError, pygit2.GitError):
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            if "ambiguous" in str(error):
+                raise Permanent(f"{revision!r} names more than one object") from error
             return None
 
     def target(self, ref: str) -> str | None:
@@ -271,6 +271,8 @@ class Repository:
 
     def _damaged(self, oid: str, kind: int, error: Exception) -> Permanent | Temporary:
         reason = "it is missing" if isinstance(error, KeyError) else str(error)
+        if self.setting("remote.origin.promisor") == "true":
+            reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` makes it whole)"
         message = f"{_NAMES[kind]} {oid} cannot be read from {self.path}: {reason}"
         if self.on_damage is None:
             return Permanent(message)

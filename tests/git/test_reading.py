@@ -60,6 +60,31 @@ def test_revisions_are_commits_by_branch_tag_head_and_id(work: Path, git):
         assert repository.resolve(name) is None
 
 
+def test_an_abbreviation_of_two_commits_is_refused(bare: Path):
+    repository = open_repository(bare)
+    tree = repository.write({}, base=None, read=repository)
+    seen: set[str] = set()
+    for second in range(2000):
+        moment = datetime.fromtimestamp(second, UTC)
+        oid = repository.commit_tree(tree, [], "m", name="A", email="a", time=moment)
+        if oid[:4] in seen:
+            break
+        seen.add(oid[:4])
+    with pytest.raises(Permanent, match="more than one"):
+        repository.resolve(oid[:4])
+    assert repository.resolve(oid) == oid
+
+
+def test_what_a_partial_clone_left_out_is_explained(work: Path, bare: Path, git, tmp_path: Path):
+    git("config", "uploadpack.allowFilter", "true", at=bare)
+    git("push", "-q", str(bare), "main", at=work)
+    git("clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{bare}", "partial")
+    repository = open_repository(tmp_path / "partial")
+    (entry, _) = repository.entries(repository.commit(repository.resolve("HEAD")).tree)
+    with pytest.raises(Permanent, match="partial clone"):
+        repository.blob(entry.blob)
+
+
 def test_the_branch_of_head(work: Path, bare: Path, git):
     assert open_repository(work).head_branch() == "main"
     assert open_repository(bare).head_branch() == "main", "not born yet"
