@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 
     path: str
     blob: str
-    index: int
+    index: int  # type: ignore[assignment]  # the document number; a tuple's own index() is not wanted here
     item: int
     line: int
     column: int

@@ -1,0 +1,46 @@
+"""Karmada's groups, labels, annotations and the names it derives."""
+
+from __future__ import annotations
+
+from gitsched.model.document import Key
+
+CLUSTER_GROUP = "cluster.karmada.io"
+POLICY_GROUP = "policy.karmada.io"
+WORK_GROUP = "work.karmada.io"
+APPS_GROUP = "apps.karmada.io"
+GROUPS = frozenset({CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP})
+
+CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropagationPolicy"
+BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
+WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
+
+APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def claim_annotations(policy: Key) -> dict[str, str]:
+    """How a binding names the policy that claimed its workload."""
+    if policy.kind == POLICY:
+        return {"propagationpolicy.karmada.io/namespace": policy.namespace, "propagationpolicy.karmada.io/name": policy.name}
+    return {"clusterpropagationpolicy.karmada.io/name": policy.name}
+
+
+def claimed_policy(annotations: dict[str, str]) -> Key | None:
+    """The policy that the annotations of a binding or a template name."""
+    name = annotations.get("propagationpolicy.karmada.io/name")
+    if name:
+        return Key(POLICY_GROUP, POLICY, annotations.get("propagationpolicy.karmada.io/namespace", ""), name)
+    name = annotations.get("clusterpropagationpolicy.karmada.io/name")
+    return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
+
+
+def permanent_id_label(kind: str) -> str:
+    """The label that holds the permanent id of a policy or binding of this kind."""
+    return f"{kind.lower()}.karmada.io/permanent-id"
+
+
+def binding_key(template: Key) -> Key:
+    """The binding of a workload: its name and kind in lower case, ':' written as '.'."""
+    name = f"{template.name.replace(':', '.')}-{template.kind}".lower()
+    kind = BINDING if template.namespace else CLUSTER_BINDING
+    return Key(WORK_GROUP, kind, template.namespace, name)

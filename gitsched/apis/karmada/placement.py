@@ -1,0 +1,158 @@
+"""A policy's `placement` in the scheduler's terms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from gitsched.model.document import Body
+from gitsched.model.labels import Requirement, parse_selector
+from gitsched.model.request import Affinity, Division, Group, Spread, Weight
+from gitsched.model.taints import Toleration, parse_toleration
+
+_ORDER = (
+    "affinityName labelSelector matchLabels matchExpressions fieldSelector clusterNames exclude clusterAffinity clusterAffinities "
+    "overflowAffinities clusterTolerations key operator value values effect tolerationSeconds spreadConstraints spreadByField spreadByLabel "
+    "maxGroups minGroups replicaScheduling replicaSchedulingType replicaDivisionPreference weightPreference staticWeightList "
+    "targetCluster weight dynamicWeight workloadAffinity affinity antiAffinity groupByLabelKey"
+).split()
+_RANK = {name: rank for rank, name in enumerate(_ORDER)}
+
+
+class Placement(NamedTuple):
+    """`divided` tells whether replicas are shared out; `declared` whether replicaScheduling is present at all (an absent one is
+    Duplicated). `division` is what a workload with replicas gets."""
+
+    groups: tuple[Group, ...]
+    tolerations: tuple[Toleration, ...]
+    division: Division
+    declared: bool
+    weights: tuple[Weight, ...]
+    spreads: tuple[Spread, ...]
+    fields: tuple[str, ...]
+
+    @property
+    def divided(self) -> bool:
+        return self.division != "duplicated"
+
+    def start(self, observed: str) -> int:
+        """The position of a group by name; 0 when there is no such group."""
+        return next((i for i, group in enumerate(self.groups) if group.name == observed), 0)
+
+
+def parse_placement(body: Body) -> Placement:
+    """Read a placement with its defaults filled in (spec/karmada.md §1); anything malformed matches nothing."""
+    terms = body.get("clusterAffinities") or []
+    if body.get("clusterAffinity"):
+        groups: tuple[Group, ...] = (Group("", parse_affinity(body["clusterAffinity"])),)
+    elif terms:
+        groups = tuple(
+            Group(
+                str(term.get("affinityName", "")),
+                parse_affinity(term),
+                tuple(map(parse_affinity, term.get("overflowAffinities") or ())),
+            )
+            for term in terms
+        )
+    else:
+        groups = (Group("", None),)
+    replica_scheduling = body.get("replicaScheduling")
+    preference = (replica_scheduling or {}).get("weightPreference") or {}
+    spreads = tuple(_spread(entry) for entry in body.get("spreadConstraints") or ())
+    return Placement(
+        groups,
+        tuple(map(parse_toleration, body.get("clusterTolerations") or ())),
+        _division(replica_scheduling),
+        replica_scheduling is not None,
+        tuple(
+            Weight(parse_affinity(rule.get("targetCluster") or {}), int(rule.get("weight") or 0))
+            for rule in preference.get("staticWeightList") or ()
+        ),
+        spreads,
+        tuple(sorted({spread.field for spread in spreads} & {"provider", "region", "zone"})),
+    )
+
+
+def parse_affinity(body: Body) -> Affinity:
+    """A ClusterAffinity, an affinity term or an overflow term."""
+    labels = body.get("labelSelector")
+    selector = parse_selector(labels) if labels is not None else None
+    expressions = (body.get("fieldSelector") or {}).get("matchExpressions") or ()
+    return Affinity(
+        tuple(body.get("clusterNames") or ()),
+        tuple(body.get("exclude") or ()),
+        selector,
+        tuple(
+            Requirement(str(e.get("key")), str(e.get("operator")), tuple(sorted(set(e.get("values") or ())))) for e in expressions
+        ),
+        labels is not None and selector is None,
+    )
+
+
+def placement_json(placement: Body) -> str:
+    """The placement as the applied-placement annotation holds it: compact JSON, members in the order of Karmada's types."""
+    return json.dumps(_ordered(placement), separators=(",", ":"), ensure_ascii=False)
+
+
+def placement_changed(placement: Body, applied: str | None, observed: str) -> bool:
+    """Whether a placement differs from the one last acted on in a way that reschedules (spec/karmada.md §3.1).
+
+    A missing annotation differs; one that cannot be parsed does not. Of the ordered groups only the observed one counts, and workload
+    affinity does not count at all.
+    """
+    if applied is None:
+        return True
+    if applied == placement_json(placement):
+        return False
+    try:
+        before = json.loads(applied)
+    except ValueError:
+        return False
+    if not isinstance(before, dict):
+        return False
+    mine, theirs = _comparable(placement), _comparable(before)
+    terms, old_terms = mine.pop("clusterAffinities", []), theirs.pop("clusterAffinities", [])
+    if mine != theirs:
+        return True
+    if terms == old_terms:
+        return False
+    term, old_term = _term(terms, observed), _term(old_terms, observed)
+    return not observed or term is None or old_term is None or term != old_term
+
+
+def _comparable(placement: Body) -> Body:
+    pruned = {name: _prune(value) for name, value in placement.items() if name != "workloadAffinity"}
+    return {name: value for name, value in pruned.items() if value not in (None, [])}
+
+
+def _prune(value: Any) -> Any:
+    """Leave out what Go's omitempty would: null members and empty lists or strings, at any depth."""
+    if isinstance(value, dict):
+        pruned = {name: _prune(entry) for name, entry in value.items()}
+        return {name: entry for name, entry in pruned.items() if entry is not None and entry != [] and entry != ""}
+    return [_prune(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _term(terms: Iterable[Body], name: str) -> Body | None:
+    return next((term for term in terms if term.get("affinityName") == name), None)
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: (_RANK.get(name, len(_RANK)), name))
+        return {name: _ordered(value[name]) for name in names if value[name] is not None}
+    return [_ordered(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _division(replica_scheduling: Body | None) -> Division:
+    if replica_scheduling is None or replica_scheduling.get("replicaSchedulingType", "Divided") != "Divided":
+        return "duplicated"
+    if replica_scheduling.get("replicaDivisionPreference", "Weighted") == "Aggregated":
+        return "aggregated"
+    return "dynamic" if (replica_scheduling.get("weightPreference") or {}).get("dynamicWeight") else "static"
+
+
+def _spread(entry: Body) -> Spread:
+    field = entry.get("spreadByField") or ("" if entry.get("spreadByLabel") else "cluster")
+    return Spread(str(field), int(entry.get("minGroups") or 0) or 1, int(entry.get("maxGroups") or 0))

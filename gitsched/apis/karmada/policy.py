@@ -1,0 +1,126 @@
+"""Which policy governs a workload (spec/karmada.md §2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gitsched.apis.karmada.defaults import default
+from gitsched.apis.karmada.names import POLICY
+from gitsched.apis.karmada.placement import Placement, parse_placement, placement_json
+from gitsched.model.document import Body, Document, Key, member, text_map
+from gitsched.model.labels import Selector, parse_selector
+
+_SKIPPED_NAMESPACE = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.ASCII)
+_SKIPPED_TEMPLATE = ("ConfigMap", "kube-system", "extension-apiserver-authentication")
+
+
+class Policy(NamedTuple):
+    """A PropagationPolicy or ClusterPropagationPolicy, read once. `applied` is the JSON for the applied-placement annotation."""
+
+    document: Document
+    spec: Body
+    priority: int
+    placement: Placement
+    applied: str
+
+    @property
+    def key(self) -> Key:
+        return self.document.key
+
+    @property
+    def namespaced(self) -> bool:
+        return self.key.kind == POLICY
+
+
+class Rule(NamedTuple):
+    """One resourceSelector; `implicit` is its specificity: 3 by name, 2 by labels, 1 for the kind. `labels` None matches all."""
+
+    policy: Policy
+    namespace: str
+    implicit: int
+    labels: Selector | None
+    invalid: bool
+
+    def selects(self, template: Document) -> bool:
+        if self.invalid or (self.namespace and self.namespace != template.key.namespace):
+            return False
+        return self.labels is None or self.labels.matches(text_map(member(template.body, "metadata", "labels")))
+
+
+def parse_policy(document: Document) -> Policy:
+    """Read a policy whose document passed its schema and rules."""
+    spec = default(document.body)["spec"]
+    placement = spec.get("placement") or {}
+    return Policy(document, spec, int(spec.get("priority") or 0), parse_placement(placement), placement_json(placement))
+
+
+def is_skipped(template: Key) -> bool:
+    """Whether Karmada's detector passes a workload over because of where it is."""
+    if template.namespace and _SKIPPED_NAMESPACE.fullmatch(template.namespace):
+        return True
+    return (template.kind, template.namespace, template.name) == _SKIPPED_TEMPLATE
+
+
+class PolicyIndex:
+    """Policies by what they select, so that a workload is compared only with selectors of its own kind or name."""
+
+    __slots__ = ("_general", "_named", "policies")
+
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        self.policies = {policy.key: policy for policy in policies}
+        self._named: dict[tuple[str, str, str, str], list[Rule]] = {}
+        self._general: dict[tuple[str, str, str], list[Rule]] = {}
+        for policy in self.policies.values():
+            for selector in policy.spec.get("resourceSelectors") or ():
+                self._add(policy, selector)
+
+    def match(self, template: Document) -> Policy | None:
+        """The policy that wins a workload nobody has claimed.
+
+        Policies of its own namespace come first; only when none selects it do cluster policies count. Among equals the higher
+        priority wins, then the more specific selector, then the smaller name.
+        """
+        if is_skipped(template.key):
+            return None
+        scopes = (template.key.namespace, "") if template.key.namespace else ("",)
+        for scope in scopes:
+            best: dict[Key, Rule] = {}
+            for rule in self._selecting(scope, template):
+                known = best.get(rule.policy.key)
+                if known is None or rule.implicit > known.implicit:
+                    best[rule.policy.key] = rule
+            if best:
+                winner = min(best.values(), key=lambda rule: (-rule.policy.priority, -rule.implicit, rule.policy.key.name))
+                return winner.policy
+        return None
+
+    def selects(self, policy: Policy, template: Document) -> bool:
+        """Whether a policy still selects a workload that it claimed."""
+        scope = policy.key.namespace
+        return any(rule.policy.key == policy.key for rule in self._selecting(scope, template))
+
+    def candidates(self, template: Document) -> list[Rule]:
+        """Every rule that selects a workload, for explain: winner's scope first."""
+        scopes = (template.key.namespace, "") if template.key.namespace else ("",)
+        rules = [rule for scope in scopes for rule in self._selecting(scope, template)]
+        return sorted(rules, key=lambda r: (not r.policy.namespaced, -r.policy.priority, -r.implicit, r.policy.key.name))
+
+    def _add(self, policy: Policy, selector: Body) -> None:
+        api_version, kind, name = (str(selector.get(member) or "") for member in ("apiVersion", "kind", "name"))
+        labels = selector.get("labelSelector")
+        parsed = parse_selector(labels) if labels is not None and not name else None
+        implicit = 3 if name else 1 if labels is None else 2
+        rule = Rule(policy, str(selector.get("namespace") or ""), implicit, parsed, implicit == 2 and parsed is None)
+        scope = policy.key.namespace
+        if name:
+            self._named.setdefault((scope, api_version, kind, name), []).append(rule)
+        else:
+            self._general.setdefault((scope, api_version, kind), []).append(rule)
+
+    def _selecting(self, scope: str, template: Document) -> Iterator[Rule]:
+        kind = template.key.kind
+        rules = self._named.get((scope, template.api_version, kind, template.key.name), [])
+        rules = rules + self._general.get((scope, template.api_version, kind), [])
+        return (rule for rule in rules if rule.selects(template))

@@ -1,0 +1,45 @@
+"""What became of one workload: the decision in its API's own documents, and what has to be rendered for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from gitsched.model.document import Body, Key
+from gitsched.model.finding import Finding
+
+
+class Placed(NamedTuple):
+    """One cluster that receives the workload. `replicas` is None where the manifest is rendered as it is; `leaving` marks a copy that
+    only stays until a graceful eviction ends."""
+
+    cluster: str
+    replicas: int | None = None
+    leaving: bool = False
+
+
+class Outcome(NamedTuple):
+    """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept because the input is broken).
+
+    `documents` are the API's resources as its server would show them. `replicas_path` is where the manifest says its replicas, None
+    when it has none. `reason` is one line for people. `time` is the moment of the event that caused the present decision.
+    """
+
+    key: Key
+    api: str
+    state: str
+    policy: str
+    group: str
+    placed: tuple[Placed, ...]
+    replicas_path: str | None
+    replicas: int | None
+    documents: tuple[tuple[Key, Body], ...]
+    reason: str
+    time: datetime
+    wakeup: datetime | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def shares(self) -> dict[str, int | None]:
+        """Where it runs, without copies that are on their way out."""
+        return {place.cluster: place.replicas for place in self.placed if not place.leaving}

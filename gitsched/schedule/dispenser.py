@@ -1,0 +1,44 @@
+"""Sainte-Laguë (Webster) division of whole replicas by weight, to the tie."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+
+def dispense(total: int, votes: Sequence[int], descending: bool = False) -> list[int]:
+    """Give `total` seats to the parties with these votes, in the parties' name order, as Karmada's dispenser does.
+
+    One seat at a time goes to the largest votes / (2 * seats + 1) as float64; ties go to fewer seats, then to the first name, or to the
+    last one when `descending`. Seats that every party is certain to get are given at once, so the cost depends on the number of
+    parties and not on `total`: a final allocation rounds votes / divisor, whose divisor cannot exceed what makes each party at least
+    votes * (total - parties / 2) / sum(votes) - 1/2 seats. Parties without votes get nothing; without any votes nobody does.
+    """
+    seats = [0] * len(votes)
+    everyone = sum(votes)
+    if total <= 0 or everyone <= 0:
+        return seats
+    parties = [i for i, vote in enumerate(votes) if vote > 0]
+    surplus = 2 * total - len(parties)
+    if surplus > 0:
+        for i in parties:
+            seats[i] = max(0, votes[i] * surplus // (2 * everyone) - 1)
+    sign = -1 if descending else 1
+    queue = [(-votes[i] / (2 * seats[i] + 1), seats[i], sign * i) for i in parties]
+    heapq.heapify(queue)
+    for _ in range(total - sum(seats)):
+        _, _, signed = queue[0]
+        i = signed * sign
+        seats[i] += 1
+        heapq.heapreplace(queue, (-votes[i] / (2 * seats[i] + 1), seats[i], signed))
+    return seats
+
+
+def prefers_descending(identity: str) -> bool:
+    """Whether ties go to the last name: an odd FNV-1a-32 of a non-empty identity."""
+    if not identity:
+        return False
+    digest = 2166136261
+    for byte in identity.encode():
+        digest = (digest ^ byte) * 16777619 & 0xFFFFFFFF
+    return digest % 2 == 1
