@@ -144,13 +144,14 @@ def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git
 def test_a_fetch_brings_a_branch_whole_or_cut_off(mine: Repository, remote: str, git, tmp_path: Path, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
-    git("push", "-q", remote, f"{b}:{OUT}", at=mine.path)
+    git("push", "-q", remote, f"{b}:{OUT}", f"{b}:refs/tags/v1", at=mine.path)
     git("init", "-q", "--bare", "shallow")
     git("init", "-q", "--bare", "whole")
     shallow, whole = open_repository(tmp_path / "shallow"), open_repository(tmp_path / "whole")
     wire.fetch(whole, remote, [f"+{OUT}:{OUT}"])
     assert whole.target(OUT) == b
     assert whole.has(a)
+    assert whole.target("refs/tags/v1") is None
     wire.fetch(shallow, remote, [f"+{OUT}:{OUT}"], depth=1)
     assert (shallow.target(OUT), shallow.has(a), shallow.is_shallow) == (b, False, True)
     wire.fetch(shallow, remote, [a], depth=1)
@@ -237,16 +238,20 @@ def test_a_server_that_is_not_there_may_be_there_later(mine: Repository):
 
 def test_a_server_that_never_answers_is_given_up(mine: Repository, monkeypatch, tmp_path: Path):
     script = tmp_path / "ssh"
-    script.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    script.write_text(f"#!/bin/sh\nsleep 4\ntouch {tmp_path}/survived\n")
     script.chmod(0o755)
     monkeypatch.setenv("GIT_SSH", str(script))
     monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
     monkeypatch.setattr(wire, "LOOK", 0.5)
     with pytest.raises(Temporary, match="did not finish"):
         wire.observe("ssh://example.org/x", OUT)
-    pid = int((tmp_path / "pid").read_text())
-    status = Path(f"/proc/{pid}/status")
-    assert not status.exists() or "zombie" in status.read_text(), "ssh was ended along with git"
+    assert not (tmp_path / "survived").exists(), "ssh was ended along with git"
+
+
+def test_an_address_that_settings_turn_into_another_protocol_is_refused(mine: Repository, git, work: Path):
+    git("config", "url.git://127.0.0.1:1/.insteadOf", "https://example.org/", at=work)
+    with pytest.raises(Permanent, match="transport 'git' not allowed"):
+        wire.observe("https://example.org/x", OUT, repository=mine)
 
 
 def test_a_relative_remote_is_relative_to_the_worktree(mine: Repository, work: Path, bare: Path, git):
