@@ -33,7 +33,14 @@ def static(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, .
 
     A candidate's weight is the largest of the rules that match it; without any weight at all every candidate weighs 1.
     """
-    question = ("static", request.weights, tuple(chosen), request.replicas, prefers_descending(request.identity), request.keep_empty)
+    question = (
+        "static",
+        request.weights,
+        tuple(chosen),
+        request.replicas,
+        prefers_descending(request.identity),
+        request.keep_empty,
+    )
     return fleet.remember(question, lambda: _static(request, fleet, chosen))
 
 

@@ -1,0 +1,278 @@
+"""Karmada over one commit: from a workload to its binding.
+
+A workload goes through, in this order: the policy that governs it, the end of graceful evictions, eviction by taints, the triggers, the
+scheduler, the binding. When a deadline lies between the source's moment and now, the same steps are taken again at that deadline, so
+that a late run writes what a punctual one would have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gitsched.apis.karmada import eviction, names
+from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
+from gitsched.apis.karmada.fleet import locate, read_clusters
+from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
+from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
+from gitsched.apis.karmada.workload import Demand, Shape, read_demand
+from gitsched.apis.world import World
+from gitsched.model.decision import Decision, Verdict
+from gitsched.model.document import Body, Document, Key, member, text_map
+from gitsched.model.explanation import Explanation
+from gitsched.model.finding import Finding
+from gitsched.model.outcome import Outcome, Placed
+from gitsched.model.request import Request, Target
+from gitsched.model.taints import NO_EXECUTE, Toleration
+from gitsched.model.time import parse_time
+from gitsched.render.cluster import ClusterFacts
+from gitsched.schedule import pipeline
+
+_REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
+_DEADLINES = 64
+"""Deadlines that one run makes up for at most, for one workload."""
+
+
+class KarmadaSession:
+    """See `gitsched.apis.world.Session`."""
+
+    name = "karmada"
+
+    def __init__(self, world: World) -> None:
+        settings = world.config.karmada
+        self.world = world
+        self.settings = settings
+        self._clusters = read_clusters(
+            world.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
+            world.broken,
+            world.previous,
+            settings.missing_facts == "assume",
+            world.at,
+        )
+        self.fleet = self._clusters.fleet
+        self.findings = self._clusters.findings
+        self.leaving = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.leaving)
+        self._hot = frozenset(c.name for c in self.fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
+        kinds = (names.POLICY, names.CLUSTER_POLICY)
+        self.policies = PolicyIndex(
+            parse_policy(document) for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())
+        )
+        self._declared = {
+            (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
+        }
+
+    def clusters(self) -> Mapping[str, ClusterFacts]:
+        return self._clusters.facts
+
+    def documents(self) -> Iterable[tuple[Key, Body]]:
+        return self._clusters.records
+
+    def selects(self, template: Document) -> bool:
+        return self.governing(template)[0] is not None
+
+    def place(self, template: Document) -> Outcome | None:
+        previous = self.world.previous.get(names.binding_key(template.key))
+        policy, claim = self.governing(template, previous)
+        if policy is None:
+            if claim is not None and claim in self.world.broken:
+                return self.keep(template, f"its policy {claim} is broken")
+            return None
+        demand = self.demand(template)
+        moment, body = self.world.at, previous
+        outcome = self._step(template, policy, demand, body, moment)
+        for _ in range(_DEADLINES):
+            if outcome.wakeup is None or outcome.wakeup > self.world.now:
+                break
+            moment, body = outcome.wakeup, outcome.documents[0][1]
+            outcome = self._step(template, policy, demand, body, moment)
+        return outcome
+
+    def keep(self, template: Document, why: str) -> Outcome | None:
+        key = names.binding_key(template.key)
+        previous = self.world.previous.get(key)
+        if previous is None:
+            return None
+        memory = recall(previous)
+        claim = names.claimed_policy(dict(memory.annotations))
+        placed, findings = self._placed(template, memory.clusters, memory.tasks, counted=True)
+        message = f"{template.key} keeps its previous placement: {why}"
+        findings = (*findings, Finding("warning", "stale-decision", message, locate(template), template.key.resource))
+        divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
+        return Outcome(
+            template.key, self.name, "stale", _policy_text(claim), memory.observed, placed,
+            self.demand(template).path if divided else None, None, ((key, previous),), why, memory.scheduled or self.world.at, None, findings,
+        )  # fmt: skip
+
+    def candidates(self, template: Document) -> list[Verdict]:
+        previous = self.world.previous.get(names.binding_key(template.key))
+        policy, _ = self.governing(template, previous)
+        if policy is None:
+            return []
+        request = self.request(template, policy, self.demand(template), recall(previous))
+        decision = pipeline.schedule(request, self.fleet)
+        group = next((g for g in request.groups if g.name == decision.group), request.groups[request.start])
+        return pipeline.explain(request, group, self.fleet)
+
+    def explain(self, template: Document) -> Explanation | None:
+        from gitsched.apis.karmada.explanation import explain  # only the verb explain needs it
+
+        return explain(self, template)
+
+    def demand(self, template: Document) -> Demand:
+        """What a workload asks for."""
+        return read_demand(template, self._declared)
+
+    def governing(self, template: Document, previous: Body | None = None) -> tuple[Policy | None, Key | None]:
+        """The policy of a workload, and the one that claimed it before. A claim holds as long as its policy selects the workload."""
+        annotations = text_map(member(previous or template.body, "metadata", "annotations"))
+        claim = names.claimed_policy(annotations)
+        if claim is not None:
+            claim = _in_namespace(claim, template.key.namespace)
+            policy = self.policies.policies.get(claim)
+            if policy is not None and not is_skipped(template.key) and self.policies.selects(policy, template):
+                return policy, claim
+            if policy is None and claim in self.world.broken:
+                return None, claim
+        return self.policies.match(template), claim
+
+    def request(self, template: Document, policy: Policy, demand: Demand, memory: Memory) -> Request:
+        """What the scheduler is asked for a binding."""
+        placement = policy.placement
+        pending = is_rebalance_pending(memory)
+        return Request(
+            identity=str(member(template.body, "metadata", "uid") or ""),
+            replicas=demand.replicas or 0,
+            division=placement.division if demand.workload else "everywhere",
+            groups=placement.groups,
+            start=0 if pending else placement.start(memory.observed),
+            tolerations=placement.tolerations,
+            feature=(template.api_version, template.key.kind),
+            fields=placement.fields,
+            evicted=tuple(str(task.get("fromCluster")) for task in memory.tasks),
+            held=memory.clusters,
+            weights=placement.weights,
+            spreads=() if placement.division == "static" else placement.spreads,
+            fresh=pending,
+            keep_empty=self.settings.enable_empty_workload_propagation,
+        )
+
+    def _step(self, template: Document, policy: Policy, demand: Demand, previous: Body | None, moment: datetime) -> Outcome:
+        before = recall(previous)
+        tasks = eviction.sweep_tasks(before.tasks, self.settings.graceful_eviction_timeout, moment)
+        memory = self._evict(policy, before._replace(tasks=tasks.live), moment)
+        why = why_schedule(policy, demand, memory, memory.clusters, self.leaving)
+        decision = None
+        if why is not None and not self._ignored(policy, memory):
+            decision = pipeline.schedule(self.request(template, policy, demand, memory), self.fleet)
+        result = _settle(decision, policy, before, memory, moment)
+        body = write_binding(template, policy, demand, memory, result)
+        return self._outcome(template, policy, demand, memory, result, body, moment)
+
+    def _ignored(self, policy: Policy, memory: Memory) -> bool:
+        scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
+        return memory.suspended or scheduler != names.DEFAULT_SCHEDULER
+
+    def _evict(self, policy: Policy, memory: Memory, moment: datetime) -> Memory:
+        """Move the clusters whose NoExecute taints are not tolerated any more into graceful eviction tasks."""
+        if not self.settings.taint_eviction or not any(target.name in self._hot for target in memory.clusters):
+            return memory
+        tolerations = eviction.applied_tolerations(memory.applied)
+        failover = member(policy.spec, "failover", "cluster")
+        mode = self.settings.eviction_purge_mode if failover is None else failover.get("purgeMode") or "Gracefully"
+        stay, tasks = [], list(memory.tasks)
+        for target in memory.clusters:
+            end = self._eviction(target.name, tolerations, moment)
+            if end is None or end > moment:
+                stay.append(target)
+            else:
+                tasks.append(eviction.make_task(target.name, target.replicas, str(mode), moment))
+        return memory._replace(clusters=tuple(stay), tasks=tuple(tasks))
+
+    def _eviction(self, cluster: str, tolerations: tuple[Toleration, ...], moment: datetime) -> datetime | None:
+        if cluster not in self._hot:
+            return None
+        return eviction.evict_at(self.fleet.candidates[self.fleet.index[cluster]].taints, tolerations, moment)
+
+    def _outcome(
+        self, template: Document, policy: Policy, demand: Demand, memory: Memory, result: Result, body: Body, moment: datetime
+    ) -> Outcome:
+        placed, findings = self._placed(template, result.clusters, result.tasks, demand.workload)
+        if result.reason not in ("Success", ""):
+            message = f"{template.key} could not be scheduled: {result.message}"
+            findings = (*findings, Finding("warning", "unschedulable", message, locate(template), template.key.resource))
+        if demand.opaque and policy.placement.divided:
+            message = f"{template.key} has no number at {demand.path}: its replicas are not divided"
+            findings = (*findings, Finding("warning", "opaque-replicas", message, locate(template), template.key.resource))
+        group = f" in group {result.observed}" if result.observed else ""
+        return Outcome(
+            template.key, self.name, "placed" if result.clusters else "pending", _policy_text(policy.key), result.observed, placed,
+            demand.path if demand.workload and policy.placement.divided else None,
+            demand.replicas, ((names.binding_key(template.key), body),), f"{_policy_text(policy.key)}{group}",
+            result.transition if result.transition and result.transition > self.world.at else self.world.at,
+            self._wakeup(result, moment), findings,
+        )  # fmt: skip
+
+    def _wakeup(self, result: Result, moment: datetime) -> datetime | None:
+        ends = [eviction.sweep_tasks(result.tasks, self.settings.graceful_eviction_timeout, moment).wakeup]
+        if self.settings.taint_eviction and any(target.name in self._hot for target in result.clusters):
+            tolerations = eviction.applied_tolerations(result.applied)
+            ends += [self._eviction(target.name, tolerations, moment) for target in result.clusters]
+        return min((end for end in ends if end is not None and end > moment), default=None)
+
+    def _placed(
+        self, template: Document, clusters: tuple[Target, ...], tasks: tuple[Body, ...], counted: bool
+    ) -> tuple[tuple[Placed, ...], tuple[Finding, ...]]:
+        """Where the manifest is rendered: the clusters that exist, and those that a graceful eviction still keeps it on."""
+        known = self.fleet.index
+        placed = [Placed(t.name, t.replicas if counted and t.replicas else None) for t in clusters if t.name in known]
+        taken = {target.name for target in clusters}
+        for task in tasks:
+            source = str(task.get("fromCluster"))
+            if source in known and source not in taken and task.get("purgeMode") != "Directly":
+                placed.append(Placed(source, task.get("replicas"), leaving=True))
+        gone = sorted(taken - known.keys())
+        findings = tuple(
+            Finding(
+                "warning",
+                "cluster-gone",
+                f"{template.key} is bound to cluster {name}, which has no document",
+                locate(template),
+                template.key.resource,
+            )
+            for name in gone
+        )
+        return tuple(placed), findings
+
+
+def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: Memory, moment: datetime) -> Result:
+    """What a decision leaves in the binding (spec/karmada.md §8). Times move only when something a reader cares about did."""
+    reason, message = str(memory.condition.get("reason") or ""), str(memory.condition.get("message") or "")
+    clusters, applied, observed = memory.clusters, memory.applied, memory.observed
+    scheduled = memory.scheduled
+    if decision is not None:
+        reason, message = _REASON[decision.outcome], decision.message
+        if decision.outcome in ("scheduled", "no-fit"):
+            clusters, applied = decision.targets, policy.applied
+        if decision.outcome == "scheduled" and decision.group:
+            observed = decision.group
+        pending = is_rebalance_pending(memory)
+        changed = set(clusters) != set(before.clusters) or observed != before.observed or pending
+        if decision.outcome == "scheduled" and (changed or scheduled is None or before.condition.get("reason") != reason):
+            scheduled = max(moment, memory.triggered) if pending and memory.triggered else moment
+    same = before.condition.get("reason") == reason
+    transition = parse_time(before.condition.get("lastTransitionTime")) if same else moment
+    return Result(clusters, memory.tasks, applied, observed, reason, message, scheduled, transition or moment)
+
+
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(".") if part)
+
+
+def _in_namespace(claim: Key, namespace: str) -> Key:
+    return claim._replace(namespace=claim.namespace or namespace) if claim.kind == names.POLICY else claim
+
+
+def _policy_text(key: Key | None) -> str:
+    if key is None:
+        return ""
+    return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
