@@ -1,0 +1,63 @@
+"""Why one workload is where it is, as plain data: what `gitsched explain` shows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gitsched.model.decision import Verdict
+from gitsched.model.finding import Finding
+
+
+class Loser(NamedTuple):
+    """A policy that also selects the workload, and why it did not get it."""
+
+    policy: str
+    why: str
+
+
+class Attempt(NamedTuple):
+    """One ordered cluster group. `name` is "" for a policy without groups; `verdict` is "scheduled", "no-fit", "unschedulable",
+    "error" or "not tried"; `message` says why it was not taken."""
+
+    name: str
+    verdict: str
+    message: str = ""
+
+
+class Candidate(NamedTuple):
+    """How one cluster fared; `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed."""
+
+    verdict: Verdict
+    location: str = ""
+
+
+class Share(NamedTuple):
+    """What one cluster gets. `weight` is None where nothing is weighed, `replicas` where nothing is counted."""
+
+    cluster: str
+    weight: int | None = None
+    replicas: int | None = None
+
+
+class Explanation(NamedTuple):
+    """The whole way of one workload through the scheduler.
+
+    `workload` is the text of its key and `location` its file:line. `policy` is "" where no policy selects it; `policy_reason` says
+    why this policy and `claim` what an earlier decision has to do with it. `attempts` are the groups in the order they were tried,
+    `candidates` the clusters by name. `division` is how the replicas are shared and `division_rule` the sentence that says by
+    which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where it runs.
+    """
+
+    workload: str
+    location: str = ""
+    policy: str = ""
+    policy_reason: str = ""
+    losers: tuple[Loser, ...] = ()
+    claim: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    division: tuple[Share, ...] = ()
+    division_rule: str = ""
+    trigger: str = ""
+    result: tuple[Share, ...] = ()
+    findings: tuple[Finding, ...] = ()
