@@ -1,1 +1,39 @@
 """A Git repository as the control plane of a fleet of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import gitsched.schedule  # noqa: F401 - loaded first, so that the function below has the name and not the package
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
+    from gitsched.model.finding import Finding
+    from gitsched.plan.pure import Schedule as Schedule
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "schedule", "validate"]
+
+
+def schedule(  # type: ignore[no-redef]
+    documents: Iterable[Body],
+    *,
+    previous: Iterable[Body] = (),
+    now: datetime | None = None,
+    at: datetime | None = None,
+    config: Mapping[str, Any] | None = None,
+    observations: Mapping[Any, Any] | None = None,
+) -> Schedule:
+    """Schedule plain documents: see `gitsched.plan.pure.schedule`."""
+    from gitsched.plan import pure  # loaded when first asked for: `import gitsched` alone costs nothing
+
+    return pure.schedule(documents, previous=previous, now=now, at=at, config=config, observations=observations)
+
+
+def validate(documents: Iterable[Body]) -> list[Finding]:
+    """What schemas and rules say about plain documents: see `gitsched.plan.pure.validate`."""
+    from gitsched.plan import pure
+
+    return pure.validate(documents)

@@ -22,7 +22,8 @@ class Outcome(NamedTuple):
     """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept because the input is broken).
 
     `documents` are the API's resources as its server would show them. `replicas_path` is where the manifest says its replicas, None
-    when it has none. `reason` is one line for people. `time` is the moment of the event that caused the present decision.
+    when it has none or they are not divided. `reason` is one line for people. `time` is the moment of the event that caused the present
+    decision. `before` is where the last run had placed it.
     """
 
     key: Key
@@ -38,6 +39,7 @@ class Outcome(NamedTuple):
     time: datetime
     wakeup: datetime | None = None
     findings: tuple[Finding, ...] = ()
+    before: tuple[Placed, ...] = ()
 
     @property
     def shares(self) -> dict[str, int | None]:

@@ -34,6 +34,11 @@ def claimed_policy(annotations: dict[str, str]) -> Key | None:
     return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
 
 
+def policy_text(key: Key) -> str:
+    """A policy as people name it: its kind, namespace and name."""
+    return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
+
+
 def permanent_id_label(kind: str) -> str:
     """The label that holds the permanent id of a policy or binding of this kind."""
     return f"{kind.lower()}.karmada.io/permanent-id"

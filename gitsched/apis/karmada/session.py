@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from gitsched.apis.karmada import eviction, names
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
@@ -31,6 +32,17 @@ from gitsched.schedule import pipeline
 _REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
 _DEADLINES = 64
 """Deadlines that one run makes up for at most, for one workload."""
+
+
+class Step(NamedTuple):
+    """One pass over a workload: `before` it, `memory` after evictions, `why` it was scheduled (None: no need), what was decided (None:
+    the scheduler was not asked) and what came of it."""
+
+    before: Memory
+    memory: Memory
+    why: str | None
+    decision: Decision | None
+    outcome: Outcome
 
 
 class KarmadaSession:
@@ -77,15 +89,17 @@ class KarmadaSession:
             if claim is not None and claim in self.world.broken:
                 return self.keep(template, f"its policy {claim} is broken")
             return None
-        demand = self.demand(template)
-        moment, body = self.world.at, previous
-        outcome = self._step(template, policy, demand, body, moment)
+        return self.steps(template, policy, self.demand(template), previous)[-1].outcome
+
+    def steps(self, template: Document, policy: Policy, demand: Demand, previous: Body | None) -> list[Step]:
+        """The pass at the source's moment, and one at each deadline between it and now."""
+        steps = [self._step(template, policy, demand, previous, self.world.at)]
         for _ in range(_DEADLINES):
+            outcome = steps[-1].outcome
             if outcome.wakeup is None or outcome.wakeup > self.world.now:
                 break
-            moment, body = outcome.wakeup, outcome.documents[0][1]
-            outcome = self._step(template, policy, demand, body, moment)
-        return outcome
+            steps.append(self._step(template, policy, demand, outcome.documents[0][1], outcome.wakeup))
+        return steps
 
     def keep(self, template: Document, why: str) -> Outcome | None:
         key = names.binding_key(template.key)
@@ -99,9 +113,20 @@ class KarmadaSession:
         findings = (*findings, Finding("warning", "stale-decision", message, locate(template), template.key.resource))
         divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
         return Outcome(
-            template.key, self.name, "stale", _policy_text(claim), memory.observed, placed,
-            self.demand(template).path if divided else None, None, ((key, previous),), why, memory.scheduled or self.world.at, None, findings,
-        )  # fmt: skip
+            key=template.key,
+            api=self.name,
+            state="stale",
+            policy=names.policy_text(claim) if claim else "",
+            group=memory.observed,
+            placed=placed,
+            replicas_path=self.demand(template).path if divided else None,
+            replicas=member(previous, "spec", "replicas"),
+            documents=((key, previous),),
+            reason=why,
+            time=memory.scheduled or self.world.at,
+            findings=findings,
+            before=placed,
+        )
 
     def candidates(self, template: Document) -> list[Verdict]:
         previous = self.world.previous.get(names.binding_key(template.key))
@@ -156,19 +181,20 @@ class KarmadaSession:
             keep_empty=self.settings.enable_empty_workload_propagation,
         )
 
-    def _step(self, template: Document, policy: Policy, demand: Demand, previous: Body | None, moment: datetime) -> Outcome:
+    def _step(self, template: Document, policy: Policy, demand: Demand, previous: Body | None, moment: datetime) -> Step:
         before = recall(previous)
         tasks = eviction.sweep_tasks(before.tasks, self.settings.graceful_eviction_timeout, moment)
         memory = self._evict(policy, before._replace(tasks=tasks.live), moment)
         why = why_schedule(policy, demand, memory, memory.clusters, self.leaving)
         decision = None
-        if why is not None and not self._ignored(policy, memory):
+        if why is not None and not self.ignores(policy, memory):
             decision = pipeline.schedule(self.request(template, policy, demand, memory), self.fleet)
         result = _settle(decision, policy, before, memory, moment)
         body = write_binding(template, policy, demand, memory, result)
-        return self._outcome(template, policy, demand, memory, result, body, moment)
+        return Step(before, memory, why, decision, self._outcome(template, policy, demand, result, body, moment))
 
-    def _ignored(self, policy: Policy, memory: Memory) -> bool:
+    def ignores(self, policy: Policy, memory: Memory) -> bool:
+        """Whether the binding is not for this scheduler: suspended, or another one's."""
         scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
         return memory.suspended or scheduler != names.DEFAULT_SCHEDULER
 
@@ -193,9 +219,7 @@ class KarmadaSession:
             return None
         return eviction.evict_at(self.fleet.candidates[self.fleet.index[cluster]].taints, tolerations, moment)
 
-    def _outcome(
-        self, template: Document, policy: Policy, demand: Demand, memory: Memory, result: Result, body: Body, moment: datetime
-    ) -> Outcome:
+    def _outcome(self, template: Document, policy: Policy, demand: Demand, result: Result, body: Body, moment: datetime) -> Outcome:
         placed, findings = self._placed(template, result.clusters, result.tasks, demand.workload)
         if result.reason not in ("Success", ""):
             message = f"{template.key} could not be scheduled: {result.message}"
@@ -205,12 +229,20 @@ class KarmadaSession:
             findings = (*findings, Finding("warning", "opaque-replicas", message, locate(template), template.key.resource))
         group = f" in group {result.observed}" if result.observed else ""
         return Outcome(
-            template.key, self.name, "placed" if result.clusters else "pending", _policy_text(policy.key), result.observed, placed,
-            demand.path if demand.workload and policy.placement.divided else None,
-            demand.replicas, ((names.binding_key(template.key), body),), f"{_policy_text(policy.key)}{group}",
-            result.transition if result.transition and result.transition > self.world.at else self.world.at,
-            self._wakeup(result, moment), findings,
-        )  # fmt: skip
+            key=template.key,
+            api=self.name,
+            state="placed" if result.clusters else "pending",
+            policy=names.policy_text(policy.key),
+            group=result.observed,
+            placed=placed,
+            replicas_path=demand.path if demand.workload and policy.placement.divided else None,
+            replicas=demand.replicas,
+            documents=((names.binding_key(template.key), body),),
+            reason=f"{names.policy_text(policy.key)}{group}",
+            time=moment,
+            wakeup=self._wakeup(result, moment),
+            findings=findings,
+        )
 
     def _wakeup(self, result: Result, moment: datetime) -> datetime | None:
         ends = [eviction.sweep_tasks(result.tasks, self.settings.graceful_eviction_timeout, moment).wakeup]
@@ -270,9 +302,3 @@ def _path(text: str) -> tuple[str, ...]:
 
 def _in_namespace(claim: Key, namespace: str) -> Key:
     return claim._replace(namespace=claim.namespace or namespace) if claim.kind == names.POLICY else claim
-
-
-def _policy_text(key: Key | None) -> str:
-    if key is None:
-        return ""
-    return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"

@@ -1,0 +1,46 @@
+"""The verdict on one document: defaults, then its schema, then the rules that a schema cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from gitsched.apis.karmada.admission import RULES
+from gitsched.apis.karmada.defaults import default
+from gitsched.apis.schemas import shipped_schemas
+from gitsched.manifests.schema import Schemas
+from gitsched.model.document import Body, group_of, member
+from gitsched.model.finding import Finding
+from gitsched.model.issue import Verdict
+
+
+def check(body: Body) -> Verdict:
+    """Check a document of any kind. Rules are asked only where the schema has no objection: they rely on its word."""
+    group, kind = group_of(str(body.get("apiVersion") or "")), str(body.get("kind") or "")
+    verdict = _schemas().check(default(body))
+    rules = RULES.get((group, kind))
+    if rules is None or any(issue.severity == "error" for issue in verdict.issues):
+        return verdict
+    return Verdict(verdict.body, (*verdict.issues, *rules(verdict.body)))
+
+
+def find(body: Body) -> list[Finding]:
+    """What checking says about a plain mapping, without a place."""
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    namespace = member(body, "metadata", "namespace")
+    resource = (str(body.get("kind")), namespace if isinstance(namespace, str) else "", name) if isinstance(name, str) else None
+    return [
+        Finding(issue.severity, issue.code, f"{_pointer(issue.pointer)}{issue.message}", None, resource)
+        for issue in check(body).issues
+    ]
+
+
+def _pointer(pointer: Iterable[str | int]) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in pointer)[1:]
+    return f"{path}: " if path else ""
+
+
+@cache
+def _schemas() -> Schemas:
+    return Schemas(shipped_schemas())
