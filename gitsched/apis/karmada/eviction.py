@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.model.document import Body
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
 from gitsched.model.time import format_time, parse_time
 
-NEVER = datetime.max
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Tasks(NamedTuple):
@@ -89,4 +89,4 @@ def _after(moment: datetime, seconds: float) -> datetime:
     try:
         return moment + timedelta(seconds=max(seconds, 0))
     except OverflowError:
-        return NEVER.replace(tzinfo=moment.tzinfo)
+        return NEVER

@@ -12,11 +12,41 @@ from gitsched.model.request import Affinity, Division, Group, Spread, Weight
 from gitsched.model.taints import Toleration, parse_toleration
 
 _ORDER = (
-    "affinityName labelSelector matchLabels matchExpressions fieldSelector clusterNames exclude clusterAffinity clusterAffinities "
-    "overflowAffinities clusterTolerations key operator value values effect tolerationSeconds spreadConstraints spreadByField spreadByLabel "
-    "maxGroups minGroups replicaScheduling replicaSchedulingType replicaDivisionPreference weightPreference staticWeightList "
-    "targetCluster weight dynamicWeight workloadAffinity affinity antiAffinity groupByLabelKey"
-).split()
+    "affinityName",
+    "labelSelector",
+    "matchLabels",
+    "matchExpressions",
+    "fieldSelector",
+    "clusterNames",
+    "exclude",
+    "clusterAffinity",
+    "clusterAffinities",
+    "overflowAffinities",
+    "clusterTolerations",
+    "key",
+    "operator",
+    "value",
+    "values",
+    "effect",
+    "tolerationSeconds",
+    "spreadConstraints",
+    "spreadByField",
+    "spreadByLabel",
+    "maxGroups",
+    "minGroups",
+    "replicaScheduling",
+    "replicaSchedulingType",
+    "replicaDivisionPreference",
+    "weightPreference",
+    "staticWeightList",
+    "targetCluster",
+    "weight",
+    "dynamicWeight",
+    "workloadAffinity",
+    "affinity",
+    "antiAffinity",
+    "groupByLabelKey",
+)
 _RANK = {name: rank for rank, name in enumerate(_ORDER)}
 
 

@@ -1,0 +1,222 @@
+"""Why a workload is where it is: the session's own steps, told for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding import Memory
+from gitsched.apis.karmada.fleet import locate
+from gitsched.apis.karmada.policy import Policy, Rule
+from gitsched.model.document import Document, Key
+from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
+from gitsched.model.outcome import Outcome
+from gitsched.model.request import Group, Request
+from gitsched.schedule import pipeline
+from gitsched.schedule.assign import static_weights
+from gitsched.schedule.dispenser import prefers_descending
+from gitsched.schedule.filters import feasible, rejections
+from gitsched.schedule.fleet import Fleet
+
+if TYPE_CHECKING:  # the session calls this module
+    from gitsched.apis.karmada.session import KarmadaSession, Step
+
+_SELECTS = {3: "by name", 2: "by labels", 1: "by kind"}
+_IN_POLICY = frozenset({"ClusterAffinity", "SpreadConstraint"})
+"""Filters whose rule stands in the policy; a taint, an API list or a deletion stands in the Cluster's document."""
+
+
+def explain(session: KarmadaSession, template: Document) -> Explanation | None:
+    """The whole way of a workload; None when no policy selects it and none claimed it."""
+    previous = session.world.previous.get(names.binding_key(template.key))
+    policy, claim = session.governing(template, previous)
+    start = Explanation(str(template.key), _place(template))
+    if policy is None:
+        return _explain_without_policy(session, template, claim, start)
+    steps = session.steps(template, policy, session.demand(template), previous)
+    step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
+    outcome = steps[-1].outcome
+    request = session.request(template, policy, session.demand(template), step.memory)
+    group = _shown(request, step)
+    division, rule = _divide(session.fleet, request, group, step)
+    rules = _best(session.policies.candidates(template))
+    return start._replace(
+        policy=names.policy_text(policy.key),
+        policy_reason=_why_policy(policy, claim, rules),
+        losers=tuple(
+            Loser(names.policy_text(r.policy.key), _why_not(r, policy, claim, rules)) for r in rules if r.policy != policy
+        ),
+        claim=_tell_claim(session, policy, claim),
+        attempts=_attempts(request, session.fleet, step),
+        candidates=tuple(_candidates(session, policy, request, group)),
+        division=division,
+        division_rule=rule,
+        trigger=_tell_trigger(session, policy, step),
+        result=_result(outcome),
+        findings=outcome.findings,
+    )
+
+
+def _explain_without_policy(
+    session: KarmadaSession, template: Document, claim: Key | None, start: Explanation
+) -> Explanation | None:
+    if claim is None:
+        return None
+    outcome = session.place(template)
+    if outcome is None:
+        return start._replace(claim=_ended(session, claim), trigger="Not scheduled: no policy selects it any more.")
+    text = f"{names.policy_text(claim)} claimed it in an earlier run, but its document is broken now"
+    trigger = "Not scheduled: the earlier decision is kept until the policy is repaired."
+    return start._replace(claim=text, trigger=trigger, result=_result(outcome), findings=outcome.findings)
+
+
+def _place(document: Document | None) -> str:
+    location = locate(document) if document else None
+    return f"{location.path}:{location.line}" if location else ""
+
+
+def _best(rules: list[Rule]) -> list[Rule]:
+    """The most specific rule of each policy, the winner of an open competition first."""
+    best: dict[Key, Rule] = {}
+    for rule in rules:
+        best.setdefault(rule.policy.key, rule)
+    return list(best.values())
+
+
+def _why_policy(policy: Policy, claim: Key | None, rules: list[Rule]) -> str:
+    mine = next((rule for rule in rules if rule.policy.key == policy.key), None)
+    selects = (
+        f"it selects the workload {_SELECTS[mine.implicit]} with priority {policy.priority}" if mine else "it selects the workload"
+    )
+    if claim == policy.key:
+        return f"{selects}, and claimed it in an earlier run"
+    others = [rule for rule in rules if rule.policy.key != policy.key]
+    if not others:
+        return f"{selects}; no other policy does"
+    return f"{selects}; {_advantage(policy, mine, others[0])}" if mine else selects
+
+
+def _advantage(policy: Policy, mine: Rule, other: Rule) -> str:
+    """By what a policy comes before the next best one."""
+    if policy.namespaced and not other.policy.namespaced:
+        return "a PropagationPolicy comes before every ClusterPropagationPolicy"
+    if policy.priority != other.policy.priority:
+        return f"the next priority is {other.policy.priority}"
+    if mine.implicit != other.implicit:
+        return f"with the same priority, {_SELECTS[mine.implicit]} is more specific than {_SELECTS[other.implicit]}"
+    return "with the same priority and specificity, its name comes first"
+
+
+def _why_not(rule: Rule, policy: Policy, claim: Key | None, rules: list[Rule]) -> str:
+    if claim == policy.key:
+        return f"{names.policy_text(policy.key)} claimed the workload earlier, and a claim is kept whatever the priorities"
+    winner = next(r for r in rules if r.policy.key == policy.key)
+    if policy.namespaced and not rule.policy.namespaced:
+        return "a ClusterPropagationPolicy comes after every PropagationPolicy of the workload's namespace"
+    if rule.policy.priority != policy.priority:
+        return f"its priority {rule.policy.priority} is lower than {policy.priority}"
+    if rule.implicit != winner.implicit:
+        return f"it selects the workload {_SELECTS[rule.implicit]}, which is less specific than {_SELECTS[winner.implicit]}"
+    return f"its name comes after {policy.key.name}, with the same priority and specificity"
+
+
+def _tell_claim(session: KarmadaSession, policy: Policy, claim: Key | None) -> str:
+    if claim is None:
+        return ""
+    if claim == policy.key:
+        return f"{names.policy_text(claim)} claimed it in an earlier run and keeps it as long as it selects it"
+    return _ended(session, claim)
+
+
+def _ended(session: KarmadaSession, claim: Key) -> str:
+    why = "it does not select the workload any more" if claim in session.policies.policies else "that policy is gone"
+    return f"the claim of {names.policy_text(claim)} has ended: {why}"
+
+
+def _shown(request: Request, step: Step) -> Group:
+    """The group whose candidates are worth seeing: the one that was used, else the first that failed."""
+    named = step.decision.group if step.decision else step.memory.observed
+    return next((group for group in request.groups if group.name == named), request.groups[request.start])
+
+
+def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]:
+    if step.decision is None:
+        used = _shown(request, step)
+        return tuple(Attempt(group.name, "kept" if group == used and step.memory.clusters else "not tried") for group in request.groups)
+    attempts = [
+        Attempt(group.name, "not tried", f"scheduling resumes at {request.groups[request.start].name}, which was used last")
+        for group in request.groups[: request.start]
+    ]
+    done = False
+    for group in request.groups[request.start :]:
+        if done:
+            attempts.append(Attempt(group.name, "not tried", "an earlier group was taken"))
+            continue
+        decision = pipeline.attempt(request, group, fleet)
+        attempts.append(Attempt(group.name, decision.outcome, decision.message))
+        done = decision.outcome == "scheduled"
+    return tuple(attempts)
+
+
+def _candidates(session: KarmadaSession, policy: Policy, request: Request, group: Group) -> list[Candidate]:
+    fleet = session.fleet
+    documents = {d.key.name: d for d in session.world.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())}
+    refused = {
+        index: rejection.filter.name for rejection in rejections(request, group, fleet) for index in fleet.members(rejection.mask)
+    }
+    candidates = []
+    for index, verdict in enumerate(pipeline.explain(request, group, fleet)):
+        if verdict.eligible:
+            candidates.append(Candidate(verdict))
+            continue
+        rule = refused.get(index, "")
+        reason = f"{rule}: {verdict.reason}" if rule else verdict.reason
+        where = policy.document if rule in _IN_POLICY else documents.get(verdict.name)
+        candidates.append(Candidate(verdict._replace(reason=reason), "" if rule == "ClusterEviction" else _place(where)))
+    return candidates
+
+
+def _divide(fleet: Fleet, request: Request, group: Group, step: Step) -> tuple[tuple[Share, ...], str]:
+    """Who gets how many replicas, and the rule; nothing where the scheduler was not asked or found no place."""
+    if step.decision is None or step.decision.outcome != "scheduled":
+        return (), ""
+    targets = step.decision.targets
+    if request.division == "everywhere":
+        return tuple(Share(t.name) for t in targets), "It has no replicas to divide: every cluster that passes gets the manifest."
+    if request.division == "duplicated":
+        rule = f"Duplicated: every cluster that passes gets all {request.replicas} replicas."
+        return tuple(Share(t.name, None, t.replicas) for t in targets), rule
+    if request.division != "static":
+        return tuple(Share(t.name, None, t.replicas) for t in targets), f"Divided: {request.division}."
+    seats = {target.name: target.replicas for target in targets}
+    chosen = fleet.members(feasible(request, group, fleet))
+    weights = static_weights(request, fleet, chosen)
+    return tuple(Share(fleet.names[i], weights[i], seats.get(fleet.names[i], 0)) for i in chosen), _static_rule(request)
+
+
+def _static_rule(request: Request) -> str:
+    if prefers_descending(request.identity):
+        tie = "to the last name, because the hash of the workload's uid is odd"
+    else:
+        tie = f"to the first name, because {'the hash of its uid is even' if request.identity else 'it has no uid'}"
+    how = "each goes to the largest weight / (2 × replicas so far + 1)"
+    return f"Divided by static weight: {request.replicas} replicas, {how}; a tie goes to fewer replicas, then {tie}."
+
+
+def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step) -> str:
+    gone = [target.name for target in step.before.clusters if target not in step.memory.clusters]
+    evicted = f" Evicted by a NoExecute taint: {', '.join(gone)}." if gone else ""
+    return f"{_why(session, policy, step.memory, step.why)}{evicted}"
+
+
+def _why(session: KarmadaSession, policy: Policy, memory: Memory, why: str | None) -> str:
+    if why is None:
+        return "Not scheduled anew: placement and replicas are what they were, and no rebalance was requested."
+    if session.ignores(policy, memory):
+        name = policy.spec.get("schedulerName")
+        return f"Not scheduled: {'scheduling is suspended' if memory.suspended else f'it is the business of scheduler {name}'}."
+    return f"Scheduled because {'it never was before' if memory.applied is None else why}."
+
+
+def _result(outcome: Outcome) -> tuple[Share, ...]:
+    return tuple(Share(place.cluster, None, place.replicas) for place in outcome.placed if not place.leaving)

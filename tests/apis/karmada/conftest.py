@@ -1,0 +1,146 @@
+"""What the tests of Karmada's session share: short YAML in, one run of the planner out, one run after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from gitsched.apis.gitsched.config import parse_config
+from gitsched.apis.karmada.session import KarmadaSession
+from gitsched.model.document import Body, Document, Key, Origin, group_of
+from gitsched.model.explanation import Explanation
+from gitsched.model.outcome import Outcome
+from gitsched.model.time import parse_time
+from gitsched.plan.catalog import Loose
+from gitsched.plan.checking import check
+from gitsched.plan.deciding import Decided, decide
+
+START = "2026-01-01T00:00:00Z"
+API_VERSIONS = {
+    "Cluster": "cluster.karmada.io/v1alpha1",
+    "PropagationPolicy": "policy.karmada.io/v1alpha1",
+    "ClusterPropagationPolicy": "policy.karmada.io/v1alpha1",
+    "ResourceBinding": "work.karmada.io/v1alpha2",
+    "ClusterResourceBinding": "work.karmada.io/v1alpha2",
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "Pod": "v1",
+    "ConfigMap": "v1",
+    "ClusterRole": "rbac.authorization.k8s.io/v1",
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """Timestamps stay text, as Kubernetes reads them."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(node.value))
+
+
+class Run(NamedTuple):
+    """One run. Workloads are named by "name" or "namespace/name"."""
+
+    decided: Decided
+    previous: Mapping[Key, Body]
+
+    @property
+    def session(self) -> KarmadaSession:
+        session = self.decided.sessions[0]
+        assert isinstance(session, KarmadaSession)
+        return session
+
+    def template(self, name: str) -> Document:
+        namespace, _, name = name.rpartition("/")
+        (found,) = (t for t in self.decided.templates.values() if t.key.name == name and namespace in ("", t.key.namespace))
+        return found
+
+    def outcome(self, name: str) -> Outcome | None:
+        return self.decided.outcomes.get(self.template(name).key)
+
+    def binding(self, name: str) -> Body:
+        outcome = self.outcome(name)
+        assert outcome is not None
+        return outcome.documents[0][1]
+
+    def clusters(self, name: str) -> dict[str, int | None]:
+        """Where the binding says it runs, in its order, with replicas."""
+        return {c["name"]: c.get("replicas") for c in self.binding(name)["spec"].get("clusters", [])}
+
+    def condition(self, name: str) -> Body:
+        (condition,) = self.binding(name)["status"]["conditions"]
+        assert isinstance(condition, dict)
+        return condition
+
+    def policy(self, name: str) -> str:
+        outcome = self.outcome(name)
+        return outcome.policy if outcome else ""
+
+    def codes(self, name: str) -> list[str]:
+        outcome = self.outcome(name)
+        return [finding.code for finding in outcome.findings] if outcome else []
+
+    def explain(self, name: str) -> Explanation:
+        explanation = self.session.explain(self.template(name))
+        assert explanation is not None
+        return explanation
+
+
+def make_documents(files: str | Mapping[str, str]) -> list[Loose]:
+    """YAML streams of documents whose apiVersion goes without saying; a Cluster need not say how it is synced."""
+    loose = []
+    for path, text in ({"all.yaml": files} if isinstance(files, str) else files).items():
+        for index, node in enumerate(yaml.compose_all(text, _Loader)):
+            body = _Loader("").construct_document(node)
+            body = {"apiVersion": API_VERSIONS.get(body["kind"]), **body}
+            if body["kind"] == "Cluster":
+                body["spec"] = {"syncMode": "Push", **body.get("spec", {})}
+            verdict = check(body)
+            errors = [issue for issue in verdict.issues if issue.severity == "error"]
+            mark = node.start_mark
+            loose.append(Loose(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), bool(errors)))
+    return loose
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Run]:
+    """`run(files, after=..., at=..., now=..., karmada={...})`: schedule; `after` is the run before this one, or bindings as YAML."""
+
+    def schedule(
+        files: str | Mapping[str, str],
+        after: Run | str | None = None,
+        at: str = START,
+        now: str | None = None,
+        karmada: Mapping[str, Any] | None = None,
+    ) -> Run:
+        if isinstance(after, str):
+            previous = {_key(document.body): document.body for document in make_documents(after)}
+        else:
+            previous = _written(after) if after else {}
+        decided = decide(make_documents(files), previous, parse_config({"karmada": karmada or {}}), _moment(at), _moment(now or at))
+        return Run(decided, previous)
+
+    return schedule
+
+
+def _written(run: Run) -> dict[Key, Body]:
+    """What the output branch holds after a run."""
+    written = {key: body for outcome in run.decided.outcomes.values() for key, body in outcome.documents}
+    return {**written, **{key: body for session in run.decided.sessions for key, body in session.documents()}}
+
+
+def _key(body: Body) -> Key:
+    metadata = body["metadata"]
+    return Key(group_of(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def _moment(text: str) -> datetime:
+    moment = parse_time(text)
+    assert moment is not None
+    return moment

@@ -1,0 +1,214 @@
+"""Anyone can ask why a workload is where it is, and gets the whole way: policy, groups, clusters, division, trigger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gitsched.model.explanation import Attempt, Share
+
+FLEET = """
+kind: Cluster
+metadata: {name: m1, labels: {tier: gold}}
+---
+kind: Cluster
+metadata: {name: m2}
+spec: {taints: [{key: power, value: "off", effect: NoSchedule}]}
+---
+kind: Cluster
+metadata: {name: m3, labels: {tier: gold}}
+"""
+WEB = """
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec: {replicas: 5}
+"""
+DUPLICATED = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement: {clusterAffinity: {exclude: [m3]}}
+"""
+GROUPS = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement:
+    clusterAffinities:
+    - {affinityName: first, clusterNames: [m2]}
+    - {affinityName: second, clusterNames: [m1, m3]}
+    - {affinityName: third, clusterNames: [m1]}
+"""
+
+
+def files(*policies: str, fleet: str = FLEET, workload: str = WEB) -> dict[str, str]:
+    return {"fleet.yaml": fleet, "web.yaml": workload, **{f"p{i}.yaml": policy for i, policy in enumerate(policies)}}
+
+
+def test_each_cluster_is_told_with_the_first_filter_that_refused_it_and_where_its_rule_stands(run: Any) -> None:
+    explanation = run(files(DUPLICATED)).explain("web")
+    assert explanation.workload == "Deployment.apps/default/web"
+    assert explanation.location == "web.yaml:2"
+    assert [(c.verdict.name, c.verdict.eligible, c.verdict.reason, c.location) for c in explanation.candidates] == [
+        ("m1", True, "", ""),
+        ("m2", False, "TaintToleration: cluster(s) had untolerated taint {power=off:NoSchedule}", "fleet.yaml:5"),
+        ("m3", False, "ClusterAffinity: cluster(s) did not match the placement cluster affinity constraint", "p0.yaml:2"),
+    ]
+    assert explanation.result == (Share("m1", None, 5),)
+    assert explanation.attempts == (Attempt("", "scheduled"),)
+    assert explanation.trigger == "Scheduled because it never was before."
+
+
+def test_groups_are_told_in_the_order_in_which_they_were_tried(run: Any) -> None:
+    first = run(files(GROUPS))
+    assert [(a.name, a.verdict) for a in first.explain("web").attempts] == [
+        ("first", "no-fit"),
+        ("second", "scheduled"),
+        ("third", "not tried"),
+    ]
+    assert first.explain("web").attempts[0].message.startswith("0/3 clusters are available: 1 cluster(s) had untolerated taint")
+    assert [c.verdict.eligible for c in first.explain("web").candidates] == [True, False, True]
+    later = run(files(GROUPS, fleet=FLEET.replace("power", "noise")), after=first).explain("web")
+    assert [(a.name, a.verdict) for a in later.attempts] == [
+        ("first", "not tried"),
+        ("second", "scheduled"),
+        ("third", "not tried"),
+    ]
+    assert later.attempts[0].message == "scheduling resumes at second, which was used last"
+
+
+def test_where_every_group_fails_the_clusters_of_the_first_one_are_shown(run: Any) -> None:
+    nowhere = GROUPS.replace("[m1, m3]", "[m8]").replace("[m1]", "[m9]")
+    explanation = run(files(nowhere)).explain("web")
+    assert [a.verdict for a in explanation.attempts] == ["no-fit", "no-fit", "no-fit"]
+    assert explanation.candidates[1].verdict.reason.startswith("TaintToleration")
+    assert explanation.result == ()
+    assert [finding.code for finding in explanation.findings] == ["unschedulable"]
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser", "reason", "why_not"),
+    [
+        pytest.param("priority: 2", "priority: 1", "the next priority is 1", "its priority 1 is lower than 2", id="priority"),
+        pytest.param(
+            "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]",
+            "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {}}]",
+            "with the same priority, by name is more specific than by labels",
+            "it selects the workload by labels, which is less specific than by name",
+            id="specificity",
+        ),
+        pytest.param(
+            "priority: 0",
+            "priority: 0",
+            "with the same priority and specificity, its name comes first",
+            "its name comes after alpha, with the same priority and specificity",
+            id="name",
+        ),
+    ],
+)
+def test_the_policy_is_told_with_its_advantage_over_the_next(run: Any, winner: str, loser: str, reason: str, why_not: str) -> None:
+    explanation = run(files(_policy("alpha", winner), _policy("beta", loser))).explain("web")
+    assert explanation.policy == "PropagationPolicy/default/alpha"
+    assert explanation.policy_reason.endswith(f"; {reason}")
+    assert [(entry.policy, entry.why) for entry in explanation.losers] == [("PropagationPolicy/default/beta", why_not)]
+
+
+def test_a_cluster_policy_is_told_that_it_comes_after_every_policy_of_the_namespace(run: Any) -> None:
+    other = _policy("beta", "priority: 9").replace("kind: Prop", "kind: ClusterProp")
+    explanation = run(files(_policy("alpha", "priority: 0"), other)).explain("web")
+    assert explanation.policy_reason.endswith("a PropagationPolicy comes before every ClusterPropagationPolicy")
+    (loser,) = explanation.losers
+    assert loser == (
+        "ClusterPropagationPolicy/beta",
+        "a ClusterPropagationPolicy comes after every PropagationPolicy of the workload's namespace",
+    )
+
+
+def test_a_claim_is_told_as_the_reason_why_a_better_policy_did_not_get_the_workload(run: Any) -> None:
+    first = run(files(_policy("alpha", "priority: 0")))
+    explanation = run(files(_policy("alpha", "priority: 0"), _policy("beta", "priority: 9")), after=first).explain("web")
+    assert explanation.policy == "PropagationPolicy/default/alpha"
+    assert explanation.claim.startswith("PropagationPolicy/default/alpha claimed it in an earlier run")
+    assert "whatever the priorities" in explanation.losers[0].why
+
+
+@pytest.mark.parametrize(
+    ("second", "claim"),
+    [
+        pytest.param("", "the claim of PropagationPolicy/default/alpha has ended: that policy is gone", id="gone"),
+        pytest.param(
+            "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: other}]",
+            "the claim of PropagationPolicy/default/alpha has ended: it does not select the workload any more",
+            id="does-not-select",
+        ),
+    ],
+)
+def test_a_claim_that_ended_is_told_also_when_no_policy_is_left(run: Any, second: str, claim: str) -> None:
+    first = run(files(_policy("alpha", "priority: 0")))
+    explanation = run(files(*[_policy("alpha", second)] if second else []), after=first).explain("web")
+    assert (explanation.policy, explanation.claim) == ("", claim)
+    assert explanation.result == ()
+
+
+def test_a_workload_that_no_policy_ever_selected_has_no_explanation(run: Any) -> None:
+    result = run(files())
+    assert result.session.explain(result.template("web")) is None
+
+
+def test_a_broken_policy_is_told_as_the_reason_why_the_earlier_decision_stays(run: Any) -> None:
+    first = run(files(_policy("alpha", "priority: 0")))
+    explanation = run(files(_policy("alpha", "priority: high")), after=first).explain("web")
+    assert explanation.claim == "PropagationPolicy/default/alpha claimed it in an earlier run, but its document is broken now"
+    assert [share.cluster for share in explanation.result] == ["m1", "m3"]
+    assert [finding.code for finding in explanation.findings] == ["stale-decision"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "tie"),
+    [
+        ("", "to the first name, because it has no uid"),
+        ("a", "to the first name, because the hash of its uid is even"),
+        ("b", "to the last name, because the hash of the workload's uid is odd"),
+    ],
+)
+def test_weights_and_shares_are_told_with_the_direction_of_ties(run: Any, uid: str, tie: str) -> None:
+    placement = """placement: {replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {staticWeightList: [
+        {targetCluster: {clusterNames: [m1]}, weight: 1}, {targetCluster: {clusterNames: [m3]}, weight: 1}]}}}"""
+    workload = WEB.replace("{name: web,", f"{{name: web, uid: '{uid}',")
+    explanation = run(files(_policy("alpha", placement), workload=workload)).explain("web")
+    one, other = (3, 2) if "first" in tie else (2, 3)
+    assert explanation.division == (Share("m1", 1, one), Share("m3", 1, other))
+    assert explanation.result == (Share("m1", None, one), Share("m3", None, other))
+    assert explanation.division_rule.endswith(f"a tie goes to fewer replicas, then {tie}.")
+
+
+def test_what_was_not_scheduled_anew_says_so_and_shows_where_it_stays(run: Any) -> None:
+    placement = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}"
+    first = run(files(_policy("alpha", placement)))
+    explanation = run(files(_policy("alpha", placement)), after=first).explain("web")
+    assert explanation.trigger.startswith("Not scheduled anew")
+    assert explanation.attempts == (Attempt("", "kept"),)
+    assert explanation.result == (Share("m1", None, 3), Share("m3", None, 2))
+
+
+def test_an_eviction_is_told_beside_the_trigger(run: Any) -> None:
+    first = run(files(_policy("alpha", "priority: 0")))
+    hot = FLEET.replace("{name: m1, labels: {tier: gold}}", "{name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")
+    explanation = run(files(_policy("alpha", "priority: 0"), fleet=hot), after=first).explain("web")
+    assert explanation.trigger == "Scheduled because it is evaluated on every run. Evicted by a NoExecute taint: m1."
+    assert explanation.candidates[0].verdict.eligible is False
+
+
+def test_another_scheduler_is_named(run: Any) -> None:
+    explanation = run(files(_policy("alpha", "schedulerName: mine"))).explain("web")
+    assert explanation.trigger == "Not scheduled: it is the business of scheduler mine."
+    assert (explanation.attempts, explanation.division) == ((Attempt("", "not tried"),), ())
+
+
+def _policy(name: str, spec: str) -> str:
+    selectors = "" if "resourceSelectors" in spec else "\n  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]"
+    placement = "" if "placement" in spec else "\n  placement: {}"
+    return f"\nkind: PropagationPolicy\nmetadata: {{name: {name}}}\nspec:\n  {spec}{selectors}{placement}\n"
