@@ -1,1 +1,1 @@
-"""Two plans become a report of what changed. Pure: values in, text out."""
+"""What a run decided, for people and for machines. Pure: values in, text or plain data out."""

@@ -1,0 +1,109 @@
+"""The documented shape of `-o json` and `-o yaml`: plain data, members in reading order, lists in the plan's order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gitsched.model.document import Key
+from gitsched.model.explanation import Explanation, Share
+from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.time import format_time
+from gitsched.report.review import Review
+
+API_VERSION = "gitsched.io/v1alpha1"
+
+
+def describe_review(review: Review) -> dict[str, Any]:
+    """A Plan: `kind: Plan` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Plan",
+        "source": review.source,
+        "time": format_time(review.time),
+        "output": {"branch": review.branch, "place": review.place, "before": review.before, "after": review.after},
+        "changed": review.changed,
+        "refused": review.refused,
+        "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
+        "moves": [
+            {
+                "workload": _describe_key(move.key),
+                "before": _describe_places(move.before),
+                "after": _describe_places(move.after),
+                "reason": move.reason,
+            }
+            for move in review.moves
+        ],
+        "placements": [
+            {
+                "workload": _describe_key(outcome.key),
+                "state": outcome.state,
+                "policy": outcome.policy,
+                "group": outcome.group,
+                "clusters": _describe_places(outcome.shares),
+                "leaving": [place.cluster for place in outcome.placed if place.leaving],
+                "reason": outcome.reason,
+            }
+            for outcome in review.outcomes
+        ],
+        "findings": [_describe_finding(finding) for finding in review.findings],
+        "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
+    }
+
+
+def describe_findings(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Findings alone, with their counts by severity: `kind: Findings` of docs/cli.md."""
+    entries = list(findings)
+    counts = Counter(finding.severity for finding in entries)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Findings",
+        "counts": {severity: counts[severity] for severity in SEVERITIES},
+        "findings": [_describe_finding(finding) for finding in entries],
+    }
+
+
+def describe_explanation(value: Explanation) -> dict[str, Any]:
+    """Why a workload is where it is: `kind: Explanation` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Explanation",
+        "workload": value.workload,
+        "location": value.location,
+        "policy": {
+            "name": value.policy,
+            "reason": value.policy_reason,
+            "claim": value.claim,
+            "losers": [loser._asdict() for loser in value.losers],
+        },
+        "groups": [attempt._asdict() for attempt in value.attempts],
+        "clusters": [candidate.verdict._asdict() | {"location": candidate.location} for candidate in value.candidates],
+        "division": {"rule": value.division_rule, "shares": [share._asdict() for share in value.division]},
+        "trigger": value.trigger,
+        "result": [_describe_share(share) for share in value.result],
+        "findings": [_describe_finding(finding) for finding in value.findings],
+    }
+
+
+def _describe_share(share: Share) -> dict[str, Any]:
+    return {"cluster": share.cluster, "replicas": share.replicas}
+
+
+def _describe_key(key: Key) -> dict[str, str]:
+    return key._asdict()
+
+
+def _describe_places(places: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    return [{"cluster": cluster, "replicas": places[cluster]} for cluster in sorted(places)]
+
+
+def _describe_finding(finding: Finding) -> dict[str, Any]:
+    kind, namespace, name = finding.resource or ("", "", "")
+    return {
+        "severity": finding.severity,
+        "code": finding.code,
+        "message": finding.message,
+        "location": finding.location._asdict() if finding.location else None,
+        "resource": {"kind": kind, "namespace": namespace, "name": name} if finding.resource else None,
+    }

@@ -1,0 +1,62 @@
+"""Why one workload is where it is, in the order in which it was decided."""
+
+from __future__ import annotations
+
+from gitsched.model.explanation import Candidate, Explanation, Share
+from gitsched.report.table import columns, fits, wrap
+
+
+def write_explanation(value: Explanation, width: int) -> str:
+    """Policy, groups, clusters, division and result; lines of at most `width` characters where words allow."""
+    lines = wrap(value.workload + (f"  ({value.location})" if value.location else ""), width)
+    if not value.policy:
+        lines += _section("Policy", ["none selects it", value.policy_reason], width)
+        lines += _section("Findings", [str(finding) for finding in value.findings], width)
+        return "\n".join(lines) + "\n"
+    losers = [f"not {loser.policy}: {loser.why}" for loser in value.losers]
+    policy = f"{value.policy}: {value.policy_reason}" if value.policy_reason else value.policy
+    lines += _section("Policy", [policy, value.claim, *losers], width)
+    lines += _section("Why now", [value.trigger], width)
+    groups = [f"{attempt.name or 'the only group'}: {attempt.verdict}" + _after(attempt.message) for attempt in value.attempts]
+    lines += _section("Groups, in order", groups, width)
+    lines += _candidates(value.candidates, width)
+    lines += _section("Division", [value.division_rule, *map(_weigh, value.division)], width)
+    lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
+    lines += _section("Findings", [str(finding) for finding in value.findings], width)
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, entries: list[str], width: int) -> list[str]:
+    shown = [line for entry in entries if entry for line in wrap(entry, width, "  ")]
+    return ["", title, *shown] if shown else []
+
+
+def _candidates(candidates: tuple[Candidate, ...], width: int) -> list[str]:
+    """A table where it fits, else a paragraph for each cluster."""
+    if not candidates:
+        return []
+    rows = [(f"  {entry.verdict.name}", "yes" if entry.verdict.eligible else "no", _why(entry)) for entry in candidates]
+    table = columns([("  CLUSTER", "FITS", "WHY"), *rows])
+    if not fits(table, width):
+        table = [line for name, fit, why in rows for line in wrap(f"{name.strip()}: {fit}" + _after(why), width, "  ")]
+    return ["", "Clusters", *table]
+
+
+def _why(entry: Candidate) -> str:
+    verdict = entry.verdict
+    scores = ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
+    total = f"score {verdict.total:g}" if verdict.total is not None else ""
+    place = f"({entry.location})" if entry.location else ""
+    return " ".join(filter(None, [verdict.reason, place, total, f"= {scores}" if total and scores else scores]))
+
+
+def _after(message: str) -> str:
+    return f": {message}" if message else ""
+
+
+def _weigh(share: Share) -> str:
+    return _share(share) + (f", weight {share.weight}" if share.weight is not None else "")
+
+
+def _share(share: Share) -> str:
+    return share.cluster if share.replicas is None else f"{share.cluster}: {share.replicas}"

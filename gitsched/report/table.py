@@ -1,0 +1,43 @@
+"""Text for a terminal: columns that fit, sentences that wrap, and nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+GAP = "  "
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control and other unprintable characters escaped: a manifest must not drive a terminal."""
+    return "".join(c if c.isprintable() else "\\n" if c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """The lines of one paragraph; words that are too long for a line are not broken, so that paths can still be copied."""
+    lines = textwrap.wrap(
+        printable(text),
+        max(width, len(indent) + 20),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [indent.rstrip()]
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of equally many cells as lines, every column as wide as its widest cell."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def fits(lines: Sequence[str], width: int) -> bool:
+    """Whether no line is longer than the width."""
+    return all(len(line) <= width for line in lines)
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: "1 workload", "2 workloads"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
