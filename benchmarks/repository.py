@@ -1,0 +1,61 @@
+"""Generated files as a Git repository: one pack, fixed identity and dates, so that commit ids are the same everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+START = 1_768_208_400
+"""2026-01-12T09:00:00Z, the time of the first commit; each further one is a minute later."""
+NAME, ADDRESS = "Pat Platform", "pat@example.com"
+
+
+def environment(round_: int = 0) -> dict[str, str]:
+    """The environment for git: nobody's configuration, the identity and date of a round's commit."""
+    when = datetime.fromtimestamp(START + 60 * round_, UTC).isoformat()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "GITSCHED_"))}
+    fixed = {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": NAME,
+        "GIT_AUTHOR_EMAIL": ADDRESS,
+        "GIT_AUTHOR_DATE": when,
+        "GIT_COMMITTER_NAME": NAME,
+        "GIT_COMMITTER_EMAIL": ADDRESS,
+        "GIT_COMMITTER_DATE": when,
+    }
+    return kept | fixed
+
+
+def git(place: Path, *words: str, round_: int = 0, data: bytes = b"") -> str:
+    """What a git command prints; CalledProcessError when it fails."""
+    command = ["git", "-C", str(place), *words]
+    done = subprocess.run(command, input=data, env=environment(round_), stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode().strip()
+
+
+def create(place: Path, files: Mapping[str, bytes]) -> str:
+    """Make a repository with a worktree whose branch main has one commit with the files; its id.
+
+    Objects are in one pack, as after a clone, and git never collects garbage in the background of a measurement.
+    """
+    place.mkdir(parents=True)
+    git(place, "init", "--quiet", "--template=")
+    git(place, "symbolic-ref", "HEAD", "refs/heads/main")
+    git(place, "config", "gc.auto", "0")
+    git(place, "config", "maintenance.auto", "false")
+    git(place, "fast-import", "--quiet", data=b"".join(_stream(files)))
+    git(place, "reset", "--quiet", "--hard", "main")
+    return git(place, "rev-parse", "main")
+
+
+def _stream(files: Mapping[str, bytes]) -> Iterable[bytes]:
+    """The input of git fast-import for one commit."""
+    message = b"The fleet\n"
+    stamp = f"{NAME} <{ADDRESS}> {START} +0000"
+    yield f"commit refs/heads/main\nauthor {stamp}\ncommitter {stamp}\ndata {len(message)}\n".encode() + message
+    for path in sorted(files):
+        yield f"M 100644 inline {path}\ndata {len(files[path])}\n".encode() + files[path] + b"\n"

@@ -1,0 +1,63 @@
+"""The generated repository is the same for everyone, valid, and places every workload on about as many clusters as was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+import yaml
+
+import gitsched
+from benchmarks.generator import Size, change, generate
+from benchmarks.repository import create, git
+from gitsched.manifests.reading import read
+from gitsched.plan.checking import check
+
+SMALL = Size(manifests=300, clusters=60, policies=8)
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    return generate(SMALL, seed=1)
+
+
+def documents(files: dict[str, bytes]) -> Iterator[dict[str, Any]]:
+    for path, data in files.items():
+        file = read(data, path=path, check=check)
+        assert (file.status, file.problems) == ("resources", ()), path
+        yield from (document.body for document in file.documents)
+
+
+def test_the_same_seed_gives_the_same_commit(files: dict[str, bytes], tmp_path: Path) -> None:
+    one, two = (create(tmp_path / name, made) for name, made in (("one", files), ("two", generate(SMALL, seed=1))))
+    assert one == two
+    assert git(tmp_path / "one", "status", "--porcelain") == ""
+    assert create(tmp_path / "three", generate(SMALL, seed=2)) != one
+
+
+def test_it_has_the_size_that_was_asked_for(files: dict[str, bytes]) -> None:
+    assert [sum(path.startswith(room) for path in files) for room in ("apps/", "clusters/", "policies/")] == [300, 60, 8]
+
+
+def test_nothing_is_found_in_it_and_every_workload_is_placed(files: dict[str, bytes]) -> None:
+    result = gitsched.schedule(documents(files))
+    assert result.findings == []
+    bindings = [body for body in result.documents if body["kind"] == "ResourceBinding"]
+    assert len(bindings) == SMALL.manifests
+    assert 2.5 <= mean(len(body["spec"]["clusters"]) for body in bindings) <= 3.5
+    assert {body["status"].get("schedulerObservingAffinityName") for body in bindings} >= {"backup"}
+
+
+def test_a_round_changes_the_replicas_and_the_image_of_one_manifest(files: dict[str, bytes]) -> None:
+    seen = set()
+    for round_ in range(3):
+        path, data = change(files, round_)
+        seen.add(path)
+        before, after = yaml.safe_load(files[path]), yaml.safe_load(data)
+        assert after["spec"]["replicas"] == before["spec"]["replicas"] + 1
+        container = after["spec"]["template"]["spec"]["containers"][0]
+        assert container["image"] != before["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert len(seen) == 3
