@@ -142,7 +142,9 @@ def _shown(request: Request, step: Step) -> Group:
 def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]:
     if step.decision is None:
         used = _shown(request, step)
-        return tuple(Attempt(group.name, "kept" if group == used and step.memory.clusters else "not tried") for group in request.groups)
+        return tuple(
+            Attempt(group.name, "kept" if group == used and step.memory.clusters else "not tried") for group in request.groups
+        )
     attempts = [
         Attempt(group.name, "not tried", f"scheduling resumes at {request.groups[request.start].name}, which was used last")
         for group in request.groups[: request.start]

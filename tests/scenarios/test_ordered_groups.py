@@ -1,0 +1,240 @@
+"""Karmada's proposal "Multiple scheduling group": its examples, word for word, give what its text describes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import gitsched
+from gitsched.manifests.reading import read
+from gitsched.plan.checking import check
+
+ONE_GROUP = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: foo
+spec:
+  resourceSelectors:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: foo
+  placement:
+    clusterAffinity:
+      clusterNames:
+        - member1
+        - member2
+"""
+ORDERED_GROUPS = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: nginx
+spec:
+  resourceSelectors:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: nginx
+  placement:
+    clusterAffinities:
+      - affinityName: dc-shanghai
+        clusterNames:
+          - unavailable
+      - affinityName: dc-beijing
+        clusterNames:
+          - member1
+      - affinityName: dc-hongkong
+        clusterNames:
+          - member2
+"""
+STATUS = """\
+status:
+  aggregatedStatus:
+  - applied: true
+    clusterName: member1
+    health: Healthy
+    status:
+      availableReplicas: 2
+      readyReplicas: 2
+      replicas: 2
+      updatedReplicas: 2
+  conditions:
+  - lastTransitionTime: "2023-02-04T09:38:20Z"
+    message: All works have been successfully applied
+    reason: FullyAppliedSuccess
+    status: "True"
+    type: FullyApplied
+  - lastTransitionTime: "2023-02-04T09:38:20Z"
+    message: Binding has been scheduled
+    reason: BindingScheduled
+    status: "True"
+    type: Scheduled
+  schedulerObservedGeneration: 2
+  SchedulerObservedAffinityName: ds-hongkong
+"""
+ALTERNATIVE = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+ name: foo
+spec:
+ resourceSelectors:
+   - apiVersion: apps/v1
+     kind: Deployment
+     name: foo
+ placement:
+   clusterAffinity:
+     clusterNames:
+       - member1
+       - member2
+     propagatePriority:
+       - weight: 30
+         preference:
+           matchExpressions:
+             - key: topology
+               operator: In
+               values:
+                 - us 
+       - weight: 20
+         preference:
+           matchExpressions:
+             - key: topology
+               operator: In
+               values:
+                 - cn 
+"""  # noqa: W291 - word for word, spaces at the end of lines included
+START = datetime(2023, 2, 4, tzinfo=UTC)
+LATER = START + timedelta(hours=1)
+
+
+def parse(text: str) -> list[dict[str, Any]]:
+    return [document.body for document in read(text.encode(), path="example.yaml", check=None).documents]
+
+
+def cluster(name: str, *taints: dict[str, str]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"syncMode": "Push", "taints": list(taints)}
+    return {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}, "spec": spec}
+
+
+def deployment(name: str) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {"replicas": 2}}
+
+
+def down(effect: str) -> dict[str, str]:
+    return {"key": "example.com/power", "value": "off", "effect": effect}
+
+
+def where(binding: dict[str, Any]) -> list[str]:
+    return [entry["name"] for entry in binding["spec"].get("clusters", [])]
+
+
+def observed(binding: dict[str, Any]) -> str | None:
+    name: str | None = binding["status"].get("schedulerObservingAffinityName")
+    return name
+
+
+def place(policy: str, *clusters: dict[str, Any], after: dict[str, Any] | None = None, now: datetime = START) -> dict[str, Any]:
+    name = parse(policy)[0]["metadata"]["name"]
+    bodies = [*parse(policy), deployment(name), *clusters]
+    (binding,) = [
+        d for d in gitsched.schedule(bodies, previous=[after] if after else [], now=now).documents if "Binding" in d["kind"]
+    ]
+    return binding
+
+
+def test_one_group_takes_the_clusters_it_names() -> None:
+    assert where(place(ONE_GROUP, cluster("member1"), cluster("member2"), cluster("member3"))) == ["member1", "member2"]
+
+
+@pytest.mark.parametrize(
+    "shanghai",
+    [
+        pytest.param([], id="its cluster does not exist"),
+        pytest.param([cluster("unavailable", down("NoSchedule"))], id="its cluster is tainted"),
+        pytest.param([cluster("unavailable", down("NoExecute"))], id="its cluster is down"),
+    ],
+)
+def test_the_first_group_is_skipped_when_nothing_in_it_fits_and_later_ones_are_not_looked_at(shanghai: list[Any]) -> None:
+    binding = place(ORDERED_GROUPS, *shanghai, cluster("member1"), cluster("member2"))
+    assert where(binding) == ["member1"]
+    assert observed(binding) == "dc-beijing"
+
+
+def test_the_first_group_is_taken_when_it_fits() -> None:
+    binding = place(ORDERED_GROUPS, cluster("unavailable"), cluster("member1"), cluster("member2"))
+    assert (where(binding), observed(binding)) == (["unavailable"], "dc-shanghai")
+
+
+def test_when_the_cluster_fails_the_next_group_takes_over_and_a_recovered_one_does_not_pull_back() -> None:
+    placed = place(ORDERED_GROUPS, cluster("member1"), cluster("member2"))
+    failed = place(ORDERED_GROUPS, cluster("member1", down("NoExecute")), cluster("member2"), after=placed, now=LATER)
+    assert (where(failed), observed(failed)) == (["member2"], "dc-hongkong")
+    (task,) = failed["spec"]["gracefulEvictionTasks"]
+    assert (task["fromCluster"], task["producer"], task["replicas"]) == ("member1", "TaintManager", 2)
+    for hours in (2, 24):
+        now = START + timedelta(hours=hours)
+        recovered = place(ORDERED_GROUPS, cluster("unavailable"), cluster("member1"), cluster("member2"), after=failed, now=now)
+        assert (where(recovered), observed(recovered)) == (["member2"], "dc-hongkong")
+        assert "gracefulEvictionTasks" not in recovered["spec"]
+        assert recovered["status"]["lastScheduledTime"] == failed["status"]["lastScheduledTime"]
+
+
+def test_when_no_group_fits_nothing_is_selected_and_the_first_group_tells_why() -> None:
+    binding = place(ORDERED_GROUPS, cluster("member9"))
+    assert (where(binding), observed(binding)) == ([], None)
+    (condition,) = binding["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "NoClusterFit")
+    assert condition["message"].startswith("0/1 clusters are available: 1 cluster(s) did not match")
+
+
+def test_a_cluster_may_be_in_several_groups() -> None:
+    policy = ORDERED_GROUPS.replace("- unavailable", "- unavailable\n          - member2")
+    binding = place(policy, cluster("member1"), cluster("member2"))
+    assert (where(binding), observed(binding)) == (["member2"], "dc-shanghai")
+
+
+def test_the_group_is_independent_of_the_others_also_for_a_cluster_policy() -> None:
+    policy = ORDERED_GROUPS.replace("kind: Prop", "kind: ClusterProp")
+    binding = place(policy, cluster("member1"), cluster("member2"))
+    assert (binding["kind"], where(binding), observed(binding)) == ("ResourceBinding", ["member1"], "dc-beijing")
+
+
+def test_the_excerpt_of_a_status_is_no_document() -> None:
+    assert read(STATUS.encode(), path="status.yaml", check=None).status == "not-a-resource"
+
+
+@pytest.mark.parametrize(
+    ("written", "group"),
+    [
+        pytest.param("SchedulerObservedAffinityName: ds-hongkong", "dc-beijing", id="as given, which is no member of the API"),
+        pytest.param("schedulerObservingAffinityName: ds-hongkong", "dc-beijing", id="a group that the policy does not have"),
+        pytest.param("schedulerObservingAffinityName: dc-hongkong", "dc-hongkong", id="a group of the policy"),
+    ],
+)
+def test_the_excerpt_completed_to_a_binding_says_where_to_go_on(written: str, group: str) -> None:
+    head = "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: nginx-deployment, namespace: default}\nspec: {}\n"
+    (previous,) = parse(head + STATUS.replace("SchedulerObservedAffinityName: ds-hongkong", written))
+    binding = place(ORDERED_GROUPS, cluster("member1"), cluster("member2"), after=previous)
+    assert observed(binding) == group
+
+
+def test_the_rejected_alternative_is_read_without_its_unknown_member() -> None:
+    (body,) = parse(ALTERNATIVE)
+    (issue,) = check(body).issues
+    assert (issue.severity, issue.pointer) == ("warning", ("spec", "placement", "clusterAffinity", "propagatePriority"))
+    assert where(place(ALTERNATIVE, cluster("member1"), cluster("member2"), cluster("member3"))) == ["member1", "member2"]
+
+
+def test_groups_and_a_single_affinity_exclude_each_other() -> None:
+    both = ORDERED_GROUPS.replace(
+        "    clusterAffinities:", "    clusterAffinity: {clusterNames: [member1]}\n    clusterAffinities:"
+    )
+    errors = [finding for finding in gitsched.validate(parse(both)) if finding.severity == "error"]
+    assert ["co-exist" in finding.message for finding in errors] == [True]
+
+
+def test_names_of_groups_are_unique() -> None:
+    errors = [f for f in gitsched.validate(parse(ORDERED_GROUPS.replace("dc-hongkong", "dc-beijing"))) if f.severity == "error"]
+    assert ["unique" in finding.message for finding in errors] == [True]
