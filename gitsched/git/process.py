@@ -65,11 +65,12 @@ def run_git(
     data: str | None = None,
     timeout: float = 60.0,
     at: str | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> Finished:
     """Run git and return what it said, whatever its exit code.
 
     `timeout` is in seconds; when it is over, git and all that it started are ended and Temporary is raised. Permanent when there
-    is no git. `at` is the directory it starts in. The process is a session of its own, so that neither git nor ssh can ask
+    is no git. `at` is the directory it starts in, `more` is added to its environment. The process is a session of its own, so that neither git nor ssh can ask
     questions on the caller's terminal.
     """
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
@@ -80,7 +81,7 @@ def run_git(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=at,
-            env=clean_environment(config),
+            env=clean_environment(config) | dict(more or {}),
             start_new_session=True,
             encoding="utf-8",
             errors="backslashreplace",

@@ -98,7 +98,7 @@ class _Scopes:
             Finding(
                 "info",
                 "scope-guessed",
-                f"{kind} of {group or 'the core'} is taken to be cluster-scoped: no CustomResourceDefinition, no entry under kinds: says so",
+                f"{kind} of {group or 'the core'} is taken to be cluster-scoped: no CustomResourceDefinition says otherwise, nor `kinds:`",
                 locate(document),
                 document.key.resource,
             )

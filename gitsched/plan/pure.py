@@ -42,7 +42,7 @@ def schedule(
     now: datetime | None = None,
     at: datetime | None = None,
     config: Mapping[str, Any] | None = None,
-    observations: Mapping[Any, Any] | None = None,
+    observations: Mapping[Any, Any] | None = None,  # noqa: ARG001 - of the contract; no profile of this version reads metrics
 ) -> Schedule:
     """Schedule plain documents.
 

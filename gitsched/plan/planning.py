@@ -1,0 +1,162 @@
+"""The plan of a commit: decisions, what they change, the files of the output branch and whether the guard lets them pass.
+
+output tree = plan(source commit, previous output, observations, now)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.model.change import Move
+from gitsched.model.document import Body, Key, group_of
+from gitsched.model.files import Keep, PlannedFile
+from gitsched.model.finding import Finding, rank
+from gitsched.model.outcome import Outcome, Placed
+from gitsched.plan.catalog import Loose
+from gitsched.plan.deciding import Decided, Memory, decide
+from gitsched.plan.rendering import Canvas, Files, render
+from gitsched.render.cluster import ClusterFacts
+from gitsched.render.layout import kept_path
+
+
+class Before(NamedTuple):
+    """The previous output: its records by identity, the blob of a path, its cluster directories, and since when which ones retire."""
+
+    documents: Mapping[Key, Body]
+    lookup: Callable[[str], str | None]
+    clusters: frozenset[str]
+    retiring: Mapping[str, datetime]
+
+
+class Input(NamedTuple):
+    """Everything a plan is made from. `kept` maps source files that are broken now to the blob of their last valid bytes."""
+
+    documents: Iterable[Loose]
+    findings: Iterable[Finding]
+    before: Before
+    config: Config
+    at: datetime
+    now: datetime
+    kept: Mapping[str, str]
+
+
+class Plan(NamedTuple):
+    """`outcomes` are by (namespace, name). `time` is the moment of the latest event that changed something. `groups` are the files of the
+    output tree but for the front page and the record of the run. `refusal` is why the guard refuses the commit, or ""."""
+
+    outcomes: Mapping[Key, Outcome]
+    findings: tuple[Finding, ...]
+    moves: tuple[Move, ...]
+    unclaimed: int
+    next_wakeup: datetime | None
+    time: datetime
+    groups: Mapping[str, Files]
+    facts: Mapping[str, ClusterFacts]
+    retiring: Mapping[str, datetime]
+    refusal: str
+    decided: Decided
+
+    @property
+    def files(self) -> Mapping[str, PlannedFile]:
+        """Every planned file by path."""
+        return {path: file for group in self.groups.values() for path, file in group.items()}
+
+
+class Workspace:
+    """What a resident process remembers between plans."""
+
+    __slots__ = ("canvas", "memory")
+
+    def __init__(self) -> None:
+        self.memory, self.canvas = Memory(), Canvas()
+
+
+def plan(source: Input, workspace: Workspace | None = None) -> Plan:
+    """Plan a commit. Pure: the same input gives the same plan; the workspace only saves work."""
+    workspace = workspace or Workspace()
+    config, before = source.config, source.before
+    decided = decide(source.documents, before.documents, config, source.at, source.now, workspace.memory)
+    known = {name for session in decided.sessions for name in session.clusters()}
+    retiring, retirement = _retire(before, known, source)
+    rendered = render(decided, retiring, before.lookup, workspace.canvas)
+    moves = (*_moves(decided.outcomes), *_removals(decided, before))
+    changed = [decided.outcomes[move.key].time for move in moves if move.key in decided.outcomes]
+    findings = [*source.findings, *decided.findings, *rendered.findings]
+    findings += [finding for outcome in decided.outcomes.values() for finding in outcome.findings]
+    groups = dict(rendered.groups)
+    if source.kept:
+        groups["kept"] = {kept_path(path): Keep(blob) for path, blob in source.kept.items()}
+    wakeups = [outcome.wakeup for outcome in decided.outcomes.values() if outcome.wakeup]
+    return Plan(
+        outcomes=decided.outcomes,
+        findings=tuple(sorted(set(findings), key=rank)),
+        moves=moves,
+        unclaimed=decided.unclaimed,
+        next_wakeup=min((*wakeups, *retirement), default=None),
+        time=max((source.at, *changed)),
+        groups=groups,
+        facts=rendered.facts,
+        retiring=retiring,
+        refusal=_guard(decided.outcomes, config),
+        decided=decided,
+    )
+
+
+def _retire(before: Before, known: set[str], source: Input) -> tuple[dict[str, datetime], list[datetime]]:
+    """Clusters that lost their document keep a directory for a while, so that delivery tools prune before it goes."""
+    retiring: dict[str, datetime] = {}
+    ends: list[datetime] = []
+    for name in sorted((before.clusters | before.retiring.keys()) - known):
+        since = before.retiring.get(name, source.at)
+        end = since + source.config.output.retire_after
+        if end > source.now:
+            retiring[name] = since
+            ends.append(end)
+    return retiring, ends
+
+
+def _moves(outcomes: Mapping[Key, Outcome]) -> list[Move]:
+    moves = []
+    for key, outcome in outcomes.items():
+        earlier, later = _shares(outcome.before), outcome.shares
+        if earlier != later:
+            moves.append(Move(key, earlier, later, outcome.reason))
+    return moves
+
+
+def _removals(decided: Decided, before: Before) -> list[Move]:
+    """Workloads that the last run had placed and nobody places any more."""
+    held = {key for outcome in decided.outcomes.values() for key, _ in outcome.documents}
+    moves = []
+    for key in before.documents:
+        spec = before.documents[key].get("spec") or {} if key not in held else {}
+        clusters, resource = spec.get("clusters"), spec.get("resource")
+        if not clusters or not resource:
+            continue
+        template = Key(
+            group_of(str(resource.get("apiVersion"))),
+            str(resource.get("kind")),
+            str(resource.get("namespace") or ""),
+            str(resource.get("name")),
+        )
+        why = "no policy selects it any more" if template in decided.templates else "it is not in the repository any more"
+        moves.append(Move(template, {str(entry.get("name")): entry.get("replicas") for entry in clusters}, {}, why))
+    return moves
+
+
+def _shares(placed: Iterable[Placed]) -> dict[str, int | None]:
+    return {place.cluster: place.replicas for place in placed if not place.leaving}
+
+
+def _guard(outcomes: Mapping[Key, Outcome], config: Config) -> str:
+    """Refuse when too many workloads would lose their last place though they are still selected: downstream tools would prune them."""
+    placed = [outcome for outcome in outcomes.values() if outcome.before]
+    lost = [outcome for outcome in placed if not outcome.placed]
+    percent = 100 * len(lost) / len(outcomes) if outcomes else 0.0
+    if len(lost) <= config.guard.max_removals or percent <= config.guard.max_removals_percent:
+        return ""
+    first = ", ".join(str(outcome.key) for outcome in lost[:5])
+    return f"{len(lost)} of {len(outcomes)} workloads would lose their last placement ({first}{', ...' if len(lost) > 5 else ''})"

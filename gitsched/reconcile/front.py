@@ -1,0 +1,67 @@
+"""The front page of the output branch, the record of the run, and the commit message: what only a commit for another reason rewrites."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gitsched.git import Commit
+from gitsched.model.files import PlannedFile
+from gitsched.plan.planning import Plan
+from gitsched.render.layout import METADATA, README, RECORD
+from gitsched.render.message import Cause, commit_message
+from gitsched.render.record import Record, hydrator_metadata, record
+from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
+
+
+def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
+    """README.md, gitsched.json and hydrator.metadata."""
+    summary = Summary(
+        source=source.oid,
+        version=version,
+        time=plan.time,
+        fleet=[
+            FleetRow(facts.name, facts.region, "retiring" if name in plan.retiring else "", facts.workloads, facts.replicas)
+            for name, facts in sorted(plan.facts.items())
+        ],
+        decisions=[
+            DecisionRow(
+                f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}",
+                outcome.policy,
+                [*outcome.shares.items()],
+            )
+            for key, outcome in plan.outcomes.items()
+        ],
+        findings=Counter(finding.severity for finding in plan.findings),
+        unclaimed=plan.unclaimed,
+        repository=url,
+        next_wakeup=plan.next_wakeup,
+    )
+    entry = Record(
+        source=source.oid,
+        version=version,
+        time=plan.time,
+        source_tree=source.tree,
+        findings=plan.findings,
+        next_wakeup=plan.next_wakeup,
+        retiring=plan.retiring,
+    )
+    author = f"{source.name} <{source.email}>"
+    return {
+        README: readme(summary),
+        RECORD: record(entry),
+        METADATA: hydrator_metadata(source.oid, url, source.subject, author, source.time),
+    }
+
+
+def message(source: Commit, plan: Plan, before: Record | None, version: str) -> str:
+    """The commit message; a run that saw the same source before was caused by a deadline."""
+    cause: Cause = "deadline" if before is not None and before.source == source.oid else "source"
+    moved = len(plan.moves)
+    summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "manifests changed"
+    lines = [f"{move.key}: {_shares(move.before)} -> {_shares(move.after)}" for move in plan.moves]
+    return commit_message(f"{summary} ({source.subject})", lines, source=source.oid, version=version, cause=cause)
+
+
+def _shares(shares: object) -> str:
+    entries = shares.items() if isinstance(shares, dict) else ()
+    return ", ".join(name if count is None else f"{name}:{count}" for name, count in entries) or "nowhere"

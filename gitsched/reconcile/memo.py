@@ -1,0 +1,63 @@
+"""Parsed files on disk, by what they were parsed from. The file may be deleted at any moment; it only saves work."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from gitsched import __version__
+from gitsched.manifests.file import File
+
+_log = logging.getLogger("gitsched.reconcile")
+_SCHEMA = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"
+
+
+class Memo:
+    """Files by key, in memory and in one SQLite file that all processes of a user share."""
+
+    def __init__(self, cache: Path) -> None:
+        self._path = cache / f"parsed-{__version__}.sqlite3"
+        self._known: dict[str, File] = {}
+        self._new: dict[str, File] = {}
+
+    def load(self, keys: Iterable[str]) -> None:
+        """Bring what the disk knows of these keys into memory, in one go."""
+        missing = [key for key in keys if key not in self._known]
+        if not missing or not self._path.exists():
+            return
+        import sqlite3  # only where there is something to load
+
+        try:
+            with sqlite3.connect(self._path, timeout=5) as connection:
+                for start in range(0, len(missing), 500):
+                    part = missing[start : start + 500]
+                    query = f"SELECT key, file FROM parsed WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only marks
+                    for key, text in connection.execute(query, part):
+                        self._known[key] = File.from_json(json.loads(text))
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            _log.warning("the cache %s is not readable and will be made anew: %s", self._path, error)
+            self._path.unlink(missing_ok=True)
+
+    def get(self, key: str) -> File | None:
+        return self._known.get(key)
+
+    def put(self, key: str, file: File) -> None:
+        self._known[key] = self._new[key] = file
+
+    def save(self) -> None:
+        """Write what is new. A disk that refuses is told of, not raised: the run does not need it."""
+        if not self._new:
+            return
+        import sqlite3
+
+        rows = [(key, json.dumps(file.to_json(), separators=(",", ":"))) for key, file in self._new.items()]
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with sqlite3.connect(self._path, timeout=5) as connection:
+                connection.execute(_SCHEMA)
+                connection.executemany("INSERT OR REPLACE INTO parsed VALUES (?, ?)", rows)
+        except (sqlite3.Error, OSError) as error:
+            _log.warning("the cache %s was not written: %s", self._path, error)
+        self._new.clear()

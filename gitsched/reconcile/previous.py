@@ -1,0 +1,96 @@
+"""The last run's output as the plan needs it: records by identity, decoded when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from gitsched.git import Repository
+from gitsched.manifests.file import File
+from gitsched.manifests.reading import read
+from gitsched.model.document import Body, Key, group_of
+from gitsched.model.scope import is_namespaced
+from gitsched.plan.planning import Before
+from gitsched.reconcile.memo import Memo
+from gitsched.render.layout import CLUSTERS, RECORD, STATUS, status_path
+from gitsched.render.record import Record, parse_record
+from gitsched.render.status import LOCAL_CONFIG
+
+
+class Records(Mapping[Key, Body]):
+    """The documents under status/ of an output tree. Bodies are shared by blob id: what did not change is the very same object."""
+
+    def __init__(self, repository: Repository, tree: str | None, prefix: str, memo: Memo, bodies: dict[str, Body]) -> None:
+        self._repository, self._memo, self._bodies = repository, memo, bodies
+        under = f"{prefix}{STATUS}"
+        entries = repository.entries(tree, under) if tree else []
+        self._blobs = {entry.path.removeprefix(prefix): entry.blob for entry in entries}
+        self._keys: dict[Key, str] | None = None
+        memo.load(_memo_key(blob) for blob in self._blobs.values() if blob not in bodies)
+
+    def blob(self, key: Key) -> str | None:
+        """The blob of a record."""
+        return self._blobs.get(status_path(key))
+
+    def __getitem__(self, key: Key) -> Body:
+        blob = self._blobs.get(status_path(key))
+        if blob is None:
+            raise KeyError(key)
+        return self._body(blob)
+
+    def __iter__(self) -> Iterator[Key]:
+        if self._keys is None:
+            self._keys = {_key(body): blob for blob in self._blobs.values() if (body := self._body(blob))}
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._blobs)
+
+    def _body(self, blob: str) -> Body:
+        body = self._bodies.get(blob)
+        if body is None:
+            file = self._memo.get(_memo_key(blob)) or self._read(blob)
+            body = self._bodies[blob] = _unmark(file.documents[0].body) if file.documents else {}
+        return body
+
+    def _read(self, blob: str) -> File:
+        file = read(self._repository.blob(blob), path="status.yaml", check=None)
+        self._memo.put(_memo_key(blob), file)
+        return file
+
+
+def read_record(repository: Repository, tree: str | None, prefix: str) -> Record | None:
+    """gitsched.json of an output tree; None where there is none."""
+    entry = repository.entry(tree, f"{prefix}{RECORD}") if tree else None
+    return parse_record(repository.blob(entry[0])) if entry else None
+
+
+def read_before(repository: Repository, tree: str | None, prefix: str, records: Records, record: Record | None) -> Before:
+    """The previous output in the plan's terms."""
+    clusters = repository.listing(tree, f"{prefix}{CLUSTERS}") if tree else {}
+
+    def lookup(path: str) -> str | None:
+        entry = repository.entry(tree, f"{prefix}{path}") if tree else None
+        return entry[0] if entry else None
+
+    retiring: Mapping[str, datetime] = record.retiring if record else {}
+    return Before(records, lookup, frozenset(clusters), retiring)
+
+
+def _unmark(body: Body) -> Body:
+    """The record without the annotation that only its file carries."""
+    metadata = body.get("metadata") or {}
+    annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LOCAL_CONFIG}
+    metadata = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**body, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
+
+
+def _key(body: Body) -> Key:
+    group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
+    metadata = body.get("metadata") or {}
+    namespace = str(metadata.get("namespace") or "")
+    return Key(group, kind, namespace if is_namespaced(group, kind) is not False else "", str(metadata.get("name") or ""))
+
+
+def _memo_key(blob: str) -> str:
+    return f"status:{blob}"

@@ -1,0 +1,235 @@
+"""One source and one output over any number of runs, with what earlier runs can spare the next one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from gitsched import __version__
+from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
+from gitsched.git.process import run_git
+from gitsched.model.document import Body
+from gitsched.model.errors import Permanent
+from gitsched.model.files import PlannedFile
+from gitsched.plan.planning import Input, Plan, Workspace, plan
+from gitsched.plan.rendering import Files
+from gitsched.reconcile.front import front_files, message
+from gitsched.reconcile.memo import Memo
+from gitsched.reconcile.previous import Records, read_before, read_record
+from gitsched.reconcile.settings import Run, Settings
+from gitsched.reconcile.snapshot import Snapshot, read_config, read_snapshot
+from gitsched.render.layout import ATTRIBUTES, METADATA, README, RECORD, kept_path
+from gitsched.render.record import GITATTRIBUTES, Record
+
+ALLOW_REMOVALS = "Gitsched-Allow-Removals"
+"""The trailer of a source commit that lets the guard pass."""
+
+
+class Observed(NamedTuple):
+    """What a run starts from. `prefix` is where the output lies inside its branch: "" or "path/"."""
+
+    source: Commit
+    snapshot: Snapshot
+    output: Output
+    head: str | None
+    tree: str | None
+    prefix: str
+    record: Record | None
+
+
+class Written(NamedTuple):
+    """The groups of files that an output tree was written from."""
+
+    tree: str
+    groups: Mapping[str, Files]
+
+
+class Session:
+    """A resident reconcile. Everything it remembers is found again from Git when it is lost."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._source = open_source(settings.location, cache=settings.cache)
+        self._memo = Memo(settings.cache)
+        self._bodies: dict[str, Body] = {}
+        self._workspace = Workspace()
+        self._written: Written | None = None
+
+    @property
+    def source(self) -> Source:
+        return self._source
+
+    def watch_paths(self) -> list[Path]:
+        """The directories and files in which a moving ref shows; none for a remote, which has to be asked."""
+        if is_url(self.settings.location):
+            return []
+        common = Path(self._source.repository.common)
+        return [path for path in (common / "refs" / "heads", common / "packed-refs", common / "HEAD") if path.exists()]
+
+    def run(self, now: datetime, *, write: bool = True) -> Run:
+        """Observe, plan and, unless only looking, commit. Raises Conflict when somebody else moved the output branch meanwhile."""
+        observed = self.observe()
+        planned = self.plan(observed, now)
+        run = self.write(observed, planned, publish=write)
+        self._memo.save()
+        return run
+
+    def observe(self) -> Observed:
+        """Fetch both ends and read the source."""
+        settings, source = self.settings, self._source
+        branch = settings.branch or self._configured_branch()
+        source.fetch(branch)
+        commit = self._commit(branch)
+        record, output, head, tree, prefix = self._observe_output(commit)
+        repository = source.repository
+        snapshot = read_snapshot(
+            repository, commit.tree, self._memo, lambda path: self._last_valid(path, output, tree, prefix, record), settings.paths
+        )
+        return Observed(commit, snapshot, output, head, tree, prefix, record)
+
+    def plan(self, observed: Observed, now: datetime) -> Plan:
+        """The pure part."""
+        repository = observed.output.repository
+        records = Records(repository, observed.tree, observed.prefix, self._memo, self._bodies)
+        before = read_before(repository, observed.tree, observed.prefix, records, observed.record)
+        snapshot = observed.snapshot
+        at = observed.source.time
+        source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept)
+        return plan(source, self._workspace)
+
+    def write(self, observed: Observed, planned: Plan, *, publish: bool) -> Run:
+        """The output tree of a plan, and its commit when it differs."""
+        output, source = observed.output, observed.source
+        repository, front = output.repository, (README, RECORD, METADATA)
+        groups = {**planned.groups, "attributes": {ATTRIBUTES: GITATTRIBUTES}}
+        bare = self._plant(repository, dict.fromkeys(front), observed.tree, observed.prefix) if observed.tree else None
+        tree = self._write_groups(repository, groups, observed, bare)
+        changed = tree != bare
+        allowed = self.settings.allow_removals or any(name == ALLOW_REMOVALS and text == "true" for name, text in source.trailers)
+        run = Run(source.oid, observed.head, None, planned, output.branch, output.remote or repository.place, changed)
+        if planned.refusal and not allowed:
+            return run._replace(refused=planned.refusal)
+        if not publish:
+            return run
+        note = f'{{"drySha":"{source.oid}"}}\n'
+        if not changed:
+            if observed.head and repository.noted(observed.head) != note and source.oid:
+                output.publish(observed.head, observed.head, note)
+            self._written = Written(observed.tree, groups) if observed.tree else None
+            return run
+        files = front_files(observed.source, planned, self._source.url, __version__)
+        tree = self._plant(repository, files, tree, observed.prefix)
+        commit = self._commit_output(observed, planned, tree)
+        output.publish(commit, observed.head, note)
+        self._written = Written(tree, groups)
+        return run._replace(after=commit)
+
+    def _write_groups(self, repository: Repository, groups: Mapping[str, Files], observed: Observed, bare: str | None) -> str:
+        """The tree without the front page: only what differs from the last tree when that is the one we wrote."""
+        written = self._written
+        if written is not None and bare is not None and written.tree == observed.tree:
+            return self._plant(repository, _difference(written.groups, groups), bare, observed.prefix)
+        everything = {path: file for files in groups.values() for path, file in files.items()}
+        base = None
+        if observed.prefix and observed.tree:
+            base = repository.write({observed.prefix.rstrip("/"): None}, base=observed.tree, read=self._source.repository)
+        return self._plant(repository, everything, base, observed.prefix)
+
+    def _plant(self, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None, prefix: str) -> str:
+        planted = {f"{prefix}{path}": file for path, file in files.items()} if prefix else files
+        return repository.write(planted, base=base, read=self._source.repository)
+
+    def _commit_output(self, observed: Observed, planned: Plan, tree: str) -> str:
+        config, settings = observed.snapshot.config.output, self.settings
+        name, email = settings.author or (config.author.name, config.author.email)
+        signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
+        repository = observed.output.repository
+        signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
+        parents = (observed.head,) if observed.head else ()
+        text = message(observed.source, planned, observed.record, __version__)
+        time = max(planned.time, repository.commit(observed.head).time) if observed.head else planned.time
+        return repository.commit_tree(tree, parents, text, name=name, email=email, time=time, sign=signer)
+
+    def _configured_branch(self) -> str | None:
+        """The branch that gitsched.yaml on HEAD asks for; HEAD's own without one."""
+        if is_url(self.settings.location):
+            return None
+        repository = self._source.repository
+        head = repository.resolve("HEAD")
+        if head is None:
+            return None
+        return read_config(repository, repository.commit(head).tree, self._memo).source.branch or None
+
+    def _commit(self, branch: str | None) -> Commit:
+        repository, settings = self._source.repository, self.settings
+        oid = self._source.head(branch)
+        if settings.revision is not None:
+            found = repository.resolve(settings.revision)
+            if found is None:
+                raise Permanent(f"there is no revision {settings.revision!r} in {repository.place}")
+            oid = found
+        commit = repository.commit(oid)
+        if settings.worktree:
+            return commit._replace(oid="", tree=_worktree(repository))
+        return commit
+
+    def _observe_output(self, commit: Commit) -> tuple[Record | None, Output, str | None, str | None, str]:
+        config = read_config(self._source.repository, commit.tree, self._memo).output
+        settings = self.settings
+        push = settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
+        output = open_output(
+            self._source,
+            branch=settings.output_branch or config.branch,
+            location=settings.output or config.repository or None,
+            push=push,
+            cache=settings.cache,
+        )
+        head = output.observe()
+        tree = output.repository.commit(head).tree if head else None
+        prefix = f"{config.path}/" if config.path else ""
+        return read_record(output.repository, tree, prefix), output, head, tree, prefix
+
+    def _last_valid(
+        self, path: str, output: Output, tree: str | None, prefix: str, record: Record | None
+    ) -> Iterator[tuple[Repository, str]]:
+        """Earlier bytes of a source file: as the last reconcile saw it, then as the output branch keeps it."""
+        repository = self._source.repository
+        if record is not None and record.source and self._source.fetch_commit(record.source):
+            entry = repository.entry(repository.commit(record.source).tree, path)
+            if entry is not None:
+                yield repository, entry[0]
+        kept = output.repository.entry(tree, f"{prefix}{kept_path(path)}") if tree else None
+        if kept is not None:
+            yield output.repository, kept[0]
+
+
+def _difference(before: Mapping[str, Files], after: Mapping[str, Files]) -> dict[str, PlannedFile | None]:
+    """What to write so that the one becomes the other; groups that are the same object are not looked into."""
+    changes: dict[str, PlannedFile | None] = {}
+    for name, files in before.items():
+        if after.get(name) is not files:
+            changes.update(dict.fromkeys(files))
+    for name, files in after.items():
+        known = before.get(name)
+        if known is files:
+            continue
+        for path, file in files.items():
+            if known is not None and known.get(path) == file:
+                changes.pop(path, None)
+            else:
+                changes[path] = file
+    return changes
+
+
+def _worktree(repository: Repository) -> str:
+    """The tree of the files as they lie in the work tree, ignored ones left out; the index is not touched."""
+    with tempfile.TemporaryDirectory() as directory:
+        index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
+        for arguments in (["add", "--all", "--", "."], ["write-tree"]):
+            done = run_git(arguments, at=repository.place, more=index)
+            if done.code != 0:
+                raise Permanent(f"the files of {repository.place} cannot be read: {done.err.strip()}")
+        return done.out.strip()

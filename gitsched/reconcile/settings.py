@@ -1,0 +1,47 @@
+"""What a run is asked to do, and what it did."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from gitsched.plan.planning import Plan
+
+
+class Settings(NamedTuple):
+    """None means: what gitsched.yaml says, else the default.
+
+    `location` is a path or URL. `revision` and `worktree` (the files as they lie in the work tree) are for looking only. `output` is
+    another repository for the decisions, `push` a remote's name or URL. `signing` is (ssh or gpg, key).
+    """
+
+    now: datetime
+    cache: Path
+    location: str = "."
+    branch: str | None = None
+    revision: str | None = None
+    worktree: bool = False
+    output: str | None = None
+    output_branch: str | None = None
+    push: str | None = None
+    paths: tuple[str, ...] = ()
+    allow_removals: bool = False
+    author: tuple[str, str] | None = None
+    signing: tuple[str, str] | None = None
+
+
+class Run(NamedTuple):
+    """`source` is the commit that was read ("" for the work tree), `before` the output's head then, `after` the new commit or None.
+
+    `changed` says that the output differs, or would. `refused` is why the guard let nothing be written. `place` is where the branch is.
+    """
+
+    source: str
+    before: str | None
+    after: str | None
+    plan: Plan
+    branch: str
+    place: str
+    changed: bool
+    refused: str = ""

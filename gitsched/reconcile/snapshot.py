@@ -1,0 +1,195 @@
+"""A source tree as the plan needs it: documents, findings, settings, and the last valid bytes of what is broken."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
+from gitsched.git import Entry, Repository
+from gitsched.manifests.file import File, Parsed, Problem, too_large
+from gitsched.manifests.ignore import IGNORE_FILE, Ignore, is_candidate
+from gitsched.manifests.kustomize import FILE_NAMES
+from gitsched.manifests.limits import LIMITS
+from gitsched.manifests.reading import read
+from gitsched.model.document import Origin
+from gitsched.model.finding import Finding, Location
+from gitsched.plan.catalog import Loose
+from gitsched.plan.checking import check
+from gitsched.reconcile.memo import Memo
+
+LastValid = Callable[[str], Iterable[tuple[Repository, str]]]
+"""Where earlier bytes of a path may be: repositories and blobs, newest first."""
+
+_MARKS = ("spec.replicas", "spec.parallelism")
+_REGULAR = (0o100644, 0o100755, 0o100664)
+
+
+class Snapshot(NamedTuple):
+    """`kept` maps the path of each broken file to the blob of its last valid bytes."""
+
+    documents: tuple[Loose, ...]
+    findings: tuple[Finding, ...]
+    config: Config
+    kept: Mapping[str, str]
+
+
+class Reader:
+    """Reads files of one repository, each blob once."""
+
+    def __init__(self, repository: Repository, memo: Memo, marks: tuple[str, ...] = _MARKS) -> None:
+        self.repository, self._memo, self._marks = repository, memo, marks
+
+    def key(self, blob: str, path: str) -> str:
+        name = path.rpartition("/")[2]
+        return f"{blob}:{name if name in FILE_NAMES else name.rpartition('.')[2]}:{','.join(self._marks)}"
+
+    def read(self, blob: str, path: str, repository: Repository | None = None) -> File:
+        """The reading of a blob under a path."""
+        key = self.key(blob, path)
+        file = self._memo.get(key)
+        if file is None:
+            source = repository or self.repository
+            size = source.size(blob)
+            file = (
+                too_large(size, path) if size > LIMITS.size else read(source.blob(blob), path=path, check=check, marks=self._marks)
+            )
+            self._memo.put(key, file)
+        return file
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self._memo.load(self.key(entry.blob, entry.path) for entry in entries)
+
+
+def read_snapshot(repository: Repository, tree: str, memo: Memo, last_valid: LastValid, paths: tuple[str, ...] = ()) -> Snapshot:
+    """Read a tree. Symlinks, submodules and odd entries are findings and never followed."""
+    entries = repository.entries(tree)
+    config, findings = _read_config(repository, tree, memo, last_valid)
+    marks = tuple(dict.fromkeys((*_MARKS, *(kind.replicas_path for kind in config.workloads if kind.replicas_path))))
+    reader = Reader(repository, memo, marks)
+    wanted = _select(repository, entries, paths or config.source.paths, config.source.ignore)
+    findings += _odd(entries)
+    reader.load(wanted)
+    files = {entry.path: (entry.blob, reader.read(entry.blob, entry.path)) for entry in wanted}
+    patches = {
+        posixpath.normpath(posixpath.join(posixpath.dirname(path), patch)) for path, (_, f) in files.items() for patch in f.patches
+    }
+    documents: list[Loose] = []
+    kept: dict[str, str] = {}
+    for path, (blob, file) in files.items():
+        if path in patches:
+            continue
+        findings += [place(problem, path) for problem in file.problems]
+        documents += [Loose(parsed.body, _origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken]
+        if file.unreadable or any(parsed.broken for parsed in file.documents):
+            documents += _mend(path, blob, file, reader, last_valid, kept)
+    return Snapshot(tuple(documents), tuple(findings), config, kept)
+
+
+def place(problem: Problem, path: str) -> Finding:
+    """A problem of a file as a finding."""
+    return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
+
+
+def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastValid, kept: dict[str, str]) -> list[Loose]:
+    """What takes the place of a file's broken documents: the same identities as they last were valid.
+
+    Where a syntax error hides identities, every earlier document that the file does not have now is taken.
+    """
+    present = {_identity(parsed) for parsed in file.documents if not parsed.broken}
+    broken = {_identity(parsed): parsed for parsed in file.documents if parsed.broken}
+    mended: list[Loose] = []
+    for repository, earlier in last_valid(path):
+        before = reader.read(earlier, path, repository)
+        good = [parsed for parsed in before.documents if not parsed.broken]
+        if not good or before.unreadable:
+            continue
+        kept[path] = earlier
+        for parsed in good:
+            identity = _identity(parsed)
+            if identity in broken or (file.unreadable and identity not in present):
+                broken.pop(identity, None)
+                mended.append(Loose(parsed.body, _origin(parsed, path, earlier)))
+        break
+    return mended + [Loose(parsed.body, _origin(parsed, path, blob), broken=True) for parsed in broken.values()]
+
+
+def read_config(repository: Repository, tree: str, memo: Memo) -> Config:
+    """The settings of a tree; the defaults where its gitsched.yaml is broken or missing."""
+    return _read_config(repository, tree, memo, lambda _: ())[0]
+
+
+def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: LastValid) -> tuple[Config, list[Finding]]:
+    entry = repository.entry(tree, FILE)
+    if entry is None or entry[1] not in _REGULAR:
+        return Config(), []
+    reader = Reader(repository, memo)
+    file = reader.read(entry[0], FILE)
+    findings: list[Finding] = []
+    versions = [file, *(reader.read(blob, FILE, other) for other, blob in last_valid(FILE))] if _config(file) is None else [file]
+    for version in versions:
+        parsed = _config(version)
+        if parsed is None:
+            continue
+        try:
+            return parse_config(parsed.body.get("spec") or {}), findings
+        except ValueError as error:
+            findings.append(Finding("error", "invalid-config", str(error), Location(FILE, parsed.line, parsed.column)))
+    message = f"{FILE} holds no valid {KIND} of {GROUP}: the defaults are used"
+    return Config(), [*findings, Finding("error", "invalid-config", message, Location(FILE, 1, 1))]
+
+
+def _config(file: File) -> Parsed | None:
+    return next((p for p in file.documents if not p.broken and p.body.get("kind") == KIND), None)
+
+
+def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...], ignored: tuple[str, ...]) -> list[Entry]:
+    texts = {
+        posixpath.dirname(entry.path): repository.blob(entry.blob).decode("utf-8", "replace")
+        for entry in entries
+        if entry.path.rpartition("/")[2] == IGNORE_FILE
+        and entry.mode in _REGULAR
+        and not entry.odd
+        and repository.size(entry.blob) < 1 << 20
+    }
+    if ignored:
+        texts[""] = "\n".join((texts.get("", ""), *ignored))
+    ignore = Ignore.parse(texts)
+    roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
+    return [
+        entry
+        for entry in entries
+        if entry.mode in _REGULAR
+        and not entry.odd
+        and is_candidate(entry.path)
+        and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
+        and not (texts and ignore.match(entry.path))
+    ]
+
+
+def _odd(entries: list[Entry]) -> list[Finding]:
+    findings = []
+    for entry in entries:
+        where = Location(entry.path, 1, 1)
+        if entry.odd:
+            findings.append(
+                Finding("warning", "odd-path", f"{entry.path!r} is no path that a file should have: it is not read", where)
+            )
+        elif entry.mode == 0o120000:
+            findings.append(Finding("info", "symlink", f"{entry.path} is a symbolic link: it is not followed", where))
+        elif entry.mode == 0o160000:
+            findings.append(Finding("info", "submodule", f"{entry.path} is a submodule: it is not read", where))
+        elif entry.mode not in _REGULAR:
+            findings.append(Finding("warning", "odd-mode", f"{entry.path} has mode {entry.mode:o}: it is not read", where))
+    return findings
+
+
+def _origin(parsed: Parsed, path: str, blob: str) -> Origin:
+    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.text)
+
+
+def _identity(parsed: Parsed) -> tuple[str, str, str, str]:
+    metadata = parsed.body.get("metadata") or {}
+    group = str(parsed.body.get("apiVersion") or parsed.body.get("api") or "").rpartition("/")[0]
+    return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))
