@@ -1,1 +1,79 @@
 """argv and environment become values; one module a verb; exit codes; no logic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from gitsched.cli import exit_codes
+
+VERBS = {
+    "init": "Write gitsched.yaml and an example policy into a repository.",
+    "validate": "Check manifests, clusters and policies; plan and write nothing.",
+    "plan": "Show what would change against the output branch.",
+    "reconcile": "Plan, and commit to the output branch.",
+    "watch": "Reconcile whenever the source moves or a deadline passes.",
+    "explain": "Say why a workload is where it is.",
+    "schedule": "Decide without Git: documents in, decided documents out.",
+    "version": "Print the version.",
+}
+
+
+class Verbs(click.Group):
+    """Imports the module of a verb when it is called, so that `--help` and every verb cost only themselves."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        command: click.Command = import_module(f"gitsched.cli.{name}").command
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gitsched", message="gitsched %(version)s")
+def cli() -> None:
+    """Place Kubernetes workloads on a fleet of clusters, with Git as the control plane.
+
+    Reads the manifests, clusters and policies of a commit, and commits the decisions to an output branch.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        code = cli.main(args=None if arguments is None else list(arguments), prog_name="gitsched", standalone_mode=False)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.ClickException as error:
+        error.show()
+        return exit_codes.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        return exit_codes.INTERRUPTED
+    # The last line of defence: whatever else goes wrong is told in one line and has its own exit code.
+    except Exception as error:  # noqa: BLE001
+        return _tell(error)
+    return code if isinstance(code, int) else exit_codes.DONE
+
+
+def _tell(error: Exception) -> int:
+    code = exit_codes.judge_error(error)
+    if code != exit_codes.BUG:
+        click.echo(f"gitsched: {error}", err=True)
+        return code
+    if os.environ.get("GITSCHED_DEBUG", "") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(f"gitsched: this is a bug: {type(error).__name__}: {error}", err=True)
+    click.echo("Please report it, with the output of the same command under GITSCHED_DEBUG=1.", err=True)
+    return code

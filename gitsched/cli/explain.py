@@ -1,0 +1,89 @@
+"""gitsched explain: why this cluster, why not that one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gitsched.cli import options, output
+
+SHORT = {
+    "cj": "CronJob",
+    "cm": "ConfigMap",
+    "crd": "CustomResourceDefinition",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "hpa": "HorizontalPodAutoscaler",
+    "ing": "Ingress",
+    "netpol": "NetworkPolicy",
+    "ns": "Namespace",
+    "pdb": "PodDisruptionBudget",
+    "po": "Pod",
+    "pvc": "PersistentVolumeClaim",
+    "rs": "ReplicaSet",
+    "sa": "ServiceAccount",
+    "sts": "StatefulSet",
+    "svc": "Service",
+}
+"""kubectl's short names."""
+KINDS = (*SHORT.values(), "Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+
+
+@click.command("explain")
+@click.argument("workload", metavar="KIND/NAME")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workload; `default` by default.")
+@click.option("--revision", metavar="REVISION", help="Explain at this branch, tag or commit.")
+@click.option("--worktree", is_flag=True, help="Explain the files as they lie in the worktree.")
+@options.SOURCE
+@options.TARGET
+@options.NOW
+@options.FORMAT
+@options.LOG
+def command(
+    workload: str,
+    namespace: str | None,
+    worktree: bool,
+    form: str,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    **chosen: Any,
+) -> None:
+    """Say which policy a workload has and why, which groups were tried, what is against each cluster, how replicas are divided.
+
+    KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n.
+    """
+    kind, space, name = read_workload(workload, namespace)
+    if worktree and chosen["revision"] is not None:
+        raise click.UsageError("--worktree and --revision exclude each other")
+    from gitsched.reconcile import Settings, explain
+    from gitsched.report.data import describe_explanation
+    from gitsched.report.explain import write_explanation
+
+    output.start_log(log_format)
+    with output.progress("Planning"):
+        found = explain(Settings(location=location, worktree=worktree, output=output_repository, **chosen), kind, space, name)
+    output.show_as(form, lambda width: write_explanation(found, width), lambda: describe_explanation(found))
+
+
+def read_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
+    """Kind, namespace and name; the namespace is "" where nobody gave one."""
+    parts = text.split("/")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise click.UsageError(f"{text!r} is neither KIND/NAME nor KIND/NAMESPACE/NAME")
+    if len(parts) == 3 and namespace not in (None, parts[1]):
+        raise click.UsageError(f"-n {namespace} and {text!r} name two namespaces")
+    return read_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "", parts[-1]
+
+
+def read_kind(text: str) -> str:
+    """A kind from how kubectl lets people write it; what is not Kubernetes' own is passed on as it is."""
+    word = text.lower()
+    return SHORT.get(word) or next((kind for kind in KINDS if word in _forms(kind)), text)
+
+
+def _forms(kind: str) -> tuple[str, str]:
+    word = kind.lower()
+    plural = f"{word}es" if word.endswith("ss") else f"{word[:-1]}ies" if word.endswith("cy") else f"{word}s"
+    return word, plural

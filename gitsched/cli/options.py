@@ -1,0 +1,119 @@
+"""Options that several verbs share: what people type becomes typed values; a wrong value is wrong usage."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gitsched.model.time import parse_time
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
+
+
+def combine(*decorators: Decorator) -> Decorator:
+    """Several options as one decorator, in the order in which help shows them."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def read_now(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> datetime:
+    """--now, else the clock: commands read it once and nothing below them does."""
+    if value is None:
+        return datetime.now(UTC)
+    moment = parse_time(value)
+    if moment is None:
+        raise click.BadParameter(f"{value!r} is no RFC 3339 time such as 2026-01-12T09:00:00Z")
+    return moment
+
+
+def _read_author(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str] | None:
+    match = _AUTHOR.fullmatch(value) if value is not None else None
+    if value is not None and match is None:
+        raise click.BadParameter(f"{value!r} is not of the form 'NAME <EMAIL>'")
+    return (match[1], match[2]) if match else None
+
+
+def _read_signing(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str] | None:
+    form, _, key = (value or "").partition(":")
+    if value is not None and (form not in ("ssh", "gpg") or not key):
+        raise click.BadParameter(f"{value!r} is neither ssh:PATH nor gpg:KEY")
+    return (form, key) if value is not None else None
+
+
+def find_cache() -> Path:
+    """Where private copies and memory are kept between runs; all of it may be deleted at any moment."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification wants relative values ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "gitsched"  # noqa: PTH117  # on the text, before it is a Path
+
+
+def _read_cache(_ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+    return value or find_cache()
+
+
+LOCATION = click.option("-C", "--repo", "location", metavar="LOCATION", default=".", help="Source repository: a path or a URL.")
+CACHE = click.option(
+    "--cache-dir",
+    "cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    callback=_read_cache,
+    help="Where private copies are kept; $XDG_CACHE_HOME/gitsched by default.",
+)
+NOW = click.option(
+    "--now", metavar="TIME", callback=read_now, help="What deadlines are compared with (RFC 3339); the clock by default."
+)
+LOG = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How stderr is written."
+)
+FORMAT = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="How stdout is written.",
+)
+FAIL_ON = click.option(
+    "--fail-on",
+    type=click.Choice(["error", "unschedulable", "none"]),
+    default="error",
+    show_default=True,
+    help="What makes the exit code 1: findings of severity error; also workloads without a place; nothing.",
+)
+
+SOURCE = combine(
+    LOCATION,
+    click.option("--branch", metavar="NAME", help="Source branch; the one that HEAD names by default."),
+    click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
+    CACHE,
+)
+TARGET = combine(
+    click.option("--output-repository", metavar="LOCATION", help="Where to write, a path or a URL; the source by default."),
+    click.option("--output-branch", metavar="NAME", help="Branch to write; `placements` by default."),
+)
+COMMIT = combine(
+    click.option(
+        "--push",
+        metavar="REMOTE",
+        is_flag=False,
+        flag_value="origin",
+        help="Push the output branch to this remote (`origin` if none is named); a remote repository is always pushed to.",
+    ),
+    click.option("--author", metavar="'NAME <EMAIL>'", callback=_read_author, help="Who the commits are from."),
+    click.option("--sign", "signing", metavar="ssh:PATH|gpg:KEY", callback=_read_signing, help="Sign the commits."),
+)
+ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Let a commit pass that the guard would refuse.")
+EXPECT = combine(ALLOW_REMOVALS, NOW)

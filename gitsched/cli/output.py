@@ -1,0 +1,91 @@
+"""Where results and logs go: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+PIPE_WIDTH = 160
+"""Columns where nobody looks at a terminal, and COLUMNS does not say."""
+
+LOGGER = logging.getLogger("gitsched")
+
+
+def show(text: str) -> None:
+    """Write to stdout. A reader that has gone (`| head`) is no error: the exit code still tells what the command found."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more while it closes stdout, so give it another one.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> None:
+    """Write a result as text for the present width, or as JSON or YAML."""
+    if form == "text":
+        show(text(find_width()))
+    elif form == "json":
+        import json
+
+        show(json.dumps(data(), indent=2) + "\n")
+    else:
+        from gitsched.render.yaml import dump
+
+        show(dump(data()))
+
+
+def find_width() -> int:
+    """Columns of the terminal, or COLUMNS, or enough."""
+    return shutil.get_terminal_size((80 if sys.stdout.isatty() else PIPE_WIDTH, 24)).columns if _sized() else PIPE_WIDTH
+
+
+def _sized() -> bool:
+    return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+
+
+@contextmanager
+def progress(message: str) -> Iterator[None]:
+    """A sign of life on stderr while something takes time, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    # Here, because a pipeline should not pay for it.
+    from rich.console import Console
+
+    with Console(stderr=True).status(message):
+        yield
+
+
+class _Lines(logging.Formatter):
+    """One line a record: a JSON object, or time, level and message. `extra={"fields": {...}}` adds members."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+
+    def format(self, record: logging.LogRecord) -> str:
+        from gitsched.report.table import printable
+
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        if self.form == "json":
+            import json
+
+            return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage(), **fields})
+        return f"{time} {record.levelname.lower():<7} {printable(record.getMessage())}"
+
+
+def start_log(form: str) -> None:
+    """Let gitsched's log go to stderr, in text or JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines(form))
+    LOGGER.handlers = [handler]
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False

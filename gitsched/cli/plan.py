@@ -1,0 +1,59 @@
+"""gitsched plan: what would change, before anything does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gitsched.cli import exit_codes, options, output
+
+
+@click.command("plan")
+@click.argument("revision", required=False)
+@click.option("--worktree", is_flag=True, help="Plan the files as they lie in the worktree, committed or not.")
+@click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if something would change.")
+@click.option(
+    "--observations",
+    type=click.Choice(["recorded", "live"]),
+    default="recorded",
+    show_default=True,
+    help="Which observations to plan with: those that the output branch recorded, or fresh ones. There are no providers of live ones yet.",
+)
+@options.SOURCE
+@options.TARGET
+@options.EXPECT
+@options.FAIL_ON
+@options.FORMAT
+@options.LOG
+def command(
+    revision: str | None,
+    worktree: bool,
+    detailed: bool,
+    observations: str,
+    form: str,
+    fail_on: exit_codes.FailOn,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    **chosen: Any,
+) -> int:
+    """Show which workloads would move where, and why.
+
+    Compares REVISION (a branch, tag or commit; the source branch by default) with the output branch. Writes nothing.
+    """
+    if worktree and revision is not None:
+        raise click.UsageError("--worktree and a REVISION exclude each other")
+    if observations == "live":
+        raise click.UsageError("--observations live: there are no providers of live observations yet")
+    from gitsched.cli.reviewing import judge, review
+    from gitsched.reconcile import Settings, preview
+    from gitsched.report.data import describe_review
+    from gitsched.report.text import write_plan
+
+    output.start_log(log_format)
+    with output.progress("Planning"):
+        run = preview(Settings(location=location, revision=revision, worktree=worktree, output=output_repository, **chosen))
+    found = review(run)
+    output.show_as(form, lambda width: write_plan(found, width), lambda: describe_review(found))
+    return judge(found, fail_on, detailed=detailed)

@@ -1,0 +1,42 @@
+"""gitsched reconcile: plan, and commit to the output branch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gitsched.cli import exit_codes, options, output
+
+
+@click.command("reconcile")
+@options.SOURCE
+@options.TARGET
+@options.COMMIT
+@options.EXPECT
+@options.FAIL_ON
+@options.FORMAT
+@options.LOG
+def command(
+    form: str,
+    fail_on: exit_codes.FailOn,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    **chosen: Any,
+) -> int:
+    """Decide where everything runs, and commit that to the output branch.
+
+    Commits only if a decision or a manifest changed. Findings do not stop what is valid.
+    """
+    from gitsched.cli.reviewing import judge, review
+    from gitsched.reconcile import Settings, reconcile
+    from gitsched.report.data import describe_review
+    from gitsched.report.text import write_run
+
+    output.start_log(log_format)
+    with output.progress("Reconciling"):
+        run = reconcile(Settings(location=location, output=output_repository, **chosen))
+    found = review(run)
+    output.show_as(form, lambda width: write_run(found, width), lambda: describe_review(found))
+    return judge(found, fail_on)

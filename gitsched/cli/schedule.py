@@ -1,0 +1,106 @@
+"""gitsched schedule: documents in, decided documents out; no Git, no clock, no memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitsched.cli import exit_codes, options, output
+from gitsched.model.finding import Finding, Location, rank
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
+
+
+def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    return None if value is None else options.read_now(ctx, parameter, value)
+
+
+@click.command("schedule")
+@click.option("-f", "--filename", "names", metavar="FILE", multiple=True, help="File of documents, `-` for stdin; may be repeated.")
+@click.argument("more", metavar="[FILE]...", nargs=-1)
+@click.option("--previous", metavar="FILE", multiple=True, help="Documents that an earlier run printed, to continue from.")
+@click.option(
+    "--now",
+    metavar="TIME",
+    callback=_read_now,
+    help="What deadlines are compared with (RFC 3339); the latest time in the documents by default.",
+)
+@options.FAIL_ON
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="A YAML stream, or a JSON List.",
+)
+@options.LOG
+def command(
+    names: tuple[str, ...],
+    more: tuple[str, ...],
+    previous: tuple[str, ...],
+    now: datetime | None,
+    fail_on: exit_codes.FailOn,
+    form: str,
+    log_format: str,
+) -> int:
+    """Schedule the documents of files, and print the decided ones.
+
+    A Config among the documents (apiVersion gitsched.io/v1alpha1) gives the settings. Findings go to stderr.
+    """
+    if not names:
+        raise click.UsageError("which documents? Give at least one -f FILE, or -f - for stdin")
+    from gitsched import schedule
+
+    output.start_log(log_format)
+    bodies, unread = read_documents([*names, *more])
+    before, unread_before = read_documents(previous)
+    settings = [body for body in bodies if body.get("kind") == "Config" and body.get("apiVersion") == "gitsched.io/v1alpha1"]
+    bodies = [body for body in bodies if not any(body is config for config in settings)]
+    decided = schedule(bodies, previous=before, now=now, config=settings[-1].get("spec") if settings else None)
+    findings = sorted([*unread, *unread_before, *decided.findings], key=rank)
+    for finding in findings:
+        log = {"error": output.LOGGER.error, "warning": output.LOGGER.warning, "info": output.LOGGER.info}[finding.severity]
+        log("%s", finding, extra={"fields": {"event": "finding", "code": finding.code}})
+    output.show(write_documents(decided.documents, form))
+    pending = sum(outcome.state == "pending" for outcome in decided.decided.outcomes.values())
+    return exit_codes.judge_run(findings, fail_on, pending=pending)
+
+
+def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
+    """The documents of files in order, and what cannot be read of them."""
+    from gitsched.manifests.reading import read
+
+    bodies: list[Body] = []
+    findings: list[Finding] = []
+    for name in names:
+        try:
+            data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        except OSError as error:
+            raise click.UsageError(f"cannot read {name}: {error.strerror}") from error
+        path = "stdin" if name == "-" else name
+        file = read(data, path=path, check=None)
+        bodies += [document.body for document in file.documents if not document.broken]
+        findings += [
+            Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
+            for problem in file.problems
+        ]
+    return bodies, findings
+
+
+def write_documents(documents: list[dict[str, Any]], form: str) -> str:
+    """A YAML stream, or a JSON `kind: List`."""
+    if form == "json":
+        import json
+
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=2) + "\n"
+    from gitsched.render.yaml import dump
+
+    return "---\n".join(map(dump, documents))

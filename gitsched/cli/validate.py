@@ -1,0 +1,63 @@
+"""gitsched validate: every mistake with file, line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import click
+
+from gitsched.cli import exit_codes, options, output
+from gitsched.model.finding import Finding
+
+
+@click.command("validate")
+@click.argument("target", metavar="[PATH|REVISION]", required=False)
+@options.SOURCE
+@options.NOW
+@options.FAIL_ON
+@options.FORMAT
+@options.LOG
+def command(target: str | None, form: str, fail_on: exit_codes.FailOn, log_format: str, location: str, **chosen: Any) -> int:
+    """Check manifests, clusters and policies against their schemas and against each other.
+
+    Reads the worktree, where there is one; with a REVISION that commit. With a PATH everything is checked, since policies and what
+    they select are checked against each other, and what is found below PATH is shown.
+    """
+    from gitsched.reconcile import Settings, validate_source
+    from gitsched.report.data import describe_findings
+    from gitsched.report.text import write_findings
+
+    output.start_log(log_format)
+    root = find_root(location)
+    # The wildcard of git's own commands: what exists as a file is a path, all else a revision.
+    path = Path(location, target) if target is not None and Path(location, target).exists() else None
+    if path is not None and root is None:
+        raise click.UsageError(f"{target} is a path, but {location} is no worktree; give a revision")
+    settings = Settings(
+        location=location,
+        revision=target if path is None else None,
+        worktree=root is not None and (path is not None or target is None),
+        **chosen,
+    )
+    with output.progress("Validating"):
+        findings = list(validate_source(settings))
+    if path is not None and root is not None:
+        findings = below(findings, path.resolve(), root)
+    output.show_as(form, lambda width: write_findings(findings, width), lambda: describe_findings(findings))
+    return exit_codes.judge_run(findings, fail_on)
+
+
+def find_root(location: str) -> Path | None:
+    """The top of the worktree that a path is in; None for bare repositories and URLs."""
+    path = Path(location).resolve()
+    return next((place for place in (path, *path.parents) if (place / ".git").exists()), None) if path.is_dir() else None
+
+
+def below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:
+    """The findings in a file or below a directory of the worktree."""
+    if not path.is_relative_to(root):
+        raise click.UsageError(f"{path} is outside of the worktree {root}")
+    top = PurePosixPath(path.relative_to(root).as_posix())
+    return [finding for finding in findings if finding.location and PurePosixPath(finding.location.path).is_relative_to(top)]

@@ -1,0 +1,15 @@
+"""gitsched version: which gitsched this is."""
+
+from __future__ import annotations
+
+import click
+
+from gitsched.cli import output
+
+
+@click.command("version")
+def command() -> None:
+    """Print the version."""
+    from gitsched import __version__
+
+    output.show(f"gitsched {__version__}\n")
