@@ -36,7 +36,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
     steps = session.steps(template, policy, session.demand(template), previous)
     step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
     outcome = steps[-1].outcome
-    request = session.request(template, policy, session.demand(template), step.memory)
+    request = session.request(template, policy, session.demand(template), step.memory, step.moment)
     group = _shown(request, step)
     division, rule = _divide(session.fleet, request, group, step)
     rules = _best(session.policies.candidates(template))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.karmada.defaults import default
@@ -43,10 +43,10 @@ class Rule(NamedTuple):
     labels: Selector | None
     invalid: bool
 
-    def selects(self, template: Document) -> bool:
-        if self.invalid or (self.namespace and self.namespace != template.key.namespace):
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        if self.invalid or (self.namespace and self.namespace != namespace):
             return False
-        return self.labels is None or self.labels.matches(text_map(member(template.body, "metadata", "labels")))
+        return self.labels is None or self.labels.matches(labels)
 
 
 def parse_policy(document: Document) -> Policy:
@@ -123,4 +123,5 @@ class PolicyIndex:
         kind = template.key.kind
         rules = self._named.get((scope, template.api_version, kind, template.key.name), [])
         rules = rules + self._general.get((scope, template.api_version, kind), [])
-        return (rule for rule in rules if rule.selects(template))
+        labels = text_map(member(template.body, "metadata", "labels")) if rules else {}
+        return (rule for rule in rules if rule.selects(template.key.namespace, labels))

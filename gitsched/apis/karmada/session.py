@@ -38,6 +38,7 @@ class Step(NamedTuple):
     """One pass over a workload: `before` it, `memory` after evictions, `why` it was scheduled (None: no need), what was decided (None:
     the scheduler was not asked) and what came of it."""
 
+    moment: datetime
     before: Memory
     memory: Memory
     why: str | None
@@ -133,7 +134,7 @@ class KarmadaSession:
         policy, _ = self.governing(template, previous)
         if policy is None:
             return []
-        request = self.request(template, policy, self.demand(template), recall(previous))
+        request = self.request(template, policy, self.demand(template), recall(previous), self.world.now)
         decision = pipeline.schedule(request, self.fleet)
         group = next((g for g in request.groups if g.name == decision.group), request.groups[request.start])
         return pipeline.explain(request, group, self.fleet)
@@ -160,7 +161,7 @@ class KarmadaSession:
                 return None, claim
         return self.policies.match(template), claim
 
-    def request(self, template: Document, policy: Policy, demand: Demand, memory: Memory) -> Request:
+    def request(self, template: Document, policy: Policy, demand: Demand, memory: Memory, moment: datetime) -> Request:
         """What the scheduler is asked for a binding."""
         placement = policy.placement
         pending = is_rebalance_pending(memory)
@@ -173,7 +174,7 @@ class KarmadaSession:
             tolerations=placement.tolerations,
             feature=(template.api_version, template.key.kind),
             fields=placement.fields,
-            evicted=tuple(str(task.get("fromCluster")) for task in memory.tasks),
+            evicted=(*(str(task.get("fromCluster")) for task in memory.tasks), *self._doomed(policy, memory, moment)),
             held=memory.clusters,
             weights=placement.weights,
             spreads=() if placement.division == "static" else placement.spreads,
@@ -188,10 +189,10 @@ class KarmadaSession:
         why = why_schedule(policy, demand, memory, memory.clusters, self.leaving)
         decision = None
         if why is not None and not self.ignores(policy, memory):
-            decision = pipeline.schedule(self.request(template, policy, demand, memory), self.fleet)
+            decision = pipeline.schedule(self.request(template, policy, demand, memory, moment), self.fleet)
         result = _settle(decision, policy, before, memory, moment)
         body = write_binding(template, policy, demand, memory, result)
-        return Step(before, memory, why, decision, self._outcome(template, policy, demand, result, body, moment))
+        return Step(moment, before, memory, why, decision, self._outcome(template, policy, demand, result, body, moment))
 
     def ignores(self, policy: Policy, memory: Memory) -> bool:
         """Whether the binding is not for this scheduler: suspended, or another one's."""
@@ -213,6 +214,20 @@ class KarmadaSession:
             else:
                 tasks.append(eviction.make_task(target.name, target.replicas, str(mode), moment))
         return memory._replace(clusters=tuple(stay), tasks=tuple(tasks))
+
+    def _doomed(self, policy: Policy, memory: Memory, moment: datetime) -> tuple[str, ...]:
+        """The clusters that would evict the workload as soon as it came: its toleration has run out there. Upstream places it there
+        nevertheless and evicts it again, for ever; here that would be a commit each time. What it holds is left to eviction."""
+        if not self.settings.taint_eviction or not self._hot:
+            return ()
+        tolerations = policy.placement.tolerations
+        doomed = self.fleet.remember(("doomed", tolerations, moment), lambda: self._list_doomed(tolerations, moment))
+        held = {target.name for target in memory.clusters}
+        return tuple(name for name in doomed if name not in held)
+
+    def _list_doomed(self, tolerations: tuple[Toleration, ...], moment: datetime) -> tuple[str, ...]:
+        ends = ((name, self._eviction(name, tolerations, moment)) for name in sorted(self._hot))
+        return tuple(name for name, end in ends if end is not None and end <= moment)
 
     def _eviction(self, cluster: str, tolerations: tuple[Toleration, ...], moment: datetime) -> datetime | None:
         if cluster not in self._hot:
@@ -245,11 +260,12 @@ class KarmadaSession:
         )
 
     def _wakeup(self, result: Result, moment: datetime) -> datetime | None:
+        """The next deadline; `moment` itself where the tolerations just applied have run out already."""
         ends = [eviction.sweep_tasks(result.tasks, self.settings.graceful_eviction_timeout, moment).wakeup]
         if self.settings.taint_eviction and any(target.name in self._hot for target in result.clusters):
             tolerations = eviction.applied_tolerations(result.applied)
             ends += [self._eviction(target.name, tolerations, moment) for target in result.clusters]
-        return min((end for end in ends if end is not None and end > moment), default=None)
+        return min((end for end in ends if end is not None), default=None)
 
     def _placed(
         self, template: Document, clusters: tuple[Target, ...], tasks: tuple[Body, ...], counted: bool

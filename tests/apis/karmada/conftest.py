@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -94,18 +95,23 @@ class Run(NamedTuple):
 
 def make_documents(files: str | Mapping[str, str]) -> list[Loose]:
     """YAML streams of documents whose apiVersion goes without saying; a Cluster need not say how it is synced."""
+    streams = {"all.yaml": files} if isinstance(files, str) else files
+    return [loose for path, text in streams.items() for loose in _read(path, text)]
+
+
+@cache
+def _read(path: str, text: str) -> tuple[Loose, ...]:
     loose = []
-    for path, text in ({"all.yaml": files} if isinstance(files, str) else files).items():
-        for index, node in enumerate(yaml.compose_all(text, _Loader)):
-            body = _Loader("").construct_document(node)
-            body = {"apiVersion": API_VERSIONS.get(body["kind"]), **body}
-            if body["kind"] == "Cluster":
-                body["spec"] = {"syncMode": "Push", **body.get("spec", {})}
-            verdict = check(body)
-            errors = [issue for issue in verdict.issues if issue.severity == "error"]
-            mark = node.start_mark
-            loose.append(Loose(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), bool(errors)))
-    return loose
+    for index, node in enumerate(yaml.compose_all(text, _Loader)):
+        body = _Loader("").construct_document(node)
+        body = {"apiVersion": API_VERSIONS.get(body["kind"]), **body}
+        if body["kind"] == "Cluster":
+            body["spec"] = {"syncMode": "Push", **body.get("spec", {})}
+        verdict = check(body)
+        broken = any(issue.severity == "error" for issue in verdict.issues)
+        mark = node.start_mark
+        loose.append(Loose(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
+    return tuple(loose)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,299 @@
+"""What a workload can rely on from one run to the next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitsched.model.time import format_time, parse_time
+
+CLUSTERS = "\n---\n".join(f"kind: Cluster\nmetadata: {{name: m{i}}}" for i in (1, 2, 3))
+WEB = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: 5}"
+NOON, LATER, MUCH_LATER = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z", "2026-01-02T12:00:00Z"
+DIVIDED = "replicaScheduling: {replicaSchedulingType: Divided}"
+GROUPS = "clusterAffinities: [{affinityName: a, clusterNames: [m1]}, {affinityName: b, clusterNames: [m2]}, {affinityName: c}]"
+
+
+def policy(
+    placement: str = "", spec: str = "", name: str = "p", kind: str = "PropagationPolicy", selects: str = "name: web"
+) -> str:
+    return f"""
+kind: {kind}
+metadata: {{name: {name}}}
+spec:
+  resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, {selects}}}]
+  placement: {{{placement}}}
+  {spec}
+"""
+
+
+def cluster(name: str, *taints: str, deleting: bool = False) -> str:
+    deletion = ", deletionTimestamp: '2026-01-01T00:00:00Z'" if deleting else ""
+    return f"kind: Cluster\nmetadata: {{name: {name}{deletion}}}\nspec: {{taints: [{', '.join(taints)}]}}"
+
+
+def world(*documents: str) -> str:
+    return "\n---\n".join(documents)
+
+
+HOT = "{key: fire, effect: NoExecute, timeAdded: '2026-01-01T12:00:00Z'}"
+COLD = "{key: work, effect: NoSchedule}"
+
+
+# Claims
+
+
+def test_a_claim_holds_against_a_later_policy_of_higher_priority(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy(name="old")))
+    second = run(
+        world(CLUSTERS, WEB, policy(name="old"), policy("clusterAffinity: {clusterNames: [m3]}", "priority: 9", "new")), first
+    )
+    assert (second.policy("web"), list(second.clusters("web"))) == ("PropagationPolicy/default/old", ["m1", "m2", "m3"])
+
+
+def test_a_claim_of_a_cluster_policy_holds_against_a_policy_of_the_namespace(run: Any) -> None:
+    wide = policy(kind="ClusterPropagationPolicy", name="wide")
+    second = run(world(CLUSTERS, WEB, wide, policy(name="near")), run(world(CLUSTERS, WEB, wide)))
+    assert second.policy("web") == "ClusterPropagationPolicy/wide"
+
+
+@pytest.mark.parametrize("old", ["", policy(name="old", selects="name: other")], ids=["gone", "selects something else"])
+def test_a_claim_ends_when_its_policy_does_not_select_the_workload(run: Any, old: str) -> None:
+    first = run(world(CLUSTERS, WEB, policy(name="old")))
+    second = run(world(CLUSTERS, WEB, policy("clusterAffinity: {clusterNames: [m3]}", name="new"), *[old] if old else []), first)
+    assert (second.policy("web"), list(second.clusters("web"))) == ("PropagationPolicy/default/new", ["m3"])
+    assert second.binding("web")["metadata"]["annotations"]["propagationpolicy.karmada.io/name"] == "new"
+
+
+def test_a_claim_in_the_template_of_a_dump_counts_where_no_binding_is_known(run: Any) -> None:
+    notes = "propagationpolicy.karmada.io/namespace: default, propagationpolicy.karmada.io/name: old"
+    dumped = WEB.replace("{name: web}", f"{{name: web, annotations: {{{notes}}}}}")
+    assert run(world(CLUSTERS, dumped, policy(name="old"), policy(spec="priority: 9", name="new"))).policy("web").endswith("/old")
+
+
+def test_without_any_policy_there_is_no_binding(run: Any) -> None:
+    assert run(world(CLUSTERS, WEB)).outcome("web") is None
+
+
+# Groups
+
+
+def test_scheduling_resumes_at_the_group_used_last(run: Any) -> None:
+    first = run(world(cluster("m1", COLD), cluster("m2"), cluster("m3"), WEB, policy(GROUPS)))
+    assert first.binding("web")["status"]["schedulerObservingAffinityName"] == "b"
+    second = run(world(CLUSTERS, WEB, policy(GROUPS)), first)
+    assert list(second.clusters("web")) == ["m2"]
+    third = run(world(cluster("m1"), cluster("m2", HOT), cluster("m3"), WEB, policy(GROUPS)), second, NOON)
+    assert (list(third.clusters("web")), third.outcome("web").group) == (["m1", "m3"], "c")
+
+
+def test_a_rebalance_starts_again_at_the_first_group_and_is_consumed_by_its_success(run: Any) -> None:
+    first = run(world(cluster("m1", COLD), cluster("m2"), cluster("m3"), WEB, policy(GROUPS)))
+    binding = first.binding("web")
+    binding["spec"]["rescheduleTriggeredAt"] = NOON
+    second = run(world(CLUSTERS, WEB, policy(GROUPS)), first, LATER)
+    assert list(second.clusters("web")) == ["m1"]
+    assert second.binding("web")["status"]["lastScheduledTime"] == LATER
+    third = run(world(cluster("m1", HOT), cluster("m2"), cluster("m3"), WEB, policy(GROUPS)), second, MUCH_LATER)
+    assert list(third.clusters("web")) == ["m2"], "the group used last is now the first one, and it goes on from there"
+
+
+def test_the_observed_group_survives_a_run_in_which_nothing_fits(run: Any) -> None:
+    first = run(world(cluster("m1", COLD), cluster("m2"), WEB, policy(GROUPS)))
+    nowhere = policy(GROUPS.replace("{affinityName: c}", "{affinityName: c, clusterNames: [m9]}"))
+    second = run(world(cluster("m1"), cluster("m2", HOT), WEB, nowhere), first, NOON)
+    assert second.clusters("web") == {}
+    assert second.binding("web")["status"]["schedulerObservingAffinityName"] == "b"
+
+
+# Outcomes
+
+
+def test_success_says_where_and_when(run: Any) -> None:
+    result = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    assert result.clusters("web") == {"m1": 5, "m2": 5, "m3": 5}
+    assert result.binding("web")["status"] == {
+        "lastScheduledTime": NOON,
+        "conditions": [
+            {
+                "type": "Scheduled",
+                "status": "True",
+                "reason": "Success",
+                "message": "Binding has been scheduled successfully.",
+                "lastTransitionTime": NOON,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("placement", ["", DIVIDED, GROUPS], ids=["duplicated", "divided", "groups"])
+def test_nothing_changes_when_nothing_changed(run: Any, placement: str) -> None:
+    first = run(world(CLUSTERS, WEB, policy(placement)), at=NOON)
+    second = run(world(CLUSTERS, WEB, policy(placement)), first, LATER)
+    assert second.binding("web") == first.binding("web")
+    assert run(world(CLUSTERS, WEB, policy(placement)), second, MUCH_LATER).binding("web") == first.binding("web")
+
+
+def test_a_change_of_clusters_is_a_new_success(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    second = run(world(CLUSTERS, cluster("m4"), WEB, policy()), first, LATER)
+    assert list(second.clusters("web")) == ["m1", "m2", "m3", "m4"]
+    assert second.binding("web")["status"]["lastScheduledTime"] == LATER
+    assert second.condition("web")["lastTransitionTime"] == NOON, "the condition was true before and is true now"
+
+
+@pytest.mark.parametrize(
+    "placement", ["clusterAffinity: {clusterNames: [m9]}", DIVIDED + ", clusterAffinity: {clusterNames: [m9]}"]
+)
+def test_where_nothing_fits_the_workload_loses_its_clusters(run: Any, placement: str) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    second = run(world(CLUSTERS, WEB, policy(placement)), first, LATER)
+    assert (second.clusters("web"), second.outcome("web").state) == ({}, "pending")
+    condition = second.condition("web")
+    assert (condition["status"], condition["reason"], condition["lastTransitionTime"]) == ("False", "NoClusterFit", LATER)
+    assert condition["message"].startswith("0/3 clusters are available: 3 cluster(s) did not match")
+    assert second.binding("web")["status"]["lastScheduledTime"] == NOON
+    assert second.codes("web") == ["unschedulable"]
+    third = run(world(CLUSTERS, WEB, policy(placement)), second, MUCH_LATER)
+    assert third.binding("web") == second.binding("web")
+
+
+def test_without_any_cluster_the_reason_says_so(run: Any) -> None:
+    assert run(world(WEB, policy())).condition("web")["message"] == "0/0 clusters are available: no cluster exists."
+
+
+def test_reasons_are_counted_by_cluster_and_sorted(run: Any) -> None:
+    fleet = world(cluster("m1", COLD), cluster("m2", COLD), cluster("m3"), cluster("m4", deleting=True))
+    result = run(world(fleet, WEB, policy("clusterAffinity: {exclude: [m3]}")))
+    assert result.condition("web")["message"] == (
+        "0/4 clusters are available: 1 cluster(s) did not match the placement cluster affinity constraint, "
+        "2 cluster(s) had untolerated taint {work:NoSchedule}."
+    )
+
+
+def test_an_error_keeps_the_clusters_and_the_placement_acted_on(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    dynamic = "replicaScheduling: {replicaDivisionPreference: Aggregated}, spreadConstraints: [{spreadByLabel: x}]"
+    second = run(world(CLUSTERS, WEB, policy(dynamic)), first, LATER)
+    assert second.clusters("web") == first.clusters("web")
+    assert second.condition("web")["reason"] == "SchedulerError"
+    key = "policy.karmada.io/applied-placement"
+    assert second.binding("web")["metadata"]["annotations"][key] == first.binding("web")["metadata"]["annotations"][key]
+
+
+def test_no_replicas_at_all_are_a_success_without_clusters(run: Any) -> None:
+    requests = "template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}"
+    result = run(world(CLUSTERS, WEB.replace("replicas: 5", f"replicas: 0, {requests}"), policy(DIVIDED)))
+    assert (result.clusters("web"), result.condition("web")["reason"]) == ({}, "Success")
+
+
+def test_what_has_neither_replicas_nor_requests_goes_everywhere(run: Any) -> None:
+    assert run(world(CLUSTERS, WEB.replace("5", "0"), policy(DIVIDED))).clusters("web") == {"m1": None, "m2": None, "m3": None}
+
+
+# Not ours, not now
+
+
+def test_another_scheduler_is_left_alone(run: Any) -> None:
+    result = run(world(CLUSTERS, WEB, policy(spec="schedulerName: mine")))
+    assert (result.clusters("web"), result.binding("web")["status"], result.codes("web")) == ({}, {}, [])
+    assert result.binding("web")["spec"]["schedulerName"] == "mine"
+
+
+def test_a_suspended_binding_keeps_what_it_has(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    first.binding("web")["spec"]["suspension"] = {"scheduling": True}
+    second = run(world(CLUSTERS, WEB, policy("clusterAffinity: {clusterNames: [m3]}")), first, LATER)
+    assert second.clusters("web") == first.clusters("web")
+    assert second.binding("web")["spec"]["suspension"] == {"scheduling": True}
+    assert second.binding("web")["status"] == first.binding("web")["status"]
+
+
+# Broken input
+
+
+def test_a_broken_policy_keeps_the_decision_as_it_is(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    second = run(world(cluster("m1", HOT), cluster("m2"), WEB, policy(spec="priority: high")), first, LATER)
+    assert second.outcome("web").state == "stale"
+    assert second.binding("web") == first.binding("web")
+    assert sorted(second.codes("web")) == ["cluster-gone", "stale-decision"]
+
+
+def test_a_broken_policy_does_not_give_way_to_another_one(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    second = run(world(CLUSTERS, WEB, policy(spec="priority: high"), policy(name="q")), first, LATER)
+    assert (second.policy("web"), second.outcome("web").state) == ("PropagationPolicy/default/p", "stale")
+
+
+def test_a_broken_cluster_keeps_what_it_holds_and_gets_nothing_new(run: Any) -> None:
+    other = "kind: Deployment\nmetadata: {name: other}\nspec: {replicas: 1}"
+    first = run(world(CLUSTERS, WEB, policy(selects="labelSelector: {}")), at=NOON)
+    broken = CLUSTERS.replace("{name: m2}", "{name: m2}\nspec: {syncMode: Sideways}")
+    second = run(world(broken, WEB, other, policy(selects="labelSelector: {}")), first, LATER)
+    assert list(second.clusters("web")) == ["m1", "m2", "m3"]
+    assert list(second.clusters("other")) == ["m1", "m3"]
+
+
+def test_a_cluster_that_is_gone_stays_bound_until_something_reschedules_and_nothing_is_rendered_there(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy(DIVIDED)), at=NOON)
+    second = run(world(cluster("m1"), cluster("m2"), WEB, policy(DIVIDED)), first, LATER)
+    assert second.clusters("web") == first.clusters("web")
+    assert set(second.outcome("web").shares) == {"m1", "m2"}
+    assert second.codes("web") == ["cluster-gone"]
+
+
+def test_a_cluster_being_deleted_is_left(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy(DIVIDED)), at=NOON)
+    second = run(world(cluster("m1", deleting=True), cluster("m2"), cluster("m3"), WEB, policy(DIVIDED)), first, LATER)
+    assert second.clusters("web") == {"m2": 3, "m3": 2}
+
+
+def test_a_new_taint_does_not_move_what_is_there(run: Any) -> None:
+    first = run(world(CLUSTERS, WEB, policy()), at=NOON)
+    second = run(world(cluster("m1", COLD), cluster("m2"), cluster("m3"), WEB, policy()), first, LATER)
+    assert second.binding("web") == first.binding("web")
+
+
+# Late and punctual
+
+
+@settings(max_examples=60)
+@given(
+    tolerated=st.tuples(*[st.none() | st.integers(0, 900)] * 3),
+    added=st.tuples(*[st.integers(0, 900)] * 3),
+    grace=st.sampled_from(["1m", "5m", "10m"]),
+    purge=st.sampled_from(["Gracefully", "Directly"]),
+    divided=st.booleans(),
+    late=st.integers(0, 3000),
+)
+def test_a_late_run_writes_what_punctual_ones_would_have_written(
+    run: Any, tolerated: tuple[int | None, ...], added: tuple[int, ...], grace: str, purge: str, divided: bool, late: int
+) -> None:
+    at = "2026-01-01T12:20:00Z"
+    start = parse_time(at)
+    assert start is not None
+    karmada = {"gracefulEvictionTimeout": grace, "evictionPurgeMode": purge}
+    entries = [
+        f"{{key: k{i}, operator: Exists{'' if seconds is None else f', tolerationSeconds: {seconds}'}}}"
+        for i, seconds in enumerate(tolerated)
+    ]
+    rules = policy(f"clusterTolerations: [{', '.join(entries)}]{', ' + DIVIDED if divided else ''}")
+    taints = [format_time(start - timedelta(seconds=seconds)) for seconds in added]
+    hot = [cluster(f"m{i}", f"{{key: k{i}, effect: NoExecute, timeAdded: '{since}'}}") for i, since in enumerate(taints)]
+    before = run(world(*[cluster(f"m{i}") for i in range(3)], cluster("m3"), WEB, rules), at=NOON, karmada=karmada)
+    files, end = world(*hot, cluster("m3"), WEB, rules), format_time(start + timedelta(seconds=late))
+    at_once = run(files, before, at, end, karmada)
+    punctual = run(files, before, at, at, karmada)
+    for _ in range(32):
+        wakeup = punctual.outcome("web").wakeup
+        if wakeup is None or format_time(wakeup) > end:
+            break
+        punctual = run(files, punctual, format_time(wakeup), format_time(wakeup), karmada)
+    assert punctual.binding("web") == at_once.binding("web")
+    assert punctual.outcome("web").wakeup == at_once.outcome("web").wakeup
+    assert run(files, at_once, end, end, karmada).binding("web") == at_once.binding("web")
