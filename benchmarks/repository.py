@@ -7,6 +7,9 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
+
+from benchmarks.generator import change
 
 START = 1_768_208_400
 """2026-01-12T09:00:00Z, the time of the first commit; each further one is a minute later."""
@@ -59,3 +62,20 @@ def _stream(files: Mapping[str, bytes]) -> Iterable[bytes]:
     yield f"commit refs/heads/main\nauthor {stamp}\ncommitter {stamp}\ndata {len(message)}\n".encode() + message
     for path in sorted(files):
         yield f"M 100644 inline {path}\ndata {len(files[path])}\n".encode() + files[path] + b"\n"
+
+
+def read_files(place: Path) -> dict[str, bytes]:
+    """Path → content of every file of the worktree."""
+    found = sorted(path for path in place.rglob("*.yaml") if path.is_file())
+    return {path.relative_to(place).as_posix(): path.read_bytes() for path in found}
+
+
+def commit_change(place: Path, files: Mapping[str, bytes], round_: int) -> float:
+    """Change the manifest of a round and commit it; the seconds that `git add` and `git commit` took."""
+    path, data = change(files, round_)
+    git(place, "update-index", "-q", "--refresh")  # what any earlier git command would have done
+    (place / path).write_bytes(data)
+    start = perf_counter()
+    git(place, "add", "--", path, round_=round_)
+    git(place, "commit", "--quiet", "-m", f"Round {round_}", round_=round_)
+    return perf_counter() - start

@@ -1,0 +1,47 @@
+"""Measure a reconcile of a generated repository, stage by stage, beside git and PyYAML on the same input."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from benchmarks.generator import Size, generate
+from benchmarks.measurement import measure, profile
+from benchmarks.repository import create
+from benchmarks.table import format_measurement
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    sizes = Size()
+    parser.add_argument("--manifests", type=int, default=sizes.manifests, metavar="N")
+    parser.add_argument("--clusters", type=int, default=sizes.clusters, metavar="N")
+    parser.add_argument("--policies", type=int, default=sizes.policies, metavar="N")
+    parser.add_argument("--places", type=int, default=sizes.places, metavar="N", help="clusters that a workload lands on, about")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="manifests changed one after another")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--profile", type=Path, metavar="FILE", help="also write the hottest functions, from runs of their own")
+    parser.add_argument("--generate", type=Path, metavar="DIRECTORY", help="only write the repository there, and measure nothing")
+    arguments = parser.parse_args()
+    size = Size(arguments.manifests, arguments.clusters, arguments.policies, arguments.places)
+    if min(*size, arguments.rounds) < 1:
+        parser.error("every number must be at least 1")
+    if arguments.generate:
+        print(create(arguments.generate, generate(size, arguments.seed)))
+        return
+    scratch = Path(tempfile.mkdtemp(prefix="gitsched-benchmark-"))
+    try:
+        measurement = measure(size, arguments.seed, arguments.rounds, scratch)
+        print(json.dumps(measurement._asdict()) if arguments.json else format_measurement(measurement), flush=True)
+        if arguments.profile:
+            profile(size, arguments.seed, arguments.rounds, scratch, arguments.profile.resolve())
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""What one process measures of itself, as JSON on stdout: each figure comes from a process of its own, so that none warms another.
+
+python -m benchmarks.child resident REPOSITORY CACHE ROUNDS [PROFILE]    a cold run, then one for each round's change
+python -m benchmarks.child fresh REPOSITORY CACHE 1 [PROFILE]            one run on what the disk remembers
+python -m benchmarks.child load REPOSITORY                               PyYAML's C loader over the files of the worktree
+"""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import pstats
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any
+
+from benchmarks.meter import Meter, Stage, resident
+from benchmarks.repository import START, commit_change, read_files
+
+_HOTTEST = 40
+
+
+def main(arguments: list[str]) -> None:
+    mode, place, *rest = arguments
+    if mode == "load":
+        print(json.dumps(load(Path(place))))
+        return
+    cache, rounds, *profile = rest
+    measure = profile_runs if profile else measure_runs
+    print(json.dumps(measure(mode, Path(place), Path(cache), int(rounds), *map(Path, profile))))
+
+
+def measure_runs(mode: str, place: Path, cache: Path, rounds: int) -> dict[str, Any]:
+    """The stages of the first run and of each later one, beside git's own seconds for the change that caused it."""
+    meter = Meter()
+    reconcile = make_session(place, cache)
+    meter.install()
+    with meter.run() as first:
+        reconcile()
+    later: list[dict[str, Stage]] = []
+    git: list[float] = []
+    if mode == "resident":
+        files = read_files(place)
+        for round_ in range(1, rounds + 1):
+            git.append(commit_change(place, files, round_))
+            with meter.run() as stages:
+                reconcile()
+            later.append(stages)
+    return {"first": first, "later": later, "git": git}
+
+
+def profile_runs(mode: str, place: Path, cache: Path, rounds: int, into: Path) -> dict[str, Any]:
+    """Append the hottest functions of the same runs to a file; these runs are slower and not for the clock."""
+    reconcile = make_session(place, cache)
+    with into.open("a", encoding="utf-8") as file:
+        _profile(f"{mode}: the first run", reconcile, file)
+        if mode == "resident":
+            files = read_files(place)
+            for round_ in range(1, rounds):
+                commit_change(place, files, round_)
+                reconcile()
+            commit_change(place, files, rounds)
+            _profile(f"{mode}: one manifest changed", reconcile, file)
+    return {}
+
+
+def make_session(place: Path, cache: Path) -> Callable[[], Any]:
+    """A reconcile that remembers what the earlier calls read."""
+    from gitsched.reconcile.session import Session
+    from gitsched.reconcile.settings import Settings
+
+    now = datetime.fromtimestamp(START, UTC)
+    session = Session(Settings(now=now, cache=cache, location=str(place)))
+    return lambda: session.run(now)
+
+
+def load(place: Path) -> Mapping[str, float]:
+    """Seconds that PyYAML's C loader takes for all documents, which are dropped at once, and the memory it reaches."""
+    import yaml
+
+    files = list(read_files(place).values())
+    start = perf_counter()
+    for data in files:
+        for _ in yaml.load_all(data, Loader=yaml.CSafeLoader):
+            pass
+    return {"seconds": perf_counter() - start, "peak": resident(), "files": len(files)}
+
+
+def _profile(title: str, work: Callable[[], Any], file: IO[str]) -> None:
+    profiler = cProfile.Profile()
+    profiler.runcall(work)
+    for order in ("tottime", "cumulative"):
+        file.write(f"== {title}, by {order}\n")
+        pstats.Stats(profiler, stream=file).strip_dirs().sort_stats(order).print_stats(_HOTTEST)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,119 @@
+"""All figures of one comparison, each from a process of its own, over two equal repositories made for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from benchmarks.generator import Size, generate
+from benchmarks.meter import Stage
+from benchmarks.repository import commit_change, create, environment, git, read_files
+
+ROOT = Path(__file__).parents[1]
+GITSCHED = Path(sys.executable).with_name("gitsched")
+
+Stages = dict[str, Stage]
+
+
+class Process(NamedTuple):
+    """A whole process from start to exit: wall time in seconds, highest resident memory in bytes."""
+
+    seconds: float
+    peak: int
+
+
+class Measurement(NamedTuple):
+    """`cold` is the first run, nothing cached. `warm` are the runs of a resident session, one for each changed manifest, `warm_git` what
+    git needed to commit those changes. `fresh` is an instrumented run in a new process; `processes` are `gitsched reconcile`, the first
+    of them cold, then one for each change, `processes_git` as `warm_git`. `load` is PyYAML on the same files. Times are in seconds."""
+
+    machine: str
+    source: str
+    files: int
+    cold: Stages
+    warm: list[Stages]
+    warm_git: list[float]
+    fresh: Stages
+    processes: list[Process]
+    processes_git: list[float]
+    load: Process
+
+
+def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
+    """Generate and measure; `scratch` is an empty directory that receives both repositories and caches."""
+    files = generate(size, seed)
+    resident, separate = scratch / "resident", scratch / "separate"
+    source = create(resident, files)
+    create(separate, files)
+    load = _child("load", resident)
+    session = _child("resident", resident, scratch / "resident-cache", rounds)
+
+    cache = scratch / "separate-cache"
+    processes = [_reconcile(separate, cache)]
+    contents, seconds = read_files(separate), []
+    for round_ in range(1, rounds + 1):
+        seconds.append(commit_change(separate, contents, round_))
+        processes.append(_reconcile(separate, cache))
+    commit_change(separate, contents, rounds + 1)
+    fresh = _child("fresh", separate, cache / "gitsched", 1)
+    return Measurement(
+        _machine(),
+        source,
+        len(files),
+        _stages(session["first"]),
+        [_stages(stages) for stages in session["later"]],
+        session["git"],
+        _stages(fresh["first"]),
+        processes,
+        seconds,
+        Process(load["seconds"], load["peak"]),
+    )
+
+
+def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> None:
+    """Write the hottest functions of a cold run, of a resident one after a change, and of one in a fresh process."""
+    place, cache = scratch / "profiled", scratch / "profiled-cache"
+    files = generate(size, seed)
+    create(place, files)
+    into.write_text("", encoding="utf-8")
+    _child("resident", place, cache, rounds, into)
+    commit_change(place, files, rounds + 1)
+    _child("fresh", place, cache, 1, into)
+
+
+def _child(mode: str, place: Path, *more: object) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.child", mode, str(place), *map(str, more)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True)
+    value: dict[str, Any] = json.loads(done.stdout)
+    return value
+
+
+def _reconcile(place: Path, cache: Path) -> Process:
+    """`gitsched reconcile` as anyone would run it, with a cache of its own."""
+    variables = environment() | {"XDG_CACHE_HOME": str(cache)}
+    start = perf_counter()
+    child = subprocess.Popen([GITSCHED, "reconcile"], cwd=place, env=variables, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, "gitsched reconcile")
+    return Process(seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+
+
+def _stages(value: dict[str, list[float]]) -> Stages:
+    return {name: Stage(seconds, int(peak), int(calls)) for name, (seconds, peak, calls) in value.items()}
+
+
+def _machine() -> str:
+    version = git(ROOT, "version").removeprefix("git version ")
+    today = datetime.now(UTC).date().isoformat()
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+    return f"{today}, Python {platform.python_version()}, git {version}, {system}"

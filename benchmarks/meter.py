@@ -1,0 +1,126 @@
+"""Where the time of a run goes: the calls between the stages of a reconcile, timed in the running program."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from time import perf_counter
+from typing import Any, NamedTuple
+
+STAGES = ("list", "cache", "parse", "validate", "schedule", "render", "commit", "other")
+"""In the order of the arrows. `list` includes reading blobs, `cache` is what is kept on disk between processes, `schedule` includes the
+catalogue of identities; `other` is what lies between the calls that are timed."""
+
+POINTS = (
+    ("list", "gitsched.git.objects", "Repository.entries"),
+    ("list", "gitsched.git.objects", "Repository.blob"),
+    ("list", "gitsched.git.objects", "Repository.size"),
+    ("cache", "gitsched.reconcile.memo", "Memo.load"),
+    ("cache", "gitsched.reconcile.memo", "Memo.save"),
+    ("parse", "gitsched.reconcile.snapshot", "read"),
+    ("parse", "gitsched.reconcile.previous", "read"),
+    ("validate", "gitsched.reconcile.snapshot", "check"),
+    ("schedule", "gitsched.plan.planning", "decide"),
+    ("render", "gitsched.plan.planning", "render"),
+    ("render", "gitsched.reconcile.session", "front_files"),
+    ("commit", "gitsched.git.objects", "Repository.write"),
+    ("commit", "gitsched.git.objects", "Repository.commit_tree"),
+    ("commit", "gitsched.git.output", "Output.publish"),
+)
+"""Stage, module and name of every call that is timed. A name that is gone is an error, so that no stage is quietly empty."""
+
+SPLIT = {("parse", "validate"), ("schedule", "parse"), ("schedule", "list"), ("schedule", "cache")}
+"""Outer and inner stage where the inner one counts for itself; any other call inside a stage belongs to that stage."""
+
+_INTERVAL = 0.01
+_WORTH_A_LOOK = 0.002
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Stage(NamedTuple):
+    """Wall time in seconds without that of inner stages, the highest resident memory seen meanwhile in bytes, and how many calls."""
+
+    seconds: float = 0.0
+    peak: int = 0
+    calls: int = 0
+
+
+class Meter:
+    """Times the points while a `run` is on. Memory is sampled a hundred times a second and wherever a longer call ends."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def install(self) -> None:
+        """Put the stopwatch around every point of this process, once."""
+        for stage, module, name in POINTS:
+            owner: Any = import_module(module)
+            *path, last = name.split(".")
+            for part in path:
+                owner = getattr(owner, part)
+            setattr(owner, last, self._wrap(stage, getattr(owner, last)))
+
+    @contextmanager
+    def run(self) -> Iterator[dict[str, Stage]]:
+        """Measure what happens inside; the yielded mapping is filled when it ends."""
+        self._reset()
+        result: dict[str, Stage] = {}
+        done = threading.Event()
+        sampler = threading.Thread(target=self._sample, args=(done,), daemon=True)
+        sampler.start()
+        try:
+            yield result
+        finally:
+            self._enter("other")
+            done.set()
+            sampler.join()
+            self._look("other")
+            result.update({stage: Stage(self._seconds[stage], self._peak[stage], self._calls[stage]) for stage in STAGES})
+
+    def _reset(self) -> None:
+        self._seconds: dict[str, float] = dict.fromkeys(STAGES, 0.0)
+        self._peak: dict[str, int] = dict.fromkeys(STAGES, 0)
+        self._calls: dict[str, int] = dict.fromkeys(STAGES, 0)
+        self._stage, self._since = "other", perf_counter()
+
+    def _wrap(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*positional: Any, **named: Any) -> Any:
+            outer = self._stage
+            if outer != "other" and (outer, stage) not in SPLIT:
+                return function(*positional, **named)
+            self._calls[stage] += 1
+            self._enter(stage)
+            try:
+                return function(*positional, **named)
+            finally:
+                if perf_counter() - self._since > _WORTH_A_LOOK:
+                    self._look(stage)
+                self._enter(outer)
+
+        return timed
+
+    def _enter(self, stage: str) -> None:
+        now = perf_counter()
+        self._seconds[self._stage] += now - self._since
+        self._stage, self._since = stage, now
+
+    def _sample(self, done: threading.Event) -> None:
+        while not done.wait(_INTERVAL):
+            self._look(self._stage)
+
+    def _look(self, stage: str) -> None:
+        self._peak[stage] = max(self._peak[stage], resident())
+
+
+def resident() -> int:
+    """Resident memory of this process in bytes; 0 where the system has no /proc."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - a hundred times a second
+            return int(file.read().split()[1]) * _PAGE
+    except OSError:
+        return 0
