@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "schedule", "validate"]
 
 
-def schedule(  # type: ignore[no-redef]
+def schedule(
     documents: Iterable[Body],
     *,
     previous: Iterable[Body] = (),

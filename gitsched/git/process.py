@@ -70,8 +70,8 @@ def run_git(
     """Run git and return what it said, whatever its exit code.
 
     `timeout` is in seconds; when it is over, git and all that it started are ended and Temporary is raised. Permanent when there
-    is no git. `at` is the directory it starts in, `more` is added to its environment. The process is a session of its own, so that neither git nor ssh can ask
-    questions on the caller's terminal.
+    is no git. `at` is the directory it starts in, `more` is added to its environment. The process is a session of its own, so that
+    neither git nor ssh can ask questions on the caller's terminal.
     """
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
     try:

@@ -19,10 +19,10 @@ class Placed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept because the input is broken).
+    """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept, the input being broken).
 
-    `documents` are the API's resources as its server would show them. `replicas_path` is where the manifest says its replicas, None
-    when it has none or they are not divided. `reason` is one line for people. `time` is the moment of the event that caused the present
+    `documents` are the API's resources as its server would show them. `replicas_path` is where the manifest says its replicas, None when
+    it has none or they are not divided. `reason` is one line for people. `time` is the moment of the event that caused the present
     decision. `before` is where the last run had placed it.
     """
 

@@ -23,9 +23,11 @@ from gitsched.render.layout import kept_path
 
 
 class Before(NamedTuple):
-    """The previous output: its records by identity, the blob of a path, its cluster directories, and since when which ones retire."""
+    """The previous output: its records by identity, those that are none of the given ones, the blob of a path, its cluster directories,
+    and since when which ones retire."""
 
     documents: Mapping[Key, Body]
+    others: Callable[[Iterable[Key]], Iterable[Body]]
     lookup: Callable[[str], str | None]
     clusters: frozenset[str]
     retiring: Mapping[str, datetime]
@@ -129,10 +131,10 @@ def _moves(outcomes: Mapping[Key, Outcome]) -> list[Move]:
 
 def _removals(decided: Decided, before: Before) -> list[Move]:
     """Workloads that the last run had placed and nobody places any more."""
-    held = {key for outcome in decided.outcomes.values() for key, _ in outcome.documents}
+    held = [key for outcome in decided.outcomes.values() for key, _ in outcome.documents]
     moves = []
-    for key in before.documents:
-        spec = before.documents[key].get("spec") or {} if key not in held else {}
+    for body in before.others(held):
+        spec = body.get("spec") or {}
         clusters, resource = spec.get("clusters"), spec.get("resource")
         if not clusters or not resource:
             continue

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.files import Keep, PlannedFile
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
@@ -21,6 +21,7 @@ from gitsched.render.directory import STUB_TWIN, complete_directory
 from gitsched.render.layout import cluster_path, relative_path, segment, status_path
 from gitsched.render.manifest import plan_manifest
 from gitsched.render.status import multicluster_decision, status_document
+from gitsched.render.yaml import Fragment, fragment
 
 Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"
@@ -46,11 +47,29 @@ class Directory(NamedTuple):
 class Canvas:
     """Rendered shares and directories of the last run."""
 
-    __slots__ = ("directories", "shares")
+    __slots__ = ("_fragments", "directories", "shares")
 
     def __init__(self) -> None:
         self.shares: dict[Key, Share] = {}
         self.directories: dict[str, Directory] = {}
+        self._fragments: dict[int, tuple[Body, Fragment]] = {}
+
+    def keep(self, shares: dict[Key, Share], directories: dict[str, Directory]) -> None:
+        """Remember this run's for the next; what earlier runs wrote of placements goes when it has become too much."""
+        self.shares, self.directories = shares, directories
+        if len(self._fragments) > 10_000:
+            self._fragments.clear()
+
+    def condense(self, body: Body) -> Body:
+        """A binding whose placement is written already: thousands share the placement of one policy, which is the same object."""
+        spec = body.get("spec") or {}
+        placement = spec.get("placement")
+        if not placement:
+            return body
+        known = self._fragments.get(id(placement))
+        if known is None or known[0] is not placement:
+            known = self._fragments[id(placement)] = placement, fragment(placement)
+        return {**body, "spec": {**spec, "placement": known[1]}}
 
 
 class Rendered(NamedTuple):
@@ -86,7 +105,7 @@ def render(
         groups[f"clusters/{name}"] = directories[name].files
     for key, body in (record for session in decided.sessions for record in session.documents()):
         groups[f"record {key}"] = {status_path(key): status_document(body)}
-    canvas.shares, canvas.directories = shares, directories
+    canvas.keep(shares, directories)
     return Rendered(groups, full, tuple(findings))
 
 
@@ -104,7 +123,7 @@ def _share(outcome: Outcome, decided: Decided, lookup: Callable[[str], str | Non
                 manifests[place.cluster] = Keep(blob)
         else:
             manifests[place.cluster] = _manifest(template, outcome, place.replicas)
-    return Share(outcome, _records(outcome), path, manifests)
+    return Share(outcome, _records(outcome, canvas), path, manifests)
 
 
 def _manifest(template: Document, outcome: Outcome, replicas: int | None) -> PlannedFile:
@@ -112,8 +131,8 @@ def _manifest(template: Document, outcome: Outcome, replicas: int | None) -> Pla
     return plan_manifest(template, share)
 
 
-def _records(outcome: Outcome) -> Files:
-    files: dict[str, PlannedFile] = {status_path(key): status_document(body) for key, body in outcome.documents}
+def _records(outcome: Outcome, canvas: Canvas) -> Files:
+    files: dict[str, PlannedFile] = {status_path(key): status_document(canvas.condense(body)) for key, body in outcome.documents}
     decisions = [(cluster, replicas, None, outcome.reason) for cluster, replicas in outcome.shares.items()]
     files.update(multicluster_decision(outcome.key, decisions, SCHEDULER))
     return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from gitsched.git import Repository
@@ -25,8 +25,7 @@ class Records(Mapping[Key, Body]):
         under = f"{prefix}{STATUS}"
         entries = repository.entries(tree, under) if tree else []
         self._blobs = {entry.path.removeprefix(prefix): entry.blob for entry in entries}
-        self._keys: dict[Key, str] | None = None
-        memo.load(_memo_key(blob) for blob in self._blobs.values() if blob not in bodies)
+        self._loaded = False
 
     def blob(self, key: Key) -> str | None:
         """The blob of a record."""
@@ -39,9 +38,19 @@ class Records(Mapping[Key, Body]):
         return self._body(blob)
 
     def __iter__(self) -> Iterator[Key]:
-        if self._keys is None:
-            self._keys = {_key(body): blob for blob in self._blobs.values() if (body := self._body(blob))}
-        return iter(self._keys)
+        return (_key(body) for blob in self._blobs.values() if (body := self._body(blob)))
+
+    def others(self, keys: Iterable[Key]) -> Iterator[Body]:
+        """The records of everything but the given identities; only those are decoded."""
+        known = set(map(status_path, keys))
+        return (self._body(blob) for path, blob in self._blobs.items() if path not in known)
+
+    def learn(self, bodies: Iterable[tuple[Key, Body]]) -> None:
+        """Take bodies that were just written to this tree for what reading them back would give."""
+        for key, body in bodies:
+            blob = self._blobs.get(status_path(key))
+            if blob is not None:
+                self._bodies.setdefault(blob, body)
 
     def __len__(self) -> int:
         return len(self._blobs)
@@ -49,6 +58,9 @@ class Records(Mapping[Key, Body]):
     def _body(self, blob: str) -> Body:
         body = self._bodies.get(blob)
         if body is None:
+            if not self._loaded:
+                self._loaded = True
+                self._memo.load(_memo_key(blob) for blob in self._blobs.values() if blob not in self._bodies)
             file = self._memo.get(_memo_key(blob)) or self._read(blob)
             body = self._bodies[blob] = _unmark(file.documents[0].body) if file.documents else {}
         return body
@@ -74,7 +86,7 @@ def read_before(repository: Repository, tree: str | None, prefix: str, records: 
         return entry[0] if entry else None
 
     retiring: Mapping[str, datetime] = record.retiring if record else {}
-    return Before(records, lookup, frozenset(clusters), retiring)
+    return Before(records, records.others, lookup, frozenset(clusters), retiring)
 
 
 def _unmark(body: Body) -> Body:

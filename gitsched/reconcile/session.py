@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -71,10 +72,18 @@ class Session:
 
     def run(self, now: datetime, *, write: bool = True) -> Run:
         """Observe, plan and, unless only looking, commit. Raises Conflict when somebody else moved the output branch meanwhile."""
-        observed = self.observe()
-        planned = self.plan(observed, now)
-        run = self.write(observed, planned, publish=write)
-        self._memo.save()
+        # Documents are millions of small objects without cycles; looking through them for cycles takes longer than planning.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            observed = self.observe()
+            planned = self.plan(observed, now)
+            run = self.write(observed, planned, publish=write)
+            self._memo.save()
+        finally:
+            gc.freeze()
+            if collecting:
+                gc.enable()
         return run
 
     def observe(self) -> Observed:
@@ -125,6 +134,8 @@ class Session:
         commit = self._commit_output(observed, planned, tree)
         output.publish(commit, observed.head, note)
         self._written = Written(tree, groups)
+        records = Records(repository, tree, observed.prefix, self._memo, self._bodies)
+        records.learn(document for outcome in planned.outcomes.values() for document in outcome.documents)
         return run._replace(after=commit)
 
     def _write_groups(self, repository: Repository, groups: Mapping[str, Files], observed: Observed, bare: str | None) -> str:

@@ -23,20 +23,24 @@ LOCALITY = 100
 
 def schedule(request: Request, fleet: Fleet) -> Decision:
     """Decide one request."""
-    first: Decision | None = None
+    first: tuple[Decision, Group] | None = None
     for group in request.groups[request.start :]:
         decision = attempt(request, group, fleet)
         if decision.outcome == "scheduled":
             return decision
-        first = first or decision
-    return first or Decision("error", (), "", "no cluster group to try")
+        first = first or (decision, group)
+    if first is None:
+        return Decision("error", (), "", "no cluster group to try")
+    decision, group = first
+    # Only now: a group that is passed over on the way to a better one owes nobody its reasons.
+    return decision._replace(message=why_nothing_fits(request, group, fleet)) if decision.outcome == "no-fit" else decision
 
 
 def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
-    """Decide one request within one group."""
+    """Decide one request within one group; a "no-fit" comes without its reasons (see `why_nothing_fits`)."""
     mask = feasible(request, group, fleet)
     if not mask:
-        return Decision("no-fit", (), group.name, why_nothing_fits(request, group, fleet))
+        return Decision("no-fit", (), group.name, "")
     chosen = order(mask, request, fleet)
     if request.spreads:
         return Decision("error", (), group.name, "spread constraints are not supported yet")

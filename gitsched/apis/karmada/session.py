@@ -90,7 +90,9 @@ class KarmadaSession:
             if claim is not None and claim in self.world.broken:
                 return self.keep(template, f"its policy {claim} is broken")
             return None
-        return self.steps(template, policy, self.demand(template), previous)[-1].outcome
+        steps = self.steps(template, policy, self.demand(template), previous)
+        held = steps[0].before.clusters
+        return steps[-1].outcome._replace(before=tuple(Placed(target.name, target.replicas or None) for target in held))
 
     def steps(self, template: Document, policy: Policy, demand: Demand, previous: Body | None) -> list[Step]:
         """The pass at the source's moment, and one at each deadline between it and now."""
