@@ -1,0 +1,50 @@
+"""docs/findings.md has every code that gitsched can give, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from finding_codes import find_codes, find_codes_in  # beside this file, where importlib mode does not look
+
+PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
+
+
+def documented() -> set[str]:
+    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
+    return {code for row in rows for code in re.findall(r"`([^`]+)`", row)}
+
+
+def test_every_code_is_explained_with_cause_and_cure() -> None:
+    missing = {code for code in find_codes() if not any(fnmatchcase(known, code) for known in documented())}
+    assert not missing
+
+
+def test_no_code_is_explained_that_does_not_exist() -> None:
+    codes = find_codes()
+    assert not {known for known in documented() if not any(fnmatchcase(known, code) for code in codes)}
+
+
+def test_codes_are_found_however_they_are_passed() -> None:
+    tree = ast.parse(
+        """
+NAMED = "by-name"
+TABLE = {"x": ("by-table", 1)}
+class Finding(NamedTuple):
+    severity: str
+    code: str
+def error(code, message): ...
+def go(self, word):
+    code, rest = TABLE[word]
+    Finding("error", "by-class")
+    Finding("error", code=NAMED)
+    self.error("by-function" if word else "by-choice", "by-message")
+    error(f"by-{word}", "")
+"""
+    )
+    found = find_codes_in([tree])
+    assert found == {"by-name", "by-table", "by-class", "by-function", "by-choice", "by-*"}
