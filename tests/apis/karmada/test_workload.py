@@ -1,0 +1,147 @@
+"""What a workload asks for: replicas and resources by kind, as Karmada's default interpreter reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gitsched.apis.karmada.workload import Shape, read_demand
+from gitsched.model.document import Document, Key, group_of
+
+REPLICAS = """
+{kind: Deployment, apiVersion: apps/v1, spec: {replicas: 3}}: 3
+{kind: Deployment, apiVersion: apps/v1, spec: {replicas: 0}}: 0
+{kind: Deployment, apiVersion: apps/v1, spec: {}}: 1
+{kind: Deployment, apiVersion: apps/v1}: 1
+{kind: ReplicaSet, apiVersion: apps/v1, spec: {replicas: 3}}: 3
+{kind: StatefulSet, apiVersion: apps/v1, spec: {replicas: 3}}: 3
+{kind: Job, apiVersion: batch/v1, spec: {parallelism: 5, completions: 3}}: 3
+{kind: Job, apiVersion: batch/v1, spec: {parallelism: 2, completions: 3}}: 2
+{kind: Job, apiVersion: batch/v1, spec: {parallelism: 2}}: 2
+{kind: Job, apiVersion: batch/v1, spec: {completions: 3}}: 1
+{kind: Job, apiVersion: batch/v1, spec: {parallelism: 0, completions: 3}}: 0
+{kind: Pod, apiVersion: v1, spec: {}}: 1
+{kind: DaemonSet, apiVersion: apps/v1, spec: {replicas: 3}}: null
+{kind: CronJob, apiVersion: batch/v1, spec: {}}: null
+{kind: ConfigMap, apiVersion: v1}: null
+{kind: Deployment, apiVersion: apps/v1beta1, spec: {replicas: 3}}: null
+{kind: Rollout, apiVersion: argoproj.io/v1alpha1, spec: {replicas: 3}}: null
+"""
+REQUESTS = """
+containers add up:
+  pod: {containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}, {resources: {requests: {cpu: 200m}}}]}
+  asks: {cpu: 300m, memory: 1Gi}
+a limit stands in for a missing request:
+  pod: {containers: [{resources: {limits: {cpu: 2, memory: 1Gi}, requests: {cpu: 1}}}]}
+  asks: {cpu: "1", memory: 1Gi}
+an init container needs its own at least:
+  pod: {containers: [{resources: {requests: {cpu: 1, memory: 4Gi}}}], initContainers: [{resources: {requests: {cpu: 3, memory: 1Gi}}}]}
+  asks: {cpu: "3", memory: 4Gi}
+init containers run one after another:
+  pod: {containers: [], initContainers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 2}}}]}
+  asks: {cpu: "2"}
+overhead comes on top of the larger:
+  pod:
+    containers: [{resources: {requests: {cpu: 1}}}]
+    initContainers: [{resources: {requests: {cpu: 2}}}]
+    overhead: {cpu: 500m, memory: 8Mi}
+  asks: {cpu: 2500m, memory: 8Mi}
+nothing is not asked for:
+  pod: {containers: [{resources: {requests: {cpu: 0, memory: 1Gi}}}]}
+  asks: {memory: 1Gi}
+what the scheduler does not know is left out:
+  pod: {containers: [{resources: {requests: {cpu: 1, fancy: 1}}}]}
+  asks: {cpu: "1"}
+extended resources stay:
+  pod: {containers: [{resources: {requests: {nvidia.com/gpu: 2, hugepages-2Mi: 4Mi, ephemeral-storage: 1G, pods: 1}}}]}
+  asks: {ephemeral-storage: 1G, hugepages-2Mi: 4Mi, nvidia.com/gpu: "2", pods: "1"}
+what is no quantity is left out:
+  pod: {containers: [{resources: {requests: {cpu: lots, memory: 1Gi}}}, {resources: null}, nonsense]}
+  asks: {memory: 1Gi}
+no requests at all:
+  pod: {containers: [{image: x}]}
+  asks: null
+"""
+CLAIMS = """
+a node selector: {pod: {nodeSelector: {disk: ssd}}, claim: {nodeSelector: {disk: ssd}}}
+tolerations: {pod: {tolerations: [{key: a, operator: Exists}]}, claim: {tolerations: [{key: a, operator: Exists}]}}
+required affinity:
+  pod: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: []}]}}}}
+  claim: {hardNodeAffinity: {nodeSelectorTerms: [{matchFields: []}]}}
+preferred affinity:
+  pod: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}}}
+  claim: null
+empty ones: {pod: {nodeSelector: {}, tolerations: []}, claim: null}
+"""
+
+
+def template(body: dict[str, Any]) -> Document:
+    return Document(Key(group_of(body["apiVersion"]), body["kind"], "default", "web"), body["apiVersion"], body)
+
+
+def parse_pairs(text: str) -> list[tuple[dict[str, Any], int | None]]:
+    return [
+        (yaml.safe_load(line.rpartition(": ")[0]), yaml.safe_load(line.rpartition(": ")[2])) for line in text.strip().splitlines()
+    ]
+
+
+@pytest.mark.parametrize(("body", "replicas"), parse_pairs(REPLICAS), ids=lambda value: str(value))
+def test_replicas_by_kind(body: dict[str, Any], replicas: int | None) -> None:
+    assert read_demand(template(body), {}).replicas == replicas
+
+
+@pytest.mark.parametrize("case", (cases := yaml.safe_load(REQUESTS)).values(), ids=cases)
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_one_replica_asks_for(case: dict[str, Any], kind: str) -> None:
+    spec = case["pod"] if kind == "Pod" else {"template": {"spec": case["pod"]}}
+    body = {"apiVersion": "v1" if kind == "Pod" else "apps/v1", "kind": kind, "spec": spec}
+    expected = {"resourceRequest": case["asks"]} if case["asks"] else None
+    assert read_demand(template(body), {}).requirements == expected
+
+
+@pytest.mark.parametrize("case", (cases := yaml.safe_load(CLAIMS)).values(), ids=cases)
+def test_one_replica_claims_a_node(case: dict[str, Any]) -> None:
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": case["pod"]}}}
+    expected = {"nodeClaim": case["claim"]} if case["claim"] else None
+    assert read_demand(template(body), {}).requirements == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "workload"),
+    [
+        ({"replicas": 1}, True),
+        ({"replicas": 0}, False),
+        ({"replicas": 0, "template": {"spec": {"nodeSelector": {"disk": "ssd"}}}}, True),
+    ],
+)
+def test_what_has_no_replicas_and_asks_for_nothing_is_no_workload(spec: dict[str, Any], workload: bool) -> None:
+    assert read_demand(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}), {}).workload is workload
+
+
+@pytest.mark.parametrize("written", ["${REPLICAS}", "3", -1, 2.5, True, 2**31, [], {}])
+def test_replicas_that_are_no_count_are_opaque(written: Any) -> None:
+    demand = read_demand(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": written}}), {})
+    assert (demand.replicas, demand.opaque, demand.workload) == (None, True, False)
+
+
+def test_a_declared_kind_is_read_where_its_owner_says() -> None:
+    body = {"apiVersion": "example.com/v1", "kind": "Fleet", "spec": {"size": 4, "pod": {"nodeSelector": {"a": "b"}}}}
+    demand = read_demand(template(body), {("example.com/v1", "Fleet"): Shape(("spec", "size"), ("spec", "pod"))})
+    assert (demand.replicas, demand.path) == (4, "spec.size")
+    assert demand.requirements == {"nodeClaim": {"nodeSelector": {"a": "b"}}}
+
+
+def test_opaque_replicas_are_not_divided_and_a_finding_says_so(run: Any) -> None:
+    policy = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement: {replicaScheduling: {replicaSchedulingType: Divided}}
+"""
+    workload = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: '${N}'}"
+    result = run("\n---\n".join([workload, policy, "kind: Cluster\nmetadata: {name: m1}", "kind: Cluster\nmetadata: {name: m2}"]))
+    assert (result.clusters("web"), result.codes("web")) == ({"m1": None, "m2": None}, ["opaque-replicas"])
+    assert result.outcome("web").replicas_path is None
