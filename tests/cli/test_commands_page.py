@@ -1,0 +1,85 @@
+"""docs/cli.md and the program say the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from gitsched.cli import VERBS, cli, exit_codes
+from gitsched.model.explanation import Explanation
+from gitsched.report.data import describe_explanation, describe_findings, describe_review
+from gitsched.report.review import Review
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "cli.md").read_text()
+
+
+def flags(verb: str) -> set[str]:
+    command = cli.get_command(click.Context(cli), verb)
+    assert command is not None
+    return {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+
+
+def mentioned(text: str) -> set[str]:
+    cells = re.findall(r"^\| (.+?) \|", text.replace("\\|", "/"), re.MULTILINE)
+    return {flag for cell in cells for flag in re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", cell)}
+
+
+def sections() -> dict[str, str]:
+    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def shared(verb: str) -> set[str]:
+    """The options that the first section gives a verb: each table names its commands in the line before it."""
+    found: set[str] = set()
+    for verbs, table in re.findall(
+        r"^[A-Z][^|\n]*: ((?:`\w+`(?:, )?)+)\.\n\n((?:\|.*\n)+)", sections()["Options of several commands"], re.MULTILINE
+    ):
+        for row in table.splitlines()[2:]:
+            if f"`{verb}`" in verbs or f"`{verb}`" in row:
+                found |= mentioned(row)
+    return found
+
+
+@pytest.mark.parametrize("verb", ["validate", "plan", "reconcile", "watch", "explain", "schedule", "init", "version"])
+def test_every_option_of_a_verb_is_on_the_page_and_every_option_on_the_page_is_one(verb: str) -> None:
+    said = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
+    # `schedule` and `watch` are said to have what the tables give others, but for these.
+    said -= {"watch": {"-o", "--output"}}.get(verb, set())
+    extra = {"schedule": {"--now", "--log-format"}}.get(verb, set())
+    assert flags(verb) == said | extra
+
+
+def test_every_verb_has_a_section_and_a_line_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for verb in VERBS:
+        assert f"gitsched {verb}" in sections()
+        assert f"`gitsched {verb}" in readme or verb == "version"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/ci.md", "docs/cli.md"])
+def test_every_page_has_the_same_exit_codes_as_the_program(page: str) -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", (ROOT / page).read_text(), re.MULTILINE)
+    assert {int(code) for code, _ in rows} | ({130} if page == "docs/ci.md" else set()) == exit_codes.MEANINGS.keys()
+    if page == "docs/cli.md":
+        assert {int(code): meaning for code, meaning in rows} == exit_codes.MEANINGS
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_every_command_that_a_page_shows_has_the_options_it_is_shown_with(page: str) -> None:
+    shown = re.findall(r"gitsched (\w+)((?: [^`\n#;|]+)?)", (ROOT / "docs" / page).read_text())
+    for verb, rest in shown:
+        if verb in VERBS:
+            assert set(re.findall(r"(?<= )(--?[a-z][\w-]*)", rest)) <= flags(verb) | {"--help"}, (verb, rest)
+
+
+def test_every_member_of_the_json_is_on_the_page() -> None:
+    text = sections()["JSON"]
+    for value in (describe_review(Review("", "")), describe_findings([]), describe_explanation(Explanation(""))):
+        json.dumps(value)
+        for member in value.keys() - {"apiVersion", "kind"}:
+            assert f"`{member}`" in text, member
