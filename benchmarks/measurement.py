@@ -32,7 +32,8 @@ class Process(NamedTuple):
 class Measurement(NamedTuple):
     """`cold` is the first run, nothing cached. `warm` are the runs of a resident session, one for each changed manifest, `warm_git` what
     git needed to commit those changes. `fresh` is an instrumented run in a new process; `processes` are `gitsched reconcile`, the first
-    of them cold, then one for each change, `processes_git` as `warm_git`. `load` is PyYAML on the same files. Times are in seconds."""
+    of them cold, then one for each change, `processes_git` as `warm_git`. `start` is `gitsched
+    --help`, what any command takes to begin with. `load` is PyYAML on the same files. Times are in seconds."""
 
     machine: str
     source: str
@@ -43,6 +44,7 @@ class Measurement(NamedTuple):
     fresh: Stages
     processes: list[Process]
     processes_git: list[float]
+    start: Process
     load: Process
 
 
@@ -56,11 +58,11 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
     session = _child("resident", resident, scratch / "resident-cache", rounds)
 
     cache = scratch / "separate-cache"
-    processes = [_reconcile(separate, cache)]
+    processes = [_run(separate, cache, "reconcile")]
     contents, seconds = read_files(separate), []
     for round_ in range(1, rounds + 1):
         seconds.append(commit_change(separate, contents, round_))
-        processes.append(_reconcile(separate, cache))
+        processes.append(_run(separate, cache, "reconcile"))
     commit_change(separate, contents, rounds + 1)
     fresh = _child("fresh", separate, cache / "gitsched", 1)
     return Measurement(
@@ -73,19 +75,24 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
         _stages(fresh["first"]),
         processes,
         seconds,
+        _run(separate, cache, "--help"),
         Process(load["seconds"], load["peak"]),
     )
 
 
 def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> None:
-    """Write the hottest functions of a cold run, of a resident one after a change, and of one in a fresh process."""
-    place, cache = scratch / "profiled", scratch / "profiled-cache"
+    """Write the hottest functions of a cold run, of a resident one after a change, and of one in a fresh process after a change."""
     files = generate(size, seed)
-    create(place, files)
     into.write_text("", encoding="utf-8")
-    _child("resident", place, cache, rounds, into)
-    commit_change(place, files, rounds + 1)
-    _child("fresh", place, cache, 1, into)
+    create(scratch / "profiled", files)
+    _child("resident", scratch / "profiled", scratch / "profiled-cache", rounds, into)
+    place, cache = scratch / "profiled-fresh", scratch / "profiled-fresh-cache"
+    create(place, files)
+    _run(place, cache, "reconcile")
+    commit_change(place, files, 1)
+    _run(place, cache, "reconcile")  # reads for the first time what the cold run wrote
+    commit_change(place, files, 2)
+    _child("fresh", place, cache / "gitsched", 1, into)
 
 
 def _child(mode: str, place: Path, *more: object) -> dict[str, Any]:
@@ -95,16 +102,16 @@ def _child(mode: str, place: Path, *more: object) -> dict[str, Any]:
     return value
 
 
-def _reconcile(place: Path, cache: Path) -> Process:
-    """`gitsched reconcile` as anyone would run it, with a cache of its own."""
+def _run(place: Path, cache: Path, verb: str) -> Process:
+    """A command of gitsched as anyone would run it, with a cache of its own."""
     variables = environment() | {"XDG_CACHE_HOME": str(cache)}
     start = perf_counter()
-    child = subprocess.Popen([GITSCHED, "reconcile"], cwd=place, env=variables, stdout=subprocess.DEVNULL)
+    child = subprocess.Popen([GITSCHED, verb], cwd=place, env=variables, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     seconds = perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, "gitsched reconcile")
+        raise subprocess.CalledProcessError(child.returncode, f"gitsched {verb}")
     return Process(seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 
 

@@ -37,6 +37,7 @@ def _references(m: Measurement) -> str:
     first, *later = m.processes
     rows = [
         ("PyYAML CSafeLoader, the same files", m.load),
+        ("gitsched --help, whole process", m.start),
         ("gitsched reconcile, whole process, cold", first),
         ("gitsched reconcile, whole process, 1st change", later[0] if later else None),
         ("gitsched reconcile, whole process, later", _middle(later[1:]) if later[1:] else None),
