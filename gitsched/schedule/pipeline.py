@@ -31,13 +31,17 @@ def schedule(request: Request, fleet: Fleet) -> Decision:
         first = first or (decision, group)
     if first is None:
         return Decision("error", (), "", "no cluster group to try")
-    decision, group = first
-    # Only now: a group that is passed over on the way to a better one owes nobody its reasons.
+    # Reasons only now: a group that is passed over on the way to a better one owes nobody any.
+    return with_reasons(*first, request, fleet)
+
+
+def with_reasons(decision: Decision, group: Group, request: Request, fleet: Fleet) -> Decision:
+    """A decision that says why nothing fits, where nothing does."""
     return decision._replace(message=why_nothing_fits(request, group, fleet)) if decision.outcome == "no-fit" else decision
 
 
 def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
-    """Decide one request within one group; a "no-fit" comes without its reasons (see `why_nothing_fits`)."""
+    """Decide one request within one group; "no-fit" comes without its reasons, which cost more than the decision."""
     mask = feasible(request, group, fleet)
     if not mask:
         return Decision("no-fit", (), group.name, "")

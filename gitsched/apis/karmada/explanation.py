@@ -154,7 +154,7 @@ def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]
         if done:
             attempts.append(Attempt(group.name, "not tried", "an earlier group was taken"))
             continue
-        decision = pipeline.attempt(request, group, fleet)
+        decision = pipeline.with_reasons(pipeline.attempt(request, group, fleet), group, request, fleet)
         attempts.append(Attempt(group.name, decision.outcome, decision.message))
         done = decision.outcome == "scheduled"
     return tuple(attempts)
