@@ -68,13 +68,13 @@ def command(
 
 
 def read_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
-    """Kind, namespace and name; the namespace is "" where nobody gave one."""
+    """Kind, namespace and name; the namespace is `default` where nobody gave one."""
     parts = text.split("/")
     if len(parts) not in (2, 3) or not all(parts):
         raise click.UsageError(f"{text!r} is neither KIND/NAME nor KIND/NAMESPACE/NAME")
     if len(parts) == 3 and namespace not in (None, parts[1]):
         raise click.UsageError(f"-n {namespace} and {text!r} name two namespaces")
-    return read_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "", parts[-1]
+    return read_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
 
 
 def read_kind(text: str) -> str:

@@ -1,0 +1,112 @@
+"""A small fleet in a real repository, and the program as a real process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GITSCHED = [sys.executable, "-c", "import sys; from gitsched.cli import main; sys.exit(main())"]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+CLUSTER = """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata:
+  name: {name}
+  labels: {{ownership: {owner}}}
+spec:
+  syncMode: Pull
+"""
+POLICY = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: web
+  namespace: shop
+spec:
+  resourceSelectors:
+    - {apiVersion: apps/v1, kind: Deployment, name: web}
+  placement:
+    clusterAffinities:
+      - affinityName: private
+        labelSelector: {matchLabels: {ownership: private}}
+      - affinityName: cloud
+        labelSelector: {matchLabels: {ownership: cloud}}
+"""
+WORKLOAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+spec:
+  replicas: 2
+"""
+TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") and name not in ("COLUMNS", "GITSCHED_DEBUG")
+    }
+    people = {
+        f"GIT_{role}_{what}": text
+        for role in ("AUTHOR", "COMMITTER")
+        for what, text in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))
+    }
+    return kept | people | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def git(environment: dict[str, str]) -> Callable[..., str]:
+    def run(*arguments: str, at: Path) -> str:
+        done = subprocess.run(["git", *arguments], cwd=at, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def commit(git: Callable[..., str]) -> Callable[..., None]:
+    """Write files (None: remove) and commit them."""
+
+    def make(at: Path, **files: str | None) -> None:
+        for name, text in files.items():
+            path = at / f"{name}.yaml"
+            path.unlink() if text is None else path.write_text(text)
+        git("add", "--all", ".", at=at)
+        git("commit", "-qm", "Change", at=at)
+
+    return make
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, git: Callable[..., str], commit: Callable[..., None]) -> Path:
+    path = tmp_path / "fleet"
+    path.mkdir()
+    git("init", "-q", "-b", "main", ".", at=path)
+    commit(
+        path,
+        one=CLUSTER.format(name="one", owner="private"),
+        two=CLUSTER.format(name="two", owner="cloud"),
+        policy=POLICY,
+        web=WORKLOAD,
+    )
+    return path
+
+
+@pytest.fixture
+def gitsched(environment: dict[str, str], fleet: Path) -> Run:
+    def run(*arguments: str, data: str | None = None, at: Path = fleet, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [*GITSCHED, *arguments]
+        return subprocess.run(command, cwd=at, env=environment | more, input=data, capture_output=True, text=True, check=False)
+
+    return run

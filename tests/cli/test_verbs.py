@@ -1,0 +1,170 @@
+"""What every verb promises, from a real process over a real repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gitsched.cli import VERBS
+from gitsched.cli.explain import read_kind, read_workload
+
+TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
+BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def places(text: str) -> dict[str, dict[str, int]]:
+    found = json.loads(text)["placements"]
+    return {entry["workload"]["name"]: {share["cluster"]: share["replicas"] for share in entry["clusters"]} for entry in found}
+
+
+def test_a_plan_writes_nothing_and_a_reconcile_does_what_it_said(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
+    before = git("for-each-ref", at=fleet)
+    planned = gitsched("plan", "-o", "json")
+    assert git("for-each-ref", at=fleet) == before
+    done = gitsched("reconcile", "-o", "json")
+    assert planned.returncode == done.returncode == 0
+    assert places(planned.stdout) == places(done.stdout) == {"web": {"one": 2}}
+    assert json.loads(planned.stdout)["output"]["after"] is None
+    assert json.loads(done.stdout)["output"]["after"] == git("rev-parse", "placements", at=fleet)
+
+
+def test_detailed_exit_code_tells_changes_from_none(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    assert gitsched("plan", "--detailed-exitcode").returncode == 2
+    assert gitsched("reconcile").returncode == 0
+    same = gitsched("plan", "--detailed-exitcode")
+    assert (same.returncode, "Nothing changes" in same.stdout) == (0, True)
+    (fleet / "one.yaml").write_text((fleet / "one.yaml").read_text() + TAINT)
+    assert gitsched("plan", "--detailed-exitcode").returncode == 0
+    moved = gitsched("plan", "--worktree", "--detailed-exitcode", "-o", "json")
+    assert (moved.returncode, places(moved.stdout)) == (2, {"web": {"two": 2}})
+    commit(fleet, bad=BROKEN)
+    assert gitsched("plan", "--detailed-exitcode").returncode == 1
+
+
+def test_a_mistake_fails_the_pipeline_but_what_is_valid_is_committed(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    commit(fleet, bad=BROKEN)
+    done = gitsched("reconcile")
+    assert done.returncode == 1
+    assert "bad.yaml:5:3: error:" in done.stdout
+    assert "Committed" in done.stdout
+    assert gitsched("validate", "--fail-on", "none").returncode == 0
+
+
+def test_a_workload_without_a_place_fails_only_when_asked_to(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, one=None, two=None)
+    assert gitsched("plan").returncode == 0
+    assert gitsched("plan", "--fail-on", "unschedulable").returncode == 1
+
+
+def test_validate_reads_the_worktree_a_path_or_a_revision(gitsched: Run, fleet: Path) -> None:
+    (fleet / "bad.yaml").write_text(BROKEN)
+    (fleet / "apps").mkdir()
+    found = gitsched("validate", "-o", "json")
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["counts"]["error"] == 1
+    assert gitsched("validate", "bad.yaml").returncode == 1
+    assert gitsched("validate", "apps").returncode == 0
+    assert gitsched("validate", "HEAD").returncode == 0
+    assert gitsched("validate", "no-such-revision").returncode == 1
+
+
+def test_explain_says_why_and_why_not(gitsched: Run) -> None:
+    for words in (("-n", "shop", "deploy/web"), ("DEPLOYMENTS/shop/web",)):
+        found = gitsched("explain", *words)
+        assert found.returncode == 0, found.stderr
+        assert "PropagationPolicy/shop/web" in found.stdout
+        assert "policy.yaml:" in found.stdout
+    data = yaml.safe_load(gitsched("explain", "deploy/shop/web", "-o", "yaml").stdout)
+    assert data["result"] == [{"cluster": "one", "replicas": 2}]
+    assert gitsched("explain", "-n", "shop", "deploy/nobody").returncode == 1
+
+
+def test_schedule_needs_no_repository_and_gives_the_same_bytes(gitsched: Run, fleet: Path, tmp_path: Path) -> None:
+    text = "---\n".join(path.read_text() for path in sorted(fleet.glob("*.yaml")))
+    first = gitsched("schedule", "-f", "-", data=text, at=tmp_path)
+    files = [word for path in sorted(fleet.glob("*.yaml")) for word in ("-f", str(path))]
+    second = gitsched("schedule", *files, at=tmp_path)
+    assert (first.returncode, first.stdout) == (0, second.stdout)
+    binding = next(iter(yaml.safe_load_all(first.stdout)))
+    assert binding["spec"]["clusters"] == [{"name": "one", "replicas": 2}]
+    (tmp_path / "before.yaml").write_text(first.stdout)
+    again = gitsched("schedule", "-f", "-", "--previous", "before.yaml", "-o", "json", data=text, at=tmp_path)
+    assert json.loads(again.stdout)["items"] == [binding]
+    assert gitsched("schedule", at=tmp_path).returncode == 2
+
+
+def test_init_gives_a_valid_start_and_never_overwrites(gitsched: Run, fleet: Path) -> None:
+    assert gitsched("init").returncode == 0
+    assert gitsched("validate").returncode == 0
+    (fleet / "gitsched.yaml").write_text("mine\n")
+    assert "kept  gitsched.yaml" in gitsched("init").stdout
+    assert (fleet / "gitsched.yaml").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonsense",),
+        ("plan", "--nonsense"),
+        ("plan", "--now", "yesterday"),
+        ("plan", "--worktree", "main"),
+        ("reconcile", "--author", "Ada"),
+        ("reconcile", "--sign", "pen:ink"),
+        ("explain", "web"),
+        ("schedule", "-f", "missing.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_2_and_no_traceback(gitsched: Run, words: tuple[str, ...]) -> None:
+    done = gitsched(*words)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
+
+
+def test_what_cannot_be_read_is_1_and_what_does_not_answer_is_4(gitsched: Run, tmp_path: Path) -> None:
+    assert gitsched("plan", "-C", str(tmp_path / "nowhere")).returncode == 1
+    done = gitsched("plan", "-C", "http://127.0.0.1:9/fleet.git")
+    assert (done.returncode, "Traceback" in done.stderr) == (4, False)
+
+
+def test_logs_can_be_read_by_machines(gitsched: Run) -> None:
+    done = gitsched("watch", "--once", "--log-format", "json")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, done.stdout) == (0, "")
+    assert any(line.get("event") == "run" and line["commit"] for line in lines)
+
+
+def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[str, str]) -> None:
+    import sys
+
+    heavy = "{'pygit2', 'rich', 'jsonschema', 'jsonschema_rs', 'yaml', 'watchfiles', 'jinja2'}"
+    for words in (["--help"], ["version"], *([verb, "--help"] for verb in VERBS)):
+        script = (
+            f"import sys; from gitsched.cli import main; code = main({words}); sys.exit(code or len({heavy} & set(sys.modules)))"
+        )
+        assert subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=False).returncode == 0, (
+            words
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("deploy", "Deployment"),
+        ("ConfigMaps", "ConfigMap"),
+        ("ingresses", "Ingress"),
+        ("networkpolicies", "NetworkPolicy"),
+        ("sts", "StatefulSet"),
+        ("PostgresCluster", "PostgresCluster"),
+    ],
+)
+def test_kinds_are_written_as_for_kubectl(text: str, kind: str) -> None:
+    assert read_kind(text) == kind
+    assert read_workload(f"{text}/a/b", None) == (kind, "a", "b")
