@@ -1,0 +1,69 @@
+"""One place decides the exit code, and every failure has one."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+import gitsched.cli
+from gitsched.cli.exit_codes import FailOn, judge_error, judge_run
+from gitsched.model.errors import Conflict, Permanent, Temporary
+from gitsched.model.finding import Finding
+
+ERROR, WARNING = Finding("error", "x", "x"), Finding("warning", "x", "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(Permanent("x"), 1), (Temporary("x"), 4), (Conflict("x"), 4), (KeyError("x"), 3), (KeyboardInterrupt(), 130)],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_exception_has_the_code_of_what_to_do_next(error: BaseException, code: int) -> None:
+    assert judge_error(error) == code
+
+
+@pytest.mark.parametrize(
+    ("findings", "fail_on", "pending", "refused", "changes", "code"),
+    [
+        ([], "error", 0, False, False, 0),
+        ([WARNING], "error", 3, False, False, 0),
+        ([ERROR], "error", 0, False, False, 1),
+        ([ERROR], "unschedulable", 0, False, False, 1),
+        ([ERROR], "none", 3, False, False, 0),
+        ([], "unschedulable", 1, False, False, 1),
+        ([], "none", 0, True, False, 1),
+        ([], "error", 0, False, True, 2),
+        ([ERROR], "error", 0, False, True, 1),
+        ([ERROR], "none", 0, False, True, 2),
+    ],
+)
+def test_a_run_is_judged(findings: list[Finding], fail_on: FailOn, pending: int, refused: bool, changes: bool, code: int) -> None:
+    assert judge_run(findings, fail_on, pending=pending, refused=refused, changes=changes) == code
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command("broken")
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(gitsched.cli.Verbs, "get_command", lambda self, ctx, name: command)
+
+
+def test_a_bug_is_told_in_a_line_with_a_request_to_report_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(monkeypatch, ZeroDivisionError("0 of 0"))
+    monkeypatch.delenv("GITSCHED_DEBUG", raising=False)
+    assert gitsched.cli.main(["broken"]) == 3
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: 0 of 0" in told
+    assert "report it" in told
+    assert "Traceback" not in told
+    monkeypatch.setenv("GITSCHED_DEBUG", "1")
+    assert gitsched.cli.main(["broken"]) == 3
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, KeyboardInterrupt())
+    assert gitsched.cli.main(["broken"]) == 130
