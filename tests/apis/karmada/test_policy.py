@@ -126,9 +126,7 @@ def test_the_winner_is(run: Any, case: dict[str, Any]) -> None:
 )
 def test_system_namespaces_are_passed_over(run: Any, kind: str, namespace: str, name: str, skipped: bool) -> None:
     selector = f"{{apiVersion: {'v1' if kind == 'ConfigMap' else 'apps/v1'}, kind: {kind}}}"
-    policy = f"kind: ClusterPropagationPolicy
-metadata: {{name: p}}
-spec: {{resourceSelectors: [{selector}], placement: {{}}}}"
+    policy = f"kind: ClusterPropagationPolicy\nmetadata: {{name: p}}\nspec: {{resourceSelectors: [{selector}], placement: {{}}}}"
     result = run(f"kind: {kind}\nmetadata: {{namespace: {namespace}, name: {name}}}\n---\n{policy}")
     assert (result.outcome(name) is None) is skipped
 
@@ -186,9 +184,5 @@ def _policy(
     where = f", namespace: {namespace}" if namespace else ""
     importance = "" if priority is None else f"\n  priority: {priority}"
     kind = "ClusterPropagationPolicy" if cluster else "PropagationPolicy"
-    spec = f"resourceSelectors: [{', '.join(selectors)}]
-  placement: {{}}{importance}"
-    return f"kind: {kind}
-metadata: {{name: {name}{where}}}
-spec:
-  {spec}"
+    spec = f"resourceSelectors: [{', '.join(selectors)}]\n  placement: {{}}{importance}"
+    return f"kind: {kind}\nmetadata: {{name: {name}{where}}}\nspec:\n  {spec}"
