@@ -1,0 +1,153 @@
+"""The output branch follows the source, whatever somebody pushes, until somebody asks for an end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
+from gitsched.watch import LONGEST, pause, stamp, wait_for_change, watch
+
+TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
+PATIENCE = 30.0
+"""Seconds after which a test gives up; nothing is measured."""
+Commit = Callable[..., None]
+Git = Callable[..., str]
+
+
+class Process:
+    def __init__(self, command: list[str], at: Path, environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("w") as file:
+            self.process = subprocess.Popen(command, cwd=at, env=environment, stderr=file)
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    def wait_for(self, seen: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not seen():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def watcher(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    import sys
+
+    started: list[Process] = []
+
+    def start(at: Path, *arguments: str) -> Process:
+        script = "import sys; from gitsched.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", script, "watch", "--log-format", "json", *arguments]
+        started.append(Process(command, at, environment, tmp_path / "log"))
+        return started[-1]
+
+    yield start
+    for entry in started:
+        if entry.process.poll() is None:
+            entry.process.kill()
+        entry.process.wait()
+
+
+def placed(git: Git, at: Path, cluster: str) -> Callable[[], bool]:
+    def look() -> bool:
+        try:
+            return f"clusters/{cluster}/shop/deployment-web.yaml" in git("ls-tree", "-r", "--name-only", "placements", at=at).split(
+                "\n"
+            )
+        except subprocess.CalledProcessError:
+            return False  # there is no such branch yet
+
+    return look
+
+
+def test_the_output_follows_commits_and_survives_broken_ones(
+    fleet: Path, git: Git, commit: Commit, watcher: Callable[..., Process]
+) -> None:
+    # An interval far beyond the patience of the test: only the moved ref can be what wakes it.
+    resident = watcher(fleet, "--interval", "3600")
+    resident.wait_for(placed(git, fleet, "one"))
+    one = (fleet / "one.yaml").read_text()
+    commit(fleet, one=one + "  zones: [", web="kind: Deployment\nmetadata: [")
+    resident.wait_for(lambda: any(line.get("code") == "yaml-syntax" for line in resident.lines()))
+    assert placed(git, fleet, "one")()
+    commit(fleet, one=one + TAINT, web=(fleet / "web.yaml").read_text())
+    resident.wait_for(placed(git, fleet, "two"))
+    resident.process.send_signal(signal.SIGTERM)
+    assert resident.process.wait(PATIENCE) == 0
+    assert "Traceback" not in resident.log.read_text()
+
+
+def test_a_remote_is_polled_and_the_output_pushed_to_it(
+    fleet: Path, tmp_path: Path, git: Git, commit: Commit, watcher: Callable[..., Process]
+) -> None:
+    bare = tmp_path / "fleet.git"
+    git("clone", "-q", "--bare", str(fleet), str(bare), at=tmp_path)
+    resident = watcher(tmp_path, "-C", bare.as_uri(), "--interval", "0.2")
+    resident.wait_for(placed(git, bare, "one"))
+    commit(fleet, one=(fleet / "one.yaml").read_text() + TAINT)
+    git("push", "-q", str(bare), "main", at=fleet)
+    resident.wait_for(placed(git, bare, "two"))
+    resident.process.send_signal(signal.SIGINT)
+    assert resident.process.wait(PATIENCE) == 130
+
+
+class Failing:
+    """A session that fails in one way after another, then asks for the end."""
+
+    def __init__(self, stop: threading.Event, *errors: GitschedError) -> None:
+        self.errors, self.stop, self.runs = list(errors), stop, 0
+
+    def watch_paths(self) -> list[Path]:
+        return []
+
+    def run(self, now: datetime) -> NoReturn:
+        self.runs += 1
+        if len(self.errors) == 1:
+            self.stop.set()
+        raise self.errors.pop(0)
+
+
+def test_no_error_of_the_input_ends_it() -> None:
+    stop = threading.Event()
+    session = Failing(stop, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
+    watch(
+        session,
+        interval=timedelta(milliseconds=1),
+        report=lambda run: None,
+        stop=stop,
+        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert session.runs == 4
+
+
+def test_pauses_double_up_to_a_limit_and_never_undercut_what_was_asked_for() -> None:
+    pauses = [pause(failures, Temporary("down")) for failures in range(1, 40)]
+    assert pauses == sorted(pauses)
+    assert pauses[1] == 2 * pauses[0]
+    assert pauses[-1] == LONGEST
+    assert pause(1, Temporary("busy", retry_after=900)) == timedelta(seconds=900)
+    assert pause(1, Conflict("race")) < pauses[0]
+
+
+def test_what_moved_before_the_wait_is_not_waited_for(tmp_path: Path) -> None:
+    seen = stamp([tmp_path])
+    (tmp_path / "main").write_text("1")
+    wait_for_change([tmp_path], seen, timedelta(hours=1), threading.Event())
+
+
+def test_locks_are_no_change(tmp_path: Path) -> None:
+    seen = stamp([tmp_path])
+    (tmp_path / "main.lock").write_text("1")
+    assert stamp([tmp_path]) == seen
