@@ -1,0 +1,153 @@
+"""What people read: the verdict first, nothing cut off at 80 columns, nothing that drives a terminal."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.change import Move
+from gitsched.model.decision import Verdict
+from gitsched.model.document import Key
+from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
+from gitsched.model.finding import Finding, Location
+from gitsched.model.outcome import Outcome, Placed
+from gitsched.report.data import describe_explanation, describe_review
+from gitsched.report.explain import write_explanation
+from gitsched.report.review import Review
+from gitsched.report.table import printable, wrap
+from gitsched.report.text import write_findings, write_places, write_plan, write_run
+
+KEY = Key("apps", "Deployment", "shop", "cart")
+THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
+OUTCOME = Outcome(
+    KEY, "karmada", "placed", "PropagationPolicy/shop/web", "cloud", (Placed("b", 3), Placed("a", 2, True)), None, 3, (), "", THEN
+)
+MOVED = Move(
+    KEY, {"a": 2}, {"b": 3}, "a has the untolerated taint power:NoExecute, and group cloud is the next one in the policy's order"
+)
+FIRST, LOST = Move(KEY, {}, {"a": None}, ""), Move(KEY, {"a": None}, {}, "")
+BROKEN = Finding("error", "yaml-syntax", "no YAML", Location("a.yaml", 2, 3), None)
+REVIEW = Review("c" * 40, "placements", "/fleet", "b" * 40, None, True, "", [OUTCOME], [MOVED], [BROKEN], 4, THEN, THEN)
+WHY = Explanation(
+    workload="Deployment.apps/shop/cart",
+    location="apps/cart.yaml:1",
+    policy="PropagationPolicy/shop/web",
+    policy_reason="it selects the workload by name",
+    losers=(Loser("ClusterPropagationPolicy/all", "a policy of the namespace goes before"),),
+    claim="claimed it in an earlier run",
+    attempts=(Attempt("private", "no-fit", "0/2 clusters are available"), Attempt("cloud", "scheduled")),
+    candidates=(
+        Candidate(Verdict("a", False, "untolerated taint power:NoExecute", {}, None), "clusters/a.yaml:7"),
+        Candidate(Verdict("b", True, "", {"ClusterLocality": 100}, 100)),
+    ),
+    division=(Share("b", 1, 3),),
+    division_rule="By static weight.",
+    trigger="The placement changed.",
+    result=(Share("b", None, 3),),
+)
+
+
+@pytest.mark.parametrize(
+    ("review", "verdict"),
+    [
+        (REVIEW, "1 workload moves or is resized: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
+        (REVIEW._replace(moves=[FIRST, LOST]), "1 workload gets its first place, 1 workload loses its last place:"),
+        (REVIEW._replace(moves=[]), "No workload moves, but files"),
+        (REVIEW._replace(moves=[], changed=False), "Nothing changes: branch placements at bbbbbbbbbb"),
+        (
+            REVIEW._replace(before=None),
+            "First placement: commit cccccccccc would create branch placements of /fleet and place 1 workload.",
+        ),
+        (REVIEW._replace(source=""), "1 workload moves or is resized: the worktree against"),
+    ],
+)
+def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
+    assert write_plan(review, 400).startswith(verdict)
+
+
+@pytest.mark.parametrize(
+    ("review", "verdict"),
+    [
+        (REVIEW._replace(after="a" * 40), "Committed aaaaaaaaaa to branch placements of /fleet: 1 workload moves"),
+        (
+            REVIEW._replace(after="a" * 40, before=None),
+            "Committed aaaaaaaaaa to branch placements of /fleet, its first: 1 workload placed",
+        ),
+        (REVIEW._replace(changed=False), "Nothing changed: branch placements at bbbbbbbbbb"),
+        (
+            REVIEW._replace(refused="12 of 20 workloads"),
+            "Nothing committed: 1 workload moves or is resized would be too much of a loss.",
+        ),
+    ],
+)
+def test_a_run_begins_with_what_it_did(review: Review, verdict: str) -> None:
+    assert write_run(review, 400).startswith(verdict)
+
+
+def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
+    wide, narrow = write_plan(REVIEW, 200), write_plan(REVIEW, 80)
+    assert "WORKLOAD" in wide
+    assert "WORKLOAD" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+    for text in (wide, narrow):
+        flat = " ".join(text.split())
+        assert MOVED.reason in flat
+        assert "a.yaml:2:3: error: no YAML [yaml-syntax]" in flat
+        assert "1 workload: 1 placed; 4 objects selected by no policy. 1 error." in flat
+        assert "at 2026-01-12T09:00:00Z." in flat
+
+
+def test_many_clusters_and_many_notes_are_counted() -> None:
+    assert write_places({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
+    notes = [Finding("info", "symlink", f"link {n}") for n in range(9)]
+    assert "and 4 more of severity info" in write_findings([BROKEN, *notes], 80)
+    assert write_findings([], 80) == "No findings\n"
+
+
+def test_an_explanation_has_every_step_at_every_width() -> None:
+    for width in (40, 80, 200):
+        flat = " ".join(write_explanation(WHY, width).split())
+        for step in (
+            "by name",
+            "not ClusterPropagationPolicy/all",
+            "earlier run",
+            "private: no-fit: 0/2",
+            "cloud: scheduled",
+            "clusters/a.yaml:7",
+            "100",
+            "By static weight.",
+            "b: 3, weight 1",
+            "placement changed",
+        ):
+            assert step in flat, (width, step)
+    assert "none selects it" in write_explanation(Explanation("x"), 80)
+
+
+@given(st.text())
+def test_nothing_in_a_manifest_drives_a_terminal(text: str) -> None:
+    assert printable(text).isprintable()
+    finding = Finding("error", "x", text, Location(text, 1, 1))
+    assert all(line.isprintable() for line in write_findings([finding], 80).split("\n"))
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=12)), st.integers(20, 90))
+def test_wrapping_keeps_every_word_and_the_width(words: list[str], width: int) -> None:
+    lines = wrap(" ".join(words), width)
+    assert " ".join(lines).split() == words
+    assert all(len(line) <= width for line in lines)
+
+
+def test_data_is_plain_and_complete() -> None:
+    data = describe_review(REVIEW)
+    assert json.loads(json.dumps(data)) == data
+    assert data["moves"][0]["after"] == [{"cluster": "b", "replicas": 3}]
+    assert data["placements"][0]["clusters"] == [{"cluster": "b", "replicas": 3}]
+    assert data["placements"][0]["leaving"] == ["a"]
+    assert data["workloads"] == {"total": 1, "placed": 1, "pending": 0, "stale": 0, "unclaimed": 4}
+    why = describe_explanation(WHY)
+    assert json.loads(json.dumps(why)) == why
+    assert why["clusters"][0]["location"] == "clusters/a.yaml:7"
