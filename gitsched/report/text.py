@@ -80,9 +80,11 @@ def _run_verdict(review: Review) -> str:
 def _summary(moves: Sequence[Move]) -> str:
     lost = sum(move.lost for move in moves)
     first = sum(not move.before for move in moves)
-    moved = len(moves) - lost - first
+    resized = sum(bool(move.before) and move.before.keys() == move.after.keys() for move in moves)
+    moved = len(moves) - lost - first - resized
     parts = [
-        f"{count(moved, 'workload')} {'moves or is' if moved == 1 else 'move or are'} resized" if moved else "",
+        f"{count(moved, 'workload')} {'moves' if moved == 1 else 'move'}" if moved else "",
+        f"{count(resized, 'workload')} {'is' if resized == 1 else 'are'} resized" if resized else "",
         f"{count(first, 'workload')} {'gets its' if first == 1 else 'get their'} first place" if first else "",
         f"{count(lost, 'workload')} {'loses its' if lost == 1 else 'lose their'} last place" if lost else "",
     ]
@@ -98,24 +100,28 @@ def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
     """A table where it fits; else a few lines for each move, which can still be read at 80 columns."""
     if not moves:
         return []
-    rows = [(label(move.key), write_places(move.before), write_places(move.after), move.reason) for move in moves]
-    table = columns([("WORKLOAD", "BEFORE", "AFTER", "REASON"), *rows])
-    if fits(table, width):
-        return table
+    for shown in (CLUSTERS_SHOWN, 3, 2):
+        table = columns([("WORKLOAD", "BEFORE", "AFTER", "REASON"), *(_row(move, shown) for move in moves)])
+        if fits(table, width):
+            return table
     lines = []
-    for workload, before, after, reason in rows:
+    for workload, before, after, reason in (_row(move, CLUSTERS_SHOWN) for move in moves):
         lines += [*wrap(workload, width), *wrap(f"{before} -> {after}", width, "  ")]
         lines += wrap(reason, width, "  ") if reason else []
     return lines
 
 
-def write_places(places: Mapping[str, int | None]) -> str:
+def _row(move: Move, shown: int) -> tuple[str, str, str, str]:
+    return label(move.key), write_places(move.before, shown), write_places(move.after, shown), move.reason
+
+
+def write_places(places: Mapping[str, int | None], most: int = CLUSTERS_SHOWN) -> str:
     """Clusters with their replicas, "nowhere" for none: "dub-prod-1 2, fra-prod-1 3"."""
     if not places:
         return "nowhere"
     shown = [name if places[name] is None else f"{name} {places[name]}" for name in sorted(places)]
-    more = len(shown) - CLUSTERS_SHOWN
-    return ", ".join(shown[:CLUSTERS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(shown) - most
+    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _finding_lines(findings: Sequence[Finding], width: int) -> list[str]:

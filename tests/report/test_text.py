@@ -54,15 +54,16 @@ WHY = Explanation(
 @pytest.mark.parametrize(
     ("review", "verdict"),
     [
-        (REVIEW, "1 workload moves or is resized: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
+        (REVIEW, "1 workload moves: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
         (REVIEW._replace(moves=[FIRST, LOST]), "1 workload gets its first place, 1 workload loses its last place:"),
+        (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 workload is resized: "),
         (REVIEW._replace(moves=[]), "No workload moves, but files"),
         (REVIEW._replace(moves=[], changed=False), "Nothing changes: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(before=None),
             "First placement: commit cccccccccc would create branch placements of /fleet and place 1 workload.",
         ),
-        (REVIEW._replace(source=""), "1 workload moves or is resized: the worktree against"),
+        (REVIEW._replace(source=""), "1 workload moves: the worktree against"),
     ],
 )
 def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
@@ -80,7 +81,7 @@ def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
         (REVIEW._replace(changed=False), "Nothing changed: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(refused="12 of 20 workloads"),
-            "Nothing committed: 1 workload moves or is resized would be too much of a loss.",
+            "Nothing committed: 1 workload moves would be too much of a loss.",
         ),
     ],
 )
