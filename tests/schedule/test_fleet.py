@@ -1,0 +1,146 @@
+"""Sets of candidates as bits answer what asking every candidate in turn would answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.labels import Requirement, Selector
+from gitsched.model.request import Affinity
+from gitsched.model.taints import Taint, Toleration
+from gitsched.model.time import EPOCH
+from gitsched.schedule.fleet import Candidate, Fleet, bits
+
+NAMES = [f"m{i}" for i in range(6)]
+texts = st.sampled_from(["x", "y", "z"])
+some = st.lists(texts, max_size=3, unique=True).map(lambda found: tuple(sorted(found)))
+fields = st.fixed_dictionaries({"region": some.map(lambda values: values[:1]), "zone": some})
+taints = st.builds(Taint, texts, st.sampled_from(["", "1"]), st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]))
+features = st.none() | st.frozensets(st.tuples(texts, texts), max_size=3)
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        st.sampled_from(NAMES),
+        st.dictionaries(texts, texts, max_size=3),
+        fields,
+        st.lists(taints, max_size=2).map(tuple),
+        features,
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=6,
+    unique_by=lambda candidate: candidate.name,
+)
+operators = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt"])
+requirements = st.builds(Requirement, texts, operators, some)
+about_fields = st.builds(Requirement, st.sampled_from(["region", "zone", "unheard-of"]), operators, some)
+names = st.lists(st.sampled_from([*NAMES, "nobody"]), max_size=3).map(tuple)
+affinities = st.builds(
+    Affinity,
+    names,
+    names,
+    st.none() | st.builds(Selector, st.lists(requirements, max_size=2).map(tuple)),
+    st.lists(about_fields, max_size=2).map(tuple),
+    st.booleans(),
+)
+tolerations = st.builds(
+    Toleration, st.just("") | texts, st.sampled_from(["", "Equal", "Exists"]), st.sampled_from(["", "1"]), st.just("")
+)
+
+
+def chosen(fleet: Fleet, mask: int) -> list[str]:
+    return [fleet.names[i] for i in fleet.members(mask)]
+
+
+def is_member(candidate: Candidate, affinity: Affinity) -> bool:
+    if affinity.invalid or candidate.name in affinity.exclude:
+        return False
+    if affinity.names and candidate.name not in affinity.names:
+        return False
+    if affinity.labels is not None and not affinity.labels.matches(candidate.labels):
+        return False
+    return all(holds(requirement, candidate.fields) for requirement in affinity.fields)
+
+
+def holds(requirement: Requirement, fields: Mapping[str, tuple[str, ...]]) -> bool:
+    values = set(fields.get(requirement.key, ()))
+    match requirement.operator:
+        case "In":
+            return bool(values & set(requirement.values))
+        case "NotIn":
+            return not values & set(requirement.values)
+        case "Exists":
+            return bool(values)
+        case "DoesNotExist":
+            return not values
+    return False
+
+
+@given(candidates, affinities)
+def test_an_affinity_means_the_candidates_that_meet_it(found: list[Candidate], affinity: Affinity) -> None:
+    fleet = Fleet(found)
+    expected = sorted(candidate.name for candidate in found if is_member(candidate, affinity))
+    assert chosen(fleet, fleet.matching(affinity)) == expected
+    assert chosen(fleet, fleet.matching(affinity)) == expected, "a remembered answer is the same"
+
+
+@given(candidates, st.lists(tolerations, max_size=2).map(tuple))
+def test_untolerated_are_those_with_a_harmful_taint_that_nothing_tolerates(
+    found: list[Candidate], tolerated: tuple[Toleration, ...]
+) -> None:
+    fleet = Fleet(found)
+    expected = [
+        c.name
+        for c in found
+        if any(t.effect != "PreferNoSchedule" and not any(x.tolerates(t) for x in tolerated) for t in c.taints)
+    ]
+    assert chosen(fleet, fleet.untolerated(tolerated)) == sorted(expected)
+
+
+@given(candidates, st.tuples(texts, texts))
+def test_what_names_no_features_serves_them_all(found: list[Candidate], feature: tuple[str, str]) -> None:
+    fleet = Fleet(found)
+    assert chosen(fleet, fleet.serving(feature)) == sorted(c.name for c in found if c.features is None or feature in c.features)
+
+
+@given(candidates, st.sampled_from(["region", "zone", "unheard-of"]))
+def test_having_a_field_means_having_a_value_in_it(found: list[Candidate], field: str) -> None:
+    fleet = Fleet(found)
+    assert chosen(fleet, fleet.having(field)) == sorted(c.name for c in found if c.fields.get(field))
+
+
+@given(candidates, affinities)
+def test_the_order_of_candidates_does_not_matter(found: list[Candidate], affinity: Affinity) -> None:
+    fleet, other = Fleet(found), Fleet(found[::-1])
+    assert fleet.names == other.names == tuple(sorted(c.name for c in found))
+    assert (fleet.leaving, fleet.frozen, fleet.all) == (other.leaving, other.frozen, other.all)
+    assert fleet.matching(affinity) == other.matching(affinity)
+
+
+@given(st.integers(0, 2**70))
+def test_members_and_bits_are_ascending_and_complete(mask: int) -> None:
+    fleet = Fleet([])
+    members = fleet.members(mask)
+    assert members == sorted(set(members))
+    assert sum(1 << i for i in members) == mask
+    assert [1 << i for i in members] == list(bits(mask))
+
+
+def test_zones_are_several() -> None:
+    fleet = Fleet(
+        [Candidate("a", {}, {"zone": ("x", "y")}), Candidate("b", {}, {"zone": ()}), Candidate("c", {}, {"zone": ("z",)})]
+    )
+    assert chosen(fleet, fleet.matching(Affinity(fields=(Requirement("zone", "In", ("y", "z")),)))) == ["a", "c"]
+    assert chosen(fleet, fleet.matching(Affinity(fields=(Requirement("zone", "NotIn", ("y",)),)))) == ["b", "c"]
+    assert fleet.values("zone") == {"x": 1, "y": 1, "z": 4}
+
+
+@pytest.mark.parametrize("taint", [Taint("k", "", "NoExecute"), Taint("k", "", "NoSchedule")])
+def test_the_age_of_a_taint_makes_no_other_taint_of_it(taint: Taint) -> None:
+    dated = taint._replace(since=EPOCH)
+    fleet = Fleet([Candidate("a", {}, {}, (taint,)), Candidate("b", {}, {}, (dated,))])
+    assert fleet.untolerated(()) == 0b11
+    assert fleet.untolerated((Toleration("k", "Exists", "", ""),)) == 0

@@ -1,0 +1,197 @@
+"""Filter, order, assign: each filter on its own, then groups in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.labels import Requirement
+from gitsched.model.request import Affinity, Group, Request, Spread, Target, Weight
+from gitsched.model.taints import Taint, Toleration
+from gitsched.schedule.fleet import Candidate, Fleet
+from gitsched.schedule.pipeline import attempt, explain, order, schedule
+
+ANY = Group("", None)
+COLD = Taint("cold", "", "NoSchedule")
+HOT = Taint("hot", "1", "NoExecute")
+SOFT = Taint("soft", "", "PreferNoSchedule")
+SERVES = frozenset({("apps/v1", "Deployment")})
+FLEET = Fleet(
+    [
+        Candidate("a", {}, {"region": ("eu",)}, features=SERVES),
+        Candidate("b", {}, {"region": ("eu",)}, (COLD,), SERVES),
+        Candidate("c", {}, {"region": ("us",)}, (SOFT,), frozenset()),
+        Candidate("d", {}, {}, (HOT,), SERVES),
+        Candidate("e", {}, {"region": ("us",)}, features=SERVES, leaving=True),
+        Candidate("f", {}, {}, frozen=True),
+    ]
+)
+
+
+def request(**members: Any) -> Request:
+    return Request(**{"identity": "", "replicas": 2, "division": "duplicated", "groups": (ANY,), **members})
+
+
+def names(decided: Any) -> list[str]:
+    return [target.name for target in decided.targets]
+
+
+@pytest.mark.parametrize(
+    ("members", "fitting"),
+    [
+        pytest.param({}, ["a", "c"], id="taints refuse"),
+        pytest.param({"tolerations": (Toleration("cold", "Exists", "", ""),)}, ["a", "b", "c"], id="a toleration lets in"),
+        pytest.param({"tolerations": (Toleration("hot", "", "1", ""),)}, ["a", "c", "d"], id="also past NoExecute"),
+        pytest.param({"tolerations": (Toleration("", "Exists", "", ""),)}, ["a", "b", "c", "d"], id="everything tolerated"),
+        pytest.param({"held": (Target("b", 2),)}, ["b", "a", "c"], id="taints spare what is held, which comes first"),
+        pytest.param({"feature": ("apps/v1", "Deployment")}, ["a"], id="the API must be served"),
+        pytest.param({"feature": ("apps/v1", "Deployment"), "held": (Target("c", 2),)}, ["c", "a"], id="or what is there held"),
+        pytest.param({"fields": ("region",)}, ["a", "c"], id="a field must have a value"),
+        pytest.param({"fields": ("region",), "held": (Target("d", 1),)}, ["a", "c"], id="also where it is held"),
+        pytest.param({"evicted": ("a",)}, ["c"], id="evicted ones are out"),
+        pytest.param({"evicted": ("a",), "held": (Target("a", 2),)}, ["c"], id="also where it is held "),
+        pytest.param({"held": (Target("e", 2),)}, ["a", "c"], id="what leaves is dropped even if held"),
+        pytest.param({"held": (Target("f", 2),)}, ["f", "a", "c"], id="what is frozen keeps what it holds"),
+        pytest.param({"held": (Target("f", 2),), "evicted": ("f",)}, ["a", "c"], id="unless it was evicted"),
+        pytest.param({"held": (Target("gone", 2),)}, ["a", "c"], id="nobody is held by nobody"),
+    ],
+)
+def test_what_fits(members: dict[str, Any], fitting: list[str]) -> None:
+    assert names(schedule(request(**members), FLEET)) == fitting
+
+
+@pytest.mark.parametrize(
+    ("division", "fitting"), [("duplicated", ["a", "c"]), ("everywhere", ["a"])], ids=["with replicas", "without replicas"]
+)
+def test_overflow_is_for_what_has_replicas(division: Any, fitting: list[str]) -> None:
+    group = Group("g", Affinity(("a",)), (Affinity(("c",)),))
+    assert names(schedule(request(groups=(group,), division=division), FLEET)) == fitting
+
+
+def test_a_spread_by_label_or_region_is_an_error_for_now() -> None:
+    decision = schedule(request(spreads=(Spread("region", 1, 1),)), FLEET)
+    assert (decision.outcome, decision.targets) == ("error", ())
+
+
+# Groups
+
+
+def group(name: str, *members: str) -> Group:
+    return Group(name, Affinity(members))
+
+
+@pytest.mark.parametrize(
+    ("start", "groups", "outcome", "taken"),
+    [
+        (0, [("x", "a"), ("y", "c")], "scheduled", "x"),
+        (0, [("x", "b"), ("y", "c")], "scheduled", "y"),
+        (0, [("x", "b"), ("y", "d"), ("z", "a")], "scheduled", "z"),
+        (1, [("x", "a"), ("y", "c")], "scheduled", "y"),
+        (1, [("x", "a"), ("y", "b")], "no-fit", "y"),
+        (0, [("x", "b"), ("y", "d")], "no-fit", "x"),
+    ],
+)
+def test_the_first_group_that_fits_from_the_start_on(start: int, groups: list[Any], outcome: str, taken: str) -> None:
+    decision = schedule(request(groups=tuple(group(*entry) for entry in groups), start=start), FLEET)
+    assert (decision.outcome, decision.group) == (outcome, taken)
+
+
+def test_when_all_fail_the_first_one_speaks() -> None:
+    decision = schedule(request(groups=(group("x", "b"), group("y", "nobody"))), FLEET)
+    assert decision.message == (
+        "0/6 clusters are available: 1 cluster(s) had untolerated taint {cold:NoSchedule}, "
+        "3 cluster(s) did not match the placement cluster affinity constraint."
+    )
+
+
+def test_a_group_with_an_error_gives_way_to_the_next() -> None:
+    assert schedule(request(groups=()), FLEET).outcome == "error"
+
+
+# Order and verdicts
+
+
+@given(st.integers(0, 63), st.lists(st.sampled_from("abcdef"), max_size=4))
+def test_what_holds_the_workload_comes_first_then_names(mask: int, held: list[str]) -> None:
+    asked = request(held=tuple(Target(name, 1) for name in held))
+    found = [FLEET.names[i] for i in order(mask, asked, FLEET)]
+    assert found == sorted(found, key=lambda name: (name not in held, name))
+    assert len(found) == mask.bit_count()
+
+
+def test_verdicts_are_in_name_order_with_the_first_reason() -> None:
+    verdicts = explain(request(held=(Target("a", 2),), feature=("apps/v1", "Deployment")), ANY, FLEET)
+    assert [(v.name, v.eligible, v.total) for v in verdicts] == [
+        ("a", True, 100.0),
+        ("b", False, None),
+        ("c", False, None),
+        ("d", False, None),
+        ("e", False, None),
+        ("f", False, None),
+    ]
+    assert [v.reason for v in verdicts] == [
+        "",
+        "cluster(s) had untolerated taint {cold:NoSchedule}",
+        "cluster(s) did not have the API resource",
+        "cluster(s) had untolerated taint {hot=1:NoExecute}",
+        "cluster(s) is being deleted",
+        "cluster(s) document is broken",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"groups": (group("g", "b"),)}, "cluster(s) did not match the placement cluster affinity constraint"),
+        ({"fields": ("zone",)}, "cluster(s) did not have zone property"),
+        ({"evicted": ("a",)}, "cluster(s) is in the process of eviction"),
+    ],
+)
+def test_a_reason_names_its_filter(members: dict[str, Any], reason: str) -> None:
+    asked = request(**members)
+    assert explain(asked, asked.groups[0], FLEET)[0].reason == reason
+
+
+# Static weights
+
+
+def static(*weights: tuple[int, str], **members: Any) -> dict[str, int]:
+    fleet = Fleet([Candidate(name, {}, {"region": ("eu",) if name < "c" else ("us",)}) for name in "abcd"])
+    rules = tuple(
+        Weight(Affinity(fields=(Requirement("region", "In", (who,)),)) if len(who) == 2 else Affinity((who,)), weight)
+        for weight, who in weights
+    )
+    decision = attempt(request(division="static", weights=rules, **{"replicas": 8, **members}), ANY, fleet)
+    return {target.name: target.replicas for target in decision.targets}
+
+
+@pytest.mark.parametrize(
+    ("weights", "shares"),
+    [
+        pytest.param([], {"a": 2, "b": 2, "c": 2, "d": 2}, id="no weights are equal weights"),
+        pytest.param([(1, "a"), (3, "b")], {"a": 2, "b": 6}, id="no weight, no replicas"),
+        pytest.param([(1, "eu"), (3, "b")], {"a": 2, "b": 6}, id="the largest of the rules that match"),
+        pytest.param([(3, "b"), (1, "eu")], {"a": 2, "b": 6}, id="whatever their order"),
+        pytest.param([(5, "x")], {"a": 2, "b": 2, "c": 2, "d": 2}, id="weights that nobody has are no weights"),
+        pytest.param([(1000, "a"), (1, "b")], {"a": 8}, id="too light for a replica"),
+    ],
+)
+def test_static_weights_share(weights: list[tuple[int, str]], shares: dict[str, int]) -> None:
+    assert static(*weights) == shares
+
+
+def test_static_weights_forget_what_is_there() -> None:
+    assert static((1, "a"), (1, "b"), held=(Target("d", 8),)) == {"a": 4, "b": 4}
+
+
+def test_empty_workloads_come_last_where_they_are_wanted() -> None:
+    shares = static((1, "b"), (1, "d"), keep_empty=True)
+    assert list(shares.items()) == [("b", 4), ("d", 4), ("a", 0), ("c", 0)]
+
+
+@given(st.integers(0, 50), st.lists(st.integers(0, 9), min_size=4, max_size=4))
+def test_static_shares_add_up(replicas: int, weights: list[int]) -> None:
+    assert sum(static(*zip(weights, "abcd", strict=True), replicas=replicas).values()) == replicas
