@@ -1,0 +1,177 @@
+"""A fleet in a real repository: files are committed at a given hour, reconciled at another, and the output branch is looked at with git."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gitsched.reconcile import Run, Settings, preview, reconcile
+
+START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
+PROCESS = """\
+import sys
+from datetime import datetime
+from pathlib import Path
+from gitsched.reconcile import Settings, reconcile
+now, cache, location, push = sys.argv[1:5]
+run = reconcile(Settings(now=datetime.fromisoformat(now), cache=Path(cache), location=location, push=push or None))
+print(run.after or "")
+"""
+"""A reconcile as a process of its own: moment, cache, location, remote to push to."""
+
+
+def execute(*arguments: str, at: Path, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """Run git; its output without the newline at the end."""
+    done = subprocess.run(["git", *arguments], cwd=at, input=data, capture_output=True, env={**os.environ, **(environment or {})})
+    assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr.decode()}"
+    return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+class Fleet:
+    """A source repository with its output branch. Hours count from START."""
+
+    def __init__(self, path: Path, cache: Path) -> None:
+        self.path, self.cache = path, cache
+        path.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q", "-b", "main", ".")
+
+    def git(self, *arguments: str, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> str:
+        return execute(*arguments, at=self.path, data=data, environment=environment)
+
+    def write(self, files: Mapping[str, str | bytes | None]) -> None:
+        """Lay files into the work tree; None removes one."""
+        for name, text in files.items():
+            path = self.path / name
+            if text is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def commit(self, files: Mapping[str, str | bytes | None] | None = None, *, hour: float = 0, message: str = "Change") -> str:
+        self.write(files or {})
+        self.git("add", "-A")
+        return self.record(hour, message)
+
+    def record(self, hour: float, message: str = "Change") -> str:
+        """Commit the index as it is."""
+        date = f"{int(moment(hour).timestamp())} +0100"
+        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+        self.git("commit", "-q", "--allow-empty", "-m", message, environment=dates)
+        return self.git("rev-parse", "HEAD")
+
+    def settings(self, hour: float = 0, **more: Any) -> Settings:
+        return Settings(now=moment(hour), cache=self.cache, location=str(self.path))._replace(**more)
+
+    def reconcile(self, hour: float = 0, **more: Any) -> Run:
+        return reconcile(self.settings(hour, **more))
+
+    def preview(self, hour: float = 0, **more: Any) -> Run:
+        return preview(self.settings(hour, **more))
+
+    @property
+    def head(self) -> str | None:
+        """The commit of the output branch."""
+        return self.git("for-each-ref", "--format=%(objectname)", "refs/heads/placements") or None
+
+    def files(self, at: str = "placements") -> dict[str, str]:
+        """The blob id of each path."""
+        lines = [line for line in self.git("ls-tree", "-rz", at).split("\0") if line]
+        return {line.partition("\t")[2]: line.split()[2] for line in lines}
+
+    def read(self, path: str, at: str = "placements") -> str:
+        return self.git("show", f"{at}:{path}") + "\n"
+
+    def load(self, path: str, at: str = "placements") -> Any:
+        text = self.read(path, at)
+        return json.loads(text) if path.endswith(".json") else yaml.safe_load(text)
+
+    def where(self, workload: str, at: str = "placements") -> list[str]:
+        """The clusters whose directory holds a workload, named as its file is ("default/deployment-web")."""
+        parts = [path.split("/", 2) for path in self.files(at) if path.startswith("clusters/")]
+        return [cluster for _, cluster, rest in parts if rest == f"{workload}.yaml"]
+
+    def binding(self, name: str, namespace: str = "default", at: str = "placements") -> Any:
+        return self.load(f"status/work.karmada.io/resourcebinding/{namespace}/{name}.yaml", at)
+
+    def trailers(self, commit: str = "placements") -> dict[str, str]:
+        text = self.git("log", "-1", "--format=%(trailers:only,unfold)", commit)
+        return dict(line.split(": ", 1) for line in text.splitlines() if line)
+
+    def checkout(self, into: Path, at: str = "placements") -> Path:
+        """The output as a delivery tool sees it."""
+        self.git("worktree", "add", "-q", "--detach", str(into), at)
+        return into
+
+
+def moment(hour: float) -> datetime:
+    return START + timedelta(hours=hour)
+
+
+def cluster(name: str, *taints: str, region: str = "north") -> str:
+    """A Cluster; taints are given as key:effect."""
+    entries = "".join(f"\n  - {{key: {taint.partition(':')[0]}, effect: {taint.partition(':')[2]}}}" for taint in taints)
+    spec = f"  syncMode: Push\n  region: {region}\n" + (f"  taints:{entries}\n" if entries else "")
+    return f"apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata:\n  name: {name}\nspec:\n{spec}"
+
+
+def deployment(name: str, replicas: int | str = 2, namespace: str = "default") -> str:
+    return (
+        f"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  namespace: {namespace}\nspec:\n"
+        f"  replicas: {replicas} # as many as it takes\n  selector: {{matchLabels: {{app: {name}}}}}\n"
+    )
+
+
+def policy(*groups: str, name: str = "all", kind: str = "Deployment", scheduling: str = "Duplicated", more: str = "") -> str:
+    """A policy in `default` for every object of a kind; each group is names of clusters with commas, or "" for all; ordered."""
+    terms = "".join(
+        f"\n    - affinityName: group-{number}" + (f"\n      clusterNames: [{names}]" if names else "\n      labelSelector: {}")
+        for number, names in enumerate(groups)
+    )
+    preference = ", replicaDivisionPreference: Weighted" if scheduling == "Divided" else ""
+    return (
+        f"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata:\n  name: {name}\n  namespace: default\nspec:\n"
+        f"  resourceSelectors:\n  - {{apiVersion: {'v1' if kind in ('ConfigMap', 'Secret') else 'apps/v1'}, kind: {kind}}}\n  placement:\n"
+        + (f"    clusterAffinities:{terms}\n" if groups else "")
+        + f"    replicaScheduling: {{replicaSchedulingType: {scheduling}{preference}}}\n{more}"
+    )
+
+
+@pytest.fixture
+def make_fleet(tmp_path: Path) -> Callable[[str], Fleet]:
+    return lambda name: Fleet(tmp_path / name, tmp_path / "cache")
+
+
+@pytest.fixture
+def fleet(make_fleet: Callable[[str], Fleet]) -> Fleet:
+    """Without any file yet."""
+    return make_fleet("fleet")
+
+
+@pytest.fixture
+def pair(fleet: Fleet) -> Fleet:
+    """Deployment `web` under ordered groups: cluster `first`, else `second`. Committed, not reconciled."""
+    files = {"apps/web.yaml": deployment("web"), "policies/all.yaml": policy("first", "second")}
+    fleet.commit({**files, "clusters/first.yaml": cluster("first"), "clusters/second.yaml": cluster("second")})
+    return fleet
+
+
+def start_process(hour: float, cache: Path, location: Path | str, push: str = "", **environment: str) -> subprocess.Popen[str]:
+    """Start a reconcile as a process of its own; it prints the new commit's id, or an empty line."""
+    arguments = [moment(hour).isoformat(), str(cache), str(location), push]
+    return subprocess.Popen(
+        [sys.executable, "-c", PROCESS, *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -1,0 +1,102 @@
+"""A workload is at its new cluster before it leaves the old one; time alone ends what time alone can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import Fleet, cluster, deployment, moment, policy
+
+DOWN = cluster("first", "power:NoExecute")
+MINUTE = 1 / 60
+WEB = "default/deployment-web"
+
+
+def fill(fleet: Fleet, tolerate: int | None = None) -> None:
+    """Web on `first`; with `tolerate` it stays that many seconds on a cluster without power."""
+    more = f"    clusterTolerations: [{{key: power, operator: Exists, effect: NoExecute, tolerationSeconds: {tolerate}}}]\n"
+    policies = policy("first", "second", more=more if tolerate is not None else "")
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policies, "second.yaml": cluster("second")})
+    fleet.commit({"first.yaml": cluster("first")})
+    fleet.reconcile()
+    assert fleet.where(WEB) == ["first"]
+
+
+def test_a_taint_brings_the_workload_to_the_next_cluster_and_keeps_the_old_copy_until_the_deadline(fleet: Fleet) -> None:
+    fill(fleet)
+    fleet.commit({"first.yaml": DOWN}, hour=1)
+    moved = fleet.reconcile(1)
+    assert fleet.where(WEB) == ["first", "second"]
+    binding = fleet.binding("web-deployment")
+    assert [entry["name"] for entry in binding["spec"]["clusters"]] == ["second"]
+    assert [task["fromCluster"] for task in binding["spec"]["gracefulEvictionTasks"]] == ["first"]
+    assert moved.plan.next_wakeup == moment(1 + 10 * MINUTE)
+
+    assert fleet.reconcile(1 + 9 * MINUTE).after is None, "not yet"
+    assert fleet.reconcile(1 + 10 * MINUTE).after is not None
+    assert fleet.where(WEB) == ["second"]
+    assert "gracefulEvictionTasks" not in fleet.binding("web-deployment")["spec"]
+
+
+def test_the_commit_that_a_deadline_causes_is_dated_at_the_deadline(fleet: Fleet) -> None:
+    fill(fleet)
+    fleet.commit({"first.yaml": DOWN}, hour=1)
+    fleet.reconcile(1)
+    fleet.reconcile(7)
+    assert fleet.trailers()["Gitsched-Cause"] == "deadline"
+    assert fleet.git("log", "-1", "--format=%ct", "placements") == str(int(moment(1 + 10 * MINUTE).timestamp()))
+
+
+def test_a_late_run_gives_the_bytes_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
+    punctual, late = make_fleet("punctual"), make_fleet("late")
+    for fleet, minutes in ((punctual, (0, 3, 10, 30)), (late, (2, 55))):
+        fill(fleet)
+        fleet.commit({"first.yaml": DOWN}, hour=1)
+        for minute in minutes:
+            fleet.reconcile(1 + minute * MINUTE)
+    assert punctual.where(WEB) == ["second"]
+    assert punctual.head == late.head
+
+
+def test_a_run_that_comes_after_move_and_deadline_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
+    punctual, late = make_fleet("punctual"), make_fleet("late")
+    for fleet, hours in ((punctual, (1, 2)), (late, (2,))):
+        fill(fleet)
+        fleet.commit({"first.yaml": DOWN}, hour=1)
+        for hour in hours:
+            fleet.reconcile(hour)
+    assert punctual.files() == late.files()
+
+
+def test_toleration_seconds_count_from_the_first_sight_of_an_undated_taint(fleet: Fleet) -> None:
+    fill(fleet, tolerate=1800)
+    fleet.commit({"first.yaml": DOWN}, hour=1)
+    assert fleet.reconcile(1).plan.next_wakeup == moment(1.5)
+    fleet.commit({"README.md": "Somebody commits something else meanwhile\n"}, hour=1.25)
+    assert fleet.reconcile(1.25).plan.next_wakeup == moment(1.5), "the clock does not start again"
+    fleet.commit({"other.yaml": deployment("other")}, hour=1.4)
+    fleet.reconcile(1.4)
+    assert fleet.where(WEB) == ["first"]
+    fleet.reconcile(1.5)
+    assert fleet.where(WEB) == ["first", "second"]
+    assert fleet.binding("web-deployment")["spec"]["gracefulEvictionTasks"][0]["creationTimestamp"] == "2026-03-02T09:30:00Z"
+
+
+def test_a_taint_taken_away_in_time_moves_nothing_and_a_new_one_counts_anew(fleet: Fleet) -> None:
+    fill(fleet, tolerate=1800)
+    for hour, text in ((1, DOWN), (1.25, cluster("first")), (2, DOWN)):
+        fleet.commit({"first.yaml": text}, hour=hour)
+        fleet.reconcile(hour)
+    assert fleet.reconcile(2.25).plan.next_wakeup == moment(2.5)
+    assert fleet.where(WEB) == ["first"]
+
+
+@pytest.mark.parametrize("hour", [2, 48])
+def test_a_cluster_that_comes_back_does_not_pull_the_workload_back(fleet: Fleet, hour: float) -> None:
+    fill(fleet)
+    fleet.commit({"first.yaml": DOWN}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"first.yaml": cluster("first")}, hour=hour)
+    fleet.reconcile(hour)
+    assert fleet.where(WEB) == ["second"]
