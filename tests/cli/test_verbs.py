@@ -168,3 +168,19 @@ def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[st
 def test_kinds_are_written_as_for_kubectl(text: str, kind: str) -> None:
     assert read_kind(text) == kind
     assert read_workload(f"{text}/a/b", None) == (kind, "a", "b")
+
+
+def test_the_guard_refuses_a_great_loss_until_it_is_allowed(
+    gitsched: Run, fleet: Path, git: Callable[..., str], commit: Callable[..., None]
+) -> None:
+    text, policy = (fleet / "web.yaml").read_text(), (fleet / "policy.yaml").read_text()
+    many = {f"web-{n}": text.replace("name: web", f"name: web-{n}") for n in range(11)}
+    commit(fleet, policy=policy.replace(", name: web}", "}"), **many)
+    assert gitsched("reconcile").returncode == 0
+    before = git("rev-parse", "placements", at=fleet)
+    commit(fleet, **{name: (fleet / f"{name}.yaml").read_text() + TAINT for name in ("one", "two")})
+    refused = gitsched("reconcile", "--fail-on", "none")
+    assert (refused.returncode, "Refused:" in refused.stdout) == (1, True), refused.stdout
+    assert git("rev-parse", "placements", at=fleet) == before
+    assert gitsched("reconcile", "--allow-removals").returncode == 0
+    assert git("rev-parse", "placements", at=fleet) != before
