@@ -36,6 +36,10 @@ class Session(Protocol):
     name: str
     findings: tuple[Finding, ...]
 
+    def renew(self, world: World) -> None:
+        """Go on in another world that has the same settings: only what was decided before, and the moments, differ."""
+        ...
+
     def clusters(self) -> Mapping[str, ClusterFacts]:
         """The clusters that have a directory on the output branch."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
@@ -12,11 +12,24 @@ from gitsched.model.scope import is_namespaced
 
 
 class Loose(NamedTuple):
-    """A document as it was read, its namespace still as written. A `broken` one is quarantined."""
+    """A document as it was read, its namespace still as written. A `broken` one is quarantined. Made by `loosen`."""
 
     body: Body
-    origin: Origin | None = None
-    broken: bool = False
+    origin: Origin | None
+    broken: bool
+    api_version: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def loosen(body: Body, origin: Origin | None = None, broken: bool = False) -> Loose:
+    """A document with what identifies it taken out, once."""
+    api_version = str(body.get("apiVersion") or body.get("api") or "")
+    metadata = body.get("metadata") or {}
+    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    return Loose(body, origin, broken, api_version, group_of(api_version), str(body.get("kind") or ""), namespace, name)
 
 
 class Catalog(NamedTuple):
@@ -24,10 +37,17 @@ class Catalog(NamedTuple):
     (namespace, name). `twins` are identities that stand in several places, `broken` those without any valid document."""
 
     settings: Mapping[tuple[str, str], tuple[Document, ...]]
-    templates: tuple[Document, ...]
+    templates: Mapping[Key, Document]
     twins: Mapping[Key, tuple[Document, ...]]
     broken: Mapping[Key, Document]
     findings: tuple[Finding, ...]
+
+
+class Update(NamedTuple):
+    """A catalog made from an earlier one, and the templates that differ."""
+
+    catalog: Catalog
+    changed: frozenset[Key]
 
 
 def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserved: frozenset[str]) -> Catalog:
@@ -36,9 +56,9 @@ def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserv
     scopes = _Scopes(loose, kinds)
     by_key: dict[Key, list[Document]] = {}
     broken: dict[Key, Document] = {}
-    for body, origin, is_broken in loose:
-        document = scopes.resolve(body, origin)
-        if is_broken:
+    for entry in loose:
+        document = scopes.resolve(entry)
+        if entry.broken:
             broken.setdefault(document.key, document)
         else:
             by_key.setdefault(document.key, []).append(document)
@@ -46,23 +66,49 @@ def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserv
     settings: dict[tuple[str, str], list[Document]] = {}
     templates: list[Document] = []
     for key, copies in by_key.items():
-        if key.group in reserved:
+        if key.group not in reserved:
             if len(copies) == 1:
-                settings.setdefault((key.group, key.kind), []).append(copies[0])
-            else:
-                broken.setdefault(key, copies[0])
+                templates.append(copies[0])
         elif len(copies) == 1:
-            templates.append(copies[0])
-    for key in by_key:
-        broken.pop(key, None) if key not in twins else None
+            settings.setdefault((key.group, key.kind), []).append(copies[0])
+        else:
+            broken[key] = copies[0]
+        if len(copies) == 1:
+            broken.pop(key, None)  # a broken copy beside a valid one: the valid one counts
     findings = [*scopes.findings, *(twin_finding(copies) for key, copies in sorted(twins.items()) if key.group in reserved)]
+    templates.sort(key=lambda document: (document.key.namespace, document.key.name, document.key))
     return Catalog(
         {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in settings.items()},
-        tuple(sorted(templates, key=lambda document: (document.key.namespace, document.key.name, document.key))),
+        {document.key: document for document in templates},
         {key: copies for key, copies in twins.items() if key.group not in reserved},
         broken,
         tuple(findings),
     )
+
+
+def update_catalog(catalog: Catalog, before: Sequence[Loose], after: Sequence[Loose], reserved: frozenset[str]) -> Update | None:
+    """The catalog of other documents, where they differ from the earlier ones only inside templates; None where a new one is due.
+
+    That is so when every document that is not the very same object has the identity of the one in its place.
+    """
+    if len(before) != len(after) or catalog.twins or catalog.broken:
+        return None
+    changed: dict[Key, Document] = {}
+    for old, new in zip(before, after, strict=True):
+        if old is new:
+            continue
+        if new.broken or new.group in reserved or new.kind == "CustomResourceDefinition" or old[3:] != new[3:]:
+            return None
+        key = next((k for k in _possible_keys(new) if k in catalog.templates), None)
+        if key is None:
+            return None
+        changed[key] = Document(key, new.api_version, new.body, new.origin)
+    return Update(catalog._replace(templates={**catalog.templates, **changed}), frozenset(changed))
+
+
+def _possible_keys(loose: Loose) -> tuple[Key, Key]:
+    """A document's identity in a namespace, and outside of any."""
+    return Key(loose.group, loose.kind, loose.namespace or "default", loose.name), Key(loose.group, loose.kind, "", loose.name)
 
 
 def twin_finding(copies: tuple[Document, ...]) -> Finding:
@@ -83,14 +129,11 @@ class _Scopes:
 
     def __init__(self, documents: list[Loose], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {(group_of(kind.api_version), kind.kind): kind.namespaced for kind in kinds}
-        self._used: set[tuple[str, str]] = set()
+        self._used = {(entry.group, entry.kind) for entry in documents if entry.namespace}
         self._guessed: dict[tuple[str, str], Document] = {}
-        for body, _, is_broken in documents:
-            kind = str(body.get("kind"))
-            if kind == "CustomResourceDefinition" and not is_broken:
-                self._declare(body)
-            elif member(body, "metadata", "namespace"):
-                self._used.add((group_of(str(body.get("apiVersion") or body.get("api") or "")), kind))
+        for entry in documents:
+            if entry.kind == "CustomResourceDefinition" and not entry.broken:
+                self._declare(entry.body)
 
     @property
     def findings(self) -> list[Finding]:
@@ -105,10 +148,8 @@ class _Scopes:
             for (group, kind), document in sorted(self._guessed.items(), key=lambda entry: entry[0])
         ]
 
-    def resolve(self, body: Body, origin: Origin | None) -> Document:
-        api_version, kind = str(body.get("apiVersion") or body.get("api") or ""), str(body.get("kind") or "")
-        group = group_of(api_version)
-        metadata = body.get("metadata") or {}
+    def resolve(self, entry: Loose) -> Document:
+        body, origin, _, api_version, group, kind, namespace, name = entry
         namespaced = is_namespaced(group, kind)
         guessed = False
         if namespaced is None:
@@ -116,8 +157,7 @@ class _Scopes:
         if namespaced is None:
             namespaced = (group, kind) in self._used
             guessed = not namespaced
-        namespace = str(metadata.get("namespace") or "default") if namespaced else ""
-        document = Document(Key(group, kind, namespace, str(metadata.get("name") or "")), api_version, body, origin)
+        document = Document(Key(group, kind, (namespace or "default") if namespaced else "", name), api_version, body, origin)
         if guessed:
             self._guessed.setdefault((group, kind), document)
         return document

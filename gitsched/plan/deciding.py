@@ -13,7 +13,7 @@ from gitsched.apis.world import Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import Catalog, Loose, build_catalog, twin_finding
+from gitsched.plan.catalog import Catalog, Loose, build_catalog, twin_finding, update_catalog
 
 APIS: tuple[type[KarmadaSession], ...] = (KarmadaSession,)
 """Every policy API, in the order in which they are asked. A new one is one package under apis/ and one line here."""
@@ -23,15 +23,24 @@ RESERVED = names.GROUPS | {GROUP}
 
 
 class Decided(NamedTuple):
-    """`frozen` are workloads whose document is broken or there twice: their manifests stay what they were."""
+    """`frozen` are workloads whose document is broken or there twice: their manifests stay what they were.
+
+    `base` are the outcomes that these were made from, and `dirty` are the workloads that were decided anew; without a base all.
+    """
 
     catalog: Catalog
     sessions: tuple[Session, ...]
-    templates: Mapping[Key, Document]
     outcomes: Mapping[Key, Outcome]
+    templates: Mapping[Key, Document]
     frozen: frozenset[Key]
-    unclaimed: int
     findings: tuple[Finding, ...]
+    dirty: frozenset[Key]
+    base: Mapping[Key, Outcome] | None = None
+
+    @property
+    def unclaimed(self) -> int:
+        """How many objects no policy selects."""
+        return len(self.catalog.templates) - len(self.outcomes) + len(self.frozen)
 
 
 class Steady(NamedTuple):
@@ -39,17 +48,20 @@ class Steady(NamedTuple):
 
     document: Document
     previous: Body | None
-    outcome: Outcome | None
+    outcome: Outcome
 
 
 class Memory:
-    """Outcomes of earlier runs in this process. Forgetting it costs time, never correctness."""
+    """Results of earlier runs in this process. Forgetting them costs time, never correctness."""
 
-    __slots__ = ("context", "steady")
+    __slots__ = ("context", "decided", "documents", "restless", "steady")
 
     def __init__(self) -> None:
         self.context: Any = None
+        self.documents: tuple[Loose, ...] = ()
+        self.decided: Decided | None = None
         self.steady: dict[Key, Steady] = {}
+        self.restless: frozenset[Key] = frozenset()
 
 
 def decide(
@@ -59,47 +71,78 @@ def decide(
     at: datetime,
     now: datetime,
     memory: Memory | None = None,
+    continues: bool = False,
 ) -> Decided:
-    """Decide every workload. The order is (namespace, name); no decision depends on it."""
-    catalog = build_catalog(documents, config.kinds, RESERVED)
-    world = World(catalog.settings, frozenset(catalog.broken), previous, config, at, now)
+    """Decide every workload. The order is (namespace, name); no decision depends on it.
+
+    `continues` says that `previous` is what the last call with this memory was given, or what it made of it. Then only workloads with
+    another document, those that had not come to rest and those whose deadline has passed are looked at.
+    """
     memory = memory or Memory()
-    sessions = _open(world, memory)
+    loose = tuple(documents)
+    decided = _continue(loose, previous, config, at, now, memory) if continues else None
+    if decided is None:
+        decided = _begin(loose, previous, config, at, now, memory)
+    restless = (key for key in decided.dirty if (key in decided.outcomes and key not in memory.steady) or key in decided.frozen)
+    memory.documents, memory.decided, memory.restless = loose, decided, frozenset(restless)
+    return decided
+
+
+def _begin(
+    loose: tuple[Loose, ...], previous: Mapping[Key, Body], config: Config, at: datetime, now: datetime, memory: Memory
+) -> Decided:
+    catalog = build_catalog(loose, config.kinds, RESERVED)
+    world = World(catalog.settings, frozenset(catalog.broken), previous, config, at, now)
+    context = (catalog.settings, world.broken, config)
+    if memory.context != context:
+        memory.context = context
+        memory.steady.clear()
+    sessions: tuple[Session, ...] = tuple(api(world) for api in APIS)
+    templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
-    templates: dict[Key, Document] = {}
-    unclaimed = 0
-    for document in catalog.templates:
+    for key, document in catalog.templates.items():
         outcome = _recall(document, world, memory) or _decide(document, sessions, world, memory)
-        templates[document.key] = document
-        if outcome is None:
-            unclaimed += 1
-        else:
-            outcomes[document.key] = outcome
+        if outcome is not None:
+            outcomes[key] = outcome
     findings = [*catalog.findings, *(finding for session in sessions for finding in session.findings)]
     frozen: set[Key] = set()
     for key, document, why, finding in _quarantined(catalog):
-        selected = next((session for session in sessions if session.selects(document)), None)
         kept = next((kept for session in sessions if (kept := session.keep(document, why))), None)
-        if finding is not None and (selected or kept):
+        if finding is not None and (kept is not None or any(session.selects(document) for session in sessions)):
             findings.append(finding)
         if kept is not None:
             outcomes[key], templates[key] = kept, document
             frozen.add(key)
-    return Decided(catalog, sessions, templates, outcomes, frozenset(frozen), unclaimed, tuple(findings))
+    return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), frozenset(templates))
 
 
-def _open(world: World, memory: Memory) -> tuple[Session, ...]:
-    """The sessions of a run. Outcomes in memory hold only under the very same settings."""
-    context = (world.documents, world.broken, world.config)
-    if memory.context != context:
-        memory.context = context
-        memory.steady.clear()
-    return tuple(api(world) for api in APIS)
+def _continue(
+    loose: tuple[Loose, ...], previous: Mapping[Key, Body], config: Config, at: datetime, now: datetime, memory: Memory
+) -> Decided | None:
+    base = memory.decided
+    update = update_catalog(base.catalog, memory.documents, loose, RESERVED) if base else None
+    if base is None or update is None or base.frozen or memory.context != (base.catalog.settings, frozenset(), config):
+        return None
+    world = World(base.catalog.settings, frozenset(), previous, config, at, now)
+    for session in base.sessions:
+        session.renew(world)
+    due = (key for key, outcome in base.outcomes.items() if outcome.wakeup is not None and outcome.wakeup <= now)
+    dirty = frozenset((*update.changed, *memory.restless, *due))
+    outcomes = dict(base.outcomes)
+    for key in sorted(dirty):
+        outcome = _decide(update.catalog.templates[key], base.sessions, world, memory)
+        if (outcome is None) != (key not in outcomes):
+            return None  # a workload comes or goes: everybody's place in the order is due
+        if outcome is not None:
+            outcomes[key] = outcome
+    return Decided(
+        update.catalog, base.sessions, outcomes, update.catalog.templates, frozenset(), base.findings, dirty, base.outcomes
+    )
 
 
 def _recall(document: Document, world: World, memory: Memory) -> Outcome | None:
     steady = memory.steady.get(document.key)
-    if steady is None or steady.outcome is None or steady.document != document:
+    if steady is None or steady.document != document:
         return None
     if any(world.previous.get(key) is not steady.previous for key, _ in steady.outcome.documents):
         return None
@@ -108,6 +151,7 @@ def _recall(document: Document, world: World, memory: Memory) -> Outcome | None:
 
 
 def _decide(document: Document, sessions: tuple[Session, ...], world: World, memory: Memory) -> Outcome | None:
+    memory.steady.pop(document.key, None)
     for session in sessions:
         outcome = session.place(document)
         if outcome is not None:

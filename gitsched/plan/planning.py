@@ -34,7 +34,11 @@ class Before(NamedTuple):
 
 
 class Input(NamedTuple):
-    """Everything a plan is made from. `kept` maps source files that are broken now to the blob of their last valid bytes."""
+    """Everything a plan is made from.
+
+    `kept` maps source files that are broken now to the blob of their last valid bytes. `continues`: the previous output is the one that
+    the last plan of this workspace was made from, or made.
+    """
 
     documents: Iterable[Loose]
     findings: Iterable[Finding]
@@ -43,6 +47,7 @@ class Input(NamedTuple):
     at: datetime
     now: datetime
     kept: Mapping[str, str]
+    continues: bool = False
 
 
 class Plan(NamedTuple):
@@ -80,11 +85,11 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
     """Plan a commit. Pure: the same input gives the same plan; the workspace only saves work."""
     workspace = workspace or Workspace()
     config, before = source.config, source.before
-    decided = decide(source.documents, before.documents, config, source.at, source.now, workspace.memory)
+    decided = decide(source.documents, before.documents, config, source.at, source.now, workspace.memory, source.continues)
     known = {name for session in decided.sessions for name in session.clusters()}
     retiring, retirement, retired = _retire(before, known, source)
     rendered = render(decided, retiring, before.lookup, workspace.canvas)
-    moves = (*_moves(decided.outcomes), *_removals(decided, before))
+    moves = (*_moves(decided), *(_removals(decided, before) if decided.base is None else ()))
     findings = [*source.findings, *decided.findings, *rendered.findings]
     findings += [finding for outcome in decided.outcomes.values() for finding in outcome.findings]
     groups = dict(rendered.groups)
@@ -102,7 +107,7 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
         groups=groups,
         facts=rendered.facts,
         retiring=retiring,
-        refusal=_guard(decided.outcomes, config),
+        refusal=_guard(decided, config),
         decided=decided,
     )
 
@@ -126,9 +131,12 @@ def _retire(before: Before, known: set[str], source: Input) -> tuple[dict[str, d
     return retiring, ends, ended
 
 
-def _moves(outcomes: Mapping[Key, Outcome]) -> list[Move]:
+def _moves(decided: Decided) -> list[Move]:
+    """Only what was decided anew can have moved."""
     moves = []
-    for key, outcome in outcomes.items():
+    keys = decided.outcomes if decided.base is None else sorted(decided.dirty & decided.outcomes.keys())
+    for key in keys:
+        outcome = decided.outcomes[key]
         earlier, later = _shares(outcome.before), outcome.shares
         if earlier != later:
             moves.append(Move(key, earlier, later, outcome.reason))
@@ -159,10 +167,10 @@ def _shares(placed: Iterable[Placed]) -> dict[str, int | None]:
     return {place.cluster: place.replicas for place in placed if not place.leaving}
 
 
-def _guard(outcomes: Mapping[Key, Outcome], config: Config) -> str:
+def _guard(decided: Decided, config: Config) -> str:
     """Refuse when too many workloads would lose their last place though they are still selected: downstream tools would prune them."""
-    placed = [outcome for outcome in outcomes.values() if outcome.before]
-    lost = [outcome for outcome in placed if not outcome.placed]
+    outcomes = decided.outcomes
+    lost = [outcomes[key] for key in sorted(decided.dirty & outcomes.keys()) if outcomes[key].before and not outcomes[key].shares]
     percent = 100 * len(lost) / len(outcomes) if outcomes else 0.0
     if len(lost) <= config.guard.max_removals or percent <= config.guard.max_removals_percent:
         return ""

@@ -13,7 +13,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, rank
 from gitsched.model.scope import is_namespaced
 from gitsched.model.time import EPOCH, parse_time
-from gitsched.plan.catalog import Loose
+from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check, find
 from gitsched.plan.deciding import Decided, decide
 
@@ -61,7 +61,7 @@ def schedule(
     for body in bodies:
         verdict = check(body)
         findings += find(body) if verdict.issues else []
-        loose.append(Loose(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
+        loose.append(loosen(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
     decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment)
     findings += decided.findings
     for outcome in decided.outcomes.values():

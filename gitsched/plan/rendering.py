@@ -44,21 +44,28 @@ class Directory(NamedTuple):
     files: Files
 
 
-class Canvas:
-    """Rendered shares and directories of the last run."""
+class Picture(NamedTuple):
+    """Everything rendered in one run. `placed` and `counts` are, by cluster, its manifests and (workloads, replicas)."""
 
-    __slots__ = ("_fragments", "directories", "shares")
+    outcomes: Mapping[Key, Outcome]
+    shares: Mapping[Key, Share]
+    placed: Mapping[str, Files]
+    counts: Mapping[str, tuple[int, int]]
+    directories: Mapping[str, Directory]
+    groups: Mapping[str, Files]
+    facts: Mapping[str, ClusterFacts]
+    retiring: Mapping[str, datetime]
+    findings: tuple[Finding, ...]
+
+
+class Canvas:
+    """What the last run rendered, and placements that are written already."""
+
+    __slots__ = ("_fragments", "picture")
 
     def __init__(self) -> None:
-        self.shares: dict[Key, Share] = {}
-        self.directories: dict[str, Directory] = {}
+        self.picture: Picture | None = None
         self._fragments: dict[int, tuple[Body, Fragment]] = {}
-
-    def keep(self, shares: dict[Key, Share], directories: dict[str, Directory]) -> None:
-        """Remember this run's for the next; what earlier runs wrote of placements goes when it has become too much."""
-        self.shares, self.directories = shares, directories
-        if len(self._fragments) > 10_000:
-            self._fragments.clear()
 
     def condense(self, body: Body) -> Body:
         """A binding whose placement is written already: thousands share the placement of one policy, which is the same object."""
@@ -68,49 +75,95 @@ class Canvas:
             return body
         known = self._fragments.get(id(placement))
         if known is None or known[0] is not placement:
+            if len(self._fragments) > 10_000:
+                self._fragments.clear()
             known = self._fragments[id(placement)] = placement, fragment(placement)
         return {**body, "spec": {**spec, "placement": known[1]}}
 
 
-class Rendered(NamedTuple):
-    """`facts` are the clusters with what is placed on them."""
-
-    groups: Mapping[str, Files]
-    facts: Mapping[str, ClusterFacts]
-    findings: tuple[Finding, ...]
+Lookup = Callable[[str], str | None]
 
 
-def render(
-    decided: Decided, retiring: Mapping[str, datetime], lookup: Callable[[str], str | None], canvas: Canvas | None = None
-) -> Rendered:
+def render(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, canvas: Canvas | None = None) -> Picture:
     """Plan every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document that keep a directory with the stub alone. `lookup` gives the blob that a path of the
     previous output has: a frozen workload keeps its files.
     """
     canvas = canvas or Canvas()
+    last = canvas.picture
+    if last is None or decided.base is not last.outcomes or retiring != last.retiring or _touches_namespaces(decided.dirty):
+        picture = _paint(decided, retiring, lookup, canvas)
+    else:
+        picture = _retouch(last, decided, lookup, canvas)
+    canvas.picture = picture
+    return picture
+
+
+def _paint(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, canvas: Canvas) -> Picture:
     shares = {key: _share(outcome, decided, lookup, canvas) for key, outcome in decided.outcomes.items()}
-    findings = _collisions(shares.values(), decided.templates)
     placed, counts = _gather(shares)
-    _add_namespaces(placed, decided.templates)
-    facts = {name: cluster for session in decided.sessions for name, cluster in session.clusters().items()}
-    facts |= {name: ClusterFacts(name, {}) for name in retiring if name not in facts}
+    clusters = {name: cluster for session in decided.sessions for name, cluster in session.clusters().items()}
+    clusters |= {name: ClusterFacts(name, {}) for name in retiring if name not in clusters}
     groups: dict[str, Files] = {str(key): share.records for key, share in shares.items()}
-    full: dict[str, ClusterFacts] = {}
-    directories: dict[str, Directory] = {}
-    for name, cluster in facts.items():
-        workloads, replicas = counts.get(name, (0, 0))
-        full[name] = cluster._replace(workloads=workloads, replicas=replicas)
-        directories[name] = _directory(full[name], placed.get(name, {}), canvas)
-        groups[f"clusters/{name}"] = directories[name].files
     for key, body in (record for session in decided.sessions for record in session.documents()):
         groups[f"record {key}"] = {status_path(key): status_document(body)}
-    canvas.keep(shares, directories)
-    return Rendered(groups, full, tuple(findings))
+    picture = Picture(
+        decided.outcomes,
+        shares,
+        placed,
+        counts,
+        {},
+        groups,
+        clusters,
+        retiring,
+        tuple(_collisions(shares.values(), decided.templates)),
+    )
+    return _complete(picture, clusters, decided.templates, canvas.picture)
 
 
-def _share(outcome: Outcome, decided: Decided, lookup: Callable[[str], str | None], canvas: Canvas) -> Share:
-    known = canvas.shares.get(outcome.key)
+def _retouch(last: Picture, decided: Decided, lookup: Lookup, canvas: Canvas) -> Picture:
+    """The last picture with what was decided anew painted over."""
+    shares, groups = dict(last.shares), dict(last.groups)
+    placed: dict[str, Files] = dict(last.placed)
+    counts = dict(last.counts)
+    touched: set[str] = set()
+    for key in sorted(decided.dirty & decided.outcomes.keys()):
+        old, new = shares[key], _share(decided.outcomes[key], decided, lookup, canvas)
+        shares[key], groups[str(key)] = new, new.records
+        for cluster in old.manifests.keys() | new.manifests.keys():
+            files = {path: file for path, file in placed.get(cluster, {}).items() if path != old.path}
+            if cluster in new.manifests:
+                files[new.path] = new.manifests[cluster]
+            placed[cluster] = files
+            touched.add(cluster)
+        _count(counts, old.outcome, -1)
+        _count(counts, new.outcome, 1)
+        touched |= old.outcome.shares.keys() | new.outcome.shares.keys()
+    picture = last._replace(outcomes=decided.outcomes, shares=shares, placed=placed, counts=counts, groups=groups)
+    return _complete(picture, touched & last.facts.keys(), decided.templates, last)
+
+
+def _complete(picture: Picture, names: Iterable[str], templates: Mapping[Key, Document], last: Picture | None) -> Picture:
+    """The picture with the directories of these clusters made, or taken from the last one where nothing about them changed."""
+    own = _own_namespaces(templates)
+    facts, directories, groups = dict(picture.facts), dict(picture.directories), dict(picture.groups)
+    known = last.directories if last is not None else {}
+    for name in names:
+        workloads, replicas = picture.counts.get(name, (0, 0))
+        facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
+        placed = _with_namespaces(picture.placed.get(name, {}), own)
+        directory = known.get(name)
+        if directory is None or directory.facts != facts[name] or directory.placed != placed:
+            files = complete_directory(facts[name], placed)
+            directory = Directory(facts[name], placed, {cluster_path(name, path): file for path, file in files.items()})
+        directories[name] = directory
+        groups[f"clusters/{name}"] = directory.files
+    return picture._replace(facts=facts, directories=directories, groups=groups)
+
+
+def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -> Share:
+    known = canvas.picture.shares.get(outcome.key) if canvas.picture is not None else None
     if known is not None and known.outcome is outcome:
         return known
     template = decided.templates[outcome.key]
@@ -139,39 +192,40 @@ def _records(outcome: Outcome, canvas: Canvas) -> Files:
 
 
 def _gather(shares: Mapping[Key, Share]) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]]]:
-    """The manifests of each cluster, and how many workloads and replicas are placed there."""
     placed: dict[str, dict[str, PlannedFile]] = {}
     counts: dict[str, tuple[int, int]] = {}
     for share in shares.values():
         for cluster, file in share.manifests.items():
             placed.setdefault(cluster, {})[share.path] = file
-        for cluster, replicas in share.outcome.shares.items():
-            workloads, total = counts.get(cluster, (0, 0))
-            counts[cluster] = workloads + 1, total + (replicas or 0)
+        _count(counts, share.outcome, 1)
     return placed, counts
 
 
-def _add_namespaces(placed: Mapping[str, dict[str, PlannedFile]], templates: Mapping[Key, Document]) -> None:
-    """The repository's own Namespace manifest goes wherever something of that namespace goes, selected by a policy or not."""
-    own = {}
-    for key, template in templates.items():
-        if (key.group, key.kind) == ("", "Namespace"):
-            own[segment(key.name)] = (relative_path(key), template)
-    if not own:
-        return
-    for files in placed.values():
-        for namespace in {path.partition("/")[0] for path in files} & own.keys():
-            path, template = own[namespace]
-            if path not in files:
-                files[path] = plan_manifest(template)
+def _count(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
+    """Add or take away what a workload places."""
+    for cluster, replicas in outcome.shares.items():
+        workloads, total = counts.get(cluster, (0, 0))
+        counts[cluster] = workloads + sign, total + sign * (replicas or 0)
 
 
-def _directory(facts: ClusterFacts, placed: Files, canvas: Canvas) -> Directory:
-    known = canvas.directories.get(facts.name)
-    if known is not None and known.facts == facts and known.placed == placed:
-        return known
-    files = complete_directory(facts, placed)
-    return Directory(facts, placed, {cluster_path(facts.name, path): file for path, file in files.items()})
+def _touches_namespaces(keys: Iterable[Key]) -> bool:
+    return any(key.kind == "Namespace" for key in keys)
+
+
+def _own_namespaces(templates: Mapping[Key, Document]) -> dict[str, tuple[str, PlannedFile]]:
+    """The repository's own Namespace manifests by the directory that their objects lie in."""
+    return {
+        segment(key.name): (relative_path(key), plan_manifest(template))
+        for key, template in templates.items()
+        if key.kind == "Namespace" and not key.group
+    }
+
+
+def _with_namespaces(placed: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:
+    """A Namespace manifest of the repository goes wherever something of that namespace goes, selected by a policy or not."""
+    used = {path.partition("/")[0] for path in placed} & own.keys() if own else ()
+    added = {own[namespace][0]: own[namespace][1] for namespace in used}
+    return {**added, **placed} if added else placed
 
 
 def _collisions(shares: Iterable[Share], templates: Mapping[Key, Document]) -> list[Finding]:

@@ -21,7 +21,7 @@ from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
-from gitsched.reconcile.snapshot import Snapshot, read_config, read_snapshot
+from gitsched.reconcile.snapshot import Book, Snapshot, read_config, read_tree
 from gitsched.render.layout import ATTRIBUTES, METADATA, README, RECORD, kept_path
 from gitsched.render.record import GITATTRIBUTES, Record
 
@@ -58,6 +58,8 @@ class Session:
         self._bodies: dict[str, Body] = {}
         self._workspace = Workspace()
         self._written: Written | None = None
+        self._book: Book | None = None
+        self._familiar: set[str | None] = set()
 
     @property
     def source(self) -> Source:
@@ -94,10 +96,15 @@ class Session:
         commit = self._commit(branch)
         record, output, head, tree, prefix = self._observe_output(commit)
         repository = source.repository
-        snapshot = read_snapshot(
-            repository, commit.tree, self._memo, lambda path: self._last_valid(path, output, tree, prefix, record), settings.paths
+        self._book = read_tree(
+            repository,
+            commit.tree,
+            self._memo,
+            lambda path: self._last_valid(path, output, tree, prefix, record),
+            settings.paths,
+            self._book,
         )
-        return Observed(commit, snapshot, output, head, tree, prefix, record)
+        return Observed(commit, self._book.snapshot, output, head, tree, prefix, record)
 
     def plan(self, observed: Observed, now: datetime) -> Plan:
         """The pure part."""
@@ -106,7 +113,9 @@ class Session:
         before = read_before(repository, observed.tree, observed.prefix, records, observed.record)
         snapshot = observed.snapshot
         at = observed.source.time
-        source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept)
+        continues = observed.tree in self._familiar
+        source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept, continues)
+        self._familiar = {observed.tree}
         return plan(source, self._workspace)
 
     def write(self, observed: Observed, planned: Plan, *, publish: bool) -> Run:
@@ -134,8 +143,10 @@ class Session:
         commit = self._commit_output(observed, planned, tree)
         output.publish(commit, observed.head, note)
         self._written = Written(tree, groups)
+        self._familiar.add(tree)
         records = Records(repository, tree, observed.prefix, self._memo, self._bodies)
-        records.learn(document for outcome in planned.outcomes.values() for document in outcome.documents)
+        anew = planned.decided.dirty & planned.outcomes.keys()
+        records.learn(document for key in anew for document in planned.outcomes[key].documents)
         return run._replace(after=commit)
 
     def _write_groups(self, repository: Repository, groups: Mapping[str, Files], observed: Observed, bare: str | None) -> str:

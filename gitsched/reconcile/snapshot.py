@@ -15,7 +15,7 @@ from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import read
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
-from gitsched.plan.catalog import Loose
+from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check
 from gitsched.reconcile.memo import Memo
 
@@ -33,6 +33,30 @@ class Snapshot(NamedTuple):
     findings: tuple[Finding, ...]
     config: Config
     kept: Mapping[str, str]
+
+
+class Page(NamedTuple):
+    """One file as it was read. `sound`: no document of it is broken, and it says nothing about other files."""
+
+    blob: str
+    file: File
+    documents: tuple[Loose, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        return not (self.file.unreadable or self.file.patches or any(parsed.broken for parsed in self.file.documents))
+
+
+class Book(NamedTuple):
+    """A tree as it was read, to go on from: its pages by path, and what was found beside them. `whole`: no page needed mending."""
+
+    tree: str
+    pages: Mapping[str, Page]
+    snapshot: Snapshot
+    beside: tuple[Finding, ...]
+    marks: tuple[str, ...]
+    whole: bool
 
 
 class Reader:
@@ -62,29 +86,74 @@ class Reader:
         self._memo.load(self.key(entry.blob, entry.path) for entry in entries)
 
 
-def read_snapshot(repository: Repository, tree: str, memo: Memo, last_valid: LastValid, paths: tuple[str, ...] = ()) -> Snapshot:
-    """Read a tree. Symlinks, submodules and odd entries are findings and never followed."""
+def read_tree(
+    repository: Repository, tree: str, memo: Memo, last_valid: LastValid, paths: tuple[str, ...] = (), last: Book | None = None
+) -> Book:
+    """Read a tree, from the last one where little differs. Symlinks, submodules and odd entries are findings and never followed."""
+    if last is not None and last.tree == tree and last.whole:
+        return last
+    if last is not None and last.whole:
+        book = _turn_pages(repository, tree, memo, last)
+        if book is not None:
+            return book
     entries = repository.entries(tree)
-    config, findings = _read_config(repository, tree, memo, last_valid)
+    config, beside = _read_config(repository, tree, memo, last_valid)
+    beside += _odd(entries)
     marks = tuple(dict.fromkeys((*_MARKS, *(kind.replicas_path for kind in config.workloads if kind.replicas_path))))
     reader = Reader(repository, memo, marks)
     wanted = _select(repository, entries, paths or config.source.paths, config.source.ignore)
-    findings += _odd(entries)
     reader.load(wanted)
-    files = {entry.path: (entry.blob, reader.read(entry.blob, entry.path)) for entry in wanted}
+    pages = {entry.path: _page(entry.path, entry.blob, reader) for entry in wanted}
     patches = {
-        posixpath.normpath(posixpath.join(posixpath.dirname(path), patch)) for path, (_, f) in files.items() for patch in f.patches
+        posixpath.normpath(posixpath.join(posixpath.dirname(path), p)) for path, page in pages.items() for p in page.file.patches
     }
-    documents: list[Loose] = []
+    for path in patches & pages.keys():
+        del pages[path]
+    mended: list[Loose] = []
     kept: dict[str, str] = {}
-    for path, (blob, file) in files.items():
-        if path in patches:
-            continue
-        findings += [place(problem, path) for problem in file.problems]
-        documents += [Loose(parsed.body, _origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken]
-        if file.unreadable or any(parsed.broken for parsed in file.documents):
-            documents += _mend(path, blob, file, reader, last_valid, kept)
-    return Snapshot(tuple(documents), tuple(findings), config, kept)
+    for path, page in pages.items():
+        if not page.sound:
+            mended += _mend(path, page.blob, page.file, reader, last_valid, kept)
+    whole = not kept and not patches and all(page.sound for page in pages.values())
+    return _bind(tree, pages, config, beside, marks, mended, kept, whole)
+
+
+def _turn_pages(repository: Repository, tree: str, memo: Memo, last: Book) -> Book | None:
+    """The last book with a few pages read anew; None when more than the text of known, sound files differs."""
+    changed = repository.changed(last.tree, tree)
+    if len(changed) > len(last.pages) // 4 or any(path not in last.pages or path == FILE for path in changed):
+        return None
+    reader = Reader(repository, memo, last.marks)
+    pages = dict(last.pages)
+    for path in changed:
+        entry = repository.entry(tree, path)
+        if entry is None or entry[1] not in _REGULAR:
+            return None
+        pages[path] = _page(path, entry[0], reader)
+        if not pages[path].sound:
+            return None
+    return _bind(tree, pages, last.snapshot.config, list(last.beside), last.marks, [], {}, True)
+
+
+def _page(path: str, blob: str, reader: Reader) -> Page:
+    file = reader.read(blob, path)
+    documents = tuple(loosen(parsed.body, _origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken)
+    return Page(blob, file, documents, tuple(place(problem, path) for problem in file.problems))
+
+
+def _bind(
+    tree: str,
+    pages: Mapping[str, Page],
+    config: Config,
+    beside: list[Finding],
+    marks: tuple[str, ...],
+    mended: list[Loose],
+    kept: Mapping[str, str],
+    whole: bool,
+) -> Book:
+    documents = [document for page in pages.values() for document in page.documents]
+    findings = [*beside, *(finding for page in pages.values() for finding in page.findings)]
+    return Book(tree, pages, Snapshot((*documents, *mended), tuple(findings), config, kept), tuple(beside), marks, whole)
 
 
 def place(problem: Problem, path: str) -> Finding:
@@ -110,9 +179,9 @@ def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastVali
             identity = _identity(parsed)
             if identity in broken or (file.unreadable and identity not in present):
                 broken.pop(identity, None)
-                mended.append(Loose(parsed.body, _origin(parsed, path, earlier)))
+                mended.append(loosen(parsed.body, _origin(parsed, path, earlier)))
         break
-    return mended + [Loose(parsed.body, _origin(parsed, path, blob), broken=True) for parsed in broken.values()]
+    return mended + [loosen(parsed.body, _origin(parsed, path, blob), broken=True) for parsed in broken.values()]
 
 
 def read_config(repository: Repository, tree: str, memo: Memo) -> Config:

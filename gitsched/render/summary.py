@@ -44,7 +44,10 @@ class DecisionRow(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """`findings` counts by severity, `unclaimed` the objects that no policy selects; `repository` is the source's URL."""
+    """`findings` counts by severity, `unclaimed` the objects that no policy selects; `repository` is the source's URL.
+
+    `workloads` is how many decisions there are, where not all of them are given.
+    """
 
     source: str
     version: str
@@ -55,11 +58,13 @@ class Summary(NamedTuple):
     unclaimed: int = 0
     repository: str | None = None
     next_wakeup: datetime | None = None
+    workloads: int = 0
 
 
 def readme(summary: Summary) -> Bytes:
     """README.md: how to reproduce, findings by severity, then the fleet and the decisions in at most 200 rows, counts beyond."""
-    fleet = summary.fleet[: max(ROWS // 2, ROWS - len(summary.decisions))]
+    workloads = max(summary.workloads, len(summary.decisions))
+    fleet = summary.fleet[: max(ROWS // 2, ROWS - workloads)]
     decisions = summary.decisions[: ROWS - len(fleet)]
     text = _template().render(
         code=code,
@@ -75,7 +80,7 @@ def readme(summary: Summary) -> Bytes:
         fleet=fleet,
         more_fleet=len(summary.fleet) - len(fleet),
         decisions=decisions,
-        more_decisions=len(summary.decisions) - len(decisions),
+        more_decisions=workloads - len(decisions),
     )
     return Bytes(text.encode())
 

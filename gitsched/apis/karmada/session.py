@@ -74,6 +74,9 @@ class KarmadaSession:
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
 
+    def renew(self, world: World) -> None:
+        self.world = world
+
     def clusters(self) -> Mapping[str, ClusterFacts]:
         return self._clusters.facts
 
