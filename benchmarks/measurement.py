@@ -30,10 +30,11 @@ class Process(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """`cold` is the first run, nothing cached. `warm` are the runs of a resident session, one for each changed manifest, `warm_git` what
-    git needed to commit those changes. `fresh` is an instrumented run in a new process; `processes` are `gitsched reconcile`, the first
-    of them cold, then one for each change, `processes_git` as `warm_git`. `start` is `gitsched
-    --help`, what any command takes to begin with. `load` is PyYAML on the same files. Times are in seconds."""
+    """`cold` is the first run, nothing cached. `warm` are the runs of a resident session, one for each changed manifest, and `warm_git`
+    is what git needed to commit those changes. `fresh` is an instrumented run in a new process. `processes` are `gitsched reconcile`:
+    a cold one, then one for each change of `processes_git`; `idle` is one after no change, `start` is `gitsched --help`, what any
+    command takes to begin with. `load` is PyYAML on the same files. Times are in seconds.
+    """
 
     machine: str
     source: str
@@ -44,6 +45,7 @@ class Measurement(NamedTuple):
     fresh: Stages
     processes: list[Process]
     processes_git: list[float]
+    idle: Process
     start: Process
     load: Process
 
@@ -63,6 +65,7 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
     for round_ in range(1, rounds + 1):
         seconds.append(commit_change(separate, contents, round_))
         processes.append(_run(separate, cache, "reconcile"))
+    idle = _run(separate, cache, "reconcile")
     commit_change(separate, contents, rounds + 1)
     fresh = _child("fresh", separate, cache / "gitsched", 1)
     return Measurement(
@@ -75,6 +78,7 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
         _stages(fresh["first"]),
         processes,
         seconds,
+        idle,
         _run(separate, cache, "--help"),
         Process(load["seconds"], load["peak"]),
     )

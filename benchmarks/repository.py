@@ -13,13 +13,17 @@ from benchmarks.generator import change
 
 START = 1_768_208_400
 """2026-01-12T09:00:00Z, the time of the first commit; each further one is a minute later."""
+_FOREIGN = ("GIT_", "GITSCHED_", "PYTHONDONTWRITEBYTECODE")
 NAME, ADDRESS = "Pat Platform", "pat@example.com"
 
 
 def environment(round_: int = 0) -> dict[str, str]:
-    """The environment for git: nobody's configuration, the identity and date of a round's commit."""
+    """The environment for git and gitsched: nobody's configuration, the identity and date of a round's commit.
+
+    Python keeps its bytecode, as it does for anyone who installed gitsched; without it each process would compile every module anew.
+    """
     when = datetime.fromtimestamp(START + 60 * round_, UTC).isoformat()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "GITSCHED_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     fixed = {
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -41,6 +41,7 @@ def _references(m: Measurement) -> str:
         ("gitsched reconcile, whole process, cold", first),
         ("gitsched reconcile, whole process, 1st change", later[0] if later else None),
         ("gitsched reconcile, whole process, later", _middle(later[1:]) if later[1:] else None),
+        ("gitsched reconcile, whole process, no change", m.idle),
         ("git add && git commit of the same changes", Process(median(m.warm_git + m.processes_git), 0) if later else None),
     ]
     return "\n".join(f"{name:48}{_cell(Stage(row.seconds, row.peak))}" for name, row in rows if row is not None)
