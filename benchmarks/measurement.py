@@ -65,6 +65,7 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
     for round_ in range(1, rounds + 1):
         seconds.append(commit_change(separate, contents, round_))
         processes.append(_run(separate, cache, "reconcile"))
+    _compare(resident, separate, rounds + 1)
     idle = _run(separate, cache, "reconcile")
     commit_change(separate, contents, rounds + 1)
     fresh = _child("fresh", separate, cache / "gitsched", 1)
@@ -117,6 +118,15 @@ def _run(place: Path, cache: Path, verb: str) -> Process:
     if child.returncode:
         raise subprocess.CalledProcessError(child.returncode, f"gitsched {verb}")
     return Process(seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+
+
+def _compare(one: Path, other: Path, runs: int) -> None:
+    """The time of a wrong result is worth nothing: whatever was remembered on the way, each run made the same commit in both."""
+    ours, theirs = (git(place, "rev-list", "placements").split() for place in (one, other))
+    if ours != theirs or len(ours) != runs:
+        sys.exit(
+            f"{runs} runs made {len(ours)} commits in one session and {len(theirs)} in separate processes, equal: {ours == theirs}"
+        )
 
 
 def _stages(value: dict[str, list[float]]) -> Stages:
