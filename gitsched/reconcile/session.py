@@ -15,6 +15,7 @@ from gitsched.git.process import run_git
 from gitsched.model.document import Body
 from gitsched.model.errors import Permanent
 from gitsched.model.files import PlannedFile
+from gitsched.model.time import EPOCH
 from gitsched.plan.planning import Input, Plan, Workspace, plan
 from gitsched.plan.rendering import Files
 from gitsched.reconcile.front import front_files, message
@@ -112,7 +113,9 @@ class Session:
         records = Records(repository, observed.tree, observed.prefix, self._memo, self._bodies)
         before = read_before(repository, observed.tree, observed.prefix, records, observed.record)
         snapshot = observed.snapshot
-        at = observed.source.time
+        # A run over a commit that an earlier run has seen goes on from the last event, else deadlines long past would be met once more.
+        reached = min(observed.record.time, now) if observed.record else EPOCH
+        at = max(observed.source.time, reached)
         continues = observed.tree in self._familiar
         source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept, continues)
         self._familiar = {observed.tree}

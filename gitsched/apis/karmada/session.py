@@ -66,6 +66,7 @@ class KarmadaSession:
         self.findings = self._clusters.findings
         self.leaving = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.leaving)
         self._hot = frozenset(c.name for c in self.fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
+        self._run_out: tuple[datetime, dict[tuple[Toleration, ...], tuple[str, ...]]] = (world.at, {})
         kinds = (names.POLICY, names.CLUSTER_POLICY)
         self.policies = PolicyIndex(
             parse_policy(document) for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())
@@ -226,9 +227,13 @@ class KarmadaSession:
         if not self.settings.taint_eviction or not self._hot:
             return ()
         tolerations = policy.placement.tolerations
-        doomed = self.fleet.remember(("doomed", tolerations, moment), lambda: self._list_doomed(tolerations, moment))
+        if self._run_out[0] != moment:
+            self._run_out = (moment, {})
+        known = self._run_out[1]
+        if tolerations not in known:
+            known[tolerations] = self._list_doomed(tolerations, moment)
         held = {target.name for target in memory.clusters}
-        return tuple(name for name in doomed if name not in held)
+        return tuple(name for name in known[tolerations] if name not in held)
 
     def _list_doomed(self, tolerations: tuple[Toleration, ...], moment: datetime) -> tuple[str, ...]:
         ends = ((name, self._eviction(name, tolerations, moment)) for name in sorted(self._hot))

@@ -16,7 +16,7 @@ from gitsched.model.document import Body, Document, Key, Origin, group_of
 from gitsched.model.explanation import Explanation
 from gitsched.model.outcome import Outcome
 from gitsched.model.time import parse_time
-from gitsched.plan.catalog import Loose
+from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check
 from gitsched.plan.deciding import Decided, decide
 
@@ -110,7 +110,7 @@ def _read(path: str, text: str) -> tuple[Loose, ...]:
         verdict = check(body)
         broken = any(issue.severity == "error" for issue in verdict.issues)
         mark = node.start_mark
-        loose.append(Loose(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
+        loose.append(loosen(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
     return tuple(loose)
 
 

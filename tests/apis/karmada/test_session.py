@@ -270,9 +270,10 @@ def test_a_new_taint_does_not_move_what_is_there(run: Any) -> None:
     purge=st.sampled_from(["Gracefully", "Directly"]),
     divided=st.booleans(),
     late=st.integers(0, 3000),
+    more=st.integers(0, 1500),
 )
 def test_a_late_run_writes_what_punctual_ones_would_have_written(
-    run: Any, tolerated: tuple[int | None, ...], added: tuple[int, ...], grace: str, purge: str, divided: bool, late: int
+    run: Any, tolerated: tuple[int | None, ...], added: tuple[int, ...], grace: str, purge: str, divided: bool, late: int, more: int
 ) -> None:
     at = "2026-01-01T12:20:00Z"
     start = parse_time(at)
@@ -297,3 +298,7 @@ def test_a_late_run_writes_what_punctual_ones_would_have_written(
     assert punctual.binding("web") == at_once.binding("web")
     assert punctual.outcome("web").wakeup == at_once.outcome("web").wakeup
     assert run(files, at_once, end, end, karmada).binding("web") == at_once.binding("web")
+    later, reached = format_time(start + timedelta(seconds=late + more)), format_time(at_once.outcome("web").time)
+    assert run(files, at_once, reached, later, karmada).binding("web") == run(files, before, at, later, karmada).binding("web"), (
+        "a later run that goes on from the last event ends where one that did not stop would have ended"
+    )
