@@ -8,6 +8,9 @@ from gitsched.manifests.limits import LIMITS, Limits
 from gitsched.model.document import Body, Text
 from gitsched.model.finding import Severity
 
+NO_YAML = "no YAML, and nothing in it looks like a manifest"
+"""The reason of a file that may have been one before somebody's slip."""
+
 Status = Literal["resources", "empty", "not-a-resource", "invalid"]
 Resource = tuple[str, str, str]
 

@@ -10,7 +10,7 @@ from gitsched.manifests.compose import SYNTAX, Fault, Tree, compose, is_tame
 from gitsched.manifests.construct import Builder, weigh
 from gitsched.manifests.decoding import decode, has_mark, join_surrogates
 from gitsched.manifests.extents import measure, note_item
-from gitsched.manifests.file import File, Parsed, Problem, Status, too_large
+from gitsched.manifests.file import NO_YAML, File, Parsed, Problem, Status, too_large
 from gitsched.manifests.identity import check_identity
 from gitsched.manifests.kustomize import FILE_NAMES, list_patches
 from gitsched.manifests.limits import LIMITS, MOST_PROBLEMS, Limits
@@ -135,7 +135,7 @@ class _Reader:
 
     def _refuse(self, fault: Fault) -> None:
         if fault.code == SYNTAX and not looks_like_manifest(self._text):
-            self.reason = self.reason or "no YAML, and nothing in it looks like a manifest"
+            self.reason = self.reason or NO_YAML
             self.others += 1
             return
         self.problems.append(Problem("error", *fault))

@@ -25,6 +25,8 @@ from gitsched.render.yaml import Fragment, fragment
 
 Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"
+_MUCH = 20
+"""When more than one workload in so many was decided anew, painting everything is cheaper than retouching."""
 
 
 class Share(NamedTuple):
@@ -92,7 +94,8 @@ def render(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, c
     """
     canvas = canvas or Canvas()
     last = canvas.picture
-    if last is None or decided.base is not last.outcomes or retiring != last.retiring or _touches_namespaces(decided.dirty):
+    much = len(decided.dirty) > len(decided.outcomes) // _MUCH
+    if last is None or much or decided.base is not last.outcomes or retiring != last.retiring or _touches_namespaces(decided.dirty):
         picture = _paint(decided, retiring, lookup, canvas)
     else:
         picture = _retouch(last, decided, lookup, canvas)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.git import Entry, Repository
-from gitsched.manifests.file import File, Parsed, Problem, too_large
+from gitsched.manifests.file import NO_YAML, File, Parsed, Problem, too_large
 from gitsched.manifests.ignore import IGNORE_FILE, Ignore, is_candidate
 from gitsched.manifests.kustomize import FILE_NAMES
 from gitsched.manifests.limits import LIMITS
@@ -36,7 +36,7 @@ class Snapshot(NamedTuple):
 
 
 class Page(NamedTuple):
-    """One file as it was read. `sound`: no document of it is broken, and it says nothing about other files."""
+    """One file as it was read."""
 
     blob: str
     file: File
@@ -44,12 +44,18 @@ class Page(NamedTuple):
     findings: tuple[Finding, ...]
 
     @property
-    def sound(self) -> bool:
-        return not (self.file.unreadable or self.file.patches or any(parsed.broken for parsed in self.file.documents))
+    def broken(self) -> bool:
+        """Whether some document of it cannot be used."""
+        return self.file.unreadable or any(parsed.broken for parsed in self.file.documents)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is sound, and says nothing about other files or an earlier version of itself."""
+        return not (self.broken or self.file.patches or self.file.reason == NO_YAML)
 
 
 class Book(NamedTuple):
-    """A tree as it was read, to go on from: its pages by path, and what was found beside them. `whole`: no page needed mending."""
+    """A tree as it was read, to go on from: its pages by path, and what was found beside them. `whole`: no page is broken."""
 
     tree: str
     pages: Mapping[str, Page]
@@ -112,9 +118,10 @@ def read_tree(
     mended: list[Loose] = []
     kept: dict[str, str] = {}
     for path, page in pages.items():
-        if not page.sound:
+        if page.broken or page.file.reason == NO_YAML:
             mended += _mend(path, page.blob, page.file, reader, last_valid, kept)
-    whole = not kept and not patches and all(page.sound for page in pages.values())
+    beside += [_spoilt(path) for path, page in pages.items() if path in kept and not page.broken]
+    whole = not kept and not any(page.broken for page in pages.values())
     return _bind(tree, pages, config, beside, marks, mended, kept, whole)
 
 
@@ -127,10 +134,10 @@ def _turn_pages(repository: Repository, tree: str, memo: Memo, last: Book) -> Bo
     pages = dict(last.pages)
     for path in changed:
         entry = repository.entry(tree, path)
-        if entry is None or entry[1] not in _REGULAR:
+        if entry is None or entry[1] not in _REGULAR or not last.pages[path].alone:
             return None
         pages[path] = _page(path, entry[0], reader)
-        if not pages[path].sound:
+        if not pages[path].alone:
             return None
     return _bind(tree, pages, last.snapshot.config, list(last.beside), last.marks, [], {}, True)
 
@@ -156,6 +163,11 @@ def _bind(
     return Book(tree, pages, Snapshot((*documents, *mended), tuple(findings), config, kept), tuple(beside), marks, whole)
 
 
+def _spoilt(path: str) -> Finding:
+    message = f"{path} held documents when it was last read and is no YAML now: they are kept as they were; delete the file to let them go"
+    return Finding("error", "no-longer-yaml", message, Location(path, 1, 1))
+
+
 def place(problem: Problem, path: str) -> Finding:
     """A problem of a file as a finding."""
     return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
@@ -168,6 +180,7 @@ def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastVali
     """
     present = {_identity(parsed) for parsed in file.documents if not parsed.broken}
     broken = {_identity(parsed): parsed for parsed in file.documents if parsed.broken}
+    hidden = file.unreadable or file.reason == NO_YAML
     mended: list[Loose] = []
     for repository, earlier in last_valid(path):
         before = reader.read(earlier, path, repository)
@@ -177,7 +190,7 @@ def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastVali
         kept[path] = earlier
         for parsed in good:
             identity = _identity(parsed)
-            if identity in broken or (file.unreadable and identity not in present):
+            if identity in broken or (hidden and identity not in present):
                 broken.pop(identity, None)
                 mended.append(loosen(parsed.body, _origin(parsed, path, earlier)))
         break
