@@ -17,7 +17,7 @@ _GIT_MADE = ("Signed-off-by: ", "(cherry picked from commit ")
 class Commit(NamedTuple):
     """`time` is the committer's, in UTC, to the second; `subject` is the message's first paragraph, on one line.
 
-    `name` and `email` are the committer's.
+    `name` and `email` are the committer's; `author` is "Name <address>".
     """
 
     oid: str
@@ -29,6 +29,7 @@ class Commit(NamedTuple):
     trailers: tuple[tuple[str, str], ...]
     name: str = ""
     email: str = ""
+    author: str = ""
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
@@ -36,14 +37,15 @@ def parse_commit(oid: str, data: bytes) -> Commit:
     head, _, body = data.partition(b"\n\n")
     fields: dict[bytes, list[bytes]] = {}
     for line in head.split(b"\n"):
-        name, _, value = line.partition(b" ")
-        fields.setdefault(name, []).append(value)
+        field, _, value = line.partition(b" ")
+        fields.setdefault(field, []).append(value)
     if b"tree" not in fields:
         raise ValueError("malformed commit object")
     encoding = fields.get(b"encoding", [b"utf-8"])[0]
     message = _decode(body, encoding)
     committer = fields.get(b"committer", [b""])[0]
-    author, _, rest = _decode(committer, encoding).partition(" <")
+    name, _, rest = _decode(committer, encoding).partition(" <")
+    author, _, _ = _decode(fields.get(b"author", [b""])[0], encoding).rpartition(">")
     return Commit(
         oid,
         fields[b"tree"][0].decode("ascii", "replace"),
@@ -52,8 +54,9 @@ def parse_commit(oid: str, data: bytes) -> Commit:
         " ".join(line.strip() for line in message.strip("\n").split("\n\n", 1)[0].splitlines()),
         message,
         parse_trailers(message),
-        author.strip(),
+        name.strip(),
         rest.partition(">")[0].strip(),
+        f"{author}>" if author else "",
     )
 
 

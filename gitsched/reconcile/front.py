@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 
 from gitsched.git import Commit
 from gitsched.model.files import PlannedFile
@@ -11,7 +10,7 @@ from gitsched.plan.planning import Plan
 from gitsched.render.layout import METADATA, README, RECORD
 from gitsched.render.message import Cause, commit_message
 from gitsched.render.record import Record, hydrator_metadata, record
-from gitsched.render.summary import ROWS, DecisionRow, FleetRow, Summary, readme
+from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
 
 
 def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
@@ -30,9 +29,8 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
                 outcome.policy,
                 [*outcome.shares.items()],
             )
-            for key, outcome in islice(plan.outcomes.items(), ROWS)
+            for key, outcome in plan.outcomes.items()
         ],
-        workloads=len(plan.outcomes),
         findings=Counter(finding.severity for finding in plan.findings),
         unclaimed=plan.unclaimed,
         repository=url,
@@ -47,11 +45,10 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
         next_wakeup=plan.next_wakeup,
         retiring=plan.retiring,
     )
-    author = f"{source.name} <{source.email}>"
     return {
         README: readme(summary),
         RECORD: record(entry),
-        METADATA: hydrator_metadata(source.oid, url, source.subject, author, source.time),
+        METADATA: hydrator_metadata(source.oid, url, source.subject, source.author, source.time),
     }
 
 

@@ -1,0 +1,151 @@
+"""A mistake in one file costs that file: what it governs keeps its place, everything else goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitsched.reconcile import Run
+
+from .conftest import Fleet, cluster, deployment, policy
+
+WEB = "default/deployment-web"
+SYNTAX = "  oops: [\n"
+UNKNOWN_EFFECT = "  taints:\n  - {key: power, effect: NoExecut}\n"
+
+
+def codes(run: Run) -> set[tuple[str, str]]:
+    return {(finding.severity, finding.code) for finding in run.plan.findings if finding.severity != "info"}
+
+
+def kept(fleet: Fleet) -> list[str]:
+    return [path for path in fleet.files() if path.startswith("kept/")]
+
+
+def directories(fleet: Fleet) -> dict[str, str]:
+    """What delivery tools apply."""
+    return {path: blob for path, blob in fleet.files().items() if path.startswith("clusters/")}
+
+
+BREAKAGE = [
+    pytest.param("apps/web.yaml", deployment("web") + SYNTAX, id="workload, no YAML"),
+    pytest.param(
+        "apps/web.yaml", deployment("web").replace("name: web\n", "name: web\n  labels: [a]\n", 1), id="workload, wrong labels"
+    ),
+    pytest.param("policies/all.yaml", policy("first", "second") + SYNTAX, id="policy, no YAML"),
+    pytest.param("policies/all.yaml", policy("first", "second", scheduling="Twice"), id="policy, against its schema"),
+    pytest.param("policies/all.yaml", policy("first", "first").replace("group-1", "group-0"), id="policy, against a rule"),
+    pytest.param("clusters/first.yaml", cluster("first") + SYNTAX, id="cluster, no YAML"),
+    pytest.param("clusters/first.yaml", cluster("first") + UNKNOWN_EFFECT, id="cluster, against its schema"),
+    pytest.param("clusters/first.yaml", cluster("first") + "  region: south\n", id="cluster, a key twice"),
+]
+
+
+@pytest.mark.parametrize(("path", "text"), BREAKAGE)
+def test_what_a_broken_file_governs_stays_and_the_rest_goes_on(pair: Fleet, path: str, text: str) -> None:
+    pair.reconcile()
+    before, valid = directories(pair), pair.git("rev-parse", f"main:{path}")
+    pair.commit({path: text, "apps/other.yaml": deployment("other")}, hour=1)
+    run = pair.reconcile(1)
+    broken = [finding for finding in run.plan.findings if finding.severity == "error"]
+    assert {finding.location.path for finding in broken if finding.location} == {path}
+    assert all(finding.location and finding.location.line >= 1 for finding in broken)
+    after = directories(pair)
+    assert {path: after.get(path) for path in before if path.endswith("deployment-web.yaml")} == {
+        path: blob for path, blob in before.items() if path.endswith("deployment-web.yaml")
+    }
+    assert pair.where("default/deployment-other") == ["first"], "new work is placed by what was last valid"
+    assert pair.files()[f"kept/{path}"] == valid
+
+
+@pytest.mark.parametrize(("path", "text"), BREAKAGE)
+def test_last_valid_bytes_stay_as_long_as_the_file_is_broken_and_go_when_it_is_mended(pair: Fleet, path: str, text: str) -> None:
+    pair.reconcile()
+    good = (pair.path / path).read_text()
+    pair.commit({path: text}, hour=1)
+    pair.reconcile(1)
+    for hour in (2, 3):
+        pair.commit({f"apps/new-{hour}.yaml": deployment(f"new-{hour}")}, hour=hour)
+        pair.reconcile(hour)
+        assert kept(pair) == [f"kept/{path}"]
+        assert pair.where(WEB) == ["first"]
+    pair.commit({path: good}, hour=4)
+    run = pair.reconcile(4)
+    assert kept(pair) == []
+    assert codes(run) == set()
+    assert pair.where(WEB) == ["first"]
+
+
+def test_a_repository_that_is_broken_from_the_start_does_what_it_can(pair: Fleet) -> None:
+    pair.commit({"apps/bad.yaml": deployment("bad") + SYNTAX, "clusters/second.yaml": cluster("second") + UNKNOWN_EFFECT})
+    run = pair.reconcile()
+    assert pair.where(WEB) == ["first"]
+    assert pair.where("default/deployment-bad") == []
+    assert {severity for severity, _ in codes(run)} >= {"error"}
+    assert kept(pair) == []
+
+
+@pytest.mark.parametrize("typo", [SYNTAX, UNKNOWN_EFFECT, "  zone: a\n  zones: [b]\n"], ids=["no YAML", "schema", "rule"])
+def test_a_typo_in_a_cluster_never_evacuates_it(pair: Fleet, typo: str) -> None:
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": cluster("first") + typo}, hour=1)
+    for hour in (1, 30, 300):
+        pair.reconcile(hour)
+        assert pair.where(WEB) == ["first"]
+    pair.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=301)
+    pair.reconcile(301)
+    assert pair.where(WEB) == ["first", "second"], "once mended, it says what it says"
+
+
+def test_a_broken_document_leaves_its_neighbours_in_the_file_alone(pair: Fleet) -> None:
+    both = f"{deployment('one')}---\n{deployment('two')}"
+    pair.commit({"apps/both.yaml": both})
+    pair.reconcile()
+    broken = both.replace("name: one\n", "name: one\n  labels: [a]\n", 1).replace("replicas: 2 #", "replicas: 3 #")
+    pair.commit({"apps/both.yaml": broken}, hour=1)
+    pair.reconcile(1)
+    shown = [pair.load(f"clusters/first/default/deployment-{name}.yaml")["spec"]["replicas"] for name in ("one", "two")]
+    assert shown == [2, 3]
+
+
+def test_an_identity_in_two_places_keeps_its_decision_and_both_places_are_named(pair: Fleet) -> None:
+    pair.reconcile()
+    pair.commit({"apps/copy.yaml": deployment("web", 9), "apps/web.yaml": deployment("web", 8)}, hour=1)
+    run = pair.reconcile(1)
+    (finding,) = [finding for finding in run.plan.findings if finding.code == "duplicate-identity"]
+    assert finding.severity == "error"
+    assert "apps/copy.yaml:1" in finding.message
+    assert "apps/web.yaml:1" in finding.message
+    assert pair.load("clusters/first/default/deployment-web.yaml")["spec"]["replicas"] == 2
+    assert ("warning", "stale-decision") in codes(run)
+    pair.commit({"apps/copy.yaml": None}, hour=2)
+    pair.reconcile(2)
+    assert pair.load("clusters/first/default/deployment-web.yaml")["spec"]["replicas"] == 8
+
+
+def test_an_identity_in_two_places_matters_only_where_something_selects_it(pair: Fleet) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes, namespace: default}\n"
+    pair.commit({"a.yaml": text, "b.yaml": text})
+    assert codes(pair.reconcile()) == set()
+
+
+def test_a_cluster_in_two_places_is_not_evacuated(pair: Fleet) -> None:
+    pair.reconcile()
+    pair.commit({"clusters/copy.yaml": cluster("first", "power:NoExecute")}, hour=1)
+    run = pair.reconcile(1)
+    assert ("error", "duplicate-identity") in codes(run)
+    assert pair.where(WEB) == ["first"]
+
+
+def test_a_broken_configuration_falls_back_to_the_last_valid_one(pair: Fleet) -> None:
+    settings = (
+        "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  karmada: {taintEviction: false}\n"
+    )
+    pair.commit({"gitsched.yaml": settings})
+    pair.reconcile()
+    pair.commit({"gitsched.yaml": settings.replace("false", "[")}, hour=1)
+    pair.reconcile(1)
+    pair.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=2)
+    for hour in (2, 3):
+        run = pair.reconcile(hour)
+        assert {severity for severity, _ in codes(run)} >= {"error"}
+        assert pair.where(WEB) == ["first"], "eviction was switched off"

@@ -1,0 +1,103 @@
+"""A cluster whose document disappears leaves in order: what ran there is pruned first, then its directory goes."""
+
+from __future__ import annotations
+
+from .conftest import Fleet, cluster, deployment, moment, policy
+
+WEB = "default/deployment-web"
+STUB = ["cluster.json", "gitsched-placement.yaml", "kustomization.yaml"]
+
+DIVIDED = policy("", scheduling="Divided")
+
+
+def bound(fleet: Fleet) -> list[str]:
+    return sorted(entry["name"] for entry in fleet.binding("web-deployment")["spec"]["clusters"])
+
+
+def left(fleet: Fleet, name: str) -> list[str]:
+    return sorted(path.removeprefix(f"clusters/{name}/") for path in fleet.files() if path.startswith(f"clusters/{name}/"))
+
+
+def test_the_directory_keeps_the_stub_for_a_day_and_then_goes(pair: Fleet) -> None:
+    pair.reconcile()
+    assert len(left(pair, "first")) > len(STUB)
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    run = pair.reconcile(1)
+    assert left(pair, "first") == STUB
+    assert run.plan.next_wakeup == moment(25)
+    assert pair.load("clusters/first/kustomization.yaml")["resources"] == ["gitsched-placement.yaml"]
+
+    assert pair.reconcile(24.9).after is None
+    assert pair.reconcile(25).after is not None
+    assert left(pair, "first") == []
+    assert pair.reconcile(25).after is None
+    assert pair.reconcile(25).plan.next_wakeup is None
+
+
+def test_the_commit_that_removes_it_is_dated_at_the_end_of_the_time(pair: Fleet) -> None:
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    pair.reconcile(1)
+    pair.reconcile(70)
+    assert pair.git("log", "-1", "--format=%ct", "placements") == str(int(moment(25).timestamp()))
+    assert pair.trailers()["Gitsched-Cause"] == "deadline"
+
+
+def test_the_time_counts_from_the_commit_that_took_the_document_away(pair: Fleet) -> None:
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    assert pair.reconcile(20).plan.next_wakeup == moment(25)
+    pair.commit({"other.yaml": deployment("other")}, hour=21)
+    assert pair.reconcile(21).plan.next_wakeup == moment(25)
+
+
+def test_the_time_is_a_setting(pair: Fleet) -> None:
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {retireAfter: 90m}}\n"
+    pair.commit({"gitsched.yaml": settings})
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    assert pair.reconcile(1).plan.next_wakeup == moment(2.5)
+    pair.reconcile(2.5)
+    assert left(pair, "first") == []
+
+
+def test_a_cluster_that_comes_back_in_time_is_as_if_it_had_never_gone(pair: Fleet) -> None:
+    pair.commit({"policies/all.yaml": DIVIDED})
+    pair.reconcile()
+    before = left(pair, "first")
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    pair.reconcile(1)
+    pair.commit({"clusters/first.yaml": cluster("first")}, hour=2)
+    run = pair.reconcile(2)
+    assert left(pair, "first") == before
+    assert (run.plan.retiring, run.plan.next_wakeup) == ({}, None)
+
+
+def test_a_binding_keeps_the_cluster_that_is_gone_and_a_finding_names_it(pair: Fleet) -> None:
+    pair.commit({"policies/all.yaml": DIVIDED})
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    run = pair.reconcile(1)
+    assert bound(pair) == ["first", "second"]
+    (finding,) = [finding for finding in run.plan.findings if finding.code == "cluster-gone"]
+    assert finding.resource == ("Deployment", "default", "web")
+    assert "first" in finding.message
+    assert pair.where(WEB) == ["second"], "nothing is rendered for a cluster without a document"
+
+
+def test_what_is_scheduled_anew_goes_to_clusters_that_are_there(pair: Fleet) -> None:
+    pair.commit({"policies/all.yaml": DIVIDED})
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    pair.reconcile(1)
+    pair.commit({"apps/web.yaml": deployment("web", 3)}, hour=2)
+    run = pair.reconcile(2)
+    assert bound(pair) == pair.where(WEB) == ["second"]
+    assert "cluster-gone" not in {finding.code for finding in run.plan.findings}
+
+
+def test_a_duplicated_workload_moves_on_at_once(pair: Fleet) -> None:
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": None}, hour=1)
+    pair.reconcile(1)
+    assert bound(pair) == pair.where(WEB) == ["second"]
