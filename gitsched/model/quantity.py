@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 _TEXT = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)", re.ASCII)
@@ -38,7 +39,13 @@ def parse_quantity(value: object) -> Quantity | None:
     """A quantity as Kubernetes reads it ("500m", "1.5Gi", "1e3", 2), to the nano; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None
-    match = _TEXT.fullmatch(str(value)) if len(str(value)) <= 64 else None
+    return _parse(str(value))
+
+
+@lru_cache(maxsize=1 << 12)
+def _parse(text: str) -> Quantity | None:
+    """The same few amounts stand in thousands of manifests."""
+    match = _TEXT.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None
     sign, digits, exponent, suffix = match.groups()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.names import (
@@ -98,6 +99,7 @@ def write_binding(template: Document, policy: Policy, demand: Demand, memory: Me
     }
 
 
+@lru_cache(maxsize=1 << 15)
 def permanent_id(key: Key) -> str:
     """A stable stand-in for the random UUID that Karmada's webhook gives: version 5, of group, kind, namespace and name."""
     return str(uuid.uuid5(_IDENTITY, "/".join(key)))

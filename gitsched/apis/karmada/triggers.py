@@ -22,7 +22,7 @@ def why_schedule(
 ) -> str | None:
     """The first reason to schedule a binding, in upstream's order, or None to leave it as it is."""
     placement: Body = policy.spec.get("placement") or {}
-    if placement_changed(placement, memory.applied, memory.observed):
+    if memory.applied != policy.applied and placement_changed(placement, memory.applied, memory.observed):
         return "the placement changed"
     if policy.placement.declared and _replicas_changed(policy, demand, clusters):
         return "the replicas changed"
