@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NOTES = "refs/notes/hydrator.metadata"
 _LOOSE = 100
 """From so many new objects on one pack costs less than their files."""
+_SAMPLE = 64
 _EDITS = 100_000
 _OID = re.compile(r"[0-9a-f]{40}")
 _NAMES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
@@ -240,6 +241,10 @@ class Repository:
         return read_note(self, commit, ref)
 
     def _store(self, objects: Sequence[Object]) -> None:
+        # A process that starts afresh plans what is there already; asking costs less than packing it, but not for a new repository.
+        sample = objects[:: max(1, len(objects) // _SAMPLE)]
+        if 2 * sum(self.has(oid.hex()) for oid, _, _ in sample) > len(sample):
+            objects = [entry for entry in objects if not self.has(entry[0].hex())]
         if len(objects) < _LOOSE:
             for _, kind, data in objects:
                 self._put(kind, data)
