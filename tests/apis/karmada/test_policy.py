@@ -79,6 +79,9 @@ a policy of another namespace does not count:
 a policy counts with its most specific selector:
   policies: [{name: a, by: labels}, {name: b, by: [kind, name]}]
   wins: b
+wherever that selector stands:
+  policies: [{name: a, by: kind}, {name: b, by: [kind, labels]}]
+  wins: b
 """
 SELECTORS = {
     "name": "{apiVersion: apps/v1, kind: Deployment, name: web}",

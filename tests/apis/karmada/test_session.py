@@ -102,6 +102,17 @@ def test_a_rebalance_starts_again_at_the_first_group_and_is_consumed_by_its_succ
     assert list(third.clusters("web")) == ["m2"], "the group used last is now the first one, and it goes on from there"
 
 
+@pytest.mark.parametrize("asked", [NOON, MUCH_LATER], ids=["before the run", "by a clock that is ahead"])
+def test_a_rebalance_that_changes_nothing_is_consumed_too(run: Any, asked: str) -> None:
+    first = run(world(CLUSTERS, WEB, policy(DIVIDED)))
+    first.binding("web")["spec"]["rescheduleTriggeredAt"] = asked
+    second = run(world(CLUSTERS, WEB, policy(DIVIDED)), first, LATER)
+    assert second.clusters("web") == first.clusters("web")
+    assert second.binding("web")["status"]["lastScheduledTime"] == max(asked, LATER)
+    third = run(world(CLUSTERS, WEB, policy(DIVIDED)), second, "2026-01-03T12:00:00Z")
+    assert third.binding("web") == second.binding("web")
+
+
 def test_the_observed_group_survives_a_run_in_which_nothing_fits(run: Any) -> None:
     first = run(world(cluster("m1", COLD), cluster("m2"), WEB, policy(GROUPS)))
     nowhere = policy(GROUPS.replace("{affinityName: c}", "{affinityName: c, clusterNames: [m9]}"))
