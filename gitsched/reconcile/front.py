@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 from gitsched.git import Commit
 from gitsched.model.files import PlannedFile
@@ -10,7 +11,7 @@ from gitsched.plan.planning import Plan
 from gitsched.render.layout import METADATA, README, RECORD
 from gitsched.render.message import Cause, commit_message
 from gitsched.render.record import Record, hydrator_metadata, record
-from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
+from gitsched.render.summary import ROWS, DecisionRow, FleetRow, Summary, readme
 
 
 def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
@@ -29,8 +30,9 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
                 outcome.policy,
                 [*outcome.shares.items()],
             )
-            for key, outcome in plan.outcomes.items()
+            for key, outcome in islice(plan.outcomes.items(), ROWS)
         ],
+        workloads=len(plan.outcomes),
         findings=Counter(finding.severity for finding in plan.findings),
         unclaimed=plan.unclaimed,
         repository=url,
