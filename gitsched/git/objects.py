@@ -241,10 +241,11 @@ class Repository:
         return read_note(self, commit, ref)
 
     def _store(self, objects: Sequence[Object]) -> None:
-        # A process that starts afresh plans what is there already; asking costs less than packing it, but not for a new repository.
-        sample = objects[:: max(1, len(objects) // _SAMPLE)]
-        if 2 * sum(self.has(oid.hex()) for oid, _, _ in sample) > len(sample):
-            objects = [entry for entry in objects if not self.has(entry[0].hex())]
+        if len(objects) >= _LOOSE:
+            # A process that starts afresh plans what is there already; asking costs less than packing it, but not in a new repository.
+            sample = objects[:: len(objects) // _SAMPLE]
+            if 2 * sum(self.has(oid.hex()) for oid, _, _ in sample) > len(sample):
+                objects = [entry for entry in objects if not self.has(entry[0].hex())]
         if len(objects) < _LOOSE:
             for _, kind, data in objects:
                 self._put(kind, data)
