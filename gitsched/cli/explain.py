@@ -78,9 +78,13 @@ def read_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
 
 
 def read_kind(text: str) -> str:
-    """A kind from how kubectl lets people write it; what is not Kubernetes' own is passed on as it is."""
-    word = text.lower()
-    return SHORT.get(word) or next((kind for kind in KINDS if word in _forms(kind)), text)
+    """A kind, with its group (deployments.apps) if there is one, from how kubectl lets people write it.
+
+    What is not Kubernetes' own is passed on as it is.
+    """
+    word, dot, group = text.partition(".")
+    low = word.lower()
+    return (SHORT.get(low) or next((kind for kind in KINDS if low in _forms(kind)), word)) + dot + group
 
 
 def _forms(kind: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import logging
 import random
 import time
 
+from gitsched.model.document import Key
 from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
@@ -19,6 +20,8 @@ from gitsched.reconcile.settings import Run, Settings
 __all__ = ["Plan", "Run", "Session", "Settings", "explain", "preview", "reconcile", "validate_source"]
 
 TRIES = 5
+MENTIONED = 5
+"""Places named in one message."""
 _log = logging.getLogger("gitsched.reconcile")
 
 
@@ -51,10 +54,32 @@ def validate_source(settings: Settings) -> tuple[Finding, ...]:
 
 
 def explain(settings: Settings, kind: str, namespace: str, name: str) -> Explanation:
-    """Why a workload is where it is. The kind's case does not matter; Permanent when there is no such workload."""
-    decided = preview(settings).plan.decided
-    for key, template in decided.templates.items():
-        if key.kind.lower() == kind.lower() and key.name == name and key.namespace in (namespace, ""):
-            found = next((told for session in decided.sessions if (told := session.explain(template))), None)
-            return found or Explanation(str(key), policy_reason="no policy selects it")
-    raise Permanent(f"there is no {kind} {namespace}/{name} in the source")
+    """Why a workload is where it is. The kind's case does not matter, and KIND.GROUP says which of two groups is meant; Permanent
+    when there is no such workload."""
+    planned = preview(settings).plan
+    decided = planned.decided
+    catalog = decided.catalog
+    named = [key for key in dict.fromkeys((*decided.templates, *catalog.twins, *catalog.broken)) if _is_called(key, kind, name)]
+    key = next((key for key in named if key.namespace in (namespace, "")), None)
+    if key is None:
+        elsewhere = ", ".join(sorted({key.namespace for key in named})[:MENTIONED])
+        hint = f"; there is one of that name in: {elsewhere}" if elsewhere else ""
+        raise Permanent(f"there is no {kind} {namespace}/{name} in the source{hint}")
+    template = decided.templates.get(key)
+    if template is not None:
+        found = next((told for session in decided.sessions if (told := session.explain(template))), None)
+        return found or Explanation(str(key), policy_reason="no policy selects it")
+    findings = tuple(finding for finding in planned.findings if finding.resource == key.resource)
+    if key in catalog.twins:
+        origins = [document.origin for document in catalog.twins[key] if document.origin]
+        places = ", ".join(f"{origin.path}:{origin.line}" for origin in origins[:MENTIONED])
+        return Explanation(
+            str(key), policy_reason=f"it stands in several places and none of them is used: {places}", findings=findings
+        )
+    return Explanation(str(key), policy_reason="its document is broken", findings=findings)
+
+
+def _is_called(key: Key, kind: str, name: str) -> bool:
+    """Whether KIND, KIND.GROUP or, as kubectl writes it, too, KIND.VERSION.GROUP and a name mean this object."""
+    word, _, group = kind.lower().partition(".")
+    return key.name == name and key.kind.lower() == word and (not group or key.group in (group, group.partition(".")[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
@@ -9,12 +10,16 @@ from gitsched.git import Repository
 from gitsched.manifests.file import File
 from gitsched.manifests.reading import read
 from gitsched.model.document import Body, Key, group_of
+from gitsched.model.errors import Permanent
 from gitsched.model.scope import is_namespaced
 from gitsched.plan.planning import Before
 from gitsched.reconcile.memo import Memo
-from gitsched.render.layout import CLUSTERS, RECORD, STATUS, status_path
+from gitsched.render.layout import CLUSTERS, KEPT, PLACEMENTS, RECORD, STATUS, status_path
 from gitsched.render.record import Record, parse_record
 from gitsched.render.status import LOCAL_CONFIG
+
+_OWN = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
+"""What a branch may hold that gitsched takes over: what it writes itself, and what forges put into a new repository."""
 
 
 class Records(Mapping[Key, Body]):
@@ -72,8 +77,19 @@ class Records(Mapping[Key, Body]):
 
 
 def read_record(repository: Repository, tree: str | None, prefix: str) -> Record | None:
-    """gitsched.json of an output tree; None where there is none."""
+    """gitsched.json of an output tree; None where there is none.
+
+    Permanent where a whole branch is somebody else's: gitsched replaces what it finds, and a mistyped name must not empty a branch.
+    """
     entry = repository.entry(tree, f"{prefix}{RECORD}") if tree else None
+    if tree and entry is None and not prefix:
+        foreign = [name for name in repository.listing(tree, "") if not _OWN.match(name)]
+        if foreign:
+            known = ", ".join(sorted(foreign)[:3])
+            raise Permanent(
+                f"the output branch exists, and gitsched did not write it: it holds no {RECORD}, but {known}. "
+                "Choose another branch, or set output.path to share this one"
+            )
     return parse_record(repository.blob(entry[0])) if entry else None
 
 
