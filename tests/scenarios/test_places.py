@@ -1,0 +1,182 @@
+"""Wherever source and output are: worktree, bare repository, URL through a private copy, another repository, a CI checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitsched.model.errors import Permanent
+from gitsched.reconcile import Run, Session, Settings, reconcile
+
+from .conftest import Fleet, cluster, deployment, execute, moment
+
+WEB = "clusters/first/default/deployment-web.yaml"
+
+
+def run(fleet: Fleet, location: Path | str, hour: float = 0, **more: Any) -> Run:
+    return reconcile(Settings(now=moment(hour), cache=fleet.cache, location=str(location))._replace(**more))
+
+
+def config(text: str) -> str:
+    return f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {text}\n"
+
+
+def paths(place: Path, branch: str = "placements") -> list[str]:
+    return execute("ls-tree", "-r", "--name-only", branch, at=place).splitlines()
+
+
+def bare(path: Path) -> Path:
+    execute("init", "-q", "--bare", "-b", "main", str(path), at=path.parent)
+    return path
+
+
+@pytest.fixture
+def remote(pair: Fleet, tmp_path: Path) -> Path:
+    """A bare copy of `pair`, which has it as origin."""
+    path = bare(tmp_path / "remote.git")
+    pair.git("remote", "add", "origin", path.as_uri())
+    pair.git("push", "-q", "origin", "main")
+    return path
+
+
+def test_a_bare_repository(pair: Fleet, remote: Path) -> None:
+    assert run(pair, remote).after == pair.reconcile().after, "the same commit, wherever it was made"
+    assert WEB in paths(remote)
+
+
+def test_a_url_through_a_private_copy(pair: Fleet, remote: Path) -> None:
+    first = run(pair, remote.as_uri())
+    assert execute("rev-parse", "placements", at=remote) == first.after == pair.reconcile().after
+    assert run(pair, remote.as_uri(), 1).after is None
+    pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    pair.git("push", "-q", "origin", "main")
+    second = run(pair, remote.as_uri(), 1)
+    assert execute("rev-parse", "placements^", at=remote) == first.after
+    assert execute("rev-parse", "placements", at=remote) == second.after
+
+
+def test_a_private_copy_may_be_deleted_at_any_moment(pair: Fleet, remote: Path, tmp_path: Path) -> None:
+    with_copy = run(pair, remote.as_uri())
+    pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    pair.git("push", "-q", "origin", "main")
+    pair.cache = tmp_path / "new-cache"
+    assert run(pair, remote.as_uri(), 1).before == with_copy.after
+    assert execute("rev-list", "--count", "placements", at=remote) == "2"
+
+
+def test_a_url_keeps_last_valid_bytes_without_the_history(pair: Fleet, remote: Path, tmp_path: Path) -> None:
+    run(pair, remote.as_uri())
+    pair.commit({"clusters/first.yaml": cluster("first") + "  x: ["}, hour=1)
+    pair.git("push", "-q", "origin", "main")
+    pair.cache = tmp_path / "new-cache"
+    run(pair, remote.as_uri(), 1)
+    assert {WEB, "kept/clusters/first.yaml"} <= set(paths(remote))
+
+
+def test_the_output_in_another_repository(pair: Fleet, tmp_path: Path) -> None:
+    other = bare(tmp_path / "other.git")
+    made = run(pair, pair.path, output=str(other))
+    assert execute("rev-parse", "placements", at=other) == made.after == pair.reconcile().after
+    assert pair.reconcile(output=str(other)).after is None
+
+
+def test_the_output_in_another_repository_by_url(pair: Fleet, tmp_path: Path) -> None:
+    other = bare(tmp_path / "other.git")
+    pair.commit({"gitsched.yaml": config(f"{{output: {{repository: '{other.as_uri()}', branch: fleet}}}}")})
+    pair.reconcile()
+    assert WEB in paths(other, "fleet")
+    assert pair.git("for-each-ref", "refs/heads/fleet", "refs/heads/placements") == ""
+    pair.commit({"apps/web.yaml": deployment("web", 5)}, hour=1)
+    pair.reconcile(1)
+    assert "replicas: 5 #" in execute("show", f"fleet:{WEB}", at=other)
+
+
+def test_a_prefix_leaves_the_rest_of_the_branch_alone(pair: Fleet, tmp_path: Path) -> None:
+    other = bare(tmp_path / "other.git")
+    tree = execute(
+        "mktree",
+        at=other,
+        data=f"100644 blob {execute('hash-object', '-w', '--stdin', at=other, data=b'mine')}\tmine.txt\n".encode(),
+    )
+    execute("update-ref", "refs/heads/placements", execute("commit-tree", tree, "-m", "Mine", at=other), at=other)
+    pair.commit({"gitsched.yaml": config("{output: {path: fleet/north}}")})
+    for hour, files in enumerate(({}, {"apps/web.yaml": None, "apps/new.yaml": deployment("new")})):
+        pair.commit(files, hour=hour)
+        pair.reconcile(hour, output=str(other))
+    there = paths(other)
+    assert {path for path in there if not path.startswith("fleet/north/")} == {"mine.txt"}
+    assert "fleet/north/clusters/first/default/deployment-new.yaml" in there
+    assert f"fleet/north/{WEB}" not in there
+    assert pair.reconcile(2, output=str(other)).after is None
+
+
+def test_a_checkout_of_ci_with_a_detached_head_pushes_to_its_remote(pair: Fleet, remote: Path, tmp_path: Path) -> None:
+    pair.commit({"apps/other.yaml": deployment("other")})
+    pair.git("push", "-q", "origin", "main")
+    checkout = Fleet(tmp_path / "checkout", pair.cache)
+    checkout.git("remote", "add", "origin", remote.as_uri())
+    for round_ in range(2):
+        checkout.git("fetch", "-q", "--depth=1", "--no-tags", "origin", "+refs/heads/main:refs/remotes/origin/main")
+        checkout.git("checkout", "-q", "--detach", "--force", "origin/main")
+        done = checkout.reconcile(round_, push="origin")
+        assert execute("rev-parse", "placements", at=remote) == done.after
+        pair.commit({"apps/web.yaml": deployment("web", 7)}, hour=1)
+        pair.git("push", "-q", "origin", "main")
+    assert execute("rev-list", "--count", "placements", at=remote) == "2"
+    execute("fsck", "--strict", "--no-dangling", at=remote)
+
+
+def test_a_broken_file_in_a_shallow_checkout_finds_its_last_valid_bytes(pair: Fleet, remote: Path, tmp_path: Path) -> None:
+    pair.reconcile(push="origin")
+    pair.commit({"clusters/first.yaml": cluster("first") + "  x: ["}, hour=1)
+    pair.git("push", "-q", "origin", "main")
+    execute("clone", "-q", "--depth=1", remote.as_uri(), str(tmp_path / "shallow"), at=tmp_path)
+    run(pair, tmp_path / "shallow", 1, push="origin")
+    assert {WEB, "kept/clusters/first.yaml"} <= set(paths(remote))
+
+
+def test_push_may_be_a_setting(pair: Fleet, remote: Path) -> None:
+    pair.commit({"gitsched.yaml": config("{output: {push: true}}")})
+    done = pair.reconcile()
+    assert execute("rev-parse", "placements", at=remote) == done.after == pair.head
+
+
+def test_the_source_branch_is_never_written(pair: Fleet) -> None:
+    before = pair.git("for-each-ref")
+    for name in ("main", "refs/heads/main"):
+        with pytest.raises(Permanent, match="source's own branch"):
+            pair.reconcile(output_branch=name)
+    assert pair.git("for-each-ref") == before
+
+
+def test_a_branch_that_is_checked_out_somewhere_is_not_moved(pair: Fleet, tmp_path: Path) -> None:
+    pair.reconcile()
+    pair.git("worktree", "add", "-q", str(tmp_path / "looking"), "placements")
+    pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    with pytest.raises(Permanent, match="checked out"):
+        pair.reconcile(1)
+
+
+def test_a_resident_session_and_fresh_processes_write_the_same(pair: Fleet, tmp_path: Path) -> None:
+    execute("clone", "-q", "--no-hardlinks", str(pair.path), str(tmp_path / "twin"), at=tmp_path)
+    twin = Fleet(tmp_path / "twin", tmp_path / "cache-twin")
+    session = Session(pair.settings())
+    changes: list[dict[str, str | bytes | None]] = [
+        {},
+        {"apps/web.yaml": deployment("web", 5)},
+        {"clusters/first.yaml": cluster("first", "power:NoExecute")},
+        {"apps/other.yaml": deployment("other")},
+        {"apps/web.yaml": deployment("web") + "  x: ["},
+        {"clusters/first.yaml": cluster("first"), "apps/web.yaml": deployment("web", 6)},
+        {"apps/web.yaml": None},
+        {"clusters/first.yaml": None},
+    ]
+    for hour, files in enumerate(changes):
+        for fleet in (pair, twin):
+            fleet.commit(files, hour=hour)
+        session.run(moment(hour + 0.5))
+        twin.reconcile(hour + 0.5)
+        assert pair.head == twin.head, f"after change {hour}"
+    assert pair.git("rev-list", "--count", "placements") == twin.git("rev-list", "--count", "placements")

@@ -1,0 +1,145 @@
+"""Killed, or raced by another: the output branch is at one commit or at another, never in between, and nothing is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from gitsched.reconcile import Settings, reconcile
+
+from .conftest import Fleet, cluster, deployment, execute, moment, policy, start_process
+
+ROUNDS = 10
+
+
+def objects(fleet: Fleet) -> int:
+    return sum(1 for path in (fleet.path / ".git" / "objects").rglob("*") if path.is_file())
+
+
+def wait_for_writing(fleet: Fleet, process: subprocess.Popen[str]) -> None:
+    """Until the process has begun to write objects, or is over."""
+    before = objects(fleet)
+    while objects(fleet) == before and process.poll() is None:
+        time.sleep(0.001)
+
+
+def test_a_reconcile_that_is_killed_leaves_the_old_commit_or_the_new_one(pair: Fleet, tmp_path: Path) -> None:
+    pair.reconcile()
+    lot = random.Random(20260302)
+    killed = 0
+    for round_ in range(1, ROUNDS + 1):
+        pair.commit({f"apps/app-{n}.yaml": deployment(f"app-{n}", round_) for n in range(30)}, hour=round_)
+        before = pair.head
+        process = start_process(round_, tmp_path / f"cache-{round_ % 3}", pair.path)
+        if round_ % 5 == 0:
+            time.sleep(lot.uniform(0.05, 0.3))  # somewhere between the start and the first object
+        else:
+            wait_for_writing(pair, process)
+            time.sleep(lot.uniform(0, 0.04) if round_ > 1 else 0)
+        process.kill()
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        after = pair.head
+        if after != before:
+            assert pair.git("rev-parse", f"{after}^") == before
+            assert pair.trailers()["Gitsched-Source"] == pair.git("rev-parse", "main")
+        pair.git("fsck", "--strict", "--no-dangling")
+        pair.reconcile(round_)
+        shown = [pair.load(f"clusters/first/default/deployment-app-{n}.yaml")["spec"]["replicas"] for n in (0, 29)]
+        assert shown == [round_, round_]
+    assert killed > 0, "every process was done before it was killed"
+    assert pair.git("rev-list", "--count", "placements") == str(ROUNDS + 1), "no commit was made twice and none was lost"
+
+
+@pytest.mark.parametrize("where", ["refs/heads/placements.lock", "index.lock"])
+def test_what_a_killed_git_left_behind_stops_nothing_for_ever(pair: Fleet, where: str) -> None:
+    lock = pair.path / ".git" / where
+    if where == "index.lock":
+        lock.touch()
+        assert pair.reconcile().after is not None, "the index is none of our business"
+        return
+    lock.touch()
+    with pytest.raises(Exception, match=r"placements\.lock"):
+        pair.reconcile()
+    lock.unlink()
+    assert pair.reconcile().after is not None
+
+
+def clone(remote: Path, into: Path, cache: Path) -> Fleet:
+    execute("clone", "-q", remote.as_uri(), str(into), at=remote)
+    return Fleet(into, cache)
+
+
+def test_two_reconcilers_that_race_on_one_remote_lose_nothing(pair: Fleet, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    pair.git("clone", "-q", "--bare", ".", str(remote))
+    clones = [clone(remote, tmp_path / name, tmp_path / f"cache-{name}") for name in ("one", "two")]
+    for round_ in range(1, 5):
+        files = {f"apps/round-{round_}.yaml": deployment(f"round-{round_}")}
+        clones[0].commit(files, hour=round_)
+        clones[0].git("push", "-q", "origin", "main")
+        # The second one sees this commit, too, or lags behind by one.
+        if round_ % 2:
+            clones[1].git("pull", "-q", "--ff-only", "origin", "main")
+        rivals = [start_process(round_, rival.cache, rival.path, "origin") for rival in clones]
+        ends = [(rival.communicate()[1], rival.returncode) for rival in rivals]
+        assert [code for _, code in ends] == [0, 0], ends
+        execute("fsck", "--strict", "--no-dangling", at=remote)
+    for rival in clones:
+        rival.git("pull", "-q", "--ff-only", "origin", "main")
+        reconcile(Settings(now=moment(9), cache=rival.cache, location=str(rival.path), push="origin"))
+    assert execute("rev-list", "--min-parents=2", "placements", at=remote) == "", "the history is linear"
+    tree = execute("ls-tree", "-r", "--name-only", "placements", at=remote).splitlines()
+    rounds = [f"clusters/first/default/deployment-round-{n}.yaml" for n in range(1, 5)]
+    assert set(rounds) <= set(tree)
+    seen = {rival.git("rev-parse", "refs/remotes/origin/placements") for rival in clones}
+    assert seen == {execute("rev-parse", "placements", at=remote)}
+
+
+def test_two_reconcilers_of_one_commit_make_one_commit(pair: Fleet, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    pair.git("clone", "-q", "--bare", ".", str(remote))
+    clones = [clone(remote, tmp_path / name, tmp_path / f"cache-{name}") for name in ("one", "two", "three")]
+    rivals = [start_process(1, rival.cache, rival.path, "origin") for rival in clones]
+    ends = [(rival.communicate()[1], rival.returncode) for rival in rivals]
+    assert [code for _, code in ends] == [0, 0, 0], ends
+    assert execute("rev-list", "--count", "placements", at=remote) == "1"
+
+
+def test_a_remote_that_declines_is_an_error_and_the_local_branch_does_not_run_ahead(pair: Fleet, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    pair.git("clone", "-q", "--bare", ".", str(remote))
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    rival = clone(remote, tmp_path / "one", tmp_path / "cache-one")
+    process = start_process(1, rival.cache, rival.path, "origin")
+    _, errors = process.communicate()
+    assert process.returncode != 0
+    assert "declined" in errors
+    assert rival.head is None
+    hook.unlink()
+    rival.reconcile(1, push="origin")
+    assert rival.head == execute("rev-parse", "placements", at=remote)
+
+
+def test_a_cluster_that_fails_while_two_race_is_left_by_all(pair: Fleet, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    pair.commit({f"apps/{n}.yaml": deployment(f"app-{n}") for n in range(5)} | {"policies/all.yaml": policy("first", "second")})
+    pair.git("clone", "-q", "--bare", ".", str(remote))
+    clones = [clone(remote, tmp_path / name, tmp_path / f"cache-{name}") for name in ("one", "two")]
+    clones[0].reconcile(push="origin")
+    clones[0].commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
+    clones[0].git("push", "-q", "origin", "main")
+    clones[1].git("pull", "-q", "--ff-only", "origin", "main")
+    rivals = [start_process(1, rival.cache, rival.path, "origin") for rival in clones]
+    assert [rival.wait() for rival in rivals] == [0, 0]
+    assert execute("rev-list", "--count", "placements", at=remote) == "2"
+    clones[1].reconcile(1, push="origin")
+    assert clones[1].where("default/deployment-app-4") == ["first", "second"]
