@@ -10,20 +10,23 @@ from gitsched.model.finding import Finding
 
 
 class Placed(NamedTuple):
-    """One cluster that receives the workload. `replicas` is None where the manifest is rendered as it is; `leaving` marks a copy that
-    only stays until a graceful eviction ends."""
+    """One cluster that receives the workload; `replicas` is None for what has none.
+
+    `leaving` marks a copy that only stays until a graceful eviction ends. `edits` are the counts that this cluster's manifest says
+    otherwise than the source, by their path of members ("spec.replicas").
+    """
 
     cluster: str
     replicas: int | None = None
     leaving: bool = False
+    edits: tuple[tuple[str, int], ...] = ()
 
 
 class Outcome(NamedTuple):
     """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept, the input being broken).
 
-    `documents` are the API's resources as its server would show them. `replicas_path` is where the manifest says its replicas, None when
-    it has none or they are not divided. `reason` is one line for people. `time` is the moment of the event that caused the present
-    decision. `before` is where the last run had placed it.
+    `documents` are the API's resources as its server would show them. `reason` is one line for people. `time` is the moment of the event
+    that caused the present decision. `before` is where the last run had placed it.
     """
 
     key: Key
@@ -32,7 +35,6 @@ class Outcome(NamedTuple):
     policy: str
     group: str
     placed: tuple[Placed, ...]
-    replicas_path: str | None
     replicas: int | None
     documents: tuple[tuple[Key, Body], ...]
     reason: str

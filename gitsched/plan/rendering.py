@@ -178,13 +178,8 @@ def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -
             if blob is not None:
                 manifests[place.cluster] = Keep(blob)
         else:
-            manifests[place.cluster] = _manifest(template, outcome, place.replicas)
+            manifests[place.cluster] = plan_manifest(template, *place.edits)
     return Share(outcome, _records(outcome, canvas), path, manifests)
-
-
-def _manifest(template: Document, outcome: Outcome, replicas: int | None) -> PlannedFile:
-    share = (outcome.replicas_path, replicas) if outcome.replicas_path and replicas is not None else None
-    return plan_manifest(template, share)
 
 
 def _records(outcome: Outcome, canvas: Canvas) -> Files:

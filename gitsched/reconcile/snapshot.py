@@ -22,7 +22,7 @@ from gitsched.reconcile.memo import Memo
 LastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Where earlier bytes of a path may be: repositories and blobs, newest first."""
 
-_MARKS = ("spec.replicas", "spec.parallelism")
+_MARKS = ("spec.replicas", "spec.parallelism", "spec.completions")
 _REGULAR = (0o100644, 0o100755, 0o100664)
 
 

@@ -10,22 +10,21 @@ from gitsched.model.owned import remove_owned
 from gitsched.render.yaml import dump
 
 
-def plan_manifest(document: Document, replicas: tuple[str, int] | None = None) -> PlannedFile:
-    """The file for one cluster; `replicas` is where this cluster's share goes ("spec.replicas") and how many, None to leave it.
+def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
+    """The file for one cluster; `counts` are where numbers of this cluster go ("spec.replicas") and which.
 
     Keep when nothing changes: the same blob for every cluster. Edit when the text allows it: comments, order and line ends stay.
-    Bytes when it does not: an item of a List, flow style, a replicas member that is not there yet, or no text at all.
+    Bytes when it does not: an item of a List, flow style, a member that is not there yet, or no text at all.
     """
-    if replicas is not None and _is_count(member(document.body, *replicas[0].split(".")), replicas[1]):
-        replicas = None
+    needed = [(path, count) for path, count in counts if not _is_count(member(document.body, *path.split(".")), count)]
     origin = document.origin
     if origin is not None and origin.text is not None and origin.item < 0:
-        spans = _edit(origin.text, replicas)
+        spans = _edit(origin.text, needed)
         if spans is not None:
             return Edit(origin.blob, spans) if spans else Keep(origin.blob)
     body = strip_owned(document.body)
-    if replicas is not None:
-        body = _put(body, replicas[0].split("."), replicas[1])
+    for path, count in needed:
+        body = _put(body, path.split("."), count)
     return Bytes(dump(body).encode())
 
 
@@ -34,15 +33,15 @@ def strip_owned(body: Body) -> Body:
     return remove_owned(body)
 
 
-def _edit(text: Text, replicas: tuple[str, int] | None) -> tuple[Span, ...] | None:
+def _edit(text: Text, counts: list[tuple[str, int]]) -> tuple[Span, ...] | None:
     if text.cuts is None:
         return None
     spans = [Span(start, end, "") for start, end in text.cuts]
-    if replicas is not None:
-        mark = next(((start, end) for path, start, end in text.marks if path == replicas[0]), None)
-        if mark is None:
+    marks = {path: (start, end) for path, start, end in text.marks}
+    for path, count in counts:
+        if path not in marks:
             return None
-        spans.append(Span(*mark, str(replicas[1])))
+        spans.append(Span(*marks[path], str(count)))
     if not text.whole:
         spans += [Span(0, text.start, ""), Span(text.end, END, "")] if text.start else [Span(text.end, END, "")]
     return tuple(sorted(spans))

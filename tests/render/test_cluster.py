@@ -97,7 +97,7 @@ def manifests() -> dict[str, PlannedFile]:
         ),
         Document(Key("", "ConfigMap", "kube-system", "dns"), "v1", _object("v1", "ConfigMap", "kube-system", "dns", {})),
     ]
-    return {relative_path(d.key): plan_manifest(d, ("spec.replicas", 4) if d.key == WEB else None) for d in documents}
+    return {relative_path(d.key): plan_manifest(d, *[("spec.replicas", 4)] if d.key == WEB else ()) for d in documents}
 
 
 def _object(api: str, kind: str, namespace: str, name: str, rest: dict[str, object]) -> dict[str, object]:

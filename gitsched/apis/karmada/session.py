@@ -16,7 +16,7 @@ from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
 from gitsched.apis.karmada.fleet import locate, read_clusters
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
-from gitsched.apis.karmada.workload import Demand, Shape, read_demand
+from gitsched.apis.karmada.workload import Demand, Shape, read_demand, share_out
 from gitsched.apis.world import World
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.document import Body, Document, Key, member, text_map
@@ -28,6 +28,7 @@ from gitsched.model.taints import NO_EXECUTE, Toleration
 from gitsched.model.time import parse_time
 from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule import pipeline
+from gitsched.schedule.dispenser import prefers_descending
 
 _REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
 _DEADLINES = 64
@@ -115,10 +116,11 @@ class KarmadaSession:
             return None
         memory = recall(previous)
         claim = names.claimed_policy(dict(memory.annotations))
-        placed, findings = self._placed(template, memory.clusters, memory.tasks, counted=True)
+        demand = self.demand(template)
+        divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
+        placed, findings = self._placed(template, memory.clusters, memory.tasks, demand, divided)
         message = f"{template.key} keeps its previous placement: {why}"
         findings = (*findings, Finding("warning", "stale-decision", message, locate(template), template.key.resource))
-        divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
         return Outcome(
             key=template.key,
             api=self.name,
@@ -126,7 +128,6 @@ class KarmadaSession:
             policy=names.policy_text(claim) if claim else "",
             group=memory.observed,
             placed=placed,
-            replicas_path=self.demand(template).path if divided else None,
             replicas=member(previous, "spec", "replicas"),
             documents=((key, previous),),
             reason=why,
@@ -172,7 +173,7 @@ class KarmadaSession:
         placement = policy.placement
         pending = is_rebalance_pending(memory)
         return Request(
-            identity=str(member(template.body, "metadata", "uid") or ""),
+            identity=_identity(template),
             replicas=demand.replicas or 0,
             division=placement.division if demand.workload else "everywhere",
             groups=placement.groups,
@@ -245,7 +246,8 @@ class KarmadaSession:
         return eviction.evict_at(self.fleet.candidates[self.fleet.index[cluster]].taints, tolerations, moment)
 
     def _outcome(self, template: Document, policy: Policy, demand: Demand, result: Result, body: Body, moment: datetime) -> Outcome:
-        placed, findings = self._placed(template, result.clusters, result.tasks, demand.workload)
+        divided = demand.workload and policy.placement.divided
+        placed, findings = self._placed(template, result.clusters, result.tasks, demand, divided)
         if result.reason not in ("Success", ""):
             message = f"{template.key} could not be scheduled: {result.message}"
             findings = (*findings, Finding("warning", "unschedulable", message, locate(template), template.key.resource))
@@ -260,7 +262,6 @@ class KarmadaSession:
             policy=names.policy_text(policy.key),
             group=result.observed,
             placed=placed,
-            replicas_path=demand.path if demand.workload and policy.placement.divided else None,
             replicas=demand.replicas,
             documents=((names.binding_key(template.key), body),),
             reason=f"{names.policy_text(policy.key)}{group}",
@@ -278,16 +279,19 @@ class KarmadaSession:
         return min((end for end in ends if end is not None), default=None)
 
     def _placed(
-        self, template: Document, clusters: tuple[Target, ...], tasks: tuple[Body, ...], counted: bool
+        self, template: Document, clusters: tuple[Target, ...], tasks: tuple[Body, ...], demand: Demand, divided: bool
     ) -> tuple[tuple[Placed, ...], tuple[Finding, ...]]:
         """Where the manifest is rendered: the clusters that exist, and those that a graceful eviction still keeps it on."""
         known = self.fleet.index
-        placed = [Placed(t.name, t.replicas if counted and t.replicas else None) for t in clusters if t.name in known]
+        edits = share_out(template, demand, clusters, prefers_descending(_identity(template))) if divided else {}
+        placed = [Placed(t.name, t.replicas or None, False, edits.get(t.name, ())) for t in clusters if t.name in known]
         taken = {target.name for target in clusters}
         for task in tasks:
             source = str(task.get("fromCluster"))
             if source in known and source not in taken and task.get("purgeMode") != "Directly":
-                placed.append(Placed(source, task.get("replicas"), leaving=True))
+                left = task.get("replicas")
+                kept = ((demand.path, left),) if divided and demand.path and isinstance(left, int) else ()
+                placed.append(Placed(source, left, True, kept))
         gone = sorted(taken - known.keys())
         findings = tuple(
             Finding(
@@ -300,6 +304,11 @@ class KarmadaSession:
             for name in gone
         )
         return tuple(placed), findings
+
+
+def _identity(template: Document) -> str:
+    """What breaks the dispenser's ties: the uid, where a dump carries one."""
+    return str(member(template.body, "metadata", "uid") or "")
 
 
 def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: Memory, moment: datetime) -> Result:

@@ -6,11 +6,13 @@ applied here before Karmada's rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeGuard
 
 from gitsched.model.document import Body, Document, member
 from gitsched.model.quantity import Quantity, add, parse_quantity
+from gitsched.model.request import Target
+from gitsched.schedule.dispenser import dispense
 
 _KEPT = ("cpu", "memory", "ephemeral-storage", "pods")
 
@@ -67,7 +69,25 @@ def read_demand(template: Document, declared: Mapping[tuple[str, str], Shape]) -
     return Demand(replicas, requirements, path)
 
 
-def _is_count(value: object) -> bool:
+def share_out(
+    template: Document, demand: Demand, targets: Sequence[Target], descending: bool
+) -> dict[str, tuple[tuple[str, int], ...]]:
+    """What the manifest of each cluster says when replicas are divided, by cluster: its replicas, and a Job's share of completions.
+
+    Completions are divided in proportion to the replicas, with the same dispenser and tie-break.
+    """
+    if demand.path is None:
+        return {}
+    edits = {target.name: ((demand.path, target.replicas),) for target in targets if target.replicas}
+    completions = member(template.body, "spec", "completions")
+    if (template.api_version, template.key.kind) == ("batch/v1", "Job") and _is_count(completions):
+        names = sorted(edits)
+        shares = dispense(completions, [edits[name][0][1] for name in names], descending)
+        return {name: (*edits[name], ("spec.completions", share)) for name, share in zip(names, shares, strict=True)}
+    return dict(edits)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.workload import Shape, read_demand
+from gitsched.apis.karmada.workload import Shape, read_demand, share_out
 from gitsched.model.document import Document, Key, group_of
+from gitsched.model.request import Target
 
 REPLICAS = """
 {kind: Deployment, apiVersion: apps/v1, spec: {replicas: 3}}: 3
@@ -144,4 +145,16 @@ spec:
     workload = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: '${N}'}"
     result = run("\n---\n".join([workload, policy, "kind: Cluster\nmetadata: {name: m1}", "kind: Cluster\nmetadata: {name: m2}"]))
     assert (result.clusters("web"), result.codes("web")) == ({"m1": None, "m2": None}, ["opaque-replicas"])
-    assert result.outcome("web").replicas_path is None
+    assert all(not place.edits for place in result.outcome("web").placed)
+
+
+def test_a_divided_job_has_its_completions_divided_like_its_parallelism() -> None:
+    job = yaml.safe_load(
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: n}, spec: {parallelism: 4, completions: 10}}"
+    )
+    template = Document(Key("batch", "Job", "n", "j"), "batch/v1", job)
+    demand = read_demand(template, {})
+    assert share_out(template, demand, [Target("a", 3), Target("b", 1)], False) == {
+        "a": (("spec.parallelism", 3), ("spec.completions", 7)),
+        "b": (("spec.parallelism", 1), ("spec.completions", 3)),
+    }
