@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +12,7 @@ from gitsched.apis.gitsched.reading import Section
 
 GROUP, VERSION, KIND = "gitsched.io", "v1alpha1", "Config"
 FILE = "gitsched.yaml"
+_DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +165,21 @@ def _parse_output(output: Section) -> Output:
         branch=output.text("branch", default.branch),
         repository=output.text("repository"),
         push=None if output.values.get("push") is None else output.flag("push", False),
-        path=output.text("path").strip("/"),
+        path=_parse_directory(output, "path"),
         retire_after=output.duration("retireAfter", default.retire_after),
         author=Author(author.text("name", default.author.name), author.text("email", default.author.email)),
         signing=Signing(signing.choice("format", "ssh", "gpg"), _need(signing, "key")) if signing.values else None,
         commit_subject=output.text("commitSubject"),
     )
+
+
+def _parse_directory(section: Section, name: str) -> str:
+    """A directory below a root, without the parts that say nothing; "" for the root itself."""
+    parts = [part for part in section.text(name).split("/") if part not in ("", ".")]
+    # The same names that the writer of the output tree refuses, and a depth that leaves room below.
+    if len(parts) > 20 or any(not _DIRECTORY.fullmatch(part) for part in parts):
+        section.refuse(name, "a directory below the root, such as fleet or out/fleet, without .. and .git")
+    return "/".join(parts)
 
 
 def _parse_karmada(karmada: Section) -> Karmada:

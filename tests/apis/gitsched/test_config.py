@@ -107,6 +107,11 @@ def test_unknown_settings_are_passed_over() -> None:
         ("source: {paths: [1]}", "spec/source/paths/0"),
         ("output: {branch: 1}", "spec/output/branch"),
         ("output: {push: maybe}", "spec/output/push"),
+        ("output: {path: ../x}", "spec/output/path"),
+        ("output: {path: out/../../x}", "spec/output/path"),
+        ("output: {path: out/.GIT/x}", "spec/output/path"),
+        ('output: {path: "a\\0b"}', "spec/output/path"),
+        ("output: {path: 'a\\b'}", "spec/output/path"),
         ("output: {retireAfter: 1 day}", "spec/output/retireAfter"),
         ("output: {retireAfter: 60}", "spec/output/retireAfter"),
         ("output: {signing: {format: x509, key: a}}", "spec/output/signing/format"),
@@ -133,6 +138,14 @@ def test_a_mistake_is_named_with_its_place(text: str, place: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_config(yaml.safe_load(text))
     assert str(caught.value).startswith(f"{place}: must be ")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("", ""), (".", ""), ("/", ""), ("./fleet/", "fleet"), ("out//fleet", "out/fleet"), ("github", "github"), (".out", ".out")],
+)
+def test_the_output_may_lie_in_any_directory_of_its_branch(written: str, meant: str) -> None:
+    assert parse_config({"output": {"path": written}}).output.path == meant
 
 
 anything = st.recursive(
