@@ -12,11 +12,12 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.change import Move
 from gitsched.model.document import Body, Key, group_of
-from gitsched.model.files import Keep, PlannedFile
+from gitsched.model.files import PlannedFile
 from gitsched.model.finding import Finding, rank
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.plan.catalog import Loose
 from gitsched.plan.deciding import Decided, Memory, decide
+from gitsched.plan.keeping import Kept, keep_bytes
 from gitsched.plan.rendering import Canvas, Files, render
 from gitsched.render.cluster import ClusterFacts
 from gitsched.render.layout import kept_path
@@ -36,7 +37,7 @@ class Before(NamedTuple):
 class Input(NamedTuple):
     """Everything a plan is made from.
 
-    `kept` maps source files that are broken now to the blob of their last valid bytes. `continues`: the previous output is the one that
+    `kept` maps source files that are broken now to their last valid bytes. `continues`: the previous output is the one that
     the last plan of this workspace was made from, or made.
     """
 
@@ -46,7 +47,7 @@ class Input(NamedTuple):
     config: Config
     at: datetime
     now: datetime
-    kept: Mapping[str, str]
+    kept: Mapping[str, Kept]
     continues: bool = False
 
 
@@ -94,7 +95,8 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
     findings += [finding for outcome in decided.outcomes.values() for finding in outcome.findings]
     groups = dict(rendered.groups)
     if source.kept:
-        groups["kept"] = {kept_path(path): Keep(blob) for path, blob in source.kept.items()}
+        files = ((kept_path(path), keep_bytes(kept, decided.outcomes)) for path, kept in source.kept.items())
+        groups["kept"] = {path: file for path, file in files if file is not None}
     wakeups = [outcome.wakeup for outcome in decided.outcomes.values() if outcome.wakeup]
     return Plan(
         outcomes=decided.outcomes,

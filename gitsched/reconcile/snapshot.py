@@ -17,6 +17,7 @@ from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check
+from gitsched.plan.keeping import Kept
 from gitsched.reconcile.memo import Memo
 
 LastValid = Callable[[str], Iterable[tuple[Repository, str]]]
@@ -27,12 +28,12 @@ _REGULAR = (0o100644, 0o100755, 0o100664)
 
 
 class Snapshot(NamedTuple):
-    """`kept` maps the path of each broken file to the blob of its last valid bytes."""
+    """`kept` maps the path of each broken file to its last valid bytes."""
 
     documents: tuple[Loose, ...]
     findings: tuple[Finding, ...]
     config: Config
-    kept: Mapping[str, str]
+    kept: Mapping[str, Kept]
 
 
 class Page(NamedTuple):
@@ -116,7 +117,7 @@ def read_tree(
     for path in patches & pages.keys():
         del pages[path]
     mended: list[Loose] = []
-    kept: dict[str, str] = {}
+    kept: dict[str, Kept] = {}
     for path, page in pages.items():
         if page.broken or page.file.reason == NO_YAML:
             mended += _mend(path, page.blob, page.file, reader, last_valid, kept)
@@ -155,7 +156,7 @@ def _bind(
     beside: list[Finding],
     marks: tuple[str, ...],
     mended: list[Loose],
-    kept: Mapping[str, str],
+    kept: Mapping[str, Kept],
     whole: bool,
 ) -> Book:
     documents = [document for page in pages.values() for document in page.documents]
@@ -173,7 +174,7 @@ def place(problem: Problem, path: str) -> Finding:
     return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
 
 
-def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastValid, kept: dict[str, str]) -> list[Loose]:
+def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastValid, kept: dict[str, Kept]) -> list[Loose]:
     """What takes the place of a file's broken documents: the same identities as they last were valid.
 
     Where a syntax error hides identities, every earlier document that the file does not have now is taken.
@@ -187,7 +188,7 @@ def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastVali
         good = [parsed for parsed in before.documents if not parsed.broken]
         if not good or before.unreadable:
             continue
-        kept[path] = earlier
+        kept[path] = Kept(earlier, tuple((parsed.body, parsed.text if parsed.item < 0 else None) for parsed in before.documents))
         for parsed in good:
             identity = _identity(parsed)
             if identity in broken or (hidden and identity not in present):

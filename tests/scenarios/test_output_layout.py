@@ -215,6 +215,48 @@ def test_no_secret_of_the_source_appears_anywhere_in_the_output(fleet: Fleet) ->
         assert SECRET not in fleet.git("show", "-s", commit)
 
 
+WHOLE = CANARIES["secret.yaml"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(WHOLE, id="alone"),
+        pytest.param(f"{WHOLE}---\n{deployment('near')}", id="before a workload"),
+        pytest.param(f"{deployment('near')}---\n{WHOLE}", id="after a workload"),
+        pytest.param(
+            "apiVersion: v1\nkind: List\nitems:\n"
+            "- {apiVersion: apps/v1, kind: Deployment, metadata: {name: near, namespace: default}, spec: {replicas: 2}}\n"
+            f"- {{apiVersion: v1, kind: Secret, metadata: {{name: not-placed}}, stringData: {{password: {SECRET}listed}}}}\n",
+            id="in a List",
+        ),
+    ],
+)
+def test_a_secret_that_no_policy_places_is_not_kept_either_and_its_neighbour_is(fleet: Fleet, text: str) -> None:
+    fleet.commit(
+        {"both.yaml": text, "policy.yaml": policy("first"), "cluster.yaml": cluster("first"), "web.yaml": deployment("web")}
+    )
+    fleet.reconcile()
+    near = "clusters/first/default/deployment-near.yaml"
+    before = fleet.load(near) if "near" in text else None
+    for hour in (1, 2, 3):
+        fleet.commit({"both.yaml": text + "  x: [\n", "web.yaml": deployment("web", 2 + hour)}, hour=hour)
+        fleet.reconcile(hour)
+        assert (fleet.load(near) if before else None) == before
+        assert ("kept/both.yaml" in fleet.files()) is ("near" in text)
+        assert [path for path in fleet.files() if SECRET in fleet.read(path)] == []
+
+
+def test_a_secret_that_a_policy_places_is_kept(fleet: Fleet) -> None:
+    fleet.commit({"secret.yaml": WHOLE, "policy.yaml": policy("first", kind="Secret"), "first.yaml": cluster("first")})
+    fleet.reconcile()
+    for hour in (1, 2):
+        fleet.commit({"secret.yaml": WHOLE + "  x: [\n", "more.yaml": cluster(f"more-{hour}")}, hour=hour)
+        fleet.reconcile(hour)
+        there = [path for path in fleet.files() if SECRET in fleet.read(path)]
+        assert there == ["clusters/first/default/secret-not-placed.yaml", "kept/secret.yaml"]
+
+
 def test_the_token_in_a_url_is_not_written(example: Fleet) -> None:
     assert [path for path in example.files() if "canary-in-a-url" in example.read(path)] == []
 
