@@ -50,7 +50,7 @@ def _judge_endpoint(text: str) -> Iterator[Issue]:
     at = ("spec", "apiEndpoint")
     url = _split_url(text)
     if url is None:
-        yield error("karmada-cluster-endpoint", f"apiEndpoint {text!r} must be a valid URL", *at)
+        yield error("karmada-cluster-endpoint", "apiEndpoint must be a valid URL", *at)
         return
     _, authority, query, fragment = url
     user, _, host = authority.rpartition("@")
