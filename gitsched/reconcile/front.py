@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import sha256
 from itertools import islice
 
 from gitsched.git import Commit
 from gitsched.model.files import PlannedFile
+from gitsched.model.time import format_time
 from gitsched.plan.planning import Plan
 from gitsched.render.layout import METADATA, README, RECORD
 from gitsched.render.message import Cause, commit_message
@@ -14,8 +16,8 @@ from gitsched.render.record import Record, hydrator_metadata, record
 from gitsched.render.summary import ROWS, DecisionRow, FleetRow, Summary, readme
 
 
-def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
-    """README.md, gitsched.json and hydrator.metadata."""
+def front_files(source: Commit, plan: Plan, previous: str | None, url: str | None, version: str) -> dict[str, PlannedFile]:
+    """README.md, gitsched.json and hydrator.metadata; `previous` is the tree of the previous output without them."""
     summary = Summary(
         source=source.oid,
         version=version,
@@ -45,6 +47,7 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
         source_tree=source.tree,
         findings=plan.findings,
         next_wakeup=plan.next_wakeup,
+        input_digest=sha256("\n".join((source.tree, previous or "", format_time(plan.time), version)).encode()).hexdigest(),
         retiring=plan.retiring,
     )
     return {
