@@ -46,7 +46,8 @@ def command(target: str | None, form: str, fail_on: exit_codes.FailOn, log_forma
     if path is not None and root is not None:
         findings = below(findings, path.resolve(), root)
     output.show_as(form, lambda width: write_findings(findings, width), lambda: describe_findings(findings))
-    return exit_codes.judge_run(findings, fail_on)
+    pending = sum(finding.code == "unschedulable" for finding in findings)
+    return exit_codes.judge_run(findings, fail_on, pending=pending)
 
 
 def find_root(location: str) -> Path | None:

@@ -1,0 +1,18 @@
+"""validate --fail-on means what it means for plan and reconcile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import POLICY, Run
+
+
+@pytest.mark.parametrize(("what", "code"), [("error", 0), ("unschedulable", 1), ("none", 0)])
+def test_a_workload_without_a_place_counts_when_asked(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], what: str, code: int
+) -> None:
+    commit(fleet, policy=POLICY.replace("ownership: private", "ownership: nobody").replace("ownership: cloud", "ownership: nobody"))
+    assert gitsched("validate", "--fail-on", what).returncode == code
