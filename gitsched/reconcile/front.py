@@ -16,8 +16,11 @@ from gitsched.render.record import Record, hydrator_metadata, record
 from gitsched.render.summary import ROWS, DecisionRow, FleetRow, Summary, readme
 
 
-def front_files(source: Commit, plan: Plan, previous: str | None, url: str | None, version: str) -> dict[str, PlannedFile]:
-    """README.md, gitsched.json and hydrator.metadata; `previous` is the tree of the previous output without them."""
+def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
+    """README.md, gitsched.json and hydrator.metadata.
+
+    The digest leaves the previous output out: a late run comes from an earlier one than a punctual run, to the same bytes.
+    """
     summary = Summary(
         source=source.oid,
         version=version,
@@ -47,7 +50,7 @@ def front_files(source: Commit, plan: Plan, previous: str | None, url: str | Non
         source_tree=source.tree,
         findings=plan.findings,
         next_wakeup=plan.next_wakeup,
-        input_digest=sha256("\n".join((source.tree, previous or "", format_time(plan.time), version)).encode()).hexdigest(),
+        input_digest=sha256("\n".join((source.tree, format_time(plan.time), version)).encode()).hexdigest(),
         retiring=plan.retiring,
     )
     return {

@@ -141,7 +141,7 @@ class Session:
                 output.publish(observed.head, observed.head, note)
             self._written = Written(observed.tree, groups) if observed.tree else None
             return run
-        files = front_files(observed.source, planned, bare, self._source.url, __version__)
+        files = front_files(observed.source, planned, self._source.url, __version__)
         tree = self._plant(repository, files, tree, observed.prefix)
         commit = self._commit_output(observed, planned, tree)
         output.publish(commit, observed.head, note)
