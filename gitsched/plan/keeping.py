@@ -10,27 +10,45 @@ from gitsched.model.files import Bytes, Edit, Keep, PlannedFile, Span
 from gitsched.model.outcome import Outcome
 from gitsched.render.yaml import dump
 
+_ACCESS = frozenset(("proxyHeader", "proxyURL"))
+
 
 class Kept(NamedTuple):
-    """A blob and the documents in it; `text` is None for an item of a List."""
+    """A blob and the documents in it; `text` is None for an item of a List.
+
+    `pruned` says that the text has members that the documents, as they are read, have not: a token under a Cluster, say.
+    """
 
     blob: str
     documents: tuple[tuple[Body, Text | None], ...]
+    pruned: bool = False
 
 
 def keep_bytes(kept: Kept, outcomes: Mapping[Key, Outcome]) -> PlannedFile | None:
     """The file under kept/, without the Secrets that are placed nowhere; None when nothing else is in it.
 
-    The Secrets are cut from the text. A List that holds one is taken apart, and its other items are written anew.
+    The Secrets are cut from the text. A List that holds one is taken apart, and its other items are written anew; so is everything where
+    the text has more than the documents.
     """
+    documents = [(_without_access(body), text) for body, text in kept.documents]
+    if documents != list(kept.documents):
+        kept = Kept(kept.blob, tuple(documents), pruned=True)
     hidden = [(body, text) for body, text in kept.documents if _is_hidden(body, outcomes)]
-    if not hidden:
+    if not hidden and not kept.pruned:
         return Keep(kept.blob)
     if len(hidden) == len(kept.documents):
         return None
-    if all(text is not None for _, text in hidden):
+    if not kept.pruned and all(text is not None for _, text in hidden):
         return Edit(kept.blob, tuple(sorted(Span(text.start, text.end, "") for _, text in hidden if text is not None)))
     return Bytes("---\n".join(dump(body) for body, _ in kept.documents if not _is_hidden(body, outcomes)).encode())
+
+
+def _without_access(body: Body) -> Body:
+    """A Cluster without what its owner reaches it with, which no decision reads: proxies may carry passwords."""
+    spec = body.get("spec")
+    if not (str(body.get("apiVersion")).startswith("cluster.karmada.io/") and isinstance(spec, dict) and _ACCESS & spec.keys()):
+        return body
+    return {**body, "spec": {name: value for name, value in spec.items() if name not in _ACCESS}}
 
 
 def _is_hidden(body: Body, outcomes: Mapping[Key, Outcome]) -> bool:

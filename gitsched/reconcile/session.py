@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitsched import __version__
+from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
 from gitsched.git.process import run_git
 from gitsched.model.document import Body
@@ -105,7 +106,17 @@ class Session:
             settings.paths,
             self._book,
         )
+        self._check_output(commit, self._book.snapshot, output, record)
         return Observed(commit, self._book.snapshot, output, head, tree, prefix, record)
+
+    def _check_output(self, commit: Commit, snapshot: Snapshot, output: Output, record: Record | None) -> None:
+        """A gitsched.yaml that is broken must not send the decisions somewhere else than the last valid one did."""
+        asked = self.settings.output_branch or snapshot.config.output.branch
+        broken = read_config(self._source.repository, commit.tree, self._memo) is None
+        if broken and self.settings.output_branch is None and (record is None or asked != output.branch):
+            first = next((finding for finding in snapshot.findings if finding.code == "invalid-config"), None)
+            place = f" ({first})" if first else ""
+            raise Permanent(f"{FILE} is broken{place}, so nobody knows where the output is; mend it, or name the output branch")
 
     def plan(self, observed: Observed, now: datetime) -> Plan:
         """The pure part."""
@@ -186,10 +197,12 @@ class Session:
         head = repository.resolve("HEAD")
         if head is None:
             return None
-        return read_config(repository, repository.commit(head).tree, self._memo).source.branch or None
+        return (read_config(repository, repository.commit(head).tree, self._memo) or Config()).source.branch or None
 
     def _commit(self, branch: str | None) -> Commit:
         repository, settings = self._source.repository, self.settings
+        if settings.worktree and repository.resolve("HEAD") is None:
+            return Commit("", _worktree(repository), (), settings.now, "files not committed yet", "", ())
         oid = self._source.head(branch)
         if settings.revision is not None:
             found = repository.resolve(settings.revision)
@@ -202,7 +215,7 @@ class Session:
         return commit
 
     def _observe_output(self, commit: Commit) -> tuple[Record | None, Output, str | None, str | None, str]:
-        config = read_config(self._source.repository, commit.tree, self._memo).output
+        config = (read_config(self._source.repository, commit.tree, self._memo) or Config()).output
         settings = self.settings
         push = settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
         output = open_output(

@@ -14,6 +14,7 @@ from gitsched.manifests.kustomize import FILE_NAMES
 from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import read
 from gitsched.model.document import Origin
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check
@@ -184,11 +185,15 @@ def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastVali
     hidden = file.unreadable or file.reason == NO_YAML
     mended: list[Loose] = []
     for repository, earlier in last_valid(path):
+        if earlier == blob:
+            continue  # the last run saw these very bytes
         before = reader.read(earlier, path, repository)
         good = [parsed for parsed in before.documents if not parsed.broken]
         if not good or before.unreadable:
             continue
-        kept[path] = Kept(earlier, tuple((parsed.body, parsed.text if parsed.item < 0 else None) for parsed in before.documents))
+        pruned = any(problem.code == "unknown-field" for problem in before.problems)
+        held = good if pruned else before.documents
+        kept[path] = Kept(earlier, tuple((parsed.body, parsed.text if parsed.item < 0 else None) for parsed in held), pruned)
         for parsed in good:
             identity = _identity(parsed)
             if identity in broken or (hidden and identity not in present):
@@ -198,9 +203,10 @@ def _mend(path: str, blob: str, file: File, reader: Reader, last_valid: LastVali
     return mended + [loosen(parsed.body, _origin(parsed, path, blob), broken=True) for parsed in broken.values()]
 
 
-def read_config(repository: Repository, tree: str, memo: Memo) -> Config:
-    """The settings of a tree; the defaults where its gitsched.yaml is broken or missing."""
-    return _read_config(repository, tree, memo, lambda _: ())[0]
+def read_config(repository: Repository, tree: str, memo: Memo) -> Config | None:
+    """The settings of a tree, the defaults where it has no gitsched.yaml; None where that is broken."""
+    config, findings = _read_config(repository, tree, memo, lambda _: ())
+    return None if findings else config
 
 
 def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: LastValid) -> tuple[Config, list[Finding]]:
@@ -240,6 +246,9 @@ def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...]
         texts[""] = "\n".join((texts.get("", ""), *ignored))
     ignore = Ignore.parse(texts)
     roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
+    for root in roots:
+        if not any(f"{entry.path}/".startswith(root) for entry in entries):
+            raise Permanent(f"the source has nothing at {root.rstrip('/')}: placing nothing would empty the output branch")
     return [
         entry
         for entry in entries

@@ -312,3 +312,17 @@ def test_the_time_of_the_next_wakeup_is_in_the_record(fleet: Fleet) -> None:
     fleet.commit({"first.yaml": cluster("first", "power:NoExecute")}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 1 / 6)
     assert fleet.load("gitsched.json")["nextWakeup"] == "2026-03-02T09:10:00Z"
+
+
+def test_how_a_cluster_is_reached_is_not_kept(fleet: Fleet) -> None:
+    reached = yaml.safe_load(cluster("first"))
+    reached["spec"] |= {"proxyURL": f"http://u:{SECRET}proxy@example.com", "token": f"{SECRET}token"}
+    text = yaml.safe_dump(reached)
+    fleet.commit({"first.yaml": text, "policy.yaml": policy("first"), "web.yaml": deployment("web")})
+    fleet.reconcile()
+    for hour in (1, 2):
+        fleet.commit({"first.yaml": text + "\n  x: [\n", "web.yaml": deployment("web", 2 + hour)}, hour=hour)
+        fleet.reconcile(hour)
+        assert fleet.where("default/deployment-web") == ["first"]
+        assert "kept/first.yaml" in fleet.files()
+        assert [path for path in fleet.files() if SECRET in fleet.read(path)] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
@@ -17,6 +18,10 @@ from gitsched.schedule.fleet import Candidate, Fleet
 
 FIRST_SEEN = "gitsched.io/taints-first-seen"
 """On the record of a Cluster: when each NoExecute taint without timeAdded was first seen, as JSON."""
+
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
+"""What Karmada takes for a cluster's name; nothing can be placed on one with another."""
 
 
 class Clusters(NamedTuple):
@@ -49,7 +54,7 @@ def read_clusters(
         if assume_facts:
             findings += _missing_facts(document)
     for key in sorted(broken):
-        if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts:
+        if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts and _NAME.fullmatch(key.name):
             candidates.append(Candidate(key.name, {}, {}, frozen=True))
             facts[key.name] = ClusterFacts(key.name, {})
     return Clusters(Fleet(candidates), facts, tuple(findings), tuple(records))
