@@ -80,8 +80,8 @@ def test_a_binding_keeps_the_cluster_that_is_gone_and_a_finding_names_it(pair: F
     run = pair.reconcile(1)
     assert bound(pair) == ["first", "second"]
     (finding,) = [finding for finding in run.plan.findings if finding.code == "cluster-gone"]
-    assert finding.resource == ("Deployment", "default", "web")
-    assert "first" in finding.message
+    assert finding.resource == ("Cluster", "", "first")
+    assert finding.message == "cluster first has no document, but workloads are bound to it"
     assert pair.where(WEB) == ["second"], "nothing is rendered for a cluster without a document"
 
 

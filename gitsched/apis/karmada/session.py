@@ -297,9 +297,9 @@ class KarmadaSession:
             Finding(
                 "warning",
                 "cluster-gone",
-                f"{template.key} is bound to cluster {name}, which has no document",
-                locate(template),
-                template.key.resource,
+                f"cluster {name} has no document, but workloads are bound to it",
+                None,
+                ("Cluster", "", name),
             )
             for name in gone
         )
