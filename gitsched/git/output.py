@@ -71,9 +71,12 @@ class Output:
         return self._clone.repository if self._clone is not None else self._opened
 
     def observe(self) -> str | None:
-        """The output branch's commit (hex), on the remote where there is one, brought here with its notes; None: no such branch."""
+        """The output branch's commit (hex), on the remote where there is one, brought here with its notes; None: no such branch.
+
+        A clone that has no such branch yet goes on from what its origin had when it was fetched.
+        """
         if self.remote is None:
-            return self.repository.target(self._ref)
+            return self.repository.target(self._ref) or self.repository.target(f"refs/remotes/origin/{self.branch}")
         if self._clone is None:
             self._fetch(self._opened)
         else:
@@ -95,7 +98,7 @@ class Output:
             wire.push(repository, self.remote, self._ref, commit, expected)
             self._follow(repository, commit)
         elif commit != expected:
-            repository.swap(self._ref, commit, expected)
+            repository.swap(self._ref, commit, expected if repository.target(self._ref) is not None else None)
         if note is not None:
             self._annotate(repository, commit, note)
 
