@@ -68,7 +68,7 @@ def _plan_verdict(review: Review) -> str:
 def _run_verdict(review: Review) -> str:
     source = f"commit {short(review.source)}"
     if review.refused:
-        return f"Nothing committed: {_summary(review.moves) or 'the change'} would be too much of a loss."
+        return f"Nothing committed: the guard refused. {_summary(review.moves) or 'The change'}."
     if review.after is None:
         return f"Nothing changed: {_output(review)} already is what {source} asks for."
     commit = f"Committed {short(review.after)} to {_output(review, head=False)}"

@@ -24,7 +24,7 @@ from gitsched.report.text import write_findings, write_places, write_plan, write
 KEY = Key("apps", "Deployment", "shop", "cart")
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
 OUTCOME = Outcome(
-    KEY, "karmada", "placed", "PropagationPolicy/shop/web", "cloud", (Placed("b", 3), Placed("a", 2, True)), None, 3, (), "", THEN
+    KEY, "karmada", "placed", "PropagationPolicy/shop/web", "cloud", (Placed("b", 3), Placed("a", 2, True)), 3, (), "", THEN
 )
 MOVED = Move(
     KEY, {"a": 2}, {"b": 3}, "a has the untolerated taint power:NoExecute, and group cloud is the next one in the policy's order"
@@ -81,7 +81,7 @@ def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
         (REVIEW._replace(changed=False), "Nothing changed: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(refused="12 of 20 workloads"),
-            "Nothing committed: 1 workload moves would be too much of a loss.",
+            "Nothing committed: the guard refused. 1 workload moves.",
         ),
     ],
 )
