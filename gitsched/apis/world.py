@@ -1,43 +1,58 @@
-"""What every API reads: the documents of a commit by kind, the last run's documents, the settings and the moment."""
+"""What every API reads, and what it is asked: the contract between the plan and the policy APIs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
+from gitsched.model.issue import Issue
 from gitsched.model.outcome import Outcome
 from gitsched.render.cluster import ClusterFacts
 
 
-class World(NamedTuple):
-    """`documents` are those an API asked for, by (group, kind), in the order of their keys.
+@dataclass(frozen=True, slots=True)
+class World:
+    """`documents` are those of the APIs' own groups, by (group, kind), in the order of their keys; `templates` are all others, by
+    (namespace, name).
 
     `broken` are identities whose document is quarantined and has no valid version left. `at` is the moment of the source, `now` what
-    deadlines are compared with.
+    deadlines are compared with. `observations` are what metrics providers said.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
+    templates: Mapping[Key, Document]
     broken: frozenset[Key]
     previous: Mapping[Key, Body]
     config: Config
     at: datetime
     now: datetime
+    observations: Mapping[Any, Any] = field(default_factory=dict)
 
 
 class Session(Protocol):
-    """One API over one world. `findings` are about the API's own documents, not about a workload."""
+    """One API over one world. `findings` are about the API's own documents, not about a workload; `wakeup` is the first moment at which
+    time alone can change what `own` and `documents` give, or None."""
 
     name: str
     findings: tuple[Finding, ...]
+    wakeup: datetime | None
 
-    def renew(self, world: World) -> None:
-        """Go on in another world that has the same settings: only what was decided before, and the moments, differ."""
+    def renew(self, world: World) -> bool:
+        """Go on in another world that has the same settings: only templates, what was decided before, and the moments differ.
+
+        False where that cannot be done, because more than the decisions about changed templates may differ: a new session is due.
+        """
+        ...
+
+    def own(self) -> Iterable[tuple[Document, Outcome]]:
+        """Decisions about documents of the API itself that are workloads (a Krake Application, a ManifestWorkReplicaSet)."""
         ...
 
     def clusters(self) -> Mapping[str, ClusterFacts]:
@@ -64,6 +79,26 @@ class Session(Protocol):
         """How every cluster fares for a workload, in name order; empty when no policy selects it."""
         ...
 
+    def verdicts(self, kind: str, name: str, namespace: str, /) -> list[Verdict] | None:
+        """How every candidate fares for one of the API's own documents, in name order; None when it has no such document."""
+        ...
+
     def explain(self, template: Document) -> Explanation | None:
         """Everything about the decision of a workload."""
         ...
+
+
+class Api(NamedTuple):
+    """One policy API, as the registry knows it.
+
+    `groups` are the API groups whose documents it reads and that are never placed. `is_used` says, cheaply, whether a world has anything
+    for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` are,
+    by (group, kind), what a schema cannot say about a defaulted document.
+    """
+
+    name: str
+    groups: frozenset[str]
+    is_used: Callable[[World], bool]
+    open: Callable[[World], Session]
+    default: Callable[[Body], Body]
+    rules: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]]

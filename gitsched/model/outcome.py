@@ -10,7 +10,8 @@ from gitsched.model.finding import Finding
 
 
 class Placed(NamedTuple):
-    """One cluster that receives the workload; `replicas` is None for what has none.
+    """One cluster that receives the workload; `replicas` is None for what has none. `body` is the manifest there, where it is another one
+    than the workload's own.
 
     `leaving` marks a copy that only stays until a graceful eviction ends. `edits` are the counts that this cluster's manifest says
     otherwise than the source, by their path of members ("spec.replicas").
@@ -20,13 +21,15 @@ class Placed(NamedTuple):
     replicas: int | None = None
     leaving: bool = False
     edits: tuple[tuple[str, int], ...] = ()
+    body: Body | None = None
 
 
 class Outcome(NamedTuple):
     """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept, the input being broken).
 
     `documents` are the API's resources as its server would show them. `reason` is one line for people. `time` is the moment of the event
-    that caused the present decision. `before` is where the last run had placed it.
+    that caused the present decision.
+    `before` is where the last run had placed it. `manifests` are rendered in place of the workload's own document, where not None.
     """
 
     key: Key
@@ -42,6 +45,7 @@ class Outcome(NamedTuple):
     wakeup: datetime | None = None
     findings: tuple[Finding, ...] = ()
     before: tuple[Placed, ...] = ()
+    manifests: tuple[tuple[Key, Body], ...] | None = None
 
     @property
     def shares(self) -> dict[str, int | None]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from gitsched.apis.karmada.admission import RULES
-from gitsched.apis.karmada.defaults import default
 from gitsched.apis.schemas import shipped_schemas
 from gitsched.manifests.schema import Schemas
 from gitsched.model.document import Body, group_of, member
 from gitsched.model.finding import Finding
 from gitsched.model.issue import Verdict
+from gitsched.plan.registry import APIS
+
+_BY_GROUP = {group: api for api in APIS for group in api.groups}
 
 
 def check(body: Body) -> Verdict:
     """Check a document of any kind. Rules are asked only where the schema has no objection: they rely on its word."""
-    group, kind = group_of(str(body.get("apiVersion") or "")), str(body.get("kind") or "")
-    verdict = _schemas().check(default(body))
-    rules = RULES.get((group, kind))
+    group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
+    api = _BY_GROUP.get(group)
+    verdict = _schemas().check(api.default(body) if api else body)
+    rules = api.rules.get((group, kind)) if api else None
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
     return Verdict(verdict.body, (*verdict.issues, *rules(verdict.body)))

@@ -6,20 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.config import GROUP, Config
-from gitsched.apis.karmada import names
-from gitsched.apis.karmada.session import KarmadaSession
+from gitsched.apis.gitsched.config import Config
 from gitsched.apis.world import Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import Catalog, Loose, build_catalog, twin_finding, update_catalog
-
-APIS: tuple[type[KarmadaSession], ...] = (KarmadaSession,)
-"""Every policy API, in the order in which they are asked. A new one is one package under apis/ and one line here."""
-
-RESERVED = names.GROUPS | {GROUP}
-"""API groups whose documents are read by gitsched and never placed."""
+from gitsched.plan.registry import APIS, RESERVED
 
 
 class Decided(NamedTuple):
@@ -40,14 +33,20 @@ class Decided(NamedTuple):
     @property
     def unclaimed(self) -> int:
         """How many objects no policy selects."""
-        return len(self.catalog.templates) - len(self.outcomes) + len(self.frozen)
+        return sum(key not in self.outcomes for key in self.catalog.templates)
+
+    @property
+    def wakeups(self) -> list[datetime]:
+        """The moments at which time alone can change something."""
+        wakeups = [outcome.wakeup for outcome in self.outcomes.values()] + [session.wakeup for session in self.sessions]
+        return [wakeup for wakeup in wakeups if wakeup is not None]
 
 
 class Steady(NamedTuple):
     """An outcome that changed nothing, and what it was read from: it holds as long as all of that is the same and no deadline passed."""
 
     document: Document
-    previous: Body | None
+    previous: tuple[Body | None, ...]
     outcome: Outcome
 
 
@@ -72,6 +71,7 @@ def decide(
     now: datetime,
     memory: Memory | None = None,
     continues: bool = False,
+    observations: Mapping[Any, Any] | None = None,
 ) -> Decided:
     """Decide every workload. The order is (namespace, name); no decision depends on it.
 
@@ -80,24 +80,31 @@ def decide(
     """
     memory = memory or Memory()
     loose = tuple(documents)
-    decided = _continue(loose, previous, config, at, now, memory) if continues else None
+    observed = observations or {}
+    decided = _continue(loose, previous, config, at, now, memory, observed) if continues else None
     if decided is None:
-        decided = _begin(loose, previous, config, at, now, memory)
+        decided = _begin(loose, previous, config, at, now, memory, observed)
     restless = (key for key in decided.dirty if (key in decided.outcomes and key not in memory.steady) or key in decided.frozen)
     memory.documents, memory.decided, memory.restless = loose, decided, frozenset(restless)
     return decided
 
 
 def _begin(
-    loose: tuple[Loose, ...], previous: Mapping[Key, Body], config: Config, at: datetime, now: datetime, memory: Memory
+    loose: tuple[Loose, ...],
+    previous: Mapping[Key, Body],
+    config: Config,
+    at: datetime,
+    now: datetime,
+    memory: Memory,
+    observations: Mapping[Any, Any],
 ) -> Decided:
     catalog = build_catalog(loose, config.kinds, RESERVED)
-    world = World(catalog.settings, frozenset(catalog.broken), previous, config, at, now)
+    world = World(catalog.settings, catalog.templates, frozenset(catalog.broken), previous, config, at, now, observations)
     context = (catalog.settings, world.broken, config)
     if memory.context != context:
         memory.context = context
         memory.steady.clear()
-    sessions: tuple[Session, ...] = tuple(api(world) for api in APIS)
+    sessions = tuple(api.open(world) for api in APIS if api.is_used(world))
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
     for key, document in catalog.templates.items():
@@ -113,19 +120,27 @@ def _begin(
         if kept is not None:
             outcomes[key], templates[key] = kept, document
             frozen.add(key)
+    for document, outcome in (decision for session in sessions for decision in session.own()):
+        outcomes[document.key], templates[document.key] = outcome, document
     return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), frozenset(templates))
 
 
 def _continue(
-    loose: tuple[Loose, ...], previous: Mapping[Key, Body], config: Config, at: datetime, now: datetime, memory: Memory
+    loose: tuple[Loose, ...],
+    previous: Mapping[Key, Body],
+    config: Config,
+    at: datetime,
+    now: datetime,
+    memory: Memory,
+    observations: Mapping[Any, Any],
 ) -> Decided | None:
     base = memory.decided
     update = update_catalog(base.catalog, memory.documents, loose, RESERVED) if base else None
     if base is None or update is None or base.frozen or memory.context != (base.catalog.settings, frozenset(), config):
         return None
-    world = World(base.catalog.settings, frozenset(), previous, config, at, now)
-    for session in base.sessions:
-        session.renew(world)
+    world = World(base.catalog.settings, update.catalog.templates, frozenset(), previous, config, at, now, observations)
+    if not all(session.renew(world) for session in base.sessions):
+        return None
     due = (key for key, outcome in base.outcomes.items() if outcome.wakeup is not None and outcome.wakeup <= now)
     dirty = frozenset((*update.changed, *memory.restless, *due))
     outcomes = dict(base.outcomes)
@@ -144,7 +159,8 @@ def _recall(document: Document, world: World, memory: Memory) -> Outcome | None:
     steady = memory.steady.get(document.key)
     if steady is None or steady.document != document:
         return None
-    if any(world.previous.get(key) is not steady.previous for key, _ in steady.outcome.documents):
+    known = zip(steady.outcome.documents, steady.previous, strict=True)
+    if any(world.previous.get(key) is not before for (key, _), before in known):
         return None
     wakeup = steady.outcome.wakeup
     return steady.outcome if wakeup is None or wakeup > world.now else None
@@ -155,9 +171,8 @@ def _decide(document: Document, sessions: tuple[Session, ...], world: World, mem
     for session in sessions:
         outcome = session.place(document)
         if outcome is not None:
-            ((key, body),) = outcome.documents
-            previous = world.previous.get(key)
-            if previous == body:
+            previous = tuple(world.previous.get(key) for key, _ in outcome.documents)
+            if all(before == body for before, (_, body) in zip(previous, outcome.documents, strict=True)):
                 memory.steady[document.key] = Steady(document, previous, outcome)
             return outcome
     return None

@@ -97,13 +97,12 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
     if source.kept:
         files = ((kept_path(path), keep_bytes(kept, decided.outcomes)) for path, kept in source.kept.items())
         groups["kept"] = {path: file for path, file in files if file is not None}
-    wakeups = [outcome.wakeup for outcome in decided.outcomes.values() if outcome.wakeup]
     return Plan(
         outcomes=decided.outcomes,
         findings=tuple(sorted(set(findings), key=rank)),
         moves=moves,
         unclaimed=decided.unclaimed,
-        next_wakeup=min((*wakeups, *retirement), default=None),
+        next_wakeup=min((*decided.wakeups, *retirement), default=None),
         # An outcome is later than the source only where a deadline changed it, be it but the end of an eviction, which moves nothing.
         time=max((source.at, *retired, *(outcome.time for outcome in decided.outcomes.values()))),
         groups=groups,

@@ -28,7 +28,14 @@ class Schedule(NamedTuple):
     decided: Decided
 
     def explain(self, kind: str, name: str, namespace: str = "") -> list[Verdict]:
-        """How every candidate fares for a workload, in name order; KeyError when there is no such workload."""
+        """How every candidate fares for a workload, or another document that an API decides about, in name order.
+
+        KeyError when there is no such document.
+        """
+        for session in self.decided.sessions:
+            known = session.verdicts(kind, name, namespace)
+            if known is not None:
+                return known
         for key, template in self.decided.templates.items():
             if (key.kind, key.name) == (kind, name) and namespace in (key.namespace, ""):
                 return next((found for session in self.decided.sessions if (found := session.candidates(template))), [])
@@ -42,7 +49,7 @@ def schedule(
     now: datetime | None = None,
     at: datetime | None = None,
     config: Mapping[str, Any] | None = None,
-    observations: Mapping[Any, Any] | None = None,  # noqa: ARG001 - of the contract; no profile of this version reads metrics
+    observations: Mapping[Any, Any] | None = None,
 ) -> Schedule:
     """Schedule plain documents.
 
@@ -62,14 +69,13 @@ def schedule(
         verdict = check(body)
         findings += find(body) if verdict.issues else []
         loose.append(loosen(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
-    decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment)
+    decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment, None, False, observations)
     findings += decided.findings
     for outcome in decided.outcomes.values():
         findings += outcome.findings
     shown = [body for outcome in decided.outcomes.values() for _, body in outcome.documents]
     shown += [body for session in decided.sessions for _, body in session.documents()]
-    wakeups = [outcome.wakeup for outcome in decided.outcomes.values() if outcome.wakeup]
-    return Schedule(shown, sorted(findings, key=rank), min(wakeups, default=None), decided)
+    return Schedule(shown, sorted(findings, key=rank), min(decided.wakeups, default=None), decided)
 
 
 def validate(documents: Iterable[Body]) -> list[Finding]:

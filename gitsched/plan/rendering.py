@@ -19,7 +19,7 @@ from gitsched.plan.deciding import Decided
 from gitsched.render.cluster import ClusterFacts
 from gitsched.render.directory import STUB_TWIN, complete_directory
 from gitsched.render.layout import cluster_path, relative_path, segment, status_path
-from gitsched.render.manifest import plan_manifest
+from gitsched.render.manifest import plan_manifest, write_manifest
 from gitsched.render.status import multicluster_decision, status_document
 from gitsched.render.yaml import Fragment, fragment
 
@@ -30,12 +30,15 @@ _MUCH = 20
 
 
 class Share(NamedTuple):
-    """What one workload contributes: its records, and its manifest by cluster. `path` is relative to a cluster's directory."""
+    """What one workload contributes: its records, and by cluster what it renders there, by path relative to the cluster's directory.
+
+    `paths` are all those paths; one, unless the API renders other objects than the workload itself.
+    """
 
     outcome: Outcome
     records: Files
-    path: str
-    manifests: Mapping[str, PlannedFile]
+    paths: tuple[str, ...]
+    manifests: Mapping[str, Files]
 
 
 class Directory(NamedTuple):
@@ -135,10 +138,8 @@ def _retouch(last: Picture, decided: Decided, lookup: Lookup, canvas: Canvas) ->
         old, new = shares[key], _share(decided.outcomes[key], decided, lookup, canvas)
         shares[key], groups[str(key)] = new, new.records
         for cluster in old.manifests.keys() | new.manifests.keys():
-            files = {path: file for path, file in placed.get(cluster, {}).items() if path != old.path}
-            if cluster in new.manifests:
-                files[new.path] = new.manifests[cluster]
-            placed[cluster] = files
+            files = {path: file for path, file in placed.get(cluster, {}).items() if path not in old.paths}
+            placed[cluster] = {**files, **new.manifests.get(cluster, {})}
             touched.add(cluster)
         _count(counts, old.outcome, -1)
         _count(counts, new.outcome, 1)
@@ -170,16 +171,20 @@ def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -
     if known is not None and known.outcome is outcome:
         return known
     template = decided.templates[outcome.key]
-    path = relative_path(outcome.key)
-    manifests: dict[str, PlannedFile] = {}
+    others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
+    paths = (relative_path(outcome.key),) if others is None else tuple(others)
+    manifests: dict[str, Files] = {}
     for place in outcome.placed:
         if outcome.key in decided.frozen:
-            blob = lookup(cluster_path(place.cluster, path))
-            if blob is not None:
-                manifests[place.cluster] = Keep(blob)
+            blobs = ((path, lookup(cluster_path(place.cluster, path))) for path in paths)
+            manifests[place.cluster] = {path: Keep(blob) for path, blob in blobs if blob is not None}
+        elif others is not None:
+            manifests[place.cluster] = others
+        elif place.body is not None:
+            manifests[place.cluster] = {paths[0]: write_manifest(place.body)}
         else:
-            manifests[place.cluster] = plan_manifest(template, *place.edits)
-    return Share(outcome, _records(outcome, canvas), path, manifests)
+            manifests[place.cluster] = {paths[0]: plan_manifest(template, *place.edits)}
+    return Share(outcome, _records(outcome, canvas), paths, manifests)
 
 
 def _records(outcome: Outcome, canvas: Canvas) -> Files:
@@ -193,8 +198,8 @@ def _gather(shares: Mapping[Key, Share]) -> tuple[dict[str, dict[str, PlannedFil
     placed: dict[str, dict[str, PlannedFile]] = {}
     counts: dict[str, tuple[int, int]] = {}
     for share in shares.values():
-        for cluster, file in share.manifests.items():
-            placed.setdefault(cluster, {})[share.path] = file
+        for cluster, files in share.manifests.items():
+            placed.setdefault(cluster, {}).update(files)
         _count(counts, share.outcome, 1)
     return placed, counts
 
@@ -232,11 +237,15 @@ def _collisions(shares: Iterable[Share], templates: Mapping[Key, Document]) -> l
     findings = []
     for share in shares:
         key = share.outcome.key
-        other = taken.setdefault(share.path, key)
-        if other is not key:
-            message = f"{key} and {other} would be the same file: their kinds differ only in case"
-            findings.append(Finding("error", "path-collision", message, locate(templates[key]), key.resource))
-        if share.path == STUB_TWIN:
+        for path in share.paths:
+            other = taken.setdefault(path, key)
+            if other is not key and share.outcome.manifests is None:
+                message = f"{key} and {other} would be the same file: their kinds differ only in case"
+                findings.append(Finding("error", "path-collision", message, locate(templates[key]), key.resource))
+            elif other is not key:
+                message = f"{key} and {other} render the same object, {path}"
+                findings.append(Finding("error", "path-collision", message, locate(templates[key]), key.resource))
+        if STUB_TWIN in share.paths:
             message = f"{key} has the name of gitsched's own stub, which takes its place in every cluster"
             findings.append(Finding("warning", "stub-replaced", message, locate(templates[key]), key.resource))
     return findings

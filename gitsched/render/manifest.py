@@ -22,10 +22,15 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
         spans = _edit(origin.text, needed)
         if spans is not None:
             return Edit(origin.blob, spans) if spans else Keep(origin.blob)
-    body = strip_owned(document.body)
+    body = document.body
     for path, count in needed:
         body = _put(body, path.split("."), count)
-    return Bytes(dump(body).encode())
+    return write_manifest(body)
+
+
+def write_manifest(body: Body) -> Bytes:
+    """The file of an object that has no text of its own, without what only an API server writes."""
+    return Bytes(dump(strip_owned(body)).encode())
 
 
 def strip_owned(body: Body) -> Body:

@@ -51,6 +51,7 @@ class KarmadaSession:
     """See `gitsched.apis.world.Session`."""
 
     name = "karmada"
+    wakeup: datetime | None = None
 
     def __init__(self, world: World) -> None:
         settings = world.config.karmada
@@ -76,8 +77,12 @@ class KarmadaSession:
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
 
-    def renew(self, world: World) -> None:
+    def renew(self, world: World) -> bool:
         self.world = world
+        return True
+
+    def own(self) -> Iterable[tuple[Document, Outcome]]:
+        return ()
 
     def clusters(self) -> Mapping[str, ClusterFacts]:
         return self._clusters.facts
@@ -145,6 +150,9 @@ class KarmadaSession:
         decision = pipeline.schedule(request, self.fleet)
         group = next((g for g in request.groups if g.name == decision.group), request.groups[request.start])
         return pipeline.explain(request, group, self.fleet)
+
+    def verdicts(self, _kind: str, _name: str, _namespace: str, /) -> list[Verdict] | None:
+        return None
 
     def explain(self, template: Document) -> Explanation | None:
         from gitsched.apis.karmada.explanation import explain  # only the verb explain needs it

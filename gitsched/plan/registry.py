@@ -1,0 +1,12 @@
+"""Every policy API, in the order in which they are asked. A new one is one package under apis/ and one line here."""
+
+from __future__ import annotations
+
+from gitsched.apis.gitsched.config import GROUP
+from gitsched.apis.karmada.api import API as KARMADA
+from gitsched.apis.world import Api
+
+APIS: tuple[Api, ...] = (KARMADA,)
+
+RESERVED = frozenset({GROUP}).union(*(api.groups for api in APIS))
+"""API groups whose documents are read by gitsched and never placed as they are."""
