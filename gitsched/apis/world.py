@@ -22,8 +22,8 @@ class World:
     """`documents` are those of the APIs' own groups, by (group, kind), in the order of their keys; `templates` are all others, by
     (namespace, name).
 
-    `broken` are identities whose document is quarantined and has no valid version left. `at` is the moment of the source, `now` what
-    deadlines are compared with. `observations` are what metrics providers said.
+    `broken` are identities whose document is quarantined: it has no valid version left, or stands in several places. `at` is the moment
+    of the source, `now` what deadlines are compared with. `observations` are what metrics providers said.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -38,11 +38,13 @@ class World:
 
 class Session(Protocol):
     """One API over one world. `findings` are about the API's own documents, not about a workload; `wakeup` is the first moment at which
-    time alone can change what `own` and `documents` give, or None."""
+    time alone can change what `own` and `documents` give, or None; `time` is the latest deadline after the source's moment that changed
+    one of `documents` in this run, or None."""
 
     name: str
     findings: tuple[Finding, ...]
     wakeup: datetime | None
+    time: datetime | None
 
     def renew(self, world: World) -> bool:
         """Go on in another world that has the same settings: only templates, what was decided before, and the moments differ.

@@ -99,8 +99,9 @@ def _begin(
     observations: Mapping[Any, Any],
 ) -> Decided:
     catalog = build_catalog(loose, config.kinds, RESERVED)
-    world = World(catalog.settings, catalog.templates, frozenset(catalog.broken), previous, config, at, now, observations)
-    context = (catalog.settings, world.broken, config)
+    broken = frozenset((*catalog.broken, *catalog.twins))
+    world = World(catalog.settings, catalog.templates, broken, previous, config, at, now, observations)
+    context = (catalog.settings, broken, config)
     if memory.context != context:
         memory.context = context
         memory.steady.clear()

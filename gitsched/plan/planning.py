@@ -104,7 +104,7 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
         unclaimed=decided.unclaimed,
         next_wakeup=min((*decided.wakeups, *retirement), default=None),
         # An outcome is later than the source only where a deadline changed it, be it but the end of an eviction, which moves nothing.
-        time=max((source.at, *retired, *(outcome.time for outcome in decided.outcomes.values()))),
+        time=max((source.at, *retired, *_deadlines(decided), *(outcome.time for outcome in decided.outcomes.values()))),
         groups=groups,
         facts=rendered.facts,
         retiring=retiring,
@@ -130,6 +130,11 @@ def _retire(before: Before, known: set[str], source: Input) -> tuple[dict[str, d
         else:
             ended.append(end)
     return retiring, ends, ended
+
+
+def _deadlines(decided: Decided) -> list[datetime]:
+    """Deadlines that changed a record of no workload."""
+    return [session.time for session in decided.sessions if session.time is not None]
 
 
 def _moves(decided: Decided) -> list[Move]:

@@ -52,6 +52,7 @@ class KarmadaSession:
 
     name = "karmada"
     wakeup: datetime | None = None
+    time: datetime | None = None
 
     def __init__(self, world: World) -> None:
         settings = world.config.karmada
