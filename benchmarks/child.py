@@ -72,7 +72,7 @@ def make_session(place: Path, cache: Path) -> Callable[[], Any]:
     from gitsched.reconcile.session import Session
     from gitsched.reconcile.settings import Settings
 
-    now = datetime.fromtimestamp(START, UTC)
+    now = datetime.fromtimestamp(START + 86400, UTC)  # no commit of a round is in the future
     session = Session(Settings(now=now, cache=cache, location=str(place)))
     return lambda: session.run(now)
 

@@ -52,6 +52,16 @@ def _read_signing(_ctx: click.Context, _parameter: click.Parameter, value: str |
     return (form, key) if value is not None else None
 
 
+def _read_branch(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        from gitsched.apis.gitsched.config import judge_branch  # not every command writes
+
+        wanted = judge_branch(value)
+        if wanted:
+            raise click.BadParameter(f"{value!r} is not {wanted}")
+    return value
+
+
 def find_cache() -> Path:
     """Where private copies and memory are kept between runs; all of it may be deleted at any moment."""
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -102,7 +112,7 @@ SOURCE = combine(
 )
 TARGET = combine(
     click.option("--output-repository", metavar="LOCATION", help="Where to write, a path or a URL; the source by default."),
-    click.option("--output-branch", metavar="NAME", help="Branch to write; `placements` by default."),
+    click.option("--output-branch", metavar="NAME", callback=_read_branch, help="Branch to write; `placements` by default."),
 )
 COMMIT = combine(
     click.option(

@@ -14,6 +14,7 @@ from gitsched.cli import exit_codes, options, output
 from gitsched.model.finding import Finding, Location, rank
 
 if TYPE_CHECKING:
+    from gitsched.manifests.file import File
     from gitsched.model.document import Body
 
 
@@ -68,7 +69,7 @@ def command(
     findings = sorted([*unread, *unread_before, *decided.findings], key=rank)
     for finding in findings:
         log = {"error": output.LOGGER.error, "warning": output.LOGGER.warning, "info": output.LOGGER.info}[finding.severity]
-        log("%s", finding, extra={"fields": {"event": "finding", "code": finding.code}})
+        log("%s", finding.plain, extra={"fields": {"event": "finding", "code": finding.code}})
     output.show(write_documents(decided.documents, form))
     pending = sum(outcome.state == "pending" for outcome in decided.decided.outcomes.values())
     return exit_codes.judge_run(findings, fail_on, pending=pending)
@@ -87,12 +88,21 @@ def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
             raise click.UsageError(f"cannot read {name}: {error.strerror}") from error
         path = "stdin" if name == "-" else name
         file = read(data, path=path, check=None)
+        if not file.documents and not file.problems:
+            findings.append(_nothing_in(path, file))
         bodies += [document.body for document in file.documents if not document.broken]
         findings += [
             Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
             for problem in file.problems
         ]
     return bodies, findings
+
+
+def _nothing_in(path: str, file: File) -> Finding:
+    """A file of a repository may be no manifest; one that somebody names is meant as one."""
+    if file.status == "empty":
+        return Finding("warning", "no-documents", "the file is empty", Location(path, 1, 1))
+    return Finding("error", "no-documents", f"no document in it: {file.reason}", Location(path, 1, 1))
 
 
 def write_documents(documents: list[dict[str, Any]], form: str) -> str:

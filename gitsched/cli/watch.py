@@ -110,7 +110,7 @@ class Journal:
         for text, finding in fresh.items():
             if text not in self.known:
                 log = output.LOGGER.error if finding.severity == "error" else output.LOGGER.warning
-                log("%s", text, extra={"fields": {"event": "finding", "code": finding.code}})
+                log("%s", finding.plain, extra={"fields": {"event": "finding", "code": finding.code}})
         self.known = frozenset(fresh)
         if found.refused and found.refused != self.refused:
             output.LOGGER.error("refused: %s", found.refused, extra={"fields": {"event": "refused", "source": found.source}})

@@ -58,6 +58,8 @@ def classify(doing: str, words: str) -> GitschedError:
     lock = _LOCK.search(words)
     if lock is not None:
         return Locked(f"{doing}: the ref is locked by {lock[1]}; remove that file there if no other Git process is running")
+    if "mismatched algorithms" in words:
+        return Permanent(f"{doing}: it has SHA-256 object ids; gitsched works with SHA-1 repositories only")
     if _RACE.search(words):
         return Conflict(message)
     if _NETWORK.search(words):

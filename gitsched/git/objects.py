@@ -301,6 +301,10 @@ def _open(path: Path) -> pygit2.Repository:
     try:
         return pygit2.Repository(found)
     except pygit2.GitError as error:
+        if "object format" in str(error):
+            raise Permanent(
+                f"the repository at {path} has SHA-256 object ids; gitsched works with SHA-1 repositories only"
+            ) from error
         if "not owned by" not in str(error):
             raise Permanent(f"cannot open the repository at {path}: {error}") from error
         if process.run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).code != 0:

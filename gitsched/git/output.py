@@ -33,7 +33,11 @@ def open_output(source: Source, *, branch: str, location: str | None, push: str 
     if clone is not None and push is not None:
         raise Permanent(f"the output is pushed to {redact(clone.url)} already; a remote to push to is for a local repository")
     remote = clone.url if clone is not None else _remote(repository, push)
-    output = Output(source, branch_of(branch), repository, clone, remote, push)
+    name = branch_of(branch)
+    remote_name, slash, rest = name.partition("/")
+    if slash and repository.setting(f"remote.{remote_name}.url") is not None:
+        raise Permanent(f"{name!r} would be a branch beside the remote {remote_name}'s; name the branch alone: {rest}")
+    output = Output(source, name, repository, clone, remote, push)
     output.check()
     return output
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from gitsched.model.errors import Permanent, Temporary
@@ -33,6 +35,11 @@ _KEEP = frozenset(
 )
 """The GIT_ variables that say how to reach a server. All others (GIT_DIR, GIT_INDEX_FILE, GIT_OBJECT_DIRECTORY ...) would make git
 work on something else than what it was told to; a hook or `git rebase --exec` that calls us has them set."""
+
+
+OLDEST = (2, 31)
+"""The first git that takes configuration from GIT_CONFIG_COUNT, by which every command's protocols and checks are set."""
+_VERSION = re.compile(r"git version (\d+)\.(\d+)")
 
 
 class Finished(NamedTuple):
@@ -73,6 +80,7 @@ def run_git(
     is no git. `at` is the directory it starts in, `more` is added to its environment. The process is a session of its own, so that
     neither git nor ssh can ask questions on the caller's terminal.
     """
+    _check_version()
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
     try:
         child = subprocess.Popen(
@@ -87,8 +95,7 @@ def run_git(
             errors="backslashreplace",
         )
     except FileNotFoundError as error:
-        missing = "the git executable is not on the PATH" if error.filename == "git" else f"there is no directory {error.filename}"
-        raise Permanent(missing) from error
+        raise Permanent(f"there is no {'git executable' if error.filename == 'git' else 'directory'} {error.filename}") from error
     try:
         out, err = child.communicate(data, timeout=timeout)
     except subprocess.TimeoutExpired as error:
@@ -98,6 +105,27 @@ def run_git(
         _end(child)
         raise
     return Finished(child.returncode, out, err)
+
+
+@cache
+def _check_version() -> None:
+    """Whether git is here and new enough, looked at once a process: an older one would silently ignore what keeps a transport safe."""
+    try:
+        done = subprocess.run(["git", "version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, text=True)
+    except FileNotFoundError as error:
+        raise Permanent(f"the git executable is not on the PATH; gitsched needs git {_say(OLDEST)} or newer") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Temporary(f"git cannot be started: {error}") from error
+    found = _VERSION.search(done.stdout)
+    if found is None:
+        raise Permanent(f"`git version` does not say its version, but {(done.stdout or done.stderr).strip()[:200]!r}")
+    version = (int(found[1]), int(found[2]))
+    if version < OLDEST:
+        raise Permanent(f"git {_say(version)} is too old: gitsched needs git {_say(OLDEST)} or newer")
+
+
+def _say(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def _end(child: subprocess.Popen[str]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body
+from gitsched.model.document import Body, group_of
+from gitsched.model.scope import is_namespaced
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
 _SOMETHING = re.compile(r"^(?![ \t\r]*(?:#|$)|(?:---|\.\.\.)[ \t\r]*(?:#|$)|%)", re.MULTILINE)
@@ -38,13 +39,15 @@ class Kind(NamedTuple):
     """How one value of a file is to be taken.
 
     `what` is resource, list, empty, other (no object: `reason` says why) or nameless (an object that lacks what identifies it:
-    `code` and `reason` are the finding, `pointer` its place).
+    `code` and `reason` are the finding, `pointer` its place, and `known` says that the kind is one that gitsched or Kubernetes defines:
+    a file of some other tool may well hold objects without a name).
     """
 
     what: str
     reason: str = ""
     code: str = ""
     pointer: tuple[str | int, ...] = ()
+    known: bool = True
 
 
 RESOURCE, LIST, EMPTY = Kind("resource"), Kind("list"), Kind("empty")
@@ -63,7 +66,10 @@ def classify(value: Any) -> Kind:
         return Kind("other", "configuration of kustomize")
     if kind.endswith("List") and isinstance(value.get("items"), list) and not _name_of(metadata):
         return LIST
+    known = is_namespaced(group_of(version), kind) is not None
     if metadata is None:
+        if known and "/" in version:  # in the core there is kubeconfig's `kind: Config`
+            return _nameless(kind, known)
         return Kind("other", f"a {kind} without metadata, such as a tool's configuration")
     if not isinstance(metadata, dict):
         return Kind("nameless", "metadata must be a mapping", "invalid-metadata", ("metadata",))
@@ -71,7 +77,7 @@ def classify(value: Any) -> Kind:
     if name is None:
         if "generateName" in metadata:
             return Kind("other", "an object that gets its name from an API server (generateName)")
-        return Kind("nameless", f"this {kind} has no metadata.name", "missing-name", ("metadata",))
+        return _nameless(kind, known)
     for member in ("name", "namespace"):
         text = metadata.get(member)
         if text is not None and not isinstance(text, str):
@@ -84,6 +90,10 @@ def classify(value: Any) -> Kind:
     if any("}}" in text.partition("{{")[2] for text in (name, kind, version, metadata.get("namespace") or "")):
         return Kind("other", "a template")
     return RESOURCE
+
+
+def _nameless(kind: str, known: bool) -> Kind:
+    return Kind("nameless", f"this {kind} has no metadata.name", "missing-name", ("metadata",), known)
 
 
 def _classify_incomplete(value: Body, kind: Any, version: Any, metadata: Any) -> Kind:

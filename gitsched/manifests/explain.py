@@ -78,7 +78,8 @@ def _say(error: _Error) -> Issue:
 
 def _say_type(error: _Error) -> str:
     wanted = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-    return f"must be {' or '.join(_TYPES.get(str(kind), str(kind)) for kind in wanted)}, not {_show(error.instance)}"
+    hint = _QUOTE[type(error.instance)] if "string" in wanted and type(error.instance) in _QUOTE else ""
+    return f"must be {' or '.join(_TYPES.get(str(kind), str(kind)) for kind in wanted)}, not {_show(error.instance)}{hint}"
 
 
 def _say_values(error: _Error) -> str:
@@ -112,6 +113,9 @@ def _say_bare(error: _Error) -> str:
     words = _WORDS.get(str(error.validator))
     return words[1](error) if words else _cut(error.message)
 
+
+_QUOTE = {bool: "; quote it (YAML reads y, n, yes, no, on and off as booleans)", int: "; quote it", float: "; quote it"}
+"""What a value that was meant as a text needs."""
 
 _TYPES = {
     "string": "a string",

@@ -14,6 +14,8 @@ from gitsched.model.labels import is_label_key, is_label_value
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _SEGMENT = re.compile(r"(?!\.{1,2}\Z)[!-$&-.0-~]+", re.ASCII)
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}", re.ASCII)
+_VERSION = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}/)?[A-Za-z0-9][A-Za-z0-9.-]{0,62}", re.ASCII)
 _LONGEST = 1000  # no name is valid beyond, so no longer text is judged, or remembered
 _PLACEHOLDER = re.compile(r"\$\{[^{}\s/]*\}")
 _SUBDOMAIN_RULE = "at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
@@ -28,7 +30,11 @@ FREE_GROUPS = frozenset({"rbac.authorization.k8s.io", "certificates.k8s.io"})
 def check_identity(body: Body) -> list[Issue]:
     """What an API server would refuse in the metadata of an object with a name; placeholders such as ${NAME} pass."""
     metadata = body["metadata"]
-    issues = []
+    issues = [
+        Issue("error", "invalid-type-meta", f"{_quote(text)} cannot be {what}", (member,))
+        for member, what in (("kind", "a kind"), ("apiVersion", "an apiVersion: that is a group, '/' and a version, or v1"))
+        if isinstance(text := body.get(member), str) and not _is_type(member, text[:_LONGEST])
+    ]
     name, namespace = metadata["name"], metadata.get("namespace")
     problem = _judge_name(name[:_LONGEST], "apiVersion" not in body or group_of(str(body["apiVersion"])) in FREE_GROUPS)
     if not problem and body["kind"] == "Namespace" and body.get("apiVersion") == "v1":
@@ -46,6 +52,11 @@ def check_identity(body: Body) -> list[Issue]:
         if values is not None:
             issues.extend(_check_map(member, values))
     return issues
+
+
+@lru_cache(maxsize=4096)
+def _is_type(member: str, text: str) -> bool:
+    return bool((_KIND if member == "kind" else _VERSION).fullmatch(_PLACEHOLDER.sub("x", text)))
 
 
 @lru_cache(maxsize=8192)

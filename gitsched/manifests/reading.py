@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from gitsched.manifests.classify import RESOURCE, classify, is_blank, is_template, looks_like_manifest
+from gitsched.manifests.classify import RESOURCE, Kind, classify, is_blank, is_template, looks_like_manifest
 from gitsched.manifests.compose import SYNTAX, Fault, Tree, compose, is_tame
 from gitsched.manifests.construct import Builder, weigh
 from gitsched.manifests.decoding import decode, has_mark, join_surrogates
@@ -16,6 +16,7 @@ from gitsched.manifests.kustomize import FILE_NAMES, list_patches
 from gitsched.manifests.limits import LIMITS, MOST_PROBLEMS, Limits
 from gitsched.manifests.position import locate, locate_node
 from gitsched.model.document import Body, Text
+from gitsched.model.finding import Severity
 from gitsched.model.issue import Issue, Verdict
 
 __all__ = ["File", "Parsed", "Problem", "locate", "read", "too_large"]
@@ -159,7 +160,7 @@ class _Reader:
         elif kind.what == "list":
             self._take_apart(tree, value, index, builder)
         elif kind.what == "nameless":
-            self._note_nameless(tree, kind.code, kind.reason, kind.pointer)
+            self._note_nameless(tree, kind, kind.pointer)
             self.problems.extend(Problem("error", *fault) for fault in builder.faults)
         elif kind.what == "other":
             self.others += 1
@@ -187,16 +188,21 @@ class _Reader:
                     ]
                 self._add(tree, body, index, item, note_item(body), faults, warnings)
             elif what.what == "nameless":
-                self._note_nameless(tree, what.code, what.reason, ("items", item, *what.pointer))
+                self._note_nameless(tree, what, ("items", item, *what.pointer))
             else:
                 self.others += 1
                 self.reason = self.reason or what.reason
         first = places[0] if places else (1 << 60, 0)
         self.problems.extend(Problem("error", *fault) for fault in builder.faults if (fault.line, fault.column) < first)
 
-    def _note_nameless(self, tree: Tree, code: str, message: str, pointer: tuple[str | int, ...]) -> None:
-        self.problems.append(Problem("error", code, message, *locate_node(tree, tree.node, pointer)))
-        self.unreadable = True
+    def _note_nameless(self, tree: Tree, kind: Kind, pointer: tuple[str | int, ...]) -> None:
+        severity: Severity = "error" if kind.known else "warning"
+        self.problems.append(Problem(severity, kind.code, kind.reason, *locate_node(tree, tree.node, pointer)))
+        if kind.known:
+            self.unreadable = True
+        else:
+            self.others += 1
+            self.reason = self.reason or kind.reason
 
     def _add(
         self, tree: Tree, body: Body, index: int, item: int, text: Text, faults: Iterable[Fault], warnings: Iterable[Fault]

@@ -33,8 +33,16 @@ class Finding(NamedTuple):
     resource: tuple[str, str, str] | None = None
 
     def __str__(self) -> str:
+        return self._say(f"{self.severity}: ")
+
+    @property
+    def plain(self) -> str:
+        """The finding without its severity, for a log whose lines have a level."""
+        return self._say("")
+
+    def _say(self, level: str) -> str:
         where = f"{self.location}: " if self.location else ""
-        return f"{where}{self.severity}: {self.message} [{self.code}]"
+        return f"{where}{level}{self.message} [{self.code}]"
 
 
 def rank(finding: Finding) -> tuple[int, str, int, int, str, str]:

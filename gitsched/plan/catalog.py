@@ -10,6 +10,9 @@ from gitsched.model.document import Body, Document, Key, Origin, group_of, membe
 from gitsched.model.finding import Finding, Location
 from gitsched.model.scope import is_namespaced
 
+PLACES_SHOWN = 3
+"""Places of one duplicate identity that are named; the others are counted."""
+
 
 class Loose(NamedTuple):
     """A document as it was read, its namespace still as written. A `broken` one is quarantined. Made by `loosen`."""
@@ -34,12 +37,14 @@ def loosen(body: Body, origin: Origin | None = None, broken: bool = False) -> Lo
 
 class Catalog(NamedTuple):
     """`settings` are the documents that APIs read, by (group, kind) in the order of their keys; `templates` everything else, by
-    (namespace, name). `twins` are identities that stand in several places, `broken` those without any valid document."""
+    (namespace, name). `twins` are identities that stand in several places, `broken` those without any valid document. `guessed` are the
+    kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of each."""
 
     settings: Mapping[tuple[str, str], tuple[Document, ...]]
     templates: Mapping[Key, Document]
     twins: Mapping[Key, tuple[Document, ...]]
     broken: Mapping[Key, Document]
+    guessed: Mapping[tuple[str, str], Document]
     findings: tuple[Finding, ...]
 
 
@@ -75,13 +80,14 @@ def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserv
             broken[key] = copies[0]
         if len(copies) == 1:
             broken.pop(key, None)  # a broken copy beside a valid one: the valid one counts
-    findings = [*scopes.findings, *(twin_finding(copies) for key, copies in sorted(twins.items()) if key.group in reserved)]
+    findings = [twin_finding(copies) for key, copies in sorted(twins.items()) if key.group in reserved]
     templates.sort(key=lambda document: (document.key.namespace, document.key.name, document.key))
     return Catalog(
         {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in settings.items()},
         {document.key: document for document in templates},
         {key: copies for key, copies in twins.items() if key.group not in reserved},
         broken,
+        scopes.guessed,
         tuple(findings),
     )
 
@@ -112,10 +118,20 @@ def _possible_keys(loose: Loose) -> tuple[Key, Key]:
 
 
 def twin_finding(copies: tuple[Document, ...]) -> Finding:
-    """The error that an identity stands in several places, all of them named."""
-    places = ", ".join(str(place) for place in map(locate, copies) if place) or f"{len(copies)} documents"
+    """The error that an identity stands in several places, the first of them named."""
+    known = [str(place) for place in map(locate, copies) if place]
+    more = f" and {len(known) - PLACES_SHOWN} more" if len(known) > PLACES_SHOWN else ""
+    places = f"{', '.join(known[:PLACES_SHOWN])}{more}" if known else f"{len(copies)} documents"
     key = copies[0].key
-    return Finding("error", "duplicate-identity", f"{key} stands in several places: {places}", locate(copies[0]), key.resource)
+    message = f"{key} stands in several places: {places}; keep one, or hide overlays with .sourceignore or source.paths"
+    return Finding("error", "duplicate-identity", message, locate(copies[0]), key.resource)
+
+
+def scope_finding(document: Document) -> Finding:
+    """The note that nothing says whether a document's kind has namespaces."""
+    key = document.key
+    message = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped: no CustomResourceDefinition says otherwise, nor `kinds:`"
+    return Finding("info", "scope-guessed", message, locate(document), key.resource)
 
 
 def locate(document: Document) -> Location | None:
@@ -130,23 +146,10 @@ class _Scopes:
     def __init__(self, documents: list[Loose], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {(group_of(kind.api_version), kind.kind): kind.namespaced for kind in kinds}
         self._used = {(entry.group, entry.kind) for entry in documents if entry.namespace}
-        self._guessed: dict[tuple[str, str], Document] = {}
+        self.guessed: dict[tuple[str, str], Document] = {}
         for entry in documents:
             if entry.kind == "CustomResourceDefinition" and not entry.broken:
                 self._declare(entry.body)
-
-    @property
-    def findings(self) -> list[Finding]:
-        return [
-            Finding(
-                "info",
-                "scope-guessed",
-                f"{kind} of {group or 'the core'} is taken to be cluster-scoped: no CustomResourceDefinition says otherwise, nor `kinds:`",
-                locate(document),
-                document.key.resource,
-            )
-            for (group, kind), document in sorted(self._guessed.items(), key=lambda entry: entry[0])
-        ]
 
     def resolve(self, entry: Loose) -> Document:
         body, origin, _, api_version, group, kind, namespace, name = entry
@@ -159,7 +162,7 @@ class _Scopes:
             guessed = not namespaced
         document = Document(Key(group, kind, (namespace or "default") if namespaced else "", name), api_version, body, origin)
         if guessed:
-            self._guessed.setdefault((group, kind), document)
+            self.guessed.setdefault((group, kind), document)
         return document
 
     def _declare(self, crd: Body) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+from gitsched.apis.gitsched import config
 from gitsched.apis.schemas import shipped_schemas
 from gitsched.manifests.schema import Schemas
 from gitsched.model.document import Body, group_of, member
@@ -12,6 +13,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.issue import Verdict
 from gitsched.plan.registry import APIS
 
+_CONFIG = (config.GROUP, config.KIND)
 _BY_GROUP = {group: api for api in APIS for group in api.groups}
 
 
@@ -20,7 +22,7 @@ def check(body: Body) -> Verdict:
     group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = _BY_GROUP.get(group)
     verdict = _schemas().check(api.default(body) if api else body)
-    rules = api.rules.get((group, kind)) if api else None
+    rules = api.rules.get((group, kind)) if api else config.check_config if (group, kind) == _CONFIG else None
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
     return Verdict(verdict.body, (*verdict.issues, *rules(verdict.body)))

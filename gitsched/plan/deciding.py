@@ -11,7 +11,7 @@ from gitsched.apis.world import Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import Catalog, Loose, build_catalog, twin_finding, update_catalog
+from gitsched.plan.catalog import Catalog, Loose, build_catalog, scope_finding, twin_finding, update_catalog
 from gitsched.plan.registry import APIS, RESERVED
 
 
@@ -123,6 +123,8 @@ def _begin(
             frozen.add(key)
     for document, outcome in (decision for session in sessions for decision in session.own()):
         outcomes[document.key], templates[document.key] = outcome, document
+    chosen = {(key.group, key.kind) for key in outcomes}
+    findings += [scope_finding(document) for kind, document in sorted(catalog.guessed.items()) if kind in chosen]
     return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), frozenset(templates))
 
 

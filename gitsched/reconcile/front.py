@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from hashlib import sha256
 from itertools import islice
 
@@ -10,7 +11,7 @@ from gitsched.git import Commit
 from gitsched.model.files import PlannedFile
 from gitsched.model.time import format_time
 from gitsched.plan.planning import Plan
-from gitsched.render.layout import METADATA, README, RECORD
+from gitsched.render.layout import CLUSTERS, KEPT, METADATA, README, RECORD
 from gitsched.render.message import Cause, commit_message
 from gitsched.render.record import Record, hydrator_metadata, record
 from gitsched.render.summary import ROWS, DecisionRow, FleetRow, Summary, readme
@@ -60,13 +61,25 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
     }
 
 
-def message(source: Commit, plan: Plan, version: str) -> str:
-    """The commit message; what happened last, the source's commit or a deadline, is the cause."""
+def message(source: Commit, plan: Plan, parts: Set[str], version: str) -> str:
+    """The commit message; what happened last, the source's commit or a deadline, is the cause.
+
+    `parts` are the entries of the output's root that differ from the last commit's.
+    """
     cause: Cause = "deadline" if plan.time > source.time else "source"
     moved = len(plan.moves)
-    summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "manifests changed"
+    summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else _say_parts(parts)
     lines = [f"{move.key}: {_shares(move.before)} -> {_shares(move.after)}" for move in plan.moves]
     return commit_message(f"{summary} ({source.subject})", lines, source=source.oid, version=version, cause=cause)
+
+
+def _say_parts(parts: Set[str]) -> str:
+    """What changed when nothing moved, by what matters most to who delivers it."""
+    if CLUSTERS in parts:
+        return "manifests changed"
+    if KEPT in parts:
+        return "last valid files kept, or no longer"
+    return "records changed"
 
 
 def _shares(shares: object) -> str:

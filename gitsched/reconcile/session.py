@@ -16,6 +16,7 @@ from gitsched.git.process import run_git
 from gitsched.model.document import Body
 from gitsched.model.errors import Permanent
 from gitsched.model.files import PlannedFile
+from gitsched.model.finding import Location
 from gitsched.model.time import EPOCH
 from gitsched.plan.planning import Input, Plan, Workspace, plan
 from gitsched.plan.rendering import Files
@@ -114,7 +115,9 @@ class Session:
         asked = self.settings.output_branch or snapshot.config.output.branch
         broken = read_config(self._source.repository, commit.tree, self._memo) is None
         if broken and self.settings.output_branch is None and (record is None or asked != output.branch):
-            first = next((finding for finding in snapshot.findings if finding.code == "invalid-config"), None)
+            found = [f for f in snapshot.findings if f.severity == "error" and f.location is not None and f.location.path == FILE]
+            # The one at the top says that the file holds no valid settings; any other says why.
+            first = min(found, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
             place = f" ({first})" if first else ""
             raise Permanent(f"{FILE} is broken{place}, so nobody knows where the output is; mend it, or name the output branch")
 
@@ -126,7 +129,8 @@ class Session:
         snapshot = observed.snapshot
         # A run over a commit that an earlier run has seen goes on from the last event, else deadlines long past would be met once more.
         reached = min(observed.record.time, now) if observed.record else EPOCH
-        at = max(observed.source.time, reached)
+        # A clock that runs ahead must not start timers, or end them, before their time: a commit from the future counts as made now.
+        at = max(min(observed.source.time, now), reached)
         continues = observed.tree in self._familiar
         source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept, continues)
         self._familiar = {observed.tree}
@@ -152,9 +156,12 @@ class Session:
                 output.publish(observed.head, observed.head, note)
             self._written = Written(observed.tree, groups) if observed.tree else None
             return run
+        planted = tree
         files = front_files(observed.source, planned, self._source.url, __version__)
         tree = self._plant(repository, files, tree, observed.prefix)
-        commit = self._commit_output(observed, planned, tree)
+        before = set(repository.listing(bare, observed.prefix.rstrip("/")).items()) if bare else set()
+        changed_parts = {name for name, _ in before ^ set(repository.listing(planted, observed.prefix.rstrip("/")).items())}
+        commit = self._commit_output(observed, planned, tree, changed_parts)
         output.publish(commit, observed.head, note)
         self._written = Written(tree, groups)
         self._familiar.add(tree)
@@ -178,14 +185,14 @@ class Session:
         planted = {f"{prefix}{path}": file for path, file in files.items()} if prefix else files
         return repository.write(planted, base=base, read=self._source.repository)
 
-    def _commit_output(self, observed: Observed, planned: Plan, tree: str) -> str:
+    def _commit_output(self, observed: Observed, planned: Plan, tree: str, parts: set[str]) -> str:
         config, settings = observed.snapshot.config.output, self.settings
         name, email = settings.author or (config.author.name, config.author.email)
         signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
         repository = observed.output.repository
         signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
         parents = (observed.head,) if observed.head else ()
-        text = message(observed.source, planned, __version__)
+        text = message(observed.source, planned, parts, __version__)
         time = max(planned.time, repository.commit(observed.head).time) if observed.head else planned.time
         return repository.commit_tree(tree, parents, text, name=name, email=email, time=time, sign=signer)
 

@@ -215,18 +215,13 @@ def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: Last
         return Config(), []
     reader = Reader(repository, memo)
     file = reader.read(entry[0], FILE)
-    findings: list[Finding] = []
     versions = [file, *(reader.read(blob, FILE, other) for other, blob in last_valid(FILE))] if _config(file) is None else [file]
     for version in versions:
         parsed = _config(version)
-        if parsed is None:
-            continue
-        try:
-            return parse_config(parsed.body.get("spec") or {}), findings
-        except ValueError as error:
-            findings.append(Finding("error", "invalid-config", str(error), Location(FILE, parsed.line, parsed.column)))
+        if parsed is not None:
+            return parse_config(parsed.body.get("spec") or {}), []
     message = f"{FILE} holds no valid {KIND} of {GROUP}: the defaults are used"
-    return Config(), [*findings, Finding("error", "invalid-config", message, Location(FILE, 1, 1))]
+    return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))]
 
 
 def _config(file: File) -> Parsed | None:

@@ -14,8 +14,9 @@ from gitsched.report.table import columns, count, fits, wrap
 
 CLUSTERS_SHOWN = 6
 """Clusters named for one side of a move; the others are counted."""
+FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
-"""Findings of severity info that are printed one by one; JSON has all of them."""
+"""Findings that are printed one by one, and those of severity info among them; JSON has all."""
 
 
 def write_plan(review: Review, width: int) -> str:
@@ -126,10 +127,11 @@ def write_places(places: Mapping[str, int | None], most: int = CLUSTERS_SHOWN) -
 
 def _finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
-    shown = [finding for finding in findings if finding.severity != "info"] + infos[:INFOS_SHOWN]
+    grave = [finding for finding in findings if finding.severity != "info"]
+    shown = [*grave, *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
     lines = [line for finding in shown for line in wrap(str(finding), width)]
-    more = len(infos) - INFOS_SHOWN
-    return [*lines, f"and {more} more of severity info (-o json shows all)"] if more > 0 else lines
+    more = len(findings) - len(shown)
+    return [*lines, f"and {more} more: -o json has all"] if more else lines
 
 
 def _count_findings(findings: Sequence[Finding]) -> str:

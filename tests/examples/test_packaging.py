@@ -23,7 +23,7 @@ def test_the_image_gets_every_path_that_a_wheel_is_built_from() -> None:
     shipped = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"], *project["project"]["license-files"]}
+    needed = {*wheel["only-include"], project["project"]["readme"], *project["project"]["license-files"]}
     assert shipped >= needed | {"pyproject.toml"}
 
 

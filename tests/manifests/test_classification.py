@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from gitsched.manifests.reading import File, read
+from gitsched.plan.checking import check
 
 QUIET = {
     "a chart's template": """
@@ -108,6 +109,7 @@ def test_krakes_objects_have_api_instead_of_api_version() -> None:
         pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: x\nspec: {}\n", "yaml-syntax", 4, 5, id="open brace"),
         pytest.param("apiVersion: v1\nkind: Pod\nmetadata: {name: *x}\n", "yaml-syntax", 3, 18, id="unknown alias"),
         pytest.param("apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {}\n", "missing-name", 3, 1, id="no name"),
+        pytest.param("apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", "missing-name", 1, 1, id="no metadata"),
         pytest.param("apiVersion: v1\nkind: Pod\nmetadata:\n  name: 12\n", "invalid-name", 4, 9, id="a number as name"),
         pytest.param(
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: on}\n", "invalid-namespace", 3, 32, id="boolean namespace"
@@ -184,3 +186,21 @@ def test_json_files() -> None:
         {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}]}
     )
     assert [d.item for d in read_text(dump, "dump.json").documents] == [0]
+
+
+def test_a_file_of_some_other_tool_may_lack_a_name() -> None:
+    """Only the kinds of Kubernetes and of policy APIs are known to need one."""
+    file = read_text("apiVersion: tool.example.com/v1\nkind: Job\nmetadata: {labels: {}}\n")
+    assert [(problem.severity, problem.code) for problem in file.problems] == [("warning", "missing-name")]
+    assert not file.unreadable
+    assert read_text("apiVersion: v1\nkind: Config\nclusters: []\n").problems == (), "a kubeconfig has no metadata"
+
+
+@pytest.mark.parametrize(("value", "words"), [("n", "not false; quote it (YAML reads y, n,"), ("12", "not 12; quote it")])
+def test_what_yaml_does_not_take_for_a_text_is_to_be_quoted(value: str, words: str) -> None:
+    text = (
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p}\nspec:\n"
+        f"  resourceSelectors: [{{apiVersion: v1, kind: Pod, namespace: {value}}}]\n"
+    )
+    (problem,) = read(text.encode(), path="a.yaml", check=check).problems
+    assert words in problem.message

@@ -50,6 +50,17 @@ def test_bad_names(name: str) -> None:
     assert codes({"name": name}) == [("invalid-name", ("metadata", "name"))]
 
 
+@pytest.mark.parametrize("text", ["../../x", "..", "a/b", "Pod ", "Pod\n", "é", "", "a" * 64, "1Pod"])
+def test_a_kind_that_could_be_a_path_is_refused(text: str) -> None:
+    assert codes({"name": "a"}, "v1", text) == [("invalid-type-meta", ("kind",))]
+
+
+@pytest.mark.parametrize("text", ["../v1", "..", "a/b/v1", "apps/../v1", "apps/", "/v1", "v1\n", "a b/v1", "é/v1"])
+def test_an_api_version_is_a_group_and_a_version(text: str) -> None:
+    assert codes({"name": "a"}, text) == [("invalid-type-meta", ("apiVersion",))]
+    assert codes({"name": "a"}, "${GROUP}/v1") == codes({"name": "a"}, "example.com/v1beta1") == []
+
+
 def test_roles_may_be_any_path_segment() -> None:
     assert codes({"name": "system:masters"}, "rbac.authorization.k8s.io/v1", "ClusterRole") == []
     for name in ("a/b", "..", ".", "a%b", "a b", ""):

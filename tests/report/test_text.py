@@ -105,7 +105,7 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
 def test_many_clusters_and_many_notes_are_counted() -> None:
     assert write_places({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
     notes = [Finding("info", "symlink", f"link {n}") for n in range(9)]
-    assert "and 4 more of severity info" in write_findings([BROKEN, *notes], 80)
+    assert "and 4 more: -o json has all" in write_findings([BROKEN, *notes], 80)
     assert write_findings([], 80) == "No findings\n"
 
 

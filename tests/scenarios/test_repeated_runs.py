@@ -46,4 +46,4 @@ def test_a_commit_dated_in_the_future_does_not_hold_up_the_clock_of_later_ones(f
     fleet.commit({"first.yaml": cluster("first")}, hour=2.5)
     fleet.reconcile(3)
     assert fleet.where(WEB) == ["first", "third"]
-    assert fleet.binding("web-deployment")["status"]["lastScheduledTime"] == "2026-03-02T11:00:00Z"
+    assert fleet.binding("web-deployment")["status"]["lastScheduledTime"] == "2026-03-02T10:30:00Z"

@@ -47,7 +47,7 @@ def test_a_checkout_has_its_schemas_beside_the_package() -> None:
 def test_the_layout_of_a_wheel_has_them_inside(tmp_path: Path) -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     shutil.copytree(ROOT / "gitsched", tmp_path / "gitsched", ignore=shutil.ignore_patterns("__pycache__"))
-    for source, target in wheel["force-include"].items():
+    for source, target in wheel["sources"].items():
         shutil.copytree(ROOT / source, tmp_path / target)
     assert not (tmp_path / "schemas").exists()
     expect_all(report_from(tmp_path), tmp_path)
@@ -73,6 +73,9 @@ def test_a_built_wheel_has_them(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     expect_all(report_from(site), site)
+    strangers = [path.name for path in (site / "gitsched" / "schemas").iterdir() if not path.is_dir()]
+    assert strangers == [], "what the schemas are written with is nothing that gitsched runs with"
+    assert not (site / "schemas").exists()
 
 
 def test_a_schema_is_parsed_once_and_only_when_it_is_asked_for(tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from gitsched.apis.gitsched.reading import Section
+from gitsched.apis.gitsched.reading import Section, SettingError
+from gitsched.model.document import Body
+from gitsched.model.issue import Issue
 
 GROUP, VERSION, KIND = "gitsched.io", "v1alpha1", "Config"
 FILE = "gitsched.yaml"
+_BRANCH = re.compile(r"(?!.*(?://|\.\.|@\{|/\.|\.lock(?:/|$)))[^-./\x00-\x20\x7f~^:?*\[\\][^\x00-\x20\x7f~^:?*\[\\]*(?<![/.])")
+"""The rules of git-check-ref-format."""
 _DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 
 
@@ -141,7 +145,7 @@ class Config:
 def parse_config(spec: Mapping[str, Any]) -> Config:
     """The settings that a spec makes, with the default of everything it leaves out.
 
-    Unknown members are passed over; ValueError names the pointer of a member with a wrong type or value.
+    Unknown members are passed over; SettingError, a ValueError, has the pointer of a member with a wrong type or value.
     """
     root = Section(spec)
     source = root.section("source")
@@ -159,10 +163,28 @@ def parse_config(spec: Mapping[str, Any]) -> Config:
     )
 
 
+def check_config(body: Body) -> Iterator[Issue]:
+    """What a schema cannot say about a Config."""
+    try:
+        parse_config(body.get("spec") or {})
+    except SettingError as error:
+        yield Issue("error", "invalid-config", f"{'.'.join(map(str, error.pointer))} {error.message}", error.pointer)
+
+
+def judge_branch(name: str) -> str:
+    """Why a name cannot be that of a branch to write, or ""; it may begin with refs/heads/."""
+    short = name.removeprefix("refs/heads/")
+    if short.startswith("origin/"):
+        return f"the branch's own name, without its remote: {short.removeprefix('origin/')}"
+    if short.startswith("refs/") or short in ("HEAD", "@") or len(name) > 250 or not _BRANCH.fullmatch(short):
+        return "the name of a branch, such as placements"
+    return ""
+
+
 def _parse_output(output: Section) -> Output:
     default, author, signing = Output(), output.section("author"), output.section("signing")
     return Output(
-        branch=output.text("branch", default.branch),
+        branch=_parse_branch(output, default.branch),
         repository=output.text("repository"),
         push=None if output.values.get("push") is None else output.flag("push", False),
         path=_parse_directory(output, "path"),
@@ -171,6 +193,12 @@ def _parse_output(output: Section) -> Output:
         signing=Signing(signing.choice("format", "ssh", "gpg"), _need(signing, "key")) if signing.values else None,
         commit_subject=output.text("commitSubject"),
     )
+
+
+def _parse_branch(output: Section, default: str) -> str:
+    name = output.text("branch", default)
+    wanted = judge_branch(name)
+    return output.refuse("branch", wanted) if wanted else name
 
 
 def _parse_directory(section: Section, name: str) -> str:

@@ -12,6 +12,14 @@ from gitsched.model.time import parse_duration
 _GREATEST = sys.float_info.max
 
 
+class SettingError(ValueError):
+    """A member of the settings that cannot be used; `pointer` leads to it from the root of the document."""
+
+    def __init__(self, pointer: tuple[str | int, ...], message: str) -> None:
+        super().__init__(f"{'/'.join(map(str, pointer))}: {message}")
+        self.pointer, self.message = pointer, message
+
+
 class Section(NamedTuple):
     """An object of the settings; `path` leads to it from the spec. A member that is missing or null has its default."""
 
@@ -73,8 +81,9 @@ class Section(NamedTuple):
         return self.refuse(name, "a duration such as 10m or 24h") if duration is None else duration
 
     def refuse(self, name: str, wanted: str) -> NoReturn:
-        """Raise ValueError for the member, with its pointer."""
-        raise ValueError(f"spec{self._place(name)}: must be {wanted}")
+        """Raise the error for the member."""
+        steps = self._place(name).split("/")[1:]
+        raise SettingError(("spec", *(int(step) if step.isdecimal() else step for step in steps)), f"must be {wanted}")
 
     def _place(self, name: str) -> str:
         return f"{self.path}/{name}"

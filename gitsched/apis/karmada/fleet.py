@@ -20,6 +20,8 @@ FIRST_SEEN = "gitsched.io/taints-first-seen"
 """On the record of a Cluster: when each NoExecute taint without timeAdded was first seen, as JSON."""
 
 
+NAMED = 3
+"""Clusters that one note names; the others are counted."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 """What Karmada takes for a cluster's name; nothing can be placed on one with another."""
 
@@ -39,7 +41,8 @@ def read_clusters(
     """Read every Cluster. A broken one is a candidate that keeps what it holds and gets nothing new."""
     candidates: list[Candidate] = []
     facts: dict[str, ClusterFacts] = {}
-    findings: list[Finding] = []
+    without_apis: list[Document] = []
+    without_room: list[Document] = []
     records: list[tuple[Key, Body]] = []
     for document in documents:
         since = _first_seen(document, previous.get(document.key), moment)
@@ -52,12 +55,18 @@ def read_clusters(
         if since:
             records.append((document.key, _record(document, since)))
         if assume_facts:
-            findings += _missing_facts(document)
+            for facts_missing, known in zip((without_apis, without_room), has_facts(document.body), strict=True):
+                if not known:
+                    facts_missing.append(document)
     for key in sorted(broken):
         if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts and _NAME.fullmatch(key.name):
             candidates.append(Candidate(key.name, {}, {}, frozen=True))
             facts[key.name] = ClusterFacts(key.name, {})
-    return Clusters(Fleet(candidates), facts, tuple(findings), tuple(records))
+    findings = (
+        *_assumed("cluster-apis-assumed", "status.apiEnablements", "to serve every API", without_apis),
+        *_assumed("cluster-room-assumed", "status.resourceSummary", "to have room", without_room),
+    )
+    return Clusters(Fleet(candidates), facts, findings, tuple(records))
 
 
 def _first_seen(document: Document, previous: Body | None, moment: datetime) -> dict[str, datetime]:
@@ -81,16 +90,18 @@ def _record(document: Document, since: Mapping[str, datetime]) -> Body:
     }
 
 
-def _missing_facts(document: Document) -> list[Finding]:
-    apis, room = has_facts(document.body)
-    findings = []
-    if not apis:
-        message = f"Cluster {document.key.name} has no status.apiEnablements: it is taken to serve every API"
-        findings.append(Finding("info", "cluster-apis-assumed", message, locate(document), document.key.resource))
-    if not room:
-        message = f"Cluster {document.key.name} has no status.resourceSummary: it is taken to have room"
-        findings.append(Finding("info", "cluster-room-assumed", message, locate(document), document.key.resource))
-    return findings
+def _assumed(code: str, fact: str, taken: str, documents: list[Document]) -> list[Finding]:
+    """One note for all Clusters without a fact; it stands at the first of them."""
+    if not documents:
+        return []
+    first, *others = documents
+    if not others:
+        message = f"Cluster {first.key.name} has no {fact}: it is taken {taken}"
+        return [Finding("info", code, message, locate(first), first.key.resource)]
+    more = f" and {len(documents) - NAMED} more" if len(documents) > NAMED else ""
+    named = ", ".join(document.key.name for document in documents[:NAMED])
+    message = f"{len(documents)} Clusters have no {fact}: they are taken {taken} ({named}{more})"
+    return [Finding("info", code, message, locate(first), first.key.resource)]
 
 
 def locate(document: Document) -> Location | None:

@@ -1,0 +1,124 @@
+"""What cannot work is refused at once, in words that say what to do."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+CONFIG = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  output:\n    branch: %s\n"
+
+
+@pytest.mark.parametrize("name", ["", "origin/main", "a..b", "-x", "refs/tags/v1", "HEAD"])
+@pytest.mark.parametrize("verb", ["plan", "reconcile"])
+def test_an_output_branch_that_could_be_none_is_wrong_usage(
+    gitsched: Run, fleet: Path, git: Callable[..., str], verb: str, name: str
+) -> None:
+    before = git("for-each-ref", at=fleet)
+    done = gitsched(verb, f"--output-branch={name}")
+    assert (done.returncode, "--output-branch" in done.stderr) == (2, True), done.stderr
+    assert git("for-each-ref", at=fleet) == before
+
+
+def test_a_branch_named_after_a_remote_is_refused(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
+    git("remote", "add", "upstream", "https://git.example.com/fleet.git", at=fleet)
+    done = gitsched("plan", "--output-branch", "upstream/placements")
+    assert done.returncode == 1
+    assert "name the branch alone: placements" in done.stderr
+    assert gitsched("plan", "--output-branch", "elsewhere/placements").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["origin/main", "a..b", "''"])
+def test_an_invalid_output_branch_in_the_settings_is_named_with_its_place(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], git: Callable[..., str], name: str
+) -> None:
+    commit(fleet, gitsched=CONFIG % name)
+    done = gitsched("reconcile")
+    assert done.returncode == 1
+    assert "gitsched.yaml:6:13: error:" in done.stderr
+    assert "branch" in done.stderr
+    assert git("for-each-ref", "--format=%(refname)", at=fleet) == "refs/heads/main"
+    assert "gitsched.yaml:6:13" in gitsched("validate", "--output-branch", "placements").stderr + done.stderr
+
+
+def test_a_repository_with_sha256_ids_is_refused_by_path_and_by_url(
+    gitsched: Run, environment: dict[str, str], tmp_path: Path, git: Callable[..., str], commit: Callable[..., None]
+) -> None:
+    place = tmp_path / "long"
+    place.mkdir()
+    git("init", "-q", "-b", "main", "--object-format=sha256", ".", at=place)
+    commit(place, web="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    for location in (str(place), place.as_uri()):
+        done = gitsched("plan", "-C", location)
+        assert (done.returncode, "works with SHA-1 repositories only" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("", "the git executable is not on the PATH; gitsched needs git 2.31 or newer"),
+        ("#!/bin/sh\necho git version 2.20.1\n", "git 2.20 is too old: gitsched needs git 2.31 or newer"),
+        ("#!/bin/sh\necho something else\n", "does not say its version"),
+    ],
+    ids=["absent", "old", "something else"],
+)
+def test_git_is_looked_at_before_it_is_relied_on(gitsched: Run, fleet: Path, tmp_path: Path, program: str, words: str) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    if program:
+        (programs / "git").write_text(program)
+        (programs / "git").chmod(0o755)
+    done = gitsched("reconcile", PATH=str(programs))
+    assert (done.returncode, words in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("just: {some: text\n", 1, "error"),
+        ("- a\n- list\n", 1, "error"),
+        ("replicas: 3\n", 1, "error"),
+        ("# nothing yet\n", 0, "the file is empty"),
+    ],
+    ids=["no YAML", "a list", "no object", "empty"],
+)
+def test_a_file_that_is_named_to_schedule_must_hold_documents(
+    gitsched: Run, tmp_path: Path, text: str, code: int, words: str
+) -> None:
+    path = tmp_path / "documents.yaml"
+    path.write_text(text)
+    done: subprocess.CompletedProcess[str] = gitsched("schedule", "-f", str(path))
+    assert done.returncode == code
+    assert f"{path}:1:1: " in done.stderr
+    assert words in done.stderr
+    assert "[no-documents]" in done.stderr
+
+
+def test_a_log_line_says_its_level_once(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, bad="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n")
+    done = gitsched("watch", "--once")
+    (line,) = [line for line in done.stderr.splitlines() if "bad.yaml" in line]
+    assert line.count("error") == 1
+    assert line.endswith("[duplicate-key]")
+
+
+def test_findings_are_counted_beyond_what_anyone_reads(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"
+    commit(fleet, **{f"bad{number}": broken for number in range(60)})
+    for verb in ("validate", "plan", "reconcile"):
+        lines = gitsched(verb).stdout.splitlines()
+        assert len([line for line in lines if ": error: " in line]) == 50
+        assert any(line.startswith("and ") and line.endswith(" more: -o json has all") for line in lines)
+    assert gitsched("validate", "-o", "json").stdout.count('"duplicate-key"') == 60
+
+
+def test_a_duplicate_names_three_places_and_what_to_do(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    web = (fleet / "web.yaml").read_text()
+    commit(fleet, **{f"overlay{number}": web for number in range(5)})
+    (line,) = [line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "stands in several places" in line]
+    assert "overlay0.yaml:1:1, overlay1.yaml:1:1, overlay2.yaml:1:1 and 3 more" in line
+    assert ".sourceignore" in gitsched("validate").stdout
