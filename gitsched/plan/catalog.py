@@ -130,7 +130,8 @@ def twin_finding(copies: tuple[Document, ...]) -> Finding:
 def scope_finding(document: Document) -> Finding:
     """The note that nothing says whether a document's kind has namespaces."""
     key = document.key
-    message = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped: no CustomResourceDefinition says otherwise, nor `kinds:`"
+    guess = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped"
+    message = f"{guess}: no CustomResourceDefinition says otherwise, nor `kinds:`"
     return Finding("info", "scope-guessed", message, locate(document), key.resource)
 
 
