@@ -60,6 +60,11 @@ def _parse(text: str) -> Quantity | None:
     return Quantity(Fraction(-nano if sign == "-" else nano, 10**9), suffix in _BINARY)
 
 
+def count_quantity(resource: str, quantity: Quantity) -> int:
+    """The amount of a resource as schedulers count it: cpu in thousandths, everything else in whole units, both rounded up."""
+    return quantity.milli if resource == "cpu" else quantity.value
+
+
 def add(left: Quantity, right: Quantity) -> Quantity:
     """The sum, written in the form of the left one unless that is zero."""
     return Quantity(left.amount + right.amount, left.binary if left.amount else right.binary)

@@ -60,8 +60,9 @@ class Target(NamedTuple):
 class Request(NamedTuple):
     """One workload to be placed.
 
-    `identity` breaks ties of the dispenser ("" means by name, ascending). `replicas` counts; `demand` is what one replica asks for, as
-    (resource, amount) with amounts in thousandths, or None when nothing is known. `groups` are tried in order from `start`. `feature`
+    `identity` breaks ties of the dispenser ("" means by name, ascending). `replicas` counts; `divides` tells whether the policy shares
+    them out, be there any or not; `demand` is what one replica asks for, as (resource, amount) with cpu in thousandths and everything else
+    in whole units, or None when it asks for nothing but a pod. `groups` are tried in order from `start`. `feature`
     is what a candidate must serve (apiVersion, kind). `fields` must be non-empty on a candidate. `evicted` names candidates that may not
     be used. `held` is the last result, in its order. `fresh` forgets it when dividing.
     """
@@ -71,6 +72,7 @@ class Request(NamedTuple):
     division: Division
     groups: tuple[Group, ...]
     start: int = 0
+    divides: bool = False
     demand: tuple[tuple[str, int], ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     feature: tuple[str, str] | None = None

@@ -5,57 +5,103 @@ A strategy is one function and one line in STRATEGIES.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from gitsched.model.request import Request, Target
 from gitsched.schedule.dispenser import dispense, prefers_descending
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.survey import Survey
+from gitsched.schedule.unstable import sort_descending
 
-Strategy = Callable[[Request, Fleet, list[int]], tuple[Target, ...]]
-
-
-class Unsupported(Exception):
-    """A strategy that this version does not have."""
-
-
-def everywhere(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
-    """Every chosen candidate, without replicas: for what has none."""
-    return tuple(Target(fleet.names[i]) for i in chosen)
+Seats = dict[int, int]
+"""Replicas by candidate."""
 
 
-def duplicated(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
-    """All replicas on every chosen candidate."""
-    return _without_idle(request, [Target(fleet.names[i], request.replicas) for i in chosen])
+class Unschedulable(Exception):
+    """The candidates have too little room; the message says how much."""
 
 
-def static(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
-    """Replicas by static weight, from scratch each time: neither room nor the last result counts.
-
-    A candidate's weight is the largest of the rules that match it; without any weight at all every candidate weighs 1.
-    """
-    question = (
-        "static",
-        request.weights,
-        tuple(chosen),
-        request.replicas,
-        prefers_descending(request.identity),
-        request.keep_empty,
+def assign(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> tuple[Target, ...]:
+    """Targets for the chosen candidates (in candidate order). Raises Unschedulable."""
+    match request.division:
+        case "everywhere":
+            return tuple(Target(fleet.names[i]) for i in chosen)
+        case "duplicated":
+            return _without_idle(request, [Target(fleet.names[i], request.replicas) for i in chosen])
+        case "static":
+            return _static(request, fleet, chosen)
+    seats = (
+        _overflow(request, fleet, survey, chosen)
+        if len(survey.tiers) > 1
+        else _divide(request, fleet, survey, chosen, request.replicas)
     )
-    return fleet.remember(question, lambda: _static(request, fleet, chosen))
+    seats |= {i: 0 for i in sorted(chosen) if i not in seats}
+    return _without_idle(request, [Target(fleet.names[i], count) for i, count in seats.items()])
 
 
-STRATEGIES: dict[str, Strategy] = {"everywhere": everywhere, "duplicated": duplicated, "static": static}
+def _overflow(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> Seats:
+    """Tier by tier as much as fits; a later tier gets what the earlier ones have no room for."""
+    seats: Seats = {}
+    left = request.replicas
+    for tier in survey.tiers:
+        members = [i for i in chosen if tier >> i & 1]
+        goal = min(left, sum(map(survey.available, members)))
+        if goal > 0:
+            seats |= _divide(request, fleet, survey, members, goal)
+            left -= goal
+    if left:
+        raise Unschedulable("Clusters available replicas are not enough to schedule.")
+    return seats
 
 
-def assign(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
-    """Targets for the chosen candidates (indices, in candidate order). Raises Unsupported for a strategy without a function."""
-    strategy = STRATEGIES.get(request.division)
-    if strategy is None:
-        raise Unsupported(f"the replica division {request.division!r} is not supported yet")
-    return strategy(request, fleet, chosen)
+def _divide(request: Request, fleet: Fleet, survey: Survey, chosen: list[int], replicas: int) -> Seats:
+    """Division by room: only the difference to the last result, unless that is to be forgotten."""
+    among = set(chosen)
+    kept = {fleet.index[t.name]: t.replicas for t in request.held if fleet.index.get(t.name) in among}
+    assigned = sum(kept.values())
+    if request.fresh:
+        return _share(request, replicas, [(i, survey.available(i)) for i in chosen])
+    if assigned == replicas:
+        return kept
+    if assigned > replicas:
+        return _share(request, replicas, list(kept.items()))
+    added = _share(request, replicas - assigned, [(i, survey.allocatable[i]) for i in chosen], {i for i in kept if kept[i]})
+    return {i: kept.get(i, 0) + added.get(i, 0) for i in (*added, *sorted(kept.keys() - added.keys()))}
+
+
+def _share(request: Request, replicas: int, weights: list[tuple[int, int]], first: Iterable[int] = ()) -> Seats:
+    """Replicas in proportion to weights; aggregated, over as few candidates as have the weight, those in `first` before others."""
+    total = sum(weight for _, weight in weights)
+    if total < replicas:
+        raise Unschedulable(f"Clusters available replicas {total} are not enough to schedule.")
+    if request.division == "aggregated":
+        front = set(first)
+        weights = [weights[position] for position in sort_descending([weight for _, weight in weights])]
+        weights = _shortest(
+            [entry for entry in weights if entry[0] in front] + [entry for entry in weights if entry[0] not in front], replicas
+        )
+    parties = sorted(weights)
+    seats = dispense(replicas, [weight for _, weight in parties], prefers_descending(request.identity))
+    return {i: count for (i, _), count in zip(parties, seats, strict=True)}
+
+
+def _shortest(weights: list[tuple[int, int]], replicas: int) -> list[tuple[int, int]]:
+    total = 0
+    for count, (_, weight) in enumerate(weights, 1):
+        total += weight
+        if total >= replicas:
+            return weights[:count]
+    return weights
 
 
 def _static(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
+    """By static weight, from scratch each time: neither room nor the last result counts."""
+    among = fleet.mask(fleet.names[i] for i in chosen)
+    question = ("static", request.weights, among, request.replicas, prefers_descending(request.identity), request.keep_empty)
+    return fleet.remember(question, lambda: _divide_by_weight(request, fleet, chosen))
+
+
+def _divide_by_weight(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
     weights = static_weights(request, fleet, chosen)
     parties = sorted(i for i in chosen if weights[i])
     seats = dispense(request.replicas, [weights[i] for i in parties], prefers_descending(request.identity))
@@ -64,7 +110,7 @@ def _static(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, 
 
 
 def static_weights(request: Request, fleet: Fleet, chosen: list[int]) -> dict[int, int]:
-    """The weight of each chosen candidate by index."""
+    """The weight of each chosen candidate by index: the largest of the rules that match it; without any weight everyone weighs 1."""
     weights = dict.fromkeys(chosen, 0)
     for rule in request.weights:
         mask = fleet.matching(rule.affinity)

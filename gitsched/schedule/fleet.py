@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.request import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
+from gitsched.schedule.room import Room
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ class Candidate(NamedTuple):
     """`fields` are multi-valued (provider, region, zone); an absent or empty one has no values.
 
     `features` None means that everything is served. `frozen` marks a candidate about which nothing reliable is known: it keeps what it
-    holds and gets nothing new. `room` is what is free, by resource in thousandths, or None when nothing is known.
+    holds and gets nothing new. `room` is None when nothing is known about it: then there is enough.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Candidate(NamedTuple):
     features: frozenset[tuple[str, str]] | None = None
     leaving: bool = False
     frozen: bool = False
+    room: Room | None = None
 
 
 class Fleet:

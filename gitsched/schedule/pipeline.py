@@ -2,9 +2,11 @@
 
 1. The ordered groups are tried from `request.start`; the first that succeeds is the decision.
 2. In a group the filters leave the feasible candidates; none at all is "no-fit", with a histogram of reasons.
-3. The feasible ones are ordered: those that hold the workload already come first, then by name.
-4. Selection narrows them, assignment divides the replicas.
-5. When every group fails, the decision is what the first one said.
+3. The feasible ones are ordered: the group's own before overflow, those that hold the workload before others, more room before less,
+   then by name.
+4. Selection narrows them to what the spread constraints allow; none that does is an "error".
+5. Assignment divides the replicas; too little room is "unschedulable".
+6. When every group fails, the decision is what the first one said.
 """
 
 from __future__ import annotations
@@ -13,12 +15,11 @@ from collections import Counter
 
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.request import Group, Request
-from gitsched.schedule.assign import Unsupported, assign
+from gitsched.schedule.assign import Unschedulable, assign
 from gitsched.schedule.filters import feasible, rejections
 from gitsched.schedule.fleet import Fleet
-
-LOCALITY = 100
-"""The score of a candidate that holds the workload already."""
+from gitsched.schedule.select import Unselectable, select
+from gitsched.schedule.survey import LOCALITY, survey
 
 
 def schedule(request: Request, fleet: Fleet) -> Decision:
@@ -45,19 +46,14 @@ def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
     mask = feasible(request, group, fleet)
     if not mask:
         return Decision("no-fit", (), group.name, "")
-    chosen = order(mask, request, fleet)
-    if request.spreads:
-        return Decision("error", (), group.name, "spread constraints are not supported yet")
+    found = survey(request, group, fleet, mask)
     try:
-        return Decision("scheduled", assign(request, fleet, chosen), group.name, "")
-    except Unsupported as error:
-        return Decision("error", (), group.name, str(error))
-
-
-def order(mask: int, request: Request, fleet: Fleet) -> list[int]:
-    """The indices of the feasible candidates: score descending, then name ascending."""
-    held = fleet.mask(target.name for target in request.held)
-    return fleet.members(mask & held) + fleet.members(mask & ~held)
+        targets = assign(request, fleet, found, select(request, fleet, found))
+    except Unselectable as error:
+        return Decision("error", (), group.name, f"failed to select clusters: {error}")
+    except Unschedulable as error:
+        return Decision("unschedulable", (), group.name, str(error))
+    return Decision("scheduled", targets, group.name, "")
 
 
 def why_nothing_fits(request: Request, group: Group, fleet: Fleet) -> str:

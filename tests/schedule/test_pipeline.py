@@ -12,7 +12,7 @@ from gitsched.model.labels import Requirement
 from gitsched.model.request import Affinity, Group, Request, Spread, Target, Weight
 from gitsched.model.taints import Taint, Toleration
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.pipeline import attempt, explain, order, schedule
+from gitsched.schedule.pipeline import attempt, explain, schedule
 
 ANY = Group("", None)
 COLD = Taint("cold", "", "NoSchedule")
@@ -71,9 +71,10 @@ def test_overflow_is_for_what_has_replicas(division: Any, fitting: list[str]) ->
     assert names(schedule(request(groups=(group,), division=division), FLEET)) == fitting
 
 
-def test_a_spread_by_label_or_region_is_an_error_for_now() -> None:
-    decision = schedule(request(spreads=(Spread("region", 1, 1),)), FLEET)
+def test_a_spread_by_label_alone_is_an_error() -> None:
+    decision = schedule(request(spreads=(Spread("", 1, 1),)), FLEET)
     assert (decision.outcome, decision.targets) == ("error", ())
+    assert decision.message == "failed to select clusters: just support cluster and region spread constraint"
 
 
 # Groups
@@ -112,14 +113,6 @@ def test_a_group_with_an_error_gives_way_to_the_next() -> None:
 
 
 # Order and verdicts
-
-
-@given(st.integers(0, 63), st.lists(st.sampled_from("abcdef"), max_size=4))
-def test_what_holds_the_workload_comes_first_then_names(mask: int, held: list[str]) -> None:
-    asked = request(held=tuple(Target(name, 1) for name in held))
-    found = [FLEET.names[i] for i in order(mask, asked, FLEET)]
-    assert found == sorted(found, key=lambda name: (name not in held, name))
-    assert len(found) == mask.bit_count()
 
 
 def test_verdicts_are_in_name_order_with_the_first_reason() -> None:

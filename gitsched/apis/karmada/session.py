@@ -186,6 +186,8 @@ class KarmadaSession:
             replicas=demand.replicas or 0,
             division=placement.division if demand.workload else "everywhere",
             groups=placement.groups,
+            divides=placement.divided,
+            demand=demand.request,
             start=0 if pending else placement.start(memory.observed),
             tolerations=placement.tolerations,
             feature=(template.api_version, template.key.kind),
@@ -328,7 +330,9 @@ def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: M
     if decision is not None:
         reason, message = _REASON[decision.outcome], decision.message
         if decision.outcome in ("scheduled", "no-fit"):
-            clusters, applied = decision.targets, policy.applied
+            # The same targets in another order, as more room here or there gives them, are no other decision.
+            clusters = clusters if set(clusters) == set(decision.targets) else decision.targets
+            applied = policy.applied
         if decision.outcome == "scheduled" and decision.group:
             observed = decision.group
         pending = is_rebalance_pending(memory)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
 from gitsched.model.document import Body, Document, member
-from gitsched.model.quantity import Quantity, add, parse_quantity
+from gitsched.model.quantity import Quantity, add, count_quantity, parse_quantity
 from gitsched.model.request import Target
 from gitsched.schedule.dispenser import dispense
 
@@ -25,13 +25,14 @@ class Shape(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """`replicas` is None for what has none. `requirements` is replicaRequirements as the binding shows it. `opaque` says that the
-    manifest has something else than a number where its replicas should be."""
+    """`replicas` is None for what has none. `requirements` is replicaRequirements as the binding shows it, `request` what a replica asks
+    for (see Request.demand). `opaque` says that the manifest has something else than a number where its replicas should be."""
 
     replicas: int | None
     requirements: Body | None
     path: str | None
     opaque: bool = False
+    request: tuple[tuple[str, int], ...] | None = None
 
     @property
     def workload(self) -> bool:
@@ -55,9 +56,9 @@ def read_demand(template: Document, declared: Mapping[tuple[str, str], Shape]) -
     shape = declared.get(kind) or BUILT_IN.get(kind)
     if shape is None:
         return Demand(None, None, None)
-    requirements = _requirements(member(template.body, *shape.pod)) if shape.pod else None
+    requirements, request = _requirements(member(template.body, *shape.pod)) if shape.pod else (None, None)
     if not shape.replicas:
-        return Demand(1, requirements, None)
+        return Demand(1, requirements, None, request=request)
     path = ".".join(shape.replicas)
     written = member(template.body, *shape.replicas)
     if written is not None and not _is_count(written):
@@ -66,7 +67,7 @@ def read_demand(template: Document, declared: Mapping[tuple[str, str], Shape]) -
     if kind == ("batch/v1", "Job"):
         completions = member(template.body, "spec", "completions")
         replicas = min(replicas, int(completions)) if _is_count(completions) else replicas
-    return Demand(replicas, requirements, path)
+    return Demand(replicas, requirements, path, request=request)
 
 
 def share_out(
@@ -91,9 +92,9 @@ def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
-def _requirements(pod: object) -> Body | None:
+def _requirements(pod: object) -> tuple[Body | None, tuple[tuple[str, int], ...] | None]:
     if not isinstance(pod, dict):
-        return None
+        return None, None
     request = _resource_request(pod)
     claim = _node_claim(pod)
     requirements: Body = {}
@@ -101,7 +102,9 @@ def _requirements(pod: object) -> Body | None:
         requirements["nodeClaim"] = claim
     if request:
         requirements["resourceRequest"] = {name: str(request[name]) for name in sorted(request)}
-    return requirements or None
+    if not requirements:
+        return None, None
+    return requirements, tuple((name, count_quantity(name, request[name])) for name in sorted(request) if request[name].value > 0)
 
 
 def _resource_request(pod: Body) -> dict[str, Quantity]:

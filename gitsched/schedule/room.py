@@ -1,0 +1,57 @@
+"""Room: how many replicas of a given demand a candidate has space for (spec of Karmada's general estimator).
+
+Amounts are whole numbers: cpu in thousandths, everything else in its own unit, both rounded up where they were not whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+BOUNDLESS = 2**31 - 1
+"""The estimate where nothing limits it, or nothing is known."""
+
+PODS = "pods"
+PODS_PER_NODE = 110
+"""What one modelled node holds at most."""
+
+Demand = tuple[tuple[str, int], ...]
+"""What one replica asks for, by resource."""
+
+
+class Grade(NamedTuple):
+    """`nodes` modelled nodes that have at least `least` of each resource."""
+
+    nodes: int
+    least: tuple[tuple[str, int], ...]
+
+
+class Room(NamedTuple):
+    """What is free on a candidate. A resource that is not in `free` does not exist there. No `grades`: it is not modelled."""
+
+    free: Mapping[str, int]
+    grades: tuple[Grade, ...] = ()
+
+
+def estimate(room: Room | None, demand: Demand | None) -> int:
+    """How many replicas fit. `room` None is boundless; `demand` None asks for a pod each and nothing else.
+
+    Where nodes are modelled, each node counts for itself; else the free amounts are taken as one heap.
+    """
+    if room is None:
+        return BOUNDLESS
+    pods = room.free.get(PODS, 0)
+    if pods <= 0 or demand is None:
+        return max(pods, 0)
+    if room.grades:
+        return min(pods, sum(grade.nodes * _fit_node(dict(grade.least), demand) for grade in room.grades))
+    for resource, amount in demand:
+        free = room.free.get(resource, 0)
+        if free <= 0:
+            return 0
+        pods = min(pods, free // amount)
+    return pods
+
+
+def _fit_node(least: Mapping[str, int], demand: Demand) -> int:
+    return min(PODS_PER_NODE, *(least.get(resource, 0) // amount for resource, amount in demand if resource != PODS), PODS_PER_NODE)

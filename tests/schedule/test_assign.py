@@ -1,0 +1,140 @@
+"""Division by room: dynamic weights and aggregated, steady and fresh, overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.request import Affinity, Group, Request, Target
+from gitsched.schedule.fleet import Candidate, Fleet
+from gitsched.schedule.pipeline import schedule
+from gitsched.schedule.room import Room
+
+ANY = (Group("", None),)
+
+
+def fleet(rooms: dict[str, int]) -> Fleet:
+    return Fleet(Candidate(name, {}, {}, room=Room({"pods": pods})) for name, pods in rooms.items())
+
+
+def request(replicas: int, **members: Any) -> Request:
+    return Request(**{"identity": "", "replicas": replicas, "division": "dynamic", "groups": ANY, "divides": True, **members})
+
+
+def held(**replicas: int) -> tuple[Target, ...]:
+    return tuple(Target(name, count) for name, count in replicas.items())
+
+
+ROOMS = fleet({"a": 10, "b": 20, "c": 30})
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [
+        pytest.param(request(12), {"a": 2, "b": 4, "c": 6}, id="in proportion to room"),
+        pytest.param(request(12, held=held(a=12)), {"a": 12}, id="nothing to do: nothing moves, room or none"),
+        pytest.param(request(18, held=held(a=12)), {"a": 13, "b": 2, "c": 3}, id="scale up: only the difference"),
+        pytest.param(request(6, held=held(a=4, c=8)), {"a": 2, "c": 4}, id="scale down: in proportion to what is there"),
+        pytest.param(request(12, held=held(a=12), fresh=True), {"a": 4, "b": 3, "c": 5}, id="fresh: what is there counts as room"),
+        pytest.param(request(60), {"a": 10, "b": 20, "c": 30}, id="everything is taken"),
+        pytest.param(request(12, division="aggregated"), {"c": 12}, id="aggregated: as few as have the room"),
+        pytest.param(request(40, division="aggregated"), {"b": 16, "c": 24}, id="aggregated: in proportion among those"),
+        pytest.param(
+            request(20, division="aggregated", held=held(a=6)), {"a": 10, "c": 10}, id="aggregated: what it is on comes first"
+        ),
+        pytest.param(request(3, division="aggregated", held=held(b=2, a=4)), {"a": 3}, id="aggregated: fewer when scaled down"),
+    ],
+)
+def test_division_by_room(asked: Request, got: dict[str, int]) -> None:
+    decision = schedule(asked, ROOMS)
+    assert {target.name: target.replicas for target in decision.targets} == got, decision.message
+
+
+@pytest.mark.parametrize("division", ["dynamic", "aggregated"])
+def test_too_little_room_is_unschedulable_and_says_how_much_there_is(division: str) -> None:
+    decision = schedule(request(61, division=division), ROOMS)
+    assert (decision.outcome, decision.message) == (
+        "unschedulable",
+        "Clusters available replicas 60 are not enough to schedule.",
+    )
+
+
+OVERFLOW = (Group("main", Affinity(("a",)), (Affinity(("b",)), Affinity(("a", "c")))),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [
+        pytest.param(request(8), {"a": 8}, id="the group itself is enough"),
+        pytest.param(request(14), {"a": 10, "b": 4}, id="the next set takes what is left"),
+        pytest.param(request(35), {"a": 10, "b": 20, "c": 5}, id="and the next"),
+        pytest.param(request(12, held=held(b=12)), {"a": 10, "b": 2}, id="the group before what it is on"),
+    ],
+)
+def test_overflow_fills_set_by_set(asked: Request, got: dict[str, int]) -> None:
+    decision = schedule(asked._replace(groups=OVERFLOW), ROOMS)
+    assert {target.name: target.replicas for target in decision.targets} == got, decision.message
+
+
+def test_overflow_that_is_not_enough_places_nothing() -> None:
+    decision = schedule(request(61, groups=OVERFLOW), ROOMS)
+    assert (decision.outcome, decision.targets) == ("unschedulable", ())
+
+
+def test_where_room_is_unknown_all_weigh_the_same() -> None:
+    decision = schedule(request(4), Fleet([Candidate("a", {}, {}), Candidate("b", {}, {})]))
+    assert decision.targets == held(a=2, b=2)
+
+
+NAMES = "abcdefghijklmnopqrst"
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Request, dict[str, int]]:
+    rooms = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 12), min_size=1))
+    before = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(1, 6), max_size=5))
+    asked = request(
+        draw(st.integers(1, 80)),
+        division=draw(st.sampled_from(["dynamic", "aggregated"])),
+        held=held(**before),
+        fresh=draw(st.booleans()),
+        identity=draw(st.sampled_from(["", "x", "y"])),
+    )
+    return asked, rooms
+
+
+@given(situations())
+def test_all_replicas_are_placed_or_none_is(situation: tuple[Request, dict[str, int]]) -> None:
+    asked, rooms = situation
+    decision = schedule(asked, fleet(rooms))
+    if decision.outcome != "scheduled":
+        assert decision.targets == ()
+        return
+    assert sum(target.replicas for target in decision.targets) == asked.replicas
+    assert {target.name for target in decision.targets} <= rooms.keys()
+    assert all(target.replicas > 0 for target in decision.targets)
+
+
+@given(situations())
+def test_what_was_decided_stays_when_nothing_changes(situation: tuple[Request, dict[str, int]]) -> None:
+    asked, rooms = situation
+    first = schedule(asked, fleet(rooms))
+    if first.outcome == "scheduled":
+        again = schedule(asked._replace(held=first.targets, fresh=False), fleet(rooms))
+        assert set(again.targets) == set(first.targets)
+
+
+@given(situations())
+def test_fresh_forgets_where_nothing_is_left_of_the_past(situation: tuple[Request, dict[str, int]]) -> None:
+    """History counts for a fresh division only as room: on clusters whose room is the sum, the past makes no difference."""
+    asked, rooms = situation
+    asked = asked._replace(fresh=True, division="dynamic")
+    past = {target.name: target.replicas for target in asked.held}
+    total = {name: pods + past.get(name, 0) for name, pods in rooms.items()}
+    # A cluster without any free pod counts as one without room, whatever it already has.
+    with_past = schedule(asked, fleet({name: max(pods, 0) for name, pods in rooms.items()}))
+    without = schedule(asked._replace(held=()), fleet(total))
+    assert sorted(with_past.targets) == sorted(without.targets)

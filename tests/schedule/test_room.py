@@ -1,0 +1,67 @@
+"""How many replicas fit: the general estimator, heap and modelled nodes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.schedule.room import BOUNDLESS, Grade, Room, estimate
+
+ONE_CORE = (("cpu", 1000),)
+
+
+@pytest.mark.parametrize(
+    ("room", "demand", "fits"),
+    [
+        pytest.param(None, ONE_CORE, BOUNDLESS, id="nothing is known"),
+        pytest.param(Room({}), None, 0, id="no pods, no room"),
+        pytest.param(Room({"cpu": 64_000}), ONE_CORE, 0, id="no pods, whatever else"),
+        pytest.param(Room({"pods": -3}), None, 0, id="overcommitted"),
+        pytest.param(Room({"pods": 110}), None, 110, id="a replica is a pod"),
+        pytest.param(Room({"pods": 110}), (), 110, id="that asks for nothing"),
+        pytest.param(Room({"pods": 110, "cpu": 2500}), ONE_CORE, 2, id="rounded down"),
+        pytest.param(Room({"pods": 1, "cpu": 2500}), ONE_CORE, 1, id="no more than pods"),
+        pytest.param(Room({"pods": 110, "memory": 1}), ONE_CORE, 0, id="a resource that is not there"),
+        pytest.param(Room({"pods": 110, "cpu": -1}), ONE_CORE, 0, id="a resource that is used up"),
+        pytest.param(Room({"pods": 110, "cpu": 9000, "memory": 50}), (("cpu", 1000), ("memory", 10)), 5, id="the scarcest"),
+    ],
+)
+def test_free_amounts_are_one_heap(room: Room | None, demand: tuple[tuple[str, int], ...] | None, fits: int) -> None:
+    assert estimate(room, demand) == fits
+
+
+NODES = (
+    Grade(5, (("cpu", 0), ("memory", 0))),
+    Grade(3, (("cpu", 2000), ("memory", 100))),
+    Grade(1, (("cpu", 8000), ("memory", 100))),
+)
+
+
+@pytest.mark.parametrize(
+    ("demand", "fits"),
+    [
+        pytest.param(ONE_CORE, 3 * 2 + 8, id="each node for itself"),
+        pytest.param((("cpu", 3000),), 2, id="what is too big for a node is not there, be the heap ever so large"),
+        pytest.param((("cpu", 1000), ("memory", 50)), 3 * 2 + 2, id="the scarcest of each node"),
+        pytest.param((("gpu", 1),), 0, id="a resource that is not modelled"),
+        pytest.param((), 200, id="a pod each, no more than the cluster has"),
+        pytest.param((("cpu", 1),), 200, id="no more than the cluster's pods"),
+    ],
+)
+def test_modelled_nodes_count_each_for_itself(demand: tuple[tuple[str, int], ...], fits: int) -> None:
+    assert estimate(Room({"pods": 200, "cpu": 10**9, "memory": 10**9}, NODES), demand) == fits
+
+
+def test_a_modelled_node_holds_110_pods() -> None:
+    assert estimate(Room({"pods": 1000}, (Grade(2, (("cpu", 10**9),)),)), (("cpu", 1),)) == 220
+
+
+@given(st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integers(-5, 500)), st.integers(1, 50), st.integers(1, 50))
+def test_what_fits_fits_and_one_more_does_not(free: dict[str, int], cpu: int, memory: int) -> None:
+    demand = (("cpu", cpu), ("memory", memory), ("pods", 1))
+    fits = estimate(Room(free), demand)
+    assert fits >= 0
+    if fits:
+        assert all(free[name] >= fits * amount for name, amount in demand)
+    assert any(free.get(name, 0) < (fits + 1) * amount for name, amount in demand)

@@ -1,0 +1,41 @@
+"""Equal weights end in the order in which Go's sort.Sort leaves them: go_sort.json holds what Go 1.27 did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.schedule.unstable import sort_descending
+
+RECORDED = json.loads(Path(__file__).with_name("go_sort.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: f"{len(recorded['weights'])} elements")
+def test_equal_weights_end_where_go_leaves_them(recorded: dict[str, list[int]]) -> None:
+    assert sort_descending(recorded["weights"]) == recorded["order"]
+
+
+def test_the_recorded_orders_are_not_those_of_a_stable_sort() -> None:
+    stable = [sorted(range(len(r["weights"])), key=lambda i, r=r: -r["weights"][i]) for r in RECORDED]
+    assert sum(order != r["order"] for order, r in zip(stable, RECORDED, strict=True)) > len(RECORDED) // 2
+
+
+@given(st.lists(st.integers(0, 5), max_size=300))
+def test_it_is_a_sort(weights: list[int]) -> None:
+    order = sort_descending(weights)
+    assert sorted(order) == list(range(len(weights)))
+    assert [weights[position] for position in order] == sorted(weights, reverse=True)
+
+
+@given(st.lists(st.integers(0, 3), max_size=12))
+def test_up_to_twelve_elements_keep_their_order(weights: list[int]) -> None:
+    assert sort_descending(weights) == sorted(range(len(weights)), key=lambda position: -weights[position])
+
+
+def test_what_is_sorted_stays_as_it_is() -> None:
+    weights = sorted([i % 4 for i in range(60)], reverse=True)
+    assert sort_descending(weights) == list(range(60))
