@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.names import POLICY
 from gitsched.apis.karmada.placement import Placement, parse_placement, placement_json
+from gitsched.apis.karmada.selectors import ResourceSelector, parse_resource_selector
 from gitsched.model.document import Body, Document, Key, member, text_map
-from gitsched.model.labels import Selector, parse_selector
 
 _SKIPPED_NAMESPACE = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.ASCII)
 _SKIPPED_TEMPLATE = ("ConfigMap", "kube-system", "extension-apiserver-authentication")
@@ -35,18 +35,15 @@ class Policy(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One resourceSelector; `implicit` is its specificity: 3 by name, 2 by labels, 1 for the kind. `labels` None matches all."""
+    """One resourceSelector of a policy."""
 
     policy: Policy
-    namespace: str
-    implicit: int
-    labels: Selector | None
-    invalid: bool
+    selector: ResourceSelector
 
-    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        if self.invalid or (self.namespace and self.namespace != namespace):
-            return False
-        return self.labels is None or self.labels.matches(labels)
+    @property
+    def implicit(self) -> int:
+        """How specific it is: 3 by name, 2 by labels, 1 for the kind."""
+        return self.selector.implicit
 
 
 def parse_policy(document: Document) -> Policy:
@@ -108,12 +105,8 @@ class PolicyIndex:
         return sorted(rules, key=lambda r: (not r.policy.namespaced, -r.policy.priority, -r.implicit, r.policy.key.name))
 
     def _add(self, policy: Policy, selector: Body) -> None:
-        api_version, kind, name = (str(selector.get(member) or "") for member in ("apiVersion", "kind", "name"))
-        labels = selector.get("labelSelector")
-        parsed = parse_selector(labels) if labels is not None and not name else None
-        implicit = 3 if name else 1 if labels is None else 2
-        rule = Rule(policy, str(selector.get("namespace") or ""), implicit, parsed, implicit == 2 and parsed is None)
-        scope = policy.key.namespace
+        rule = Rule(policy, parse_resource_selector(selector))
+        scope, (api_version, kind, _, name, *_) = policy.key.namespace, rule.selector
         if name:
             self._named.setdefault((scope, api_version, kind, name), []).append(rule)
         else:
@@ -124,4 +117,4 @@ class PolicyIndex:
         rules = self._named.get((scope, template.api_version, kind, template.key.name), [])
         rules = rules + self._general.get((scope, template.api_version, kind), [])
         labels = text_map(member(template.body, "metadata", "labels")) if rules else {}
-        return (rule for rule in rules if rule.selects(template.key.namespace, labels))
+        return (rule for rule in rules if rule.selector.selects(template.key.namespace, labels))
