@@ -39,13 +39,23 @@ class Share(NamedTuple):
     replicas: int | None = None
 
 
+class Override(NamedTuple):
+    """A policy that changes the manifest in some of the clusters where the workload runs; `changes` names its overriders."""
+
+    policy: str
+    location: str
+    clusters: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
 class Explanation(NamedTuple):
     """The whole way of one workload through the scheduler.
 
     `workload` is the text of its key and `location` its file:line. `policy` is "" where no policy selects it; `policy_reason` says
     why this policy and `claim` what an earlier decision has to do with it. `attempts` are the groups in the order they were tried,
     `candidates` the clusters by name. `division` is how the replicas are shared and `division_rule` the sentence that says by
-    which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where it runs.
+    which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where it runs, and `overrides` what changes
+    its manifest there, in the order in which they are applied.
     """
 
     workload: str
@@ -60,4 +70,5 @@ class Explanation(NamedTuple):
     division_rule: str = ""
     trigger: str = ""
     result: tuple[Share, ...] = ()
+    overrides: tuple[Override, ...] = ()
     findings: tuple[Finding, ...] = ()

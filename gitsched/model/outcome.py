@@ -14,7 +14,8 @@ class Placed(NamedTuple):
     than the workload's own.
 
     `leaving` marks a copy that only stays until a graceful eviction ends. `edits` are the counts that this cluster's manifest says
-    otherwise than the source, by their path of members ("spec.replicas").
+    otherwise than the source, by their path of members ("spec.replicas"). `kept` says that the cluster's manifest is the one of the last
+    run, whatever the source says; where there was none, nothing is rendered.
     """
 
     cluster: str
@@ -22,6 +23,7 @@ class Placed(NamedTuple):
     leaving: bool = False
     edits: tuple[tuple[str, int], ...] = ()
     body: Body | None = None
+    kept: bool = False
 
 
 class Outcome(NamedTuple):

@@ -174,14 +174,18 @@ def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -
     others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
     paths = (relative_path(outcome.key),) if others is None else tuple(others)
     manifests: dict[str, Files] = {}
+    written: dict[int, Files] = {}
     for place in outcome.placed:
-        if outcome.key in decided.frozen:
+        if place.kept or outcome.key in decided.frozen:
             blobs = ((path, lookup(cluster_path(place.cluster, path))) for path in paths)
             manifests[place.cluster] = {path: Keep(blob) for path, blob in blobs if blob is not None}
         elif others is not None:
             manifests[place.cluster] = others
         elif place.body is not None:
-            manifests[place.cluster] = {paths[0]: write_manifest(place.body)}
+            # Clusters that share a body share its file.
+            if id(place.body) not in written:
+                written[id(place.body)] = {paths[0]: write_manifest(place.body)}
+            manifests[place.cluster] = written[id(place.body)]
         else:
             manifests[place.cluster] = {paths[0]: plan_manifest(template, *place.edits)}
     return Share(outcome, _records(outcome, canvas), paths, manifests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gitsched.model.document import Body, Document, Text, member
@@ -22,10 +23,15 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
         spans = _edit(origin.text, needed)
         if spans is not None:
             return Edit(origin.blob, spans) if spans else Keep(origin.blob)
-    body = document.body
-    for path, count in needed:
-        body = _put(body, path.split("."), count)
-    return write_manifest(body)
+    return write_manifest(put_counts(document.body, needed))
+
+
+def put_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
+    """The body with numbers set by their path of members; what is shared stays untouched."""
+    for path, count in counts:
+        if not _is_count(member(body, *path.split(".")), count):
+            body = _put(body, path.split("."), count)
+    return body
 
 
 def write_manifest(body: Body) -> Bytes:

@@ -82,6 +82,7 @@ def describe_explanation(value: Explanation) -> dict[str, Any]:
         "division": {"rule": value.division_rule, "shares": [share._asdict() for share in value.division]},
         "trigger": value.trigger,
         "result": [_describe_share(share) for share in value.result],
+        "overrides": [override._asdict() for override in value.overrides],
         "findings": [_describe_finding(finding) for finding in value.findings],
     }
 

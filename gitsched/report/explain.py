@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gitsched.model.explanation import Candidate, Explanation, Share
+from gitsched.model.explanation import Candidate, Explanation, Override, Share
 from gitsched.report.table import columns, fits, wrap
 
 
@@ -22,6 +22,7 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _candidates(value.candidates, width)
     lines += _section("Division", [value.division_rule, *map(_weigh, value.division)], width)
     lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
+    lines += _section("Overrides, in order", list(map(_override, value.overrides)), width)
     lines += _section("Findings", [str(finding) for finding in value.findings], width)
     return "\n".join(lines) + "\n"
 
@@ -48,6 +49,11 @@ def _why(entry: Candidate) -> str:
     total = f"score {verdict.total:g}" if verdict.total is not None else ""
     place = f"({entry.location})" if entry.location else ""
     return " ".join(filter(None, [verdict.reason, place, total, f"= {scores}" if total and scores else scores]))
+
+
+def _override(override: Override) -> str:
+    place = f" ({override.location})" if override.location else ""
+    return f"{override.policy}{place}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
 
 
 def _after(message: str) -> str:

@@ -35,7 +35,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         return _explain_without_policy(session, template, claim, start)
     steps = session.steps(template, policy, session.demand(template), previous)
     step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
-    outcome = steps[-1].outcome
+    outcome = session.place(template) or steps[-1].outcome
     request = session.request(template, policy, session.demand(template), step.memory, step.moment)
     group = _shown(request, step)
     division, rule = _divide(session.fleet, request, group, step)
@@ -51,8 +51,9 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         candidates=tuple(_candidates(session, policy, request, group)),
         division=division,
         division_rule=rule,
-        trigger=_tell_trigger(session, policy, step),
+        trigger=_tell_trigger(session, policy, step, outcome),
         result=_result(outcome),
+        overrides=session.overrides.explain(template, sorted(place.cluster for place in outcome.placed)),
         findings=outcome.findings,
     )
 
@@ -205,7 +206,9 @@ def _static_rule(request: Request) -> str:
     return f"Divided by static weight: {request.replicas} replicas, {how}; a tie goes to fewer replicas, then {tie}."
 
 
-def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step) -> str:
+def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step, outcome: Outcome) -> str:
+    if outcome.state == "stale" or not outcome.documents:
+        return f"Not carried out: {outcome.reason}."
     gone = [target.name for target in step.before.clusters if target not in step.memory.clusters]
     evicted = f" Evicted by a NoExecute taint: {', '.join(gone)}." if gone else ""
     return f"{_why(session, policy, step.memory, step.why)}{evicted}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gitsched.model.document import Key
 
 CLUSTER_GROUP = "cluster.karmada.io"
@@ -11,11 +13,13 @@ APPS_GROUP = "apps.karmada.io"
 GROUPS = frozenset({CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP})
 
 CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropagationPolicy"
+OVERRIDE, CLUSTER_OVERRIDE = "OverridePolicy", "ClusterOverridePolicy"
 BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
 
 APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
+_NAMED = 3
 
 
 def claim_annotations(policy: Key) -> dict[str, str]:
@@ -37,6 +41,12 @@ def claimed_policy(annotations: dict[str, str]) -> Key | None:
 def policy_text(key: Key) -> str:
     """A policy as people name it: its kind, namespace and name."""
     return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
+
+
+def shorten(clusters: Sequence[str]) -> str:
+    """Clusters as a sentence names them: the first three, and how many more."""
+    more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""
+    return ", ".join(clusters[:_NAMED]) + more
 
 
 def permanent_id_label(kind: str) -> str:

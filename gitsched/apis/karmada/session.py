@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.apis.karmada import eviction, names
+from gitsched.apis.karmada import eviction, holding, names
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
 from gitsched.apis.karmada.fleet import locate, read_clusters
+from gitsched.apis.karmada.overrides import Overrides
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
 from gitsched.apis.karmada.workload import Demand, Shape, read_demand, share_out
@@ -74,6 +75,10 @@ class KarmadaSession:
         self.policies = PolicyIndex(
             parse_policy(document) for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())
         )
+        kinds = (names.CLUSTER_OVERRIDE, names.OVERRIDE)
+        self.overrides = Overrides(
+            (document for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())), self.fleet
+        )
         self._declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
@@ -101,9 +106,13 @@ class KarmadaSession:
             if claim is not None and claim in self.world.broken:
                 return self.keep(template, f"its policy {claim} is broken")
             return None
+        missing = holding.list_missing(self, policy)
+        if missing:
+            return holding.wait(self, template, policy, missing)
         steps = self.steps(template, policy, self.demand(template), previous)
-        held = steps[0].before.clusters
-        return steps[-1].outcome._replace(before=tuple(Placed(target.name, target.replicas or None) for target in held))
+        held, outcome = steps[0].before.clusters, steps[-1].outcome
+        kept = holding.hold_back(self, template, outcome, previous)
+        return kept or outcome._replace(before=tuple(Placed(target.name, target.replicas or None) for target in held))
 
     def steps(self, template: Document, policy: Policy, demand: Demand, previous: Body | None) -> list[Step]:
         """The pass at the source's moment, and one at each deadline between it and now."""
@@ -314,7 +323,8 @@ class KarmadaSession:
             )
             for name in gone
         )
-        return tuple(placed), findings
+        manifests, misfits = self.overrides.apply(template, tuple(placed))
+        return manifests, (*findings, *misfits)
 
 
 def _identity(template: Document) -> str:

@@ -25,6 +25,8 @@ API_VERSIONS = {
     "Cluster": "cluster.karmada.io/v1alpha1",
     "PropagationPolicy": "policy.karmada.io/v1alpha1",
     "ClusterPropagationPolicy": "policy.karmada.io/v1alpha1",
+    "OverridePolicy": "policy.karmada.io/v1alpha1",
+    "ClusterOverridePolicy": "policy.karmada.io/v1alpha1",
     "ResourceBinding": "work.karmada.io/v1alpha2",
     "ClusterResourceBinding": "work.karmada.io/v1alpha2",
     "Deployment": "apps/v1",
@@ -73,6 +75,13 @@ class Run(NamedTuple):
     def clusters(self, name: str) -> dict[str, int | None]:
         """Where the binding says it runs, in its order, with replicas."""
         return {c["name"]: c.get("replicas") for c in self.binding(name)["spec"].get("clusters", [])}
+
+    def manifest(self, name: str, cluster: str) -> Body | None:
+        """The manifest of one cluster where it is another one than the template; None where it is not."""
+        outcome = self.outcome(name)
+        assert outcome is not None
+        (place,) = (place for place in outcome.placed if place.cluster == cluster)
+        return place.body
 
     def condition(self, name: str) -> Body:
         (condition,) = self.binding(name)["status"]["conditions"]

@@ -1,0 +1,176 @@
+"""What each overrider makes of an object: from this, by that, comes this; or why it does not fit."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.apis.karmada.images import parse_image
+from gitsched.apis.karmada.overriders import apply_overriders, list_overriders
+from gitsched.apis.karmada.patching import Draft, Inapplicable, alike, parse_pointer, write_pointer
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {app: web, tier: front}}
+spec:
+  replicas: 3
+  template:
+    spec:
+      initContainers: [{name: prepare, image: docker.io/prepare:1}]
+      containers:
+      - {name: nginx, image: "docker.io/library/nginx:1.25", command: [nginx], args: [-g, daemon off;, -q]}
+      - {name: sidecar, image: registry.k8s.io/pause}
+"""
+CONFIG = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data:
+  app.json: '{"port": 80, "rate": 1.50, "hosts": ["a", "b"]}'
+  app.yaml: "# listens\\nport: 80\\nhosts:\\n- a\\n- b\\n"
+  note: plain words
+"""
+CASES, REFUSED = (
+    yaml.safe_load(Path(__file__).with_name(name).read_text()) for name in ("overriders.yaml", "overriders-refused.yaml")
+)
+OBJECTS = {"Deployment": yaml.safe_load(DEPLOYMENT), "ConfigMap": yaml.safe_load(CONFIG)}
+
+
+def override(kind: str, overriders: Any) -> Any:
+    draft = Draft(OBJECTS[kind])
+    apply_overriders(draft, overriders)
+    return draft.root
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_an_overrider_changes_what_it_names_and_nothing_else(case: Any) -> None:
+    kind = case.get("to", "Deployment")
+    expected = Draft(yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG))
+    for path, value in case["changes"].items():
+        expected.apply("add" if path.split("/")[-1].isalpha() else "replace", parse_pointer(path), value)
+    assert override(kind, case["overriders"]) == expected.root
+    assert alike(override(kind, case["overriders"]), expected.root)
+    assert OBJECTS[kind] == yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG), "the template itself stays"
+    if not case["changes"]:
+        assert alike(override(kind, case["overriders"]), OBJECTS[kind])
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["why"])
+def test_an_overrider_that_does_not_fit_says_where_and_why(case: Any) -> None:
+    with pytest.raises(Inapplicable) as caught:
+        override(case["to"], case["overriders"])
+    assert str(caught.value) == case["why"]
+
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("nginx", ("", "nginx", "", "")),
+        ("nginx:1", ("", "nginx", "1", "")),
+        ("library/nginx", ("", "library/nginx", "", "")),
+        ("docker.io/nginx", ("docker.io", "nginx", "", "")),
+        ("localhost/a/b_c:v1", ("localhost", "a/b_c", "v1", "")),
+        ("host:5000/a", ("host:5000", "a", "", "")),
+        ("[::1]:5000/a", ("[::1]:5000", "a", "", "")),
+        (f"a/b@{DIGEST}", ("", "a/b", "", DIGEST)),
+        (f"a/b:2@{DIGEST}", ("", "a/b", "2", "")),
+    ],
+)
+def test_an_image_name_has_a_registry_only_where_one_is_told_from_a_path(text: str, parts: tuple[str, ...]) -> None:
+    assert parse_image(text) == parts
+    assert str(parse_image(text)) == text.partition("@")[0] or "@" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Nginx", "a b", ":1", "a/", "/a", "a@sha256:12", f"a@md5:{'ab' * 32}", "a:", "x" * 256, "${IMAGE}", "a" * 5000]
+)
+def test_what_is_no_image_name_is_refused(text: str) -> None:
+    with pytest.raises(Inapplicable):
+        parse_image(text)
+
+
+def test_the_overriders_of_a_rule_are_listed_as_they_are_applied() -> None:
+    overriders = {"plaintext": [{}], "imageOverrider": [{}], "argsOverrider": []}
+    assert list_overriders(overriders) == ("imageOverrider", "plaintext")
+
+
+STEPS = st.lists(st.text(max_size=6), max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["", "a", "b", "0", "-", "spec", "x/~y"]), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(STEPS)
+def test_a_pointer_is_read_as_it_is_written(steps: list[str]) -> None:
+    assert parse_pointer(write_pointer(steps)) == tuple(steps)
+
+
+@given(JSON, st.lists(st.sampled_from(["", "a", "b", "0", "1", "-", "-1", "01", "spec", "x/~y"]), min_size=1, max_size=4), JSON)
+def test_what_was_added_is_found_there_and_the_object_is_not_touched(before: Any, steps: list[str], value: Any) -> None:
+    copy = deepcopy(before)
+    draft = Draft(before)
+    try:
+        draft.apply("add", steps, value)
+    except Inapplicable:
+        pass
+    else:
+        if steps[-1] not in ("-", "-1", "01"):
+            assert alike(draft.find(steps), value)
+    assert alike(before, copy)
+
+
+OVERRIDER = st.fixed_dictionaries(
+    {
+        "operator": st.sampled_from(["add", "remove", "replace"]),
+        "path": st.sampled_from(
+            ["", "/", "spec", "/spec", "/spec/template/spec/containers", "/data/app.yaml", "/metadata", "/metadata/labels"]
+        ),
+        "component": st.sampled_from(["Registry", "Repository", "Tag"]),
+        "containerName": st.sampled_from(["nginx", "sidecar", ""]),
+    }
+)
+
+
+@given(
+    JSON,
+    st.lists(OVERRIDER, max_size=3),
+    st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2),
+    st.text(max_size=12),
+    st.sampled_from(["Deployment", "Pod", "ConfigMap"]),
+)
+def test_any_overrider_on_any_object_changes_it_or_says_why_not(
+    spec: Any, entries: list[Any], labels: dict[str, str], value: str, kind: str
+) -> None:
+    root = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "labels": spec}, "spec": spec, "data": {"app.yaml": value}}
+    predicates = [{**entry, "value": value, "predicate": {"path": entry["path"]}} for entry in entries]
+    words = [{**entry, "value": [value]} for entry in entries]
+    edits = [{"subPath": entry["path"], "operator": entry["operator"], "value": spec} for entry in entries]
+    overriders = {
+        "imageOverrider": [*predicates, *({**entry, "value": value} for entry in entries)],
+        "commandOverrider": words,
+        "argsOverrider": words,
+        "labelsOverrider": [{**entry, "value": labels} for entry in entries],
+        "annotationsOverrider": [{**entry, "value": labels} for entry in entries],
+        "fieldOverrider": [{"fieldPath": "/data/app.yaml", "yaml": edits}, {"fieldPath": "/data/app.yaml", "json": edits}],
+        "plaintext": [{**entry, "value": spec} for entry in entries],
+    }
+    for name, entry in overriders.items():
+        draft = Draft(root)
+        with suppress(Inapplicable):
+            apply_overriders(draft, {name: entry})
+            assert (draft.root["kind"], draft.root["metadata"]["name"]) == (kind, "x")

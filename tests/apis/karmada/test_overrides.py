@@ -1,0 +1,291 @@
+"""Override policies: which of them are for a workload, in which clusters, in which order, and what happens when one does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gitsched.model.document import member
+from gitsched.model.explanation import Override
+
+FLEET = """
+kind: Cluster
+metadata: {name: a, labels: {cloud: x}}
+spec: {region: north}
+---
+kind: Cluster
+metadata: {name: b, labels: {cloud: y}}
+spec: {region: north}
+---
+kind: Cluster
+metadata: {name: c, labels: {cloud: y}}
+spec: {region: south}
+"""
+WEB = """
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {app: web, by: nobody}}
+spec: {replicas: 5, template: {spec: {containers: [{name: web, image: web:1}]}}}
+"""
+EVERYWHERE = """
+kind: PropagationPolicy
+metadata: {name: all, namespace: shop}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement: {}
+"""
+DIVIDED = EVERYWHERE.replace("{}", "{replicaScheduling: {replicaSchedulingType: Divided}}")
+BY = "labelsOverrider: [{operator: replace, value: {by: %s}}]"
+BROKEN = "plaintext: [{path: /spec/nothing/at/all, operator: add, value: 1}]"
+
+
+def label(name: str) -> str:
+    return BY % name
+
+
+def override(name: str, overriders: str = "", target: str = "", selector: str = "", kind: str = "OverridePolicy") -> str:
+    """One rule that, if nothing else is said, signs the label `by` with the policy's name."""
+    selectors = f"resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment{selector}}}]" if selector != "everything" else ""
+    return f"""
+kind: {kind}
+metadata: {{name: {name}{", namespace: shop" if kind == "OverridePolicy" else ""}}}
+spec:
+  {selectors}
+  overrideRules:
+  - {f"targetCluster: {target}" if target else ""}
+    overriders: {{{overriders or label(name)}}}
+"""
+
+
+def files(*policies: str, workload: str = WEB, propagation: str = EVERYWHERE, fleet: str = FLEET) -> dict[str, str]:
+    return {
+        "fleet.yaml": fleet,
+        "web.yaml": workload,
+        "all.yaml": propagation,
+        **{f"o{i}.yaml": text for i, text in enumerate(policies)},
+    }
+
+
+def signed(run: Any, cluster: str = "a", name: str = "web") -> str:
+    """Who signed the label last; nobody where the manifest is the template's."""
+    body = run.manifest(name, cluster)
+    return str(member(body, "metadata", "labels", "by")) if body is not None else "nobody"
+
+
+CLUSTERWIDE = "ClusterOverridePolicy"
+
+
+@pytest.mark.parametrize(
+    ("policies", "last"),
+    [
+        ([override("m"), override("z", kind=CLUSTERWIDE)], "m"),
+        ([override("m", selector="everything"), override("z", selector=", name: web", kind=CLUSTERWIDE)], "m"),
+        ([override("a"), override("b")], "b"),
+        ([override("b"), override("a")], "b"),
+        ([override("a", selector=", name: web"), override("b", selector=", labelSelector: {matchLabels: {app: web}}")], "a"),
+        ([override("a", selector=", labelSelector: {}"), override("b")], "a"),
+        ([override("a"), override("b", selector="everything")], "b"),
+        ([override("a", kind=CLUSTERWIDE, selector=", namespace: shop"), override("z", kind=CLUSTERWIDE)], "z"),
+    ],
+    ids=[
+        "the-namespace-after-the-cluster",
+        "the-namespace-after-the-cluster-however-specific",
+        "by-name",
+        "by-name-not-by-place",
+        "a-name-is-more-specific-than-labels",
+        "labels-are-more-specific-than-a-kind",
+        "everything-is-as-specific-as-a-kind",
+        "a-namespace-makes-a-selector-no-more-specific",
+    ],
+)
+def test_the_last_word_is_that_of_the_namespace_then_of_the_most_specific_then_of_the_last_name(
+    run: Any, policies: list[str], last: str
+) -> None:
+    assert signed(run(files(*policies))) == last
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        ", name: other",
+        ", name: web, labelSelector: {matchLabels: {app: web}}, apiVersion: apps/v2",
+        ", labelSelector: {matchLabels: {app: db}}",
+        ", labelSelector: {matchExpressions: [{key: app, operator: Odd}]}",
+    ],
+)
+def test_a_policy_that_selects_something_else_changes_nothing(run: Any, selector: str) -> None:
+    policy = override("o", selector=selector, kind=CLUSTERWIDE)
+    if "apps/v2" in selector:
+        policy = policy.replace("apiVersion: apps/v1, ", "")
+    assert signed(run(files(policy))) == "nobody"
+
+
+def test_a_policy_of_another_namespace_changes_nothing(run: Any) -> None:
+    assert signed(run(files(override("o", selector="everything").replace("shop", "bank")))) == "nobody"
+
+
+def test_the_rules_of_a_policy_follow_one_another(run: Any) -> None:
+    first = override("first")
+    both = f"{first}  - targetCluster: {{clusterNames: [b]}}\n    overriders: {{{BY % 'second'}}}\n"
+    result = run(files(both))
+    assert [signed(result, cluster) for cluster in "abc"] == ["first", "second", "first"]
+
+
+@pytest.mark.parametrize(
+    ("target", "clusters"),
+    [
+        ("", "abc"),
+        ("{}", "abc"),
+        ("{clusterNames: [b, ghost]}", "b"),
+        ("{exclude: [b]}", "ac"),
+        ("{labelSelector: {matchLabels: {cloud: y}}}", "bc"),
+        (
+            "{labelSelector: {matchLabels: {cloud: y}}, fieldSelector: {matchExpressions: [{key: region, operator: In, values: [north]}]}}",
+            "b",
+        ),
+        ("{clusterNames: [ghost]}", ""),
+    ],
+)
+def test_a_rule_is_for_its_clusters_alone(run: Any, target: str, clusters: str) -> None:
+    result = run(files(override("o", target=target)))
+    assert "".join(cluster for cluster in "abc" if signed(result, cluster) == "o") == clusters
+
+
+@pytest.mark.parametrize(("target", "clusters"), [("targetCluster: {clusterNames: [b]}", "b"), ("", "abc")])
+def test_the_older_form_of_a_policy_counts_too(run: Any, target: str, clusters: str) -> None:
+    old = f"kind: OverridePolicy\nmetadata: {{name: old, namespace: shop}}\nspec:\n  {target}\n  overriders: {{{BY % 'old'}}}"
+    result = run(files(old))
+    assert "".join(cluster for cluster in "abc" if signed(result, cluster) == "old") == clusters
+
+
+def test_clusters_with_the_same_rules_share_one_manifest(run: Any) -> None:
+    result = run(files(override("o"), override("p", target="{labelSelector: {matchLabels: {cloud: y}}}")))
+    a, b, c = (result.manifest("web", cluster) for cluster in "abc")
+    assert b is c
+    assert a is not b
+
+
+def test_replicas_are_divided_before_and_an_override_has_the_last_word(run: Any) -> None:
+    more = "plaintext: [{path: /spec/replicas, operator: replace, value: 9}]"
+    result = run(
+        files(override("o", target="{clusterNames: [a, b]}"), override("p", more, "{clusterNames: [b]}"), propagation=DIVIDED)
+    )
+    shares = result.clusters("web")
+    assert [member(result.manifest("web", cluster), "spec", "replicas") for cluster in "ab"] == [shares["a"], 9]
+    assert result.manifest("web", "c") is None
+    assert sum(shares.values()) == 5
+
+
+def test_what_is_on_its_way_out_of_a_cluster_keeps_its_overrides(run: Any) -> None:
+    first = run(files(override("o")))
+    hot = FLEET.replace("{region: south}", "{region: south, taints: [{key: fire, effect: NoExecute}]}")
+    second = run(files(override("o"), fleet=hot), first)
+    (place,) = (place for place in second.outcome("web").placed if place.cluster == "c")
+    assert place.leaving
+    assert signed(second, "c") == "o"
+
+
+def test_a_policy_that_does_not_fit_is_found_at_its_place_and_the_workload_stays_as_it_is(run: Any) -> None:
+    fine = run(files(override("o")))
+    result = run(files(override("o"), override("p", BROKEN, "{labelSelector: {matchLabels: {cloud: y}}}")), fine)
+    (finding,) = result.outcome("web").findings
+    assert (finding.code, finding.severity, str(finding.location)) == ("override-failed", "error", "o1.yaml:2:1")
+    assert finding.resource == ("OverridePolicy", "shop", "p")
+    assert finding.message == (
+        "OverridePolicy/shop/p cannot be applied to Deployment.apps/shop/web, whose manifest in b, c stays as it was: "
+        "spec.overrideRules[0].overriders.plaintext[0]: there is no /spec/nothing"
+    )
+    assert {place.cluster: place.kept for place in result.outcome("web").placed} == {"a": False, "b": True, "c": True}
+    assert signed(result, "a") == "o"
+
+
+def test_a_workload_does_not_move_to_where_its_manifest_cannot_be_made(run: Any) -> None:
+    in_a = EVERYWHERE.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")
+    broken = override("o", BROKEN, "{clusterNames: [b]}")
+    first = run(files(broken, propagation=in_a))
+    assert first.codes("web") == []
+    moved = run(files(broken, propagation=in_a.replace("[a]", "[b]")), first)
+    assert (moved.outcome("web").state, list(moved.clusters("web"))) == ("stale", ["a"])
+    assert moved.codes("web") == ["override-failed", "stale-decision"]
+    mended = run(files(override("o", target="{clusterNames: [b]}"), propagation=in_a.replace("[a]", "[b]")), moved)
+    assert (mended.outcome("web").state, list(mended.clusters("web")), signed(mended, "b")) == ("placed", ["b"], "o")
+
+
+def test_a_workload_that_was_nowhere_goes_where_it_can(run: Any) -> None:
+    result = run(files(override("o", BROKEN, "{clusterNames: [b]}")))
+    assert list(result.clusters("web")) == ["a", "b", "c"]
+    assert {place.cluster: place.kept for place in result.outcome("web").placed} == {"a": False, "b": True, "c": False}
+    again = run(files(override("o", BROKEN, "{clusterNames: [b]}")), result)
+    assert (again.outcome("web").state, again.codes("web")) == ("placed", ["override-failed"])
+
+
+def test_a_cluster_whose_document_is_broken_keeps_a_manifest_that_its_labels_decide(run: Any) -> None:
+    by_label, by_name = (
+        override("o", target="{labelSelector: {matchLabels: {cloud: y}}}"),
+        override("o", target="{clusterNames: [b]}"),
+    )
+    broken = FLEET.replace(
+        "{region: north}\n---\nkind: Cluster\nmetadata: {name: c", "{region: 5}\n---\nkind: Cluster\nmetadata: {name: c"
+    )
+    first = run(files(by_label))
+    second = run(files(by_label, fleet=broken), first)
+    assert {place.cluster: place.kept for place in second.outcome("web").placed} == {"a": False, "b": True, "c": False}
+    third = run(files(by_name, fleet=broken), first)
+    assert signed(third, "b") == "o"
+    assert not any(place.kept for place in third.outcome("web").placed)
+
+
+# Dependent overrides
+
+
+WAITING = EVERYWHERE + "  dependentOverrides: [mirror, proxy]\n"
+
+
+def test_a_workload_waits_until_every_override_that_its_policy_depends_on_is_there(run: Any) -> None:
+    first = run(files(override("mirror"), propagation=WAITING))
+    outcome = first.outcome("web")
+    assert (outcome.state, outcome.placed, outcome.documents) == ("pending", (), ())
+    assert outcome.reason == "its policy waits for OverridePolicy/shop/proxy"
+    (finding,) = outcome.findings
+    assert (finding.code, str(finding.location), finding.resource) == (
+        "override-awaited",
+        "all.yaml:2:1",
+        ("PropagationPolicy", "shop", "all"),
+    )
+    second = run(files(override("mirror"), override("proxy"), propagation=WAITING), first)
+    assert (second.outcome("web").state, second.codes("web"), list(second.clusters("web"))) == ("placed", [], ["a", "b", "c"])
+
+
+def test_a_workload_that_is_placed_already_stays_while_an_override_is_awaited(run: Any) -> None:
+    first = run(files())
+    second = run(files(propagation=WAITING.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")), first)
+    assert (second.outcome("web").state, list(second.clusters("web"))) == ("stale", ["a", "b", "c"])
+    assert second.codes("web") == ["override-awaited", "stale-decision"]
+
+
+def test_a_cluster_policy_depends_on_cluster_overrides(run: Any) -> None:
+    wide = WAITING.replace("kind: Prop", "kind: ClusterProp").replace(", namespace: shop", "")
+    near = [override("mirror"), override("proxy")]
+    assert run(files(*near, propagation=wide)).outcome("web").state == "pending"
+    far = [override("mirror", kind=CLUSTERWIDE), override("proxy", kind=CLUSTERWIDE)]
+    assert run(files(*far, propagation=wide)).outcome("web").state == "placed"
+
+
+# Explain
+
+
+def test_explain_lists_what_changes_the_manifest_in_which_clusters(run: Any) -> None:
+    some = override("some", f"{label('some')}, plaintext: [{{path: /spec/paused, operator: add, value: true}}]", "{exclude: [a]}")
+    result = run(
+        files(some, override("wide", kind=CLUSTERWIDE, selector=", name: web"), override("ghost", target="{clusterNames: [ghost]}"))
+    )
+    assert result.explain("web").overrides == (
+        Override("ClusterOverridePolicy/wide", "o1.yaml:2", ("a", "b", "c"), ("labelsOverrider",)),
+        Override("OverridePolicy/shop/some", "o0.yaml:2", ("b", "c"), ("labelsOverrider", "plaintext")),
+    )
+
+
+def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
+    told = run(files(propagation=WAITING), run(files())).explain("web")
+    assert told.trigger == "Not carried out: its policy waits for OverridePolicy/shop/mirror, OverridePolicy/shop/proxy."
+    assert [share.cluster for share in told.result] == ["a", "b", "c"]
