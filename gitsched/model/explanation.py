@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gitsched.model.decision import Verdict
+from gitsched.model.document import Origin
 from gitsched.model.finding import Finding
+
+Pointer = tuple[str | int, ...]
+"""A place inside a document: object members and list indices from the root."""
 
 
 class Loser(NamedTuple):
@@ -24,11 +28,24 @@ class Attempt(NamedTuple):
     message: str = ""
 
 
+class Rule(NamedTuple):
+    """Where the rule stands that was against a cluster: a place in a document, whose line only its text can tell."""
+
+    origin: Origin
+    pointer: Pointer
+
+
 class Candidate(NamedTuple):
-    """How one cluster fared; `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed."""
+    """How one cluster fared in one group.
+
+    `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed. `group` is "" for a policy without
+    groups. `rule` is what `location` can be told more exactly from.
+    """
 
     verdict: Verdict
     location: str = ""
+    group: str = ""
+    rule: Rule | None = None
 
 
 class Share(NamedTuple):
@@ -53,9 +70,10 @@ class Explanation(NamedTuple):
 
     `workload` is the text of its key and `location` its file:line. `policy` is "" where no policy selects it; `policy_reason` says
     why this policy and `claim` what an earlier decision has to do with it. `attempts` are the groups in the order they were tried,
-    `candidates` the clusters by name. `division` is how the replicas are shared and `division_rule` the sentence that says by
-    which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where it runs, and `overrides` what changes
-    its manifest there, in the order in which they are applied.
+    `candidates` the clusters by name: all of them in the group that was used, and those that a group is for in the others that were
+    tried. `division` is how the replicas are shared and `division_rule` the sentence that says by which rule. `trigger` says why the
+    workload was, or was not, scheduled anew; `result` is where it runs, and `overrides` what changes its manifest there, in the order
+    in which they are applied.
     """
 
     workload: str

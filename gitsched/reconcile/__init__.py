@@ -14,6 +14,7 @@ from gitsched.model.errors import Conflict, Permanent
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.plan.planning import Plan
+from gitsched.reconcile.pointing import point
 from gitsched.reconcile.session import Session
 from gitsched.reconcile.settings import Run, Settings
 
@@ -56,7 +57,8 @@ def validate_source(settings: Settings) -> tuple[Finding, ...]:
 def explain(settings: Settings, kind: str, namespace: str, name: str) -> Explanation:
     """Why a workload is where it is. The kind's case does not matter, and KIND.GROUP says which of two groups is meant; Permanent
     when there is no such workload."""
-    planned = preview(settings).plan
+    session = Session(settings)
+    planned = session.run(settings.now, write=False).plan
     decided = planned.decided
     catalog = decided.catalog
     named = [key for key in dict.fromkeys((*decided.templates, *catalog.twins, *catalog.broken)) if _is_called(key, kind, name)]
@@ -68,7 +70,7 @@ def explain(settings: Settings, kind: str, namespace: str, name: str) -> Explana
     template = decided.templates.get(key)
     if template is not None:
         found = next((told for session in decided.sessions if (told := session.explain(template))), None)
-        return found or Explanation(str(key), policy_reason="no policy selects it")
+        return point(found, session.source.repository) if found else Explanation(str(key), policy_reason="no policy selects it")
     findings = tuple(finding for finding in planned.findings if finding.resource == key.resource)
     if key in catalog.twins:
         origins = [document.origin for document in catalog.twins[key] if document.origin]

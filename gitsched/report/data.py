@@ -78,7 +78,10 @@ def describe_explanation(value: Explanation) -> dict[str, Any]:
             "losers": [loser._asdict() for loser in value.losers],
         },
         "groups": [attempt._asdict() for attempt in value.attempts],
-        "clusters": [candidate.verdict._asdict() | {"location": candidate.location} for candidate in value.candidates],
+        "clusters": [
+            candidate.verdict._asdict() | {"location": candidate.location, "group": candidate.group}
+            for candidate in value.candidates
+        ],
         "division": {"rule": value.division_rule, "shares": [share._asdict() for share in value.division]},
         "trigger": value.trigger,
         "result": [_describe_share(share) for share in value.result],

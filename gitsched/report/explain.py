@@ -36,10 +36,17 @@ def _candidates(candidates: tuple[Candidate, ...], width: int) -> list[str]:
     """A table where it fits, else a paragraph for each cluster."""
     if not candidates:
         return []
-    rows = [(f"  {entry.verdict.name}", "yes" if entry.verdict.eligible else "no", _why(entry)) for entry in candidates]
-    table = columns([("  CLUSTER", "FITS", "WHY"), *rows])
+    rows = [
+        (f"  {entry.verdict.name}", entry.group, "yes" if entry.verdict.eligible else "no", _why(entry)) for entry in candidates
+    ]
+    if len({entry.group for entry in candidates}) > 1:
+        table = columns([("  CLUSTER", "GROUP", "FITS", "WHY"), *rows])
+    else:
+        table = columns([("  CLUSTER", "FITS", "WHY"), *((name, fit, why) for name, _, fit, why in rows)])
+        rows = [(name, "", fit, why) for name, _, fit, why in rows]
     if not fits(table, width):
-        table = [line for name, fit, why in rows for line in wrap(f"{name.strip()}: {fit}" + _after(why), width, "  ")]
+        words = ((f"{name.strip()}{f' in {group}' if group else ''}: {fit}" + _after(why)) for name, group, fit, why in rows)
+        table = [line for text in words for line in wrap(text, width, "  ")]
     return ["", "Clusters", *table]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import WORKLOAD, Run
+from tests.cli.conftest import POLICY, TAINT, WORKLOAD, Run
 
 
 @pytest.mark.parametrize("words", ["deployment.apps/shop/web", "deployments.apps/shop/web", "Deployment.v1.apps/shop/web"])
@@ -42,3 +42,25 @@ def test_a_broken_object_is_explained_by_its_finding(gitsched: Run, fleet: Path,
     assert found.returncode == 0, found.stderr
     assert "its document is broken" in found.stdout
     assert "[invalid-labels]" in found.stdout
+
+
+def test_after_an_eviction_the_group_that_was_left_is_told_too_and_each_rule_with_its_line(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    assert gitsched("reconcile").returncode == 0
+    commit(fleet, one=(fleet / "one.yaml").read_text() + TAINT)
+    assert gitsched("reconcile").returncode == 0
+    told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
+    lines = {tuple(line.split()[:2]): line for line in told.splitlines()}
+    assert "one.yaml:9" in lines["one", "private"], "the taint's own line"
+    assert "policy.yaml:14" in lines["one", "cloud"], "the label selector of the group"
+    assert "untolerated taint" in lines["private:", "not"], "why the group that comes first is not used"
+    assert lines["two", "cloud"].split()[2] == "yes"
+
+
+def test_a_toleration_whose_time_is_over_is_pointed_at(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    seconds = "    clusterTolerations:\n      - {key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 60}\n"
+    taint = TAINT.replace("NoExecute", "NoExecute, timeAdded: '2026-01-01T00:00:00Z'")
+    commit(fleet, policy=POLICY + seconds, one=(fleet / "one.yaml").read_text() + taint)
+    told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
+    assert "policy.yaml:16" in next(line for line in told.splitlines() if line.split()[:2] == ["one", "private"])

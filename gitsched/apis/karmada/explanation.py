@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding import Memory
+from gitsched.apis.karmada.blame import find_rule
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy, Rule
 from gitsched.model.document import Document, Key
@@ -22,8 +24,6 @@ if TYPE_CHECKING:  # the session calls this module
     from gitsched.apis.karmada.session import KarmadaSession, Step
 
 _SELECTS = {3: "by name", 2: "by labels", 1: "by kind"}
-_IN_POLICY = frozenset({"ClusterAffinity", "SpreadConstraint"})
-"""Filters whose rule stands in the policy; a taint, an API list or a deletion stands in the Cluster's document."""
 
 
 def explain(session: KarmadaSession, template: Document) -> Explanation | None:
@@ -48,7 +48,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         ),
         claim=_tell_claim(session, policy, claim),
         attempts=_attempts(request, session.fleet, step),
-        candidates=tuple(_candidates(session, policy, request, group)),
+        candidates=tuple(_all_candidates(session, policy, request, group, step)),
         division=division,
         division_rule=rule,
         trigger=_tell_trigger(session, policy, step, outcome),
@@ -142,14 +142,11 @@ def _shown(request: Request, step: Step) -> Group:
 
 def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]:
     if step.decision is None:
-        used = _shown(request, step)
-        return tuple(
-            Attempt(group.name, "kept" if group == used and step.memory.clusters else "not tried") for group in request.groups
-        )
-    attempts = [
-        Attempt(group.name, "not tried", f"scheduling resumes at {request.groups[request.start].name}, which was used last")
-        for group in request.groups[: request.start]
-    ]
+        used = request.groups.index(_shown(request, step))
+        skipped = [_skipped(request, group, request.groups[used], fleet) for group in request.groups[:used]]
+        kept = Attempt(request.groups[used].name, "kept" if step.memory.clusters else "not tried")
+        return (*skipped, kept, *(Attempt(group.name, "not tried") for group in request.groups[used + 1 :]))
+    attempts = [_skipped(request, group, request.groups[request.start], fleet) for group in request.groups[: request.start]]
     done = False
     for group in request.groups[request.start :]:
         if done:
@@ -161,6 +158,35 @@ def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]
     return tuple(attempts)
 
 
+def _skipped(request: Request, group: Group, used: Group, fleet: Fleet) -> Attempt:
+    """A group that comes before the one in use: what it would be worth now says why it was left, or that it could be had again."""
+    decision = pipeline.with_reasons(pipeline.attempt(request, group, fleet), group, request, fleet)
+    why = f": {decision.message}" if decision.message else ""
+    return Attempt(
+        group.name,
+        "not tried",
+        f"scheduling resumes at {used.name}, which was used last; tried now it would be {decision.outcome}{why}",
+    )
+
+
+def _all_candidates(session: KarmadaSession, policy: Policy, request: Request, shown: Group, step: Step) -> Iterator[Candidate]:
+    """Every cluster in the group that is shown; in the groups before it, and in all where all failed, those that the group is for."""
+    failed = step.decision is not None and step.decision.outcome != "scheduled"
+    before = True
+    for group in request.groups:
+        if group == shown:
+            before = False
+            yield from _candidates(session, policy, request, group)
+        elif before or failed:
+            out = {
+                i
+                for r in rejections(request, group, session.fleet)
+                if r.filter.name == "ClusterAffinity"
+                for i in session.fleet.members(r.mask)
+            }
+            yield from (c for i, c in enumerate(_candidates(session, policy, request, group)) if i not in out)
+
+
 def _candidates(session: KarmadaSession, policy: Policy, request: Request, group: Group) -> list[Candidate]:
     fleet = session.fleet
     documents = {d.key.name: d for d in session.world.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())}
@@ -170,12 +196,13 @@ def _candidates(session: KarmadaSession, policy: Policy, request: Request, group
     candidates = []
     for index, verdict in enumerate(pipeline.explain(request, group, fleet)):
         if verdict.eligible:
-            candidates.append(Candidate(verdict))
+            candidates.append(Candidate(verdict, group=group.name))
             continue
-        rule = refused.get(index, "")
-        reason = f"{rule}: {verdict.reason}" if rule else verdict.reason
-        where = policy.document if rule in _IN_POLICY else documents.get(verdict.name)
-        candidates.append(Candidate(verdict._replace(reason=reason), "" if rule == "ClusterEviction" else _place(where)))
+        name = refused.get(index, "")
+        reason = f"{name}: {verdict.reason}" if name else verdict.reason
+        rule = find_rule(name, fleet.candidates[index], request, group, policy, documents.get(verdict.name))
+        where = f"{rule.origin.path}:{rule.origin.line}" if rule else ""
+        candidates.append(Candidate(verdict._replace(reason=reason), where, group.name, rule))
     return candidates
 
 

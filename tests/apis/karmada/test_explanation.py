@@ -70,14 +70,21 @@ def test_groups_are_told_in_the_order_in_which_they_were_tried(run: Any) -> None
         ("third", "not tried"),
     ]
     assert first.explain("web").attempts[0].message.startswith("0/3 clusters are available: 1 cluster(s) had untolerated taint")
-    assert [c.verdict.eligible for c in first.explain("web").candidates] == [True, False, True]
+    assert [(c.group, c.verdict.name, c.verdict.eligible) for c in first.explain("web").candidates] == [
+        ("first", "m2", False),
+        ("second", "m1", True),
+        ("second", "m2", False),
+        ("second", "m3", True),
+    ]
     later = run(files(GROUPS, fleet=FLEET.replace("power", "noise")), after=first).explain("web")
     assert [(a.name, a.verdict) for a in later.attempts] == [
         ("first", "not tried"),
         ("second", "scheduled"),
         ("third", "not tried"),
     ]
-    assert later.attempts[0].message == "scheduling resumes at second, which was used last"
+    assert later.attempts[0].message.startswith(
+        "scheduling resumes at second, which was used last; tried now it would be no-fit: 0/3"
+    )
 
 
 def test_where_every_group_fails_the_clusters_of_the_first_one_are_shown(run: Any) -> None:
