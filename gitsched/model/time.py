@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
 _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -30,6 +31,14 @@ def format_time(moment: datetime) -> str:
     """RFC 3339 in UTC; whole seconds as Kubernetes' metav1.Time writes them, a fraction only when there is one."""
     text = moment.astimezone(UTC).isoformat()
     return text.replace("+00:00", "Z")
+
+
+def later(moment: datetime, delay: timedelta | float) -> datetime:
+    """A moment and a delay, or so many seconds; NEVER beyond the end of the calendar."""
+    try:
+        return moment + (delay if isinstance(delay, timedelta) else timedelta(seconds=delay))
+    except OverflowError:
+        return NEVER
 
 
 def parse_duration(text: object) -> timedelta | None:

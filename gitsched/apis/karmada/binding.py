@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from gitsched.apis.karmada import failback
 from gitsched.apis.karmada.names import (
     APPLIED_PLACEMENT,
     BINDING,
@@ -64,7 +65,8 @@ def recall(previous: Body | None) -> Memory:
 
 
 class Result(NamedTuple):
-    """What a pass leaves in the binding. `reason` is that of the Scheduled condition, "" where there is none yet."""
+    """What a pass leaves in the binding. `reason` is that of the Scheduled condition, "" where there is none yet; `clocks` tell since when
+    earlier groups could take the workload."""
 
     clusters: tuple[Target, ...]
     tasks: tuple[Body, ...]
@@ -74,6 +76,7 @@ class Result(NamedTuple):
     message: str
     scheduled: datetime | None
     transition: datetime | None
+    clocks: failback.Clocks = ()
 
 
 def write_binding(template: Document, policy: Policy, demand: Demand, memory: Memory, result: Result) -> Body:
@@ -82,6 +85,8 @@ def write_binding(template: Document, policy: Policy, demand: Demand, memory: Me
     annotations = claim_annotations(policy.key)
     if result.applied is not None:
         annotations[APPLIED_PLACEMENT] = result.applied
+    if result.clocks:
+        annotations[failback.NOTE] = failback.write_clocks(result.clocks)
     metadata: Body = {"name": key.name}
     if key.namespace:
         metadata["namespace"] = key.namespace

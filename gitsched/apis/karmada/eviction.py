@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.model.document import Body
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
-from gitsched.model.time import format_time, parse_time
-
-NEVER = datetime.max.replace(tzinfo=UTC)
+from gitsched.model.time import format_time, later, parse_time
 
 
 class Tasks(NamedTuple):
@@ -45,7 +43,7 @@ def evict_at(taints: Iterable[Taint], tolerations: tuple[Toleration, ...], momen
             return moment
         used.append(toleration)
     ends = [
-        _after(taint.since or moment, toleration.seconds)
+        later(taint.since or moment, max(toleration.seconds, 0))
         for toleration in used
         if toleration.seconds is not None
         for taint in harmful
@@ -77,16 +75,9 @@ def sweep_tasks(tasks: Iterable[Body], timeout: timedelta, moment: datetime) -> 
             continue
         if suppressed is not True:
             grace = task.get("gracePeriodSeconds")
-            end = _after(created or moment, grace if isinstance(grace, int) else timeout.total_seconds())
+            end = later(created or moment, max(grace, 0) if isinstance(grace, int) else timeout)
             if end <= moment:
                 continue
             ends.append(end)
         live.append(entry)
     return Tasks(tuple(live), min(ends, default=None))
-
-
-def _after(moment: datetime, seconds: float) -> datetime:
-    try:
-        return moment + timedelta(seconds=max(seconds, 0))
-    except OverflowError:
-        return NEVER

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding import Memory
 from gitsched.apis.karmada.blame import find_rule
+from gitsched.apis.karmada.failback import read_clocks
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy, Rule
-from gitsched.model.document import Document, Key
+from gitsched.apis.karmada.triggers import REBALANCE, is_rebalance_pending
+from gitsched.model.document import Document, Key, member, text_map
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Group, Request
+from gitsched.model.time import format_time, later
 from gitsched.schedule import pipeline
 from gitsched.schedule.assign import static_weights
 from gitsched.schedule.dispenser import prefers_descending
@@ -36,8 +39,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
     steps = session.steps(template, policy, session.demand(template), previous)
     step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
     outcome = session.place(template) or steps[-1].outcome
-    request = session.request(template, policy, session.demand(template), step.memory, step.moment)
-    group = _shown(request, step)
+    request, group = step.request, _shown(step.request, step)
     division, rule = _divide(session.fleet, request, group, step)
     rules = _best(session.policies.candidates(template))
     return start._replace(
@@ -51,7 +53,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         candidates=tuple(_all_candidates(session, policy, request, group, step)),
         division=division,
         division_rule=rule,
-        trigger=_tell_trigger(session, policy, step, outcome),
+        trigger=_tell_trigger(session, policy, step, outcome) + _tell_clocks(session, outcome),
         result=_result(outcome),
         overrides=session.overrides.explain(template, sorted(place.cluster for place in outcome.placed)),
         findings=outcome.findings,
@@ -238,7 +240,31 @@ def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step, outcome: 
         return f"Not carried out: {outcome.reason}."
     gone = [target.name for target in step.before.clusters if target not in step.memory.clusters]
     evicted = f" Evicted by a NoExecute taint: {', '.join(gone)}." if gone else ""
-    return f"{_why(session, policy, step.memory, step.why)}{evicted}"
+    why = step.why
+    if why is not None and is_rebalance_pending(step.memory):
+        request = f"a rebalance was requested{_askers(session, step.memory, names.binding_key(outcome.key))}"
+        why = request if why == REBALANCE else f"{why}, and from scratch because {request}"
+    return f"{_why(session, policy, step.memory, why)}{evicted}"
+
+
+def _askers(session: KarmadaSession, memory: Memory, binding: Key) -> str:
+    if memory.triggered is None:
+        return ""
+    by = ", ".join(f"{names.REBALANCER} {name}" for name in session.rebalancing.askers(binding, memory.triggered))
+    return f" by {by} at {format_time(memory.triggered)}" if by else f" at {format_time(memory.triggered)}"
+
+
+def _tell_clocks(session: KarmadaSession, outcome: Outcome) -> str:
+    """When the workload returns to an earlier group by itself."""
+    if outcome.state == "stale" or not outcome.documents:
+        return ""
+    settings = session.settings.failback
+    clocks = read_clocks(text_map(member(outcome.documents[0][1], "metadata", "annotations")))
+    return "".join(
+        f" It returns to group {name} at {format_time(later(since, settings.after))} if that group can take it until then, as it could "
+        f"since {format_time(since)}."
+        for name, since in clocks
+    )
 
 
 def _why(session: KarmadaSession, policy: Policy, memory: Memory, why: str | None) -> str:

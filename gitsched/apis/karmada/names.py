@@ -15,7 +15,9 @@ GROUPS = frozenset({CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP})
 CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropagationPolicy"
 OVERRIDE, CLUSTER_OVERRIDE = "OverridePolicy", "ClusterOverridePolicy"
 BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
+REBALANCER = "WorkloadRebalancer"
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
+APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 
 APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"

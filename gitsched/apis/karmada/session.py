@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.apis.karmada import eviction, holding, names
+from gitsched.apis.karmada import eviction, failback, holding, names
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
 from gitsched.apis.karmada.fleet import locate, read_clusters
 from gitsched.apis.karmada.overrides import Overrides
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
+from gitsched.apis.karmada.rebalancing import Rebalancing
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
 from gitsched.apis.karmada.workload import Demand, Shape, read_demand, share_out
 from gitsched.apis.world import World
@@ -37,12 +38,13 @@ _DEADLINES = 64
 
 
 class Step(NamedTuple):
-    """One pass over a workload: `before` it, `memory` after evictions, `why` it was scheduled (None: no need), what was decided (None:
-    the scheduler was not asked) and what came of it."""
+    """One pass over a workload: `before` it, `memory` after evictions, what the scheduler would be asked, `why` it was (None: no need),
+    what was decided (None: the scheduler was not asked) and what came of it."""
 
     moment: datetime
     before: Memory
     memory: Memory
+    request: Request
     why: str | None
     decision: Decision | None
     outcome: Outcome
@@ -52,8 +54,6 @@ class KarmadaSession:
     """See `gitsched.apis.world.Session`."""
 
     name = "karmada"
-    wakeup: datetime | None = None
-    time: datetime | None = None
 
     def __init__(self, world: World) -> None:
         settings = world.config.karmada
@@ -67,7 +67,6 @@ class KarmadaSession:
             world.at,
         )
         self.fleet = self._clusters.fleet
-        self.findings = self._clusters.findings
         self.leaving = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.leaving)
         self._hot = frozenset(c.name for c in self.fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
         self._run_out: tuple[datetime, dict[tuple[Toleration, ...], tuple[str, ...]]] = (world.at, {})
@@ -82,10 +81,20 @@ class KarmadaSession:
         self._declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
+        self._rebalance()
 
     def renew(self, world: World) -> bool:
         self.world = world
-        return True
+        records = self.rebalancing.records
+        self._rebalance()
+        return self.rebalancing.records == records
+
+    def _rebalance(self) -> None:
+        self.rebalancing = Rebalancing(self.world)
+        self.rebalancing.settle(self.world, self.place)
+        self.findings: tuple[Finding, ...] = (*self._clusters.findings, *self.rebalancing.findings)
+        self.wakeup: datetime | None = self.rebalancing.wakeup
+        self.time: datetime | None = self.rebalancing.time
 
     def own(self) -> Iterable[tuple[Document, Outcome]]:
         return ()
@@ -94,7 +103,7 @@ class KarmadaSession:
         return self._clusters.facts
 
     def documents(self) -> Iterable[tuple[Key, Body]]:
-        return self._clusters.records
+        return (*self._clusters.records, *self.rebalancing.records)
 
     def selects(self, template: Document) -> bool:
         return self.governing(template)[0] is not None
@@ -156,7 +165,7 @@ class KarmadaSession:
         policy, _ = self.governing(template, previous)
         if policy is None:
             return []
-        request = self.request(template, policy, self.demand(template), recall(previous), self.world.now)
+        request = self.request(template, policy, self.demand(template), self._recall(template, previous), self.world.now)
         decision = pipeline.schedule(request, self.fleet)
         group = next((g for g in request.groups if g.name == decision.group), request.groups[request.start])
         return pipeline.explain(request, group, self.fleet)
@@ -210,16 +219,35 @@ class KarmadaSession:
         )
 
     def _step(self, template: Document, policy: Policy, demand: Demand, previous: Body | None, moment: datetime) -> Step:
-        before = recall(previous)
+        before = self._recall(template, previous)
         tasks = eviction.sweep_tasks(before.tasks, self.settings.graceful_eviction_timeout, moment)
         memory = self._evict(policy, before._replace(tasks=tasks.live), moment)
         why = why_schedule(policy, demand, memory, memory.clusters, self.leaving)
-        decision = None
-        if why is not None and not self.ignores(policy, memory):
-            decision = pipeline.schedule(self.request(template, policy, demand, memory, moment), self.fleet)
-        result = _settle(decision, policy, before, memory, moment)
+        request, settings = self.request(template, policy, demand, memory, moment), self.settings.failback
+        if self.ignores(policy, memory):
+            turn = failback.Turn(request, why, None)
+        else:
+            turn = failback.take_turn(settings, request, why, failback.read_clocks(memory.annotations), self.fleet, moment)
+        if settings.mode != "Never" and self._purge_mode(policy) != "Directly":
+            left = failback.leave(turn, memory.observed, memory.clusters, self.fleet.index, moment)
+            memory = memory._replace(tasks=(*memory.tasks, *left))
+        result = _settle(turn.decision, policy, before, memory, moment)
+        result = result._replace(clocks=self._run_clocks(template, policy, demand, memory, result, moment))
         body = write_binding(template, policy, demand, memory, result)
-        return Step(moment, before, memory, why, decision, self._outcome(template, policy, demand, result, body, moment))
+        return Step(moment, before, memory, *turn, self._outcome(template, policy, demand, result, body, moment))
+
+    def _recall(self, template: Document, previous: Body | None) -> Memory:
+        return self.rebalancing.ask(names.binding_key(template.key), recall(previous))
+
+    def _run_clocks(
+        self, template: Document, policy: Policy, demand: Demand, memory: Memory, result: Result, moment: datetime
+    ) -> failback.Clocks:
+        """The clocks of earlier groups as the next run will find them: asked of the binding as it is after this pass."""
+        if self.settings.failback.mode != "AfterStabilization" or self.ignores(policy, memory):
+            return ()
+        after = memory._replace(clusters=result.clusters, observed=result.observed, scheduled=result.scheduled)
+        request = self.request(template, policy, demand, after, moment)
+        return failback.run_clocks(self.settings.failback, request, failback.read_clocks(memory.annotations), self.fleet, moment)
 
     def ignores(self, policy: Policy, memory: Memory) -> bool:
         """Whether the binding is not for this scheduler: suspended, or another one's."""
@@ -231,16 +259,19 @@ class KarmadaSession:
         if not self.settings.taint_eviction or not any(target.name in self._hot for target in memory.clusters):
             return memory
         tolerations = eviction.applied_tolerations(memory.applied)
-        failover = member(policy.spec, "failover", "cluster")
-        mode = self.settings.eviction_purge_mode if failover is None else failover.get("purgeMode") or "Gracefully"
+        mode = self._purge_mode(policy)
         stay, tasks = [], list(memory.tasks)
         for target in memory.clusters:
             end = self._eviction(target.name, tolerations, moment)
             if end is None or end > moment:
                 stay.append(target)
             else:
-                tasks.append(eviction.make_task(target.name, target.replicas, str(mode), moment))
+                tasks.append(eviction.make_task(target.name, target.replicas, mode, moment))
         return memory._replace(clusters=tuple(stay), tasks=tuple(tasks))
+
+    def _purge_mode(self, policy: Policy) -> str:
+        cluster = member(policy.spec, "failover", "cluster")
+        return self.settings.eviction_purge_mode if cluster is None else str(cluster.get("purgeMode") or "Gracefully")
 
     def _doomed(self, policy: Policy, memory: Memory, moment: datetime) -> tuple[str, ...]:
         """The clusters that would evict the workload as soon as it came: its toleration has run out there. Upstream places it there
@@ -293,6 +324,7 @@ class KarmadaSession:
     def _wakeup(self, result: Result, moment: datetime) -> datetime | None:
         """The next deadline; `moment` itself where the tolerations just applied have run out already."""
         ends = [eviction.sweep_tasks(result.tasks, self.settings.graceful_eviction_timeout, moment).wakeup]
+        ends.append(failback.end_of(self.settings.failback, result.clocks))
         if self.settings.taint_eviction and any(target.name in self._hot for target in result.clusters):
             tolerations = eviction.applied_tolerations(result.applied)
             ends += [self._eviction(target.name, tolerations, moment) for target in result.clusters]
@@ -348,7 +380,8 @@ def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: M
         pending = is_rebalance_pending(memory)
         changed = set(clusters) != set(before.clusters) or observed != before.observed or pending
         if decision.outcome == "scheduled" and (changed or scheduled is None or before.condition.get("reason") != reason):
-            scheduled = max(moment, memory.triggered) if pending and memory.triggered else moment
+            # What was asked for until now is done, also by a clock that is ahead and before anything was placed.
+            scheduled = max(moment, memory.triggered or moment)
     same = before.condition.get("reason") == reason
     transition = parse_time(before.condition.get("lastTransitionTime")) if same else moment
     return Result(clusters, memory.tasks, applied, observed, reason, message, scheduled, transition or moment)

@@ -11,6 +11,8 @@ from gitsched.apis.karmada.workload import Demand
 from gitsched.model.document import Body
 from gitsched.model.request import Target
 
+REBALANCE = "a rebalance was requested"
+
 
 def is_rebalance_pending(memory: Memory) -> bool:
     """Whether a rebalance was asked for since the last success; without any success there is nothing to rebalance."""
@@ -27,7 +29,7 @@ def why_schedule(
     if policy.placement.declared and _replicas_changed(policy, demand, clusters):
         return "the replicas changed"
     if is_rebalance_pending(memory):
-        return "a rebalance was requested"
+        return REBALANCE
     if not demand.workload or not policy.placement.divided:
         return "it is evaluated on every run"
     if any(target.name in leaving for target in clusters):
