@@ -95,7 +95,7 @@ class Api(NamedTuple):
 
     `groups` are the API groups whose documents it reads and that are never placed. `is_used` says, cheaply, whether a world has anything
     for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` are,
-    by (group, kind), what a schema cannot say about a defaulted document.
+    by (group, kind), what a schema cannot say about a defaulted document. `waive` names the codes of those that settings turn off.
     """
 
     name: str
@@ -104,3 +104,4 @@ class Api(NamedTuple):
     open: Callable[[World], Session]
     default: Callable[[Body], Body]
     rules: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]]
+    waive: Callable[[Config], frozenset[str]] = lambda _: frozenset()

@@ -17,18 +17,26 @@ _CONFIG = (config.GROUP, config.KIND)
 _BY_GROUP = {group: api for api in APIS for group in api.groups}
 
 
-def check(body: Body) -> Verdict:
-    """Check a document of any kind. Rules are asked only where the schema has no objection: they rely on its word."""
+def waive(settings: config.Config) -> frozenset[str]:
+    """The codes of the rules that settings turn off."""
+    return frozenset[str]().union(*(api.waive(settings) for api in APIS))
+
+
+def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
+    """Check a document of any kind. Rules are asked only where the schema has no objection: they rely on its word.
+
+    `waived` are codes of rules that do not count.
+    """
     group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = _BY_GROUP.get(group)
     verdict = _schemas().check(api.default(body) if api else body)
     rules = api.rules.get((group, kind)) if api else config.check_config if (group, kind) == _CONFIG else None
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
-    return Verdict(verdict.body, (*verdict.issues, *rules(verdict.body)))
+    return Verdict(verdict.body, (*verdict.issues, *(issue for issue in rules(verdict.body) if issue.code not in waived)))
 
 
-def find(body: Body) -> list[Finding]:
+def find(body: Body, waived: frozenset[str] = frozenset()) -> list[Finding]:
     """What checking says about a plain mapping, without a place."""
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -36,7 +44,7 @@ def find(body: Body) -> list[Finding]:
     resource = (str(body.get("kind")), namespace if isinstance(namespace, str) else "", name) if isinstance(name, str) else None
     return [
         Finding(issue.severity, issue.code, f"{_pointer(issue.pointer)}{issue.message}", None, resource)
-        for issue in check(body).issues
+        for issue in check(body, waived).issues
     ]
 
 

@@ -14,7 +14,7 @@ from gitsched.model.finding import Finding, rank
 from gitsched.model.scope import is_namespaced
 from gitsched.model.time import EPOCH, parse_time
 from gitsched.plan.catalog import Loose, loosen
-from gitsched.plan.checking import check, find
+from gitsched.plan.checking import check, find, waive
 from gitsched.plan.deciding import Decided, decide
 
 
@@ -63,11 +63,12 @@ def schedule(
         settings = parse_config(config or {})
     except ValueError as error:
         raise Permanent(str(error)) from error
+    waived = waive(settings)
     loose: list[Loose] = []
     findings: list[Finding] = []
     for body in bodies:
-        verdict = check(body)
-        findings += find(body) if verdict.issues else []
+        verdict = check(body, waived)
+        findings += find(body, waived) if verdict.issues else []
         loose.append(loosen(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
     decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment, None, False, observations)
     findings += decided.findings

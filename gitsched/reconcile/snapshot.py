@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
@@ -17,7 +18,7 @@ from gitsched.model.document import Origin
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.plan.catalog import Loose, loosen
-from gitsched.plan.checking import check
+from gitsched.plan.checking import check, waive
 from gitsched.plan.keeping import Kept
 from gitsched.reconcile.memo import Memo
 
@@ -70,12 +71,15 @@ class Book(NamedTuple):
 class Reader:
     """Reads files of one repository, each blob once."""
 
-    def __init__(self, repository: Repository, memo: Memo, marks: tuple[str, ...] = _MARKS) -> None:
-        self.repository, self._memo, self._marks = repository, memo, marks
+    def __init__(
+        self, repository: Repository, memo: Memo, marks: tuple[str, ...] = _MARKS, waived: frozenset[str] = frozenset()
+    ) -> None:
+        self.repository, self._memo, self._marks, self._waived = repository, memo, marks, waived
+        self._check = partial(check, waived=waived)
 
     def key(self, blob: str, path: str) -> str:
         name = path.rpartition("/")[2]
-        return f"{blob}:{name if name in FILE_NAMES else name.rpartition('.')[2]}:{','.join(self._marks)}"
+        return f"{blob}:{name if name in FILE_NAMES else name.rpartition('.')[2]}:{','.join((*self._marks, *sorted(self._waived)))}"
 
     def read(self, blob: str, path: str, repository: Repository | None = None) -> File:
         """The reading of a blob under a path."""
@@ -85,7 +89,9 @@ class Reader:
             source = repository or self.repository
             size = source.size(blob)
             file = (
-                too_large(size, path) if size > LIMITS.size else read(source.blob(blob), path=path, check=check, marks=self._marks)
+                too_large(size, path)
+                if size > LIMITS.size
+                else read(source.blob(blob), path=path, check=self._check, marks=self._marks)
             )
             self._memo.put(key, file)
         return file
@@ -108,7 +114,7 @@ def read_tree(
     config, beside = _read_config(repository, tree, memo, last_valid)
     beside += _odd(entries)
     marks = tuple(dict.fromkeys((*_MARKS, *(kind.replicas_path for kind in config.workloads if kind.replicas_path))))
-    reader = Reader(repository, memo, marks)
+    reader = Reader(repository, memo, marks, waive(config))
     wanted = _select(repository, entries, paths or config.source.paths, config.source.ignore)
     reader.load(wanted)
     pages = {entry.path: _page(entry.path, entry.blob, reader) for entry in wanted}
@@ -132,7 +138,7 @@ def _turn_pages(repository: Repository, tree: str, memo: Memo, last: Book) -> Bo
     changed = repository.changed(last.tree, tree)
     if len(changed) > len(last.pages) // 4 or any(path not in last.pages or path == FILE for path in changed):
         return None
-    reader = Reader(repository, memo, last.marks)
+    reader = Reader(repository, memo, last.marks, waive(last.snapshot.config))
     pages = dict(last.pages)
     for path in changed:
         entry = repository.entry(tree, path)

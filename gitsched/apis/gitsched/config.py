@@ -71,6 +71,7 @@ class Karmada:
     """How Karmada's policies are read; gitsched's own defaults, not upstream's."""
 
     taint_eviction: bool = True
+    allow_no_execute_taint_policy: bool = False
     missing_facts: str = "assume"
     eviction_purge_mode: str = "Gracefully"
     graceful_eviction_timeout: timedelta = timedelta(minutes=10)
@@ -214,6 +215,7 @@ def _parse_karmada(karmada: Section) -> Karmada:
     default = Karmada()
     return Karmada(
         taint_eviction=karmada.flag("taintEviction", default.taint_eviction),
+        allow_no_execute_taint_policy=karmada.flag("allowNoExecuteTaintPolicy", default.allow_no_execute_taint_policy),
         missing_facts=karmada.choice("missingFacts", "assume", "strict"),
         eviction_purge_mode=karmada.choice("evictionPurgeMode", "Gracefully", "Directly"),
         graceful_eviction_timeout=karmada.duration("gracefulEvictionTimeout", default.graceful_eviction_timeout),

@@ -17,6 +17,9 @@ from gitsched.apis.karmada.placement_rules import judge_placement
 from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
 
+TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
+"""What an administrator allows in gitsched.yaml, as with a flag of Karmada's webhook."""
+
 DEPENDENCIES = "resourcebinding.karmada.io/dependencies"
 
 
@@ -52,13 +55,13 @@ def judge_binding(body: Body) -> Iterator[Issue]:
 
 
 def judge_taint_policy(body: Body) -> Iterator[Issue]:
-    """A ClusterTaintPolicy, without the flag by which an administrator allows NoExecute."""
+    """A ClusterTaintPolicy."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(body["spec"]["taints"]):
         key, effect = taint["key"], taint["effect"]
         if effect == "NoExecute":
-            message = "a taint with effect NoExecute is not allowed here: an administrator would have to enable it"
-            yield error("karmada-taint-policy-no-execute", message, "spec", "taints", index, "effect")
+            message = "a taint with effect NoExecute is not allowed here, unless karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true"
+            yield error(TAINT_POLICY_NO_EXECUTE, message, "spec", "taints", index, "effect")
         if (key, effect) in seen:
             message = f"a taint is there twice with key {key!r} and effect {effect!r}"
             yield error("karmada-taint-duplicate", message, "spec", "taints", index)

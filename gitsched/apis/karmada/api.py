@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gitsched.apis.karmada.admission import RULES
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.karmada.admission import RULES, TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.names import GROUPS
 from gitsched.apis.world import Api, Session, World
@@ -14,4 +15,8 @@ def _open(world: World) -> Session:
     return KarmadaSession(world)
 
 
-API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES)
+def _waive(config: Config) -> frozenset[str]:
+    return frozenset({TAINT_POLICY_NO_EXECUTE}) if config.karmada.allow_no_execute_taint_policy else frozenset()
+
+
+API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES, _waive)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gitsched.apis.karmada.policy import Policy
-from gitsched.model.document import Document
+from gitsched.model.document import Document, member
 from gitsched.model.explanation import Pointer, Rule
 from gitsched.model.request import Affinity, Group, Request
-from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from gitsched.schedule.fleet import Candidate
 
 
@@ -20,7 +20,7 @@ def find_rule(
         case "SpreadConstraint":
             return _rule(policy.document, ("spec", "placement", "spreadConstraints"))
         case "TaintToleration":
-            return _rule(cluster, _taint_pointer(candidate, request))
+            return _rule(cluster, _taint_pointer(candidate, request, cluster))
         case "APIEnablement":
             return _rule(cluster, ("status", "apiEnablements"))
         case "ClusterEviction":
@@ -53,20 +53,28 @@ def _refusing_member(affinity: Affinity, candidate: Candidate) -> str:
     return "fieldSelector"
 
 
-def _taint_pointer(candidate: Candidate, request: Request) -> Pointer:
-    for index, taint in enumerate(candidate.taints):
+def _taint_pointer(candidate: Candidate, request: Request, cluster: Document | None) -> Pointer:
+    for taint in candidate.taints:
         if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(t.tolerates(taint) for t in request.tolerations):
-            return ("spec", "taints", index)
+            return _locate_taint(taint, cluster)
     return ("spec", "taints")
+
+
+def _locate_taint(taint: Taint, cluster: Document | None) -> Pointer:
+    """A taint that the document does not have comes from its conditions."""
+    written = (member(cluster.body, "spec", "taints") if cluster is not None else None) or ()
+    known = (i for i, entry in enumerate(written) if (entry.get("key"), entry.get("effect")) == (taint.key, taint.effect))
+    index = next(known, None)
+    return ("status", "conditions") if index is None else ("spec", "taints", index)
 
 
 def _find_eviction(candidate: Candidate, request: Request, policy: Policy, cluster: Document | None) -> Rule | None:
     """The taint that evicted; where it is tolerated for a time, the toleration, whose time is over."""
-    for index, taint in enumerate(candidate.taints):
+    for taint in candidate.taints:
         if taint.effect != NO_EXECUTE:
             continue
         for number, toleration in enumerate(request.tolerations):
             if toleration.tolerates(taint):
                 return _rule(policy.document, ("spec", "placement", "clusterTolerations", number))
-        return _rule(cluster, ("spec", "taints", index))
+        return _rule(cluster, _locate_taint(taint, cluster))
     return None

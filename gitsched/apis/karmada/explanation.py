@@ -16,6 +16,7 @@ from gitsched.model.document import Document, Key, member, text_map
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Group, Request
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import format_time, later
 from gitsched.schedule import pipeline
 from gitsched.schedule.assign import static_weights
@@ -201,11 +202,20 @@ def _candidates(session: KarmadaSession, policy: Policy, request: Request, group
             candidates.append(Candidate(verdict, group=group.name))
             continue
         name = refused.get(index, "")
-        reason = f"{name}: {verdict.reason}" if name else verdict.reason
+        origin = _tell_origin(session, request, verdict.name) if name == "TaintToleration" else ""
+        reason = f"{name}: {verdict.reason}{origin}" if name else verdict.reason
         rule = find_rule(name, fleet.candidates[index], request, group, policy, documents.get(verdict.name))
         where = f"{rule.origin.path}:{rule.origin.line}" if rule else ""
         candidates.append(Candidate(verdict._replace(reason=reason), where, group.name, rule))
     return candidates
+
+
+def _tell_origin(session: KarmadaSession, request: Request, cluster: str) -> str:
+    """Who added the taint that keeps a workload away, where the cluster's document does not have it."""
+    harmful = (NO_SCHEDULE, NO_EXECUTE)
+    taints = session.fleet.candidates[session.fleet.index[cluster]].taints
+    first = next(t for t in taints if t.effect in harmful and not any(other.tolerates(t) for other in request.tolerations))
+    return next((f" ({entry.by})" for entry in session.added.get(cluster, ()) if entry.taint == first), "")
 
 
 def _divide(fleet: Fleet, request: Request, group: Group, step: Step) -> tuple[tuple[Share, ...], str]:

@@ -14,6 +14,7 @@ GROUPS = frozenset({CLUSTER_GROUP, POLICY_GROUP, WORK_GROUP, APPS_GROUP})
 
 CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropagationPolicy"
 OVERRIDE, CLUSTER_OVERRIDE = "OverridePolicy", "ClusterOverridePolicy"
+TAINT_POLICY = "ClusterTaintPolicy"
 BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
 REBALANCER = "WorkloadRebalancer"
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"

@@ -17,6 +17,7 @@ from gitsched.apis.karmada.fleet import locate, read_clusters
 from gitsched.apis.karmada.overrides import Overrides
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
 from gitsched.apis.karmada.rebalancing import Rebalancing
+from gitsched.apis.karmada.taint_policy import read_taint_policies
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
 from gitsched.apis.karmada.workload import Demand, Shape, read_demand, share_out
 from gitsched.apis.world import World
@@ -59,14 +60,22 @@ class KarmadaSession:
         settings = world.config.karmada
         self.world = world
         self.settings = settings
+        self._taint_policies = read_taint_policies(
+            world.documents.get((names.POLICY_GROUP, names.TAINT_POLICY), ()),
+            (key for key in world.broken if (key.group, key.kind) == (names.POLICY_GROUP, names.TAINT_POLICY)),
+            world.previous,
+            world.at,
+        )
         self._clusters = read_clusters(
             world.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
             world.broken,
             world.previous,
             settings.missing_facts == "assume",
             world.at,
+            self._taint_policies,
         )
         self.fleet = self._clusters.fleet
+        self.added = self._clusters.added
         self.leaving = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.leaving)
         self._hot = frozenset(c.name for c in self.fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
         self._run_out: tuple[datetime, dict[tuple[Toleration, ...], tuple[str, ...]]] = (world.at, {})
@@ -103,7 +112,7 @@ class KarmadaSession:
         return self._clusters.facts
 
     def documents(self) -> Iterable[tuple[Key, Body]]:
-        return (*self._clusters.records, *self.rebalancing.records)
+        return (*self._clusters.records, *self._taint_policies.records, *self.rebalancing.records)
 
     def selects(self, template: Document) -> bool:
         return self.governing(template)[0] is not None

@@ -29,6 +29,7 @@ output:
   commitSubject: Placements
 karmada:
   taintEviction: false
+  allowNoExecuteTaintPolicy: true
   missingFacts: strict
   evictionPurgeMode: Directly
   gracefulEvictionTimeout: 5m
@@ -81,6 +82,7 @@ def test_every_setting_is_read() -> None:
     assert config.karmada.failback == Failback("AfterStabilization", timedelta(minutes=30))
     assert not config.karmada.taint_eviction
     assert config.karmada.preemption
+    assert config.karmada.allow_no_execute_taint_policy
     assert config.krake.stickiness == 0.5
     assert (config.knative.capacity, config.knative.scale_up) == (10, "replace")
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)

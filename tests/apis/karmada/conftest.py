@@ -15,9 +15,9 @@ from gitsched.apis.karmada.session import KarmadaSession
 from gitsched.model.document import Body, Document, Key, Origin, group_of
 from gitsched.model.explanation import Explanation
 from gitsched.model.outcome import Outcome
-from gitsched.model.time import parse_time
+from gitsched.model.time import format_time, parse_time
 from gitsched.plan.catalog import Loose, loosen
-from gitsched.plan.checking import check
+from gitsched.plan.checking import check, waive
 from gitsched.plan.deciding import Decided, decide
 
 START = "2026-01-01T00:00:00Z"
@@ -27,6 +27,7 @@ API_VERSIONS = {
     "ClusterPropagationPolicy": "policy.karmada.io/v1alpha1",
     "OverridePolicy": "policy.karmada.io/v1alpha1",
     "ClusterOverridePolicy": "policy.karmada.io/v1alpha1",
+    "ClusterTaintPolicy": "policy.karmada.io/v1alpha1",
     "ResourceBinding": "work.karmada.io/v1alpha2",
     "ClusterResourceBinding": "work.karmada.io/v1alpha2",
     "Deployment": "apps/v1",
@@ -96,27 +97,32 @@ class Run(NamedTuple):
         outcome = self.outcome(name)
         return [finding.code for finding in outcome.findings] if outcome else []
 
+    def added(self, cluster: str) -> dict[str, tuple[str, str]]:
+        """The taints that a cluster has beside those of its document, by their text: since when, and by whom."""
+        entries = self.session.added.get(cluster, ())
+        return {str(taint._replace(since=None)): (format_time(taint.since), by) for taint, by in entries}
+
     def explain(self, name: str) -> Explanation:
         explanation = self.session.explain(self.template(name))
         assert explanation is not None
         return explanation
 
 
-def make_documents(files: str | Mapping[str, str]) -> list[Loose]:
+def make_documents(files: str | Mapping[str, str], waived: frozenset[str] = frozenset()) -> list[Loose]:
     """YAML streams of documents whose apiVersion goes without saying; a Cluster need not say how it is synced."""
     streams = {"all.yaml": files} if isinstance(files, str) else files
-    return [loose for path, text in streams.items() for loose in _read(path, text)]
+    return [loose for path, text in streams.items() for loose in _read(path, text, waived)]
 
 
 @cache
-def _read(path: str, text: str) -> tuple[Loose, ...]:
+def _read(path: str, text: str, waived: frozenset[str]) -> tuple[Loose, ...]:
     loose = []
     for index, node in enumerate(yaml.compose_all(text, _Loader)):
         body = _Loader("").construct_document(node)
         body = {"apiVersion": API_VERSIONS.get(body["kind"]), **body}
         if body["kind"] == "Cluster":
             body["spec"] = {"syncMode": "Push", **body.get("spec", {})}
-        verdict = check(body)
+        verdict = check(body, waived)
         broken = any(issue.severity == "error" for issue in verdict.issues)
         mark = node.start_mark
         loose.append(loosen(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
@@ -138,7 +144,8 @@ def run() -> Callable[..., Run]:
             previous = {_key(document.body): document.body for document in make_documents(after)}
         else:
             previous = _written(after) if after else {}
-        decided = decide(make_documents(files), previous, parse_config({"karmada": karmada or {}}), _moment(at), _moment(now or at))
+        config = parse_config({"karmada": karmada or {}})
+        decided = decide(make_documents(files, waive(config)), previous, config, _moment(at), _moment(now or at))
         return Run(decided, previous)
 
     return schedule

@@ -1,0 +1,287 @@
+"""Which taints a cluster has beside those of its document, from when, and until when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.apis.karmada.conditions import Match, judge_readiness, read_conditions
+from gitsched.apis.karmada.taint_policy import TaintPolicy
+from gitsched.apis.karmada.tainting import Added, Tainted, apply_taints, derive_taints, note_taints, recall_taints
+from gitsched.model.taints import Taint
+from gitsched.model.time import parse_time
+
+NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z"
+NOT_READY, UNREACHABLE = "cluster.karmada.io/not-ready:NoSchedule", "cluster.karmada.io/unreachable:NoSchedule"
+READINESS = f"""
+it is ready:                     {{status: {{conditions: [{{type: Ready, status: "True"}}]}},    taints: []}}
+it is not:                       {{status: {{conditions: [{{type: Ready, status: "False"}}]}},   taints: ["{NOT_READY}"]}}
+nobody can say:                  {{status: {{conditions: [{{type: Ready, status: Unknown}}]}},   taints: ["{UNREACHABLE}"]}}
+a person wrote it:               {{status: {{}},                                               taints: []}}
+it says something else only:     {{status: {{conditions: [{{type: Disk, status: "False"}}]}},    taints: []}}
+a status nobody knows:           {{status: {{conditions: [{{type: Ready, status: Maybe}}]}},     taints: []}}
+silence, strictly read:          {{status: {{}}, facts: strict,                                taints: ["{NOT_READY}"]}}
+something else, strictly read:   {{status: {{conditions: [{{type: Disk, status: "True"}}]}}, facts: strict, taints: ["{NOT_READY}"]}}
+strictly read, it is ready:      {{status: {{conditions: [{{type: Ready, status: "True"}}]}}, facts: strict, taints: []}}
+its document has the taint:      {{status: {{conditions: [{{type: Ready, status: "False"}}]}}, own: {{key: cluster.karmada.io/not-ready, effect: NoSchedule}}, taints: []}}
+with another effect:             {{status: {{conditions: [{{type: Ready, status: "False"}}]}}, own: {{key: cluster.karmada.io/not-ready, effect: NoExecute}}, taints: ["{NOT_READY}"]}}
+conditions that are none:        {{status: {{conditions: [{{}}, {{type: 1, status: 2}}, {{type: Ready}}]}}, taints: []}}
+"""  # noqa: E501 - a table
+
+
+@pytest.mark.parametrize("case", (readiness := yaml.safe_load(READINESS)).values(), ids=readiness)
+def test_the_ready_condition_taints_a_cluster(run: Any, case: dict[str, Any]) -> None:
+    spec = {"taints": [case["own"]]} if "own" in case else {}
+    cluster = yaml.safe_dump({"kind": "Cluster", "metadata": {"name": "m1"}, "spec": spec, "status": case["status"]})
+    done = run(cluster, karmada={"missingFacts": case.get("facts", "assume")})
+    assert list(done.added("m1")) == case["taints"]
+    assert all(since == "2026-01-01T00:00:00Z" for since, _ in done.added("m1").values())
+
+
+def test_a_cluster_that_is_not_ready_gets_nothing_new_and_keeps_what_it_has(run: Any) -> None:
+    ready, unready = fleet("Ready: 'True'"), fleet("Ready: 'False'")
+    assert run(stream(ready, WEB, EVERYWHERE)).clusters("web") == {"m1": 2, "m2": 2}
+    second = run(stream(unready, WEB, EVERYWHERE), run(stream(ready, WEB, EVERYWHERE)))
+    assert second.clusters("web") == {"m1": 2, "m2": 2}
+    assert run(stream(unready, WEB, EVERYWHERE)).clusters("web") == {"m2": 2}
+    (refused,) = (c for c in run(stream(unready, WEB, EVERYWHERE)).explain("web").candidates if c.verdict.name == "m1")
+    assert refused.verdict.reason == (
+        "TaintToleration: cluster(s) had untolerated taint {cluster.karmada.io/not-ready:NoSchedule} (its condition Ready is False)"
+    )
+    again = run(stream(ready, WEB, EVERYWHERE), second, LATER)
+    assert again.added("m1") == {}
+
+
+WEB = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}"
+EVERYWHERE = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {}}
+"""
+POLICY = """
+kind: ClusterTaintPolicy
+metadata: {name: disks%s}
+spec:
+  targetClusters: %s
+  addOnConditions: [{conditionType: DiskHealthy, operator: NotIn, statusValues: ["True"]}]
+  removeOnConditions: [{conditionType: DiskHealthy, operator: In, statusValues: ["True"]}]
+  taints: [{key: disk, value: bad, effect: %s}]
+"""
+DISKS = POLICY % ("", "{labelSelector: {matchLabels: {disk: local}}}", "NoSchedule")
+ALLOWED = {"allowNoExecuteTaintPolicy": True}
+
+
+def fleet(conditions: str = "", taints: str = "") -> str:
+    """m1 with conditions (as "Type: 'Status', ..."), and m2 without any."""
+    entries = [{"type": name, "status": status} for name, status in yaml.safe_load(f"{{{conditions}}}").items()]
+    first = {
+        "kind": "Cluster",
+        "metadata": {"name": "m1", "labels": {"disk": "local"}},
+        "spec": {"taints": yaml.safe_load(f"[{taints}]")},
+        "status": {"conditions": entries},
+    }
+    return f"{yaml.safe_dump(first)}---\nkind: Cluster\nmetadata: {{name: m2}}"
+
+
+HEALTHY, UNHEALTHY = fleet("DiskHealthy: 'True'"), fleet("DiskHealthy: 'False'")
+
+
+def stream(*documents: str) -> str:
+    return "\n---\n".join(documents)
+
+
+def test_a_policy_s_taint_stays_from_the_conditions_that_add_it_to_those_that_remove_it(run: Any) -> None:
+    neither = DISKS.replace('operator: NotIn, statusValues: ["True"]', 'operator: In, statusValues: ["False"]')
+    healthy = run(stream(HEALTHY, neither), at=NOON)
+    assert healthy.added("m1") == {}
+    broken = run(stream(UNHEALTHY, neither), healthy, "2026-01-01T13:00:00Z")
+    assert broken.added("m1") == {"disk=bad:NoSchedule": ("2026-01-01T13:00:00Z", "ClusterTaintPolicy/disks")}
+    unsure = run(stream(fleet("DiskHealthy: Unknown"), neither), broken, "2026-01-01T14:00:00Z")
+    assert unsure.added("m1") == broken.added("m1"), "neither condition holds: it stays, and so does its time"
+    silent = run(stream(fleet(), neither), unsure, "2026-01-01T15:00:00Z")
+    assert silent.added("m1") == broken.added("m1")
+    mended = run(stream(HEALTHY, neither), silent, "2026-01-01T16:00:00Z")
+    assert mended.added("m1") == {}
+    assert run(stream(fleet(), neither), mended, LATER).added("m1") == {}
+
+
+CONDITIONS = """
+one that holds:            {conditions: "A: 'False'",           add: [{conditionType: A, operator: In, statusValues: ["False"]}],   added: true}
+one that does not:         {conditions: "A: 'True'",            add: [{conditionType: A, operator: In, statusValues: ["False"]}],   added: false}
+none is never:             {conditions: "A: 'False'",           add: [],                                                            added: false}
+left out is never:         {conditions: "A: 'False'",                                                                               added: false}
+all must hold:             {conditions: "A: 'False', B: 'True'", add: [{conditionType: A, operator: In, statusValues: ["False"]}, {conditionType: B, operator: In, statusValues: ["False"]}], added: false}
+all do hold:               {conditions: "A: 'False', B: 'True'", add: [{conditionType: A, operator: In, statusValues: ["False"]}, {conditionType: B, operator: NotIn, statusValues: ["False"]}], added: true}
+a condition nobody has:    {conditions: "B: 'False'",           add: [{conditionType: A, operator: NotIn, statusValues: ["True"]}], added: false}
+not in nothing:            {conditions: "A: Unknown",           add: [{conditionType: A, operator: NotIn, statusValues: []}],       added: true}
+an operator of its own:    {conditions: "A: 'False'",           add: [{conditionType: A, operator: Exists, statusValues: []}],      added: false}
+removal comes second:      {conditions: "A: 'False'",           add: [{conditionType: A, operator: In, statusValues: ["False"]}],   remove: [{conditionType: A, operator: NotIn, statusValues: ["True"]}], added: false}
+"""  # noqa: E501 - a table
+
+
+@pytest.mark.parametrize("case", (conditions := yaml.safe_load(CONDITIONS)).values(), ids=conditions)
+def test_a_policy_adds_its_taints_when_all_conditions_hold(run: Any, case: dict[str, Any]) -> None:
+    spec = {"taints": [{"key": "disk", "effect": "NoSchedule"}]}
+    spec |= {name: case[short] for name, short in (("addOnConditions", "add"), ("removeOnConditions", "remove")) if short in case}
+    policy = yaml.safe_dump({"kind": "ClusterTaintPolicy", "metadata": {"name": "disks"}, "spec": spec})
+    assert bool(run(stream(fleet(case["conditions"]), policy)).added("m1")) is case["added"]
+
+
+def test_only_the_clusters_that_a_policy_targets_are_tainted(run: Any) -> None:
+    both = UNHEALTHY + "\nstatus: {conditions: [{type: DiskHealthy, status: 'False'}]}"
+    some = run(stream(both, DISKS))
+    assert (list(some.added("m1")), list(some.added("m2"))) == (["disk=bad:NoSchedule"], [])
+    for everything in ("null", "{}"):
+        every = run(stream(both, POLICY % ("", everything, "NoSchedule")))
+        assert list(every.added("m1")) == list(every.added("m2")) == ["disk=bad:NoSchedule"]
+
+
+def test_policies_act_in_the_order_of_their_creation_then_of_their_names(run: Any) -> None:
+    def written(name: str, value: str, created: str = "") -> str:
+        policy = yaml.safe_load(POLICY % (name, "null", "NoSchedule"))
+        policy["spec"]["taints"][0]["value"] = value
+        policy["metadata"] |= {"creationTimestamp": created} if created else {}
+        return yaml.safe_dump(policy)
+
+    down = UNHEALTHY
+    dated = run(stream(down, written("-a", "young", LATER), written("-b", "old", NOON)))
+    assert list(dated.added("m1")) == ["disk=old:NoSchedule"]
+    named = run(stream(down, written("-b", "second"), written("-a", "first")), at=NOON)
+    assert list(named.added("m1")) == ["disk=first:NoSchedule"]
+    # Whoever was there first stays first, although nobody wrote down when that was.
+    first = run(stream(fleet(), written("-b", "second")), at=NOON)
+    second = run(stream(down, written("-b", "second"), written("-a", "first")), first, LATER)
+    assert list(second.added("m1")) == ["disk=second:NoSchedule"]
+
+
+def test_a_policy_s_no_execute_taint_needs_leave_and_evicts(run: Any) -> None:
+    hot = POLICY % ("", "null", "NoExecute")
+    ready = stream(fleet(), WEB, EVERYWHERE)
+    down = stream(UNHEALTHY, WEB, EVERYWHERE, hot)
+    refused = run(down, run(ready), NOON)
+    assert (refused.added("m1"), refused.clusters("web")) == ({}, {"m1": 2, "m2": 2})
+    evicted = run(down, run(ready), NOON, karmada=ALLOWED)
+    assert evicted.added("m1") == {"disk=bad:NoExecute": (NOON, "ClusterTaintPolicy/disks")}
+    assert evicted.clusters("web") == {"m2": 2}
+    off = run(down, run(ready), NOON, karmada={**ALLOWED, "taintEviction": False})
+    assert (list(off.added("m1")), off.clusters("web")) == (["disk=bad:NoExecute"], {"m1": 2, "m2": 2})
+
+
+def test_a_toleration_of_a_policy_s_taint_counts_from_the_run_that_added_it(run: Any) -> None:
+    patient = EVERYWHERE.replace(
+        "placement: {}", "placement: {clusterTolerations: [{key: disk, operator: Exists, tolerationSeconds: 600}]}"
+    )
+    down = stream(UNHEALTHY, WEB, patient, POLICY % ("", "null", "NoExecute"))
+    first = run(stream(fleet(), WEB, patient))
+    tainted = run(down, first, NOON, karmada=ALLOWED)
+    assert tainted.outcome("web").wakeup == parse_time("2026-01-01T12:10:00Z")
+    assert run(down, tainted, "2026-01-01T12:09:00Z", karmada=ALLOWED).clusters("web") == {"m1": 2, "m2": 2}
+    assert run(down, tainted, "2026-01-01T12:09:00Z", "2026-01-01T12:10:00Z", karmada=ALLOWED).clusters("web") == {"m2": 2}
+
+
+def codes(done: Any) -> list[tuple[str, str]]:
+    return [(finding.severity, finding.code) for finding in done.session.findings if finding.code.startswith("cluster-taint")]
+
+
+def test_what_a_reader_of_the_document_cannot_see_is_told(run: Any) -> None:
+    down = run(stream(fleet("DiskHealthy: 'False', Ready: Unknown"), DISKS))
+    assert [f.message for f in down.session.findings if f.code == "cluster-taint-added"] == [
+        "Cluster m1: taint cluster.karmada.io/unreachable:NoSchedule is added: its condition Ready is Unknown",
+        "Cluster m1: taint disk=bad:NoSchedule is added: ClusterTaintPolicy disks says so",
+    ]
+    record = dict(down.session.documents())[next(k for k, _ in down.session.documents() if k.kind == "Cluster")]
+    assert [entry["addedBy"] for entry in json.loads(record["metadata"]["annotations"]["gitsched.io/taints-added"])] == [
+        "its condition Ready is Unknown",
+        "ClusterTaintPolicy/disks",
+    ]
+
+
+def test_a_taint_outlives_its_policy_and_says_so(run: Any) -> None:
+    down = UNHEALTHY
+    orphan = run(down, run(stream(down, DISKS), at=NOON), LATER)
+    assert orphan.added("m1") == {"disk=bad:NoSchedule": (NOON, "ClusterTaintPolicy/disks")}
+    assert codes(orphan) == [("warning", "cluster-taint-orphaned")]
+
+
+def test_a_policy_that_breaks_keeps_its_taints_and_its_place(run: Any) -> None:
+    down = UNHEALTHY
+    first = run(stream(down, DISKS), at=NOON)
+    second = run(stream(down, DISKS.split("  taints")[0]), first, LATER)
+    assert second.added("m1") == first.added("m1")
+    assert codes(second) == [("info", "cluster-taint-added")]
+    assert dict(second.session.documents()) == dict(first.session.documents())
+
+
+def test_a_document_s_own_taint_counts_until_a_policy_takes_it_away(run: Any) -> None:
+    own = "{key: disk, value: mine, effect: NoSchedule}"
+    down = run(stream(fleet("DiskHealthy: 'False'", own), DISKS))
+    assert (down.added("m1"), codes(down)) == ({}, [])
+    healthy = run(stream(fleet("DiskHealthy: 'True'", own), DISKS, WEB, EVERYWHERE))
+    assert (healthy.clusters("web"), codes(healthy)) == ({"m1": 2, "m2": 2}, [("info", "cluster-taint-lifted")])
+    silent = run(stream(fleet("", own), DISKS, WEB, EVERYWHERE))
+    assert silent.clusters("web") == {"m2": 2}
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "null", '["x"]', "[1]"])
+def test_a_record_that_somebody_spoilt_is_no_memory(text: str) -> None:
+    assert recall_taints({"metadata": {"annotations": {"gitsched.io/taints-added": text}}}) == ()
+
+
+STATUSES = st.sampled_from(["True", "False", "Unknown"])
+TAINTS = st.builds(
+    Taint,
+    st.sampled_from("ab"),
+    st.sampled_from(["", "v", "w"]),
+    st.sampled_from(["NoSchedule", "NoExecute"]),
+    st.just(parse_time("2025-12-31T12:00:00Z")),
+)
+MATCHES = st.builds(Match, st.sampled_from(["Ready", "Disk"]), st.sampled_from(["In", "NotIn"]), st.frozensets(STATUSES))
+POLICIES = st.builds(
+    TaintPolicy,
+    st.just(parse_time(NOON)),
+    st.sampled_from("pqr"),
+    st.none(),
+    st.lists(MATCHES, max_size=2).map(tuple),
+    st.lists(MATCHES, max_size=2).map(tuple),
+    st.lists(TAINTS, min_size=1, max_size=2).map(tuple),
+)
+
+
+@given(
+    own=st.lists(TAINTS, max_size=2, unique_by=lambda taint: (taint.key, taint.effect)),
+    conditions=st.dictionaries(st.sampled_from(["Ready", "Disk"]), STATUSES),
+    remembered=st.lists(
+        st.builds(Added, TAINTS, st.sampled_from(["ClusterTaintPolicy/x", "its condition Ready is False"])), max_size=2
+    ),
+    policies=st.lists(POLICIES, max_size=3),
+    assume=st.booleans(),
+)
+def test_a_second_look_at_the_same_conditions_changes_nothing(
+    own: list[Taint], conditions: dict[str, str], remembered: list[Added], policies: list[TaintPolicy], assume: bool
+) -> None:
+    noon, later = parse_time(NOON), parse_time(LATER)
+    assert noon
+    assert later
+    first = derive_taints(own, conditions, remembered, policies, assume, noon)
+    second = derive_taints(own, conditions, recall_taints(record(first)), policies, assume, later)
+    assert second == first
+    taints = apply_taints(own, first)
+    assert len({(taint.key, taint.effect) for taint in taints}) == len(taints), "one taint of a key and effect"
+    if conditions.get("Ready") == "True" and not policies and not own:
+        assert judge_readiness(conditions, assume).add is None
+        assert all(entry.policy for entry in first.added)
+
+
+def record(tainted: Tainted) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"gitsched.io/taints-added": note_taints(tainted.added)}}}
+
+
+def test_conditions_are_read_by_their_type() -> None:
+    entries = [{"type": "A", "status": "True"}, {"type": "A", "status": "False"}, "x", {"type": "B"}]
+    assert read_conditions({"status": {"conditions": entries}}) == {"A": "True"}
+    assert read_conditions({"status": {"conditions": {}}}) == read_conditions({}) == {}
