@@ -39,13 +39,15 @@ class Candidate(NamedTuple):
     """How one cluster fared in one group.
 
     `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed. `group` is "" for a policy without
-    groups. `rule` is what `location` can be told more exactly from.
+    groups. `rule` is what `location` can be told more exactly from. `room` is the arithmetic of how many replicas fit, "" where it does
+    not matter.
     """
 
     verdict: Verdict
     location: str = ""
     group: str = ""
     rule: Rule | None = None
+    room: str = ""
 
 
 class Share(NamedTuple):
@@ -71,9 +73,9 @@ class Explanation(NamedTuple):
     `workload` is the text of its key and `location` its file:line. `policy` is "" where no policy selects it; `policy_reason` says
     why this policy and `claim` what an earlier decision has to do with it. `attempts` are the groups in the order they were tried,
     `candidates` the clusters by name: all of them in the group that was used, and those that a group is for in the others that were
-    tried. `division` is how the replicas are shared and `division_rule` the sentence that says by which rule. `trigger` says why the
-    workload was, or was not, scheduled anew; `result` is where it runs, and `overrides` what changes its manifest there, in the order
-    in which they are applied.
+    tried. `selection` are the lines that say what spread constraints made of them. `division` is how the replicas are shared and
+    `division_rule` the lines that say by which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where
+    it runs, and `overrides` what changes its manifest there, in the order in which they are applied.
     """
 
     workload: str
@@ -84,8 +86,9 @@ class Explanation(NamedTuple):
     claim: str = ""
     attempts: tuple[Attempt, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    selection: tuple[str, ...] = ()
     division: tuple[Share, ...] = ()
-    division_rule: str = ""
+    division_rule: tuple[str, ...] = ()
     trigger: str = ""
     result: tuple[Share, ...] = ()
     overrides: tuple[Override, ...] = ()

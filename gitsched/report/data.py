@@ -79,10 +79,11 @@ def describe_explanation(value: Explanation) -> dict[str, Any]:
         },
         "groups": [attempt._asdict() for attempt in value.attempts],
         "clusters": [
-            candidate.verdict._asdict() | {"location": candidate.location, "group": candidate.group}
+            candidate.verdict._asdict() | {"location": candidate.location, "group": candidate.group, "room": candidate.room}
             for candidate in value.candidates
         ],
-        "division": {"rule": value.division_rule, "shares": [share._asdict() for share in value.division]},
+        "selection": list(value.selection),
+        "division": {"rule": list(value.division_rule), "shares": [share._asdict() for share in value.division]},
         "trigger": value.trigger,
         "result": [_describe_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],

@@ -20,7 +20,8 @@ def write_explanation(value: Explanation, width: int) -> str:
     groups = [f"{attempt.name or 'the only group'}: {attempt.verdict}" + _after(attempt.message) for attempt in value.attempts]
     lines += _section("Groups, in order", groups, width)
     lines += _candidates(value.candidates, width)
-    lines += _section("Division", [value.division_rule, *map(_weigh, value.division)], width)
+    lines += _section("Selection", [*value.selection], width)
+    lines += _section("Division", [*value.division_rule, *map(_weigh, value.division)], width)
     lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
     lines += _section("Overrides, in order", list(map(_override, value.overrides)), width)
     lines += _section("Findings", [str(finding) for finding in value.findings], width)
@@ -55,7 +56,8 @@ def _why(entry: Candidate) -> str:
     scores = ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
     total = f"score {verdict.total:g}" if verdict.total is not None else ""
     place = f"({entry.location})" if entry.location else ""
-    return " ".join(filter(None, [verdict.reason, place, total, f"= {scores}" if total and scores else scores]))
+    told = " ".join(filter(None, [verdict.reason, place, total, f"= {scores}" if total and scores else scores]))
+    return "; ".join(filter(None, [told, entry.room]))
 
 
 def _override(override: Override) -> str:

@@ -1,11 +1,8 @@
-"""Assignment: how many replicas each chosen candidate gets.
-
-A strategy is one function and one line in STRATEGIES.
-"""
+"""Assignment: how many replicas each chosen candidate gets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import NamedTuple
 
 from gitsched.model.request import Request, Target
 from gitsched.schedule.dispenser import dispense, prefers_descending
@@ -15,6 +12,18 @@ from gitsched.schedule.unstable import sort_descending
 
 Seats = dict[int, int]
 """Replicas by candidate."""
+
+
+class Division(NamedTuple):
+    """One use of the dispenser: `goal` replicas by `weights` (candidate, weight), on top of what is `kept`.
+
+    `mode` is "fresh", "kept" (nothing is dispensed), "scale up" or "scale down".
+    """
+
+    mode: str
+    kept: Seats
+    goal: int
+    weights: list[tuple[int, int]]
 
 
 class Unschedulable(Exception):
@@ -30,68 +39,70 @@ def assign(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) ->
             return _without_idle(request, [Target(fleet.names[i], request.replicas) for i in chosen])
         case "static":
             return _static(request, fleet, chosen)
-    seats = (
-        _overflow(request, fleet, survey, chosen)
-        if len(survey.tiers) > 1
-        else _divide(request, fleet, survey, chosen, request.replicas)
-    )
+    seats: Seats = {}
+    for division in plan_divisions(request, fleet, survey, chosen):
+        seats |= _settle(request, division)
     seats |= {i: 0 for i in sorted(chosen) if i not in seats}
     return _without_idle(request, [Target(fleet.names[i], count) for i, count in seats.items()])
 
 
-def _overflow(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> Seats:
-    """Tier by tier as much as fits; a later tier gets what the earlier ones have no room for."""
-    seats: Seats = {}
+def plan_divisions(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> list[Division]:
+    """How replicas are divided by room: one division, or with overflow one for each tier that is needed. Raises Unschedulable.
+
+    A later tier gets what the earlier ones have no room for.
+    """
+    if len(survey.tiers) == 1:
+        return [_plan(request, fleet, survey, chosen, request.replicas)]
+    divisions = []
     left = request.replicas
     for tier in survey.tiers:
         members = [i for i in chosen if tier >> i & 1]
         goal = min(left, sum(map(survey.available, members)))
         if goal > 0:
-            seats |= _divide(request, fleet, survey, members, goal)
+            divisions.append(_plan(request, fleet, survey, members, goal))
             left -= goal
     if left:
         raise Unschedulable("Clusters available replicas are not enough to schedule.")
-    return seats
+    return divisions
 
 
-def _divide(request: Request, fleet: Fleet, survey: Survey, chosen: list[int], replicas: int) -> Seats:
-    """Division by room: only the difference to the last result, unless that is to be forgotten."""
+def _plan(request: Request, fleet: Fleet, survey: Survey, chosen: list[int], replicas: int) -> Division:
     among = set(chosen)
     kept = {fleet.index[t.name]: t.replicas for t in request.held if fleet.index.get(t.name) in among}
     assigned = sum(kept.values())
     if request.fresh:
-        return _share(request, replicas, [(i, survey.available(i)) for i in chosen])
+        return _weigh(request, Division("fresh", {}, replicas, [(i, survey.available(i)) for i in chosen]))
     if assigned == replicas:
-        return kept
+        return Division("kept", kept, 0, [])
     if assigned > replicas:
-        return _share(request, replicas, list(kept.items()))
-    added = _share(request, replicas - assigned, [(i, survey.allocatable[i]) for i in chosen], {i for i in kept if kept[i]})
-    return {i: kept.get(i, 0) + added.get(i, 0) for i in (*added, *sorted(kept.keys() - added.keys()))}
+        return _weigh(request, Division("scale down", {}, replicas, list(kept.items())))
+    return _weigh(request, Division("scale up", kept, replicas - assigned, [(i, survey.allocatable[i]) for i in chosen]))
 
 
-def _share(request: Request, replicas: int, weights: list[tuple[int, int]], first: Iterable[int] = ()) -> Seats:
-    """Replicas in proportion to weights; aggregated, over as few candidates as have the weight, those in `first` before others."""
-    total = sum(weight for _, weight in weights)
-    if total < replicas:
+def _weigh(request: Request, division: Division) -> Division:
+    """The division with the weights that count: aggregated, as few as are enough, those that hold some before others."""
+    total = sum(weight for _, weight in division.weights)
+    if total < division.goal:
         raise Unschedulable(f"Clusters available replicas {total} are not enough to schedule.")
-    if request.division == "aggregated":
-        front = set(first)
-        weights = [weights[position] for position in sort_descending([weight for _, weight in weights])]
-        weights = _shortest(
-            [entry for entry in weights if entry[0] in front] + [entry for entry in weights if entry[0] not in front], replicas
-        )
-    parties = sorted(weights)
-    seats = dispense(replicas, [weight for _, weight in parties], prefers_descending(request.identity))
-    return {i: count for (i, _), count in zip(parties, seats, strict=True)}
-
-
-def _shortest(weights: list[tuple[int, int]], replicas: int) -> list[tuple[int, int]]:
+    if request.division != "aggregated":
+        return division
+    order = [division.weights[position] for position in sort_descending([weight for _, weight in division.weights])]
+    order.sort(key=lambda entry: not division.kept.get(entry[0]))
     total = 0
-    for count, (_, weight) in enumerate(weights, 1):
+    for count, (_, weight) in enumerate(order, 1):
         total += weight
-        if total >= replicas:
-            return weights[:count]
-    return weights
+        if total >= division.goal:
+            return division._replace(weights=order[:count])
+    return division
+
+
+def _settle(request: Request, division: Division) -> Seats:
+    kept, parties = division.kept, sorted(division.weights)
+    if not parties:
+        return kept
+    seats = dispense(division.goal, [weight for _, weight in parties], prefers_descending(request.identity))
+    added = {i: count for (i, _), count in zip(parties, seats, strict=True)}
+    return {i: kept.get(i, 0) + added.get(i, 0) for i in (*added, *sorted(kept.keys() - added.keys()))}
 
 
 def _static(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:

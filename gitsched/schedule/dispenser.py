@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Seat(NamedTuple):
+    """One round: `party` had `before` seats and the largest `quotient`, and got seat `number` (from 1)."""
+
+    number: int
+    party: int
+    before: int
+    quotient: float
 
 
 def dispense(total: int, votes: Sequence[int], descending: bool = False) -> list[int]:
@@ -32,6 +42,20 @@ def dispense(total: int, votes: Sequence[int], descending: bool = False) -> list
         seats[i] += 1
         heapq.heapreplace(queue, (-votes[i] / (2 * seats[i] + 1), seats[i], signed))
     return seats
+
+
+def replay(total: int, votes: Sequence[int], last: int, descending: bool = False) -> list[Seat]:
+    """The last rounds of `dispense`: its first seats are the same whatever the total, so the difference of two totals is a round."""
+    rounds = []
+    before = dispense(max(total - last, 0), votes, descending)
+    for number in range(max(total - last, 0) + 1, total + 1):
+        after = dispense(number, votes, descending)
+        party = next((i for i, (had, has) in enumerate(zip(before, after, strict=True)) if has > had), None)
+        if party is None:
+            break
+        rounds.append(Seat(number, party, before[party], votes[party] / (2 * before[party] + 1)))
+        before = after
+    return rounds
 
 
 def prefers_descending(identity: str) -> bool:

@@ -45,7 +45,7 @@ WHY = Explanation(
         Candidate(Verdict("b", True, "", {"ClusterLocality": 100}, 100)),
     ),
     division=(Share("b", 1, 3),),
-    division_rule="By static weight.",
+    division_rule=("By static weight.",),
     trigger="The placement changed.",
     result=(Share("b", None, 3),),
 )

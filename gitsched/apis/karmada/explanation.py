@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.arithmetic import tell_division, tell_room, tell_selection
 from gitsched.apis.karmada.binding import Memory
 from gitsched.apis.karmada.blame import find_rule
 from gitsched.apis.karmada.failback import read_clocks
@@ -19,10 +20,10 @@ from gitsched.model.request import Group, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import format_time, later
 from gitsched.schedule import pipeline
-from gitsched.schedule.assign import static_weights
-from gitsched.schedule.dispenser import prefers_descending
 from gitsched.schedule.filters import feasible, rejections
 from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.select import select
+from gitsched.schedule.survey import survey
 
 if TYPE_CHECKING:  # the session calls this module
     from gitsched.apis.karmada.session import KarmadaSession, Step
@@ -41,7 +42,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
     step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
     outcome = session.place(template) or steps[-1].outcome
     request, group = step.request, _shown(step.request, step)
-    division, rule = _divide(session.fleet, request, group, step)
+    selection, rule, division = _divide(session.fleet, request, group, step)
     rules = _best(session.policies.candidates(template))
     return start._replace(
         policy=names.policy_text(policy.key),
@@ -52,8 +53,9 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         claim=_tell_claim(session, policy, claim),
         attempts=_attempts(request, session.fleet, step),
         candidates=tuple(_all_candidates(session, policy, request, group, step)),
+        selection=tuple(selection),
         division=division,
-        division_rule=rule,
+        division_rule=tuple(rule),
         trigger=_tell_trigger(session, policy, step, outcome) + _tell_clocks(session, outcome),
         result=_result(outcome),
         overrides=session.overrides.explain(template, sorted(place.cluster for place in outcome.placed)),
@@ -199,7 +201,8 @@ def _candidates(session: KarmadaSession, policy: Policy, request: Request, group
     candidates = []
     for index, verdict in enumerate(pipeline.explain(request, group, fleet)):
         if verdict.eligible:
-            candidates.append(Candidate(verdict, group=group.name))
+            room = tell_room(request, fleet.candidates[index].room)
+            candidates.append(Candidate(verdict, group=group.name, room=room))
             continue
         name = refused.get(index, "")
         origin = _tell_origin(session, request, verdict.name) if name == "TaintToleration" else ""
@@ -218,31 +221,15 @@ def _tell_origin(session: KarmadaSession, request: Request, cluster: str) -> str
     return next((f" ({entry.by})" for entry in session.added.get(cluster, ()) if entry.taint == first), "")
 
 
-def _divide(fleet: Fleet, request: Request, group: Group, step: Step) -> tuple[tuple[Share, ...], str]:
-    """Who gets how many replicas, and the rule; nothing where the scheduler was not asked or found no place."""
+def _divide(fleet: Fleet, request: Request, group: Group, step: Step) -> tuple[list[str], list[str], tuple[Share, ...]]:
+    """What was selected, by which rule replicas were divided, and who got how many; nothing where the scheduler was not asked or found no
+    place."""
     if step.decision is None or step.decision.outcome != "scheduled":
-        return (), ""
-    targets = step.decision.targets
-    if request.division == "everywhere":
-        return tuple(Share(t.name) for t in targets), "It has no replicas to divide: every cluster that passes gets the manifest."
-    if request.division == "duplicated":
-        rule = f"Duplicated: every cluster that passes gets all {request.replicas} replicas."
-        return tuple(Share(t.name, None, t.replicas) for t in targets), rule
-    if request.division != "static":
-        return tuple(Share(t.name, None, t.replicas) for t in targets), f"Divided: {request.division}."
-    seats = {target.name: target.replicas for target in targets}
-    chosen = fleet.members(feasible(request, group, fleet))
-    weights = static_weights(request, fleet, chosen)
-    return tuple(Share(fleet.names[i], weights[i], seats.get(fleet.names[i], 0)) for i in chosen), _static_rule(request)
-
-
-def _static_rule(request: Request) -> str:
-    if prefers_descending(request.identity):
-        tie = "to the last name, because the hash of the workload's uid is odd"
-    else:
-        tie = f"to the first name, because {'the hash of its uid is even' if request.identity else 'it has no uid'}"
-    how = "each goes to the largest weight / (2 × replicas so far + 1)"
-    return f"Divided by static weight: {request.replicas} replicas, {how}; a tie goes to fewer replicas, then {tie}."
+        return [], [], ()
+    found = survey(request, group, fleet, feasible(request, group, fleet))
+    chosen = select(request, fleet, found)
+    seats = {target.name: target.replicas for target in step.decision.targets}
+    return tell_selection(request, fleet, found, chosen), *tell_division(request, fleet, found, chosen, seats)
 
 
 def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step, outcome: Outcome) -> str:

@@ -189,7 +189,10 @@ def test_weights_and_shares_are_told_with_the_direction_of_ties(run: Any, uid: s
     one, other = (3, 2) if "first" in tie else (2, 3)
     assert explanation.division == (Share("m1", 1, one), Share("m3", 1, other))
     assert explanation.result == (Share("m1", None, one), Share("m3", None, other))
-    assert explanation.division_rule.endswith(f"a tie goes to fewer replicas, then {tie}.")
+    rule, *rounds = explanation.division_rule
+    assert rule.endswith(f"a tie goes to fewer replicas, then {tie}.")
+    winner = explanation.division[0 if one > other else 1].cluster
+    assert rounds[-2:] == [f"replica 5: {winner}, 1 / 5 = 0.2", f"More than the exact proportion: {winner}"]
 
 
 def test_what_was_not_scheduled_anew_says_so_and_shows_where_it_stays(run: Any) -> None:

@@ -1,0 +1,116 @@
+"""`explain` shows the numbers: what fits where, which regions were taken, who got which replica and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gitsched.model.explanation import Share
+
+FLEET = """
+kind: Cluster
+metadata: {name: eu-1}
+spec: {region: eu}
+status:
+  resourceSummary:
+    allocatable: {cpu: "16", memory: 64Gi, pods: "110"}
+    allocated: {cpu: 3500m, pods: "20"}
+    allocating: {memory: 9Gi}
+---
+kind: Cluster
+metadata: {name: eu-2}
+spec: {region: eu}
+status: {resourceSummary: {allocatable: {cpu: "8", pods: "110"}}}
+---
+kind: Cluster
+metadata: {name: us-1}
+spec:
+  region: us
+  resourceModels:
+  - {grade: 0, ranges: [{name: cpu, min: "0", max: "2"}, {name: memory, min: "0", max: 8Gi}]}
+  - {grade: 1, ranges: [{name: cpu, min: "2", max: "999"}, {name: memory, min: 8Gi, max: 999Gi}]}
+status: {resourceSummary: {allocatable: {pods: "20"}, allocatableModelings: [{grade: 0, count: 7}, {grade: 1, count: 3}]}}
+---
+kind: Cluster
+metadata: {name: us-2}
+spec: {region: us}
+"""
+WEB = """
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 6
+  template: {spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 750m, memory: 2Gi}}}]}}
+"""
+
+
+def policy(placement: str) -> str:
+    return f"""
+kind: PropagationPolicy
+metadata: {{name: p}}
+spec:
+  resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment}}]
+  placement:
+    {placement}
+"""
+
+
+DIVIDED = "replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {dynamicWeight: AvailableReplicas}}"
+AGGREGATED = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}"
+
+
+def explain(run: Any, placement: str, web: str = WEB, after: Any = None) -> Any:
+    return run({"fleet.yaml": FLEET, "web.yaml": web, "p.yaml": policy(placement)}, after=after).explain("web")
+
+
+def test_room_is_told_with_what_it_comes_from(run: Any) -> None:
+    assert {c.verdict.name: c.room for c in explain(run, DIVIDED).candidates} == {
+        "eu-1": "room for 16: 90 pods, cpu 12500m / 750m = 16, memory 55Gi / 2Gi = 27",
+        "eu-2": "room for 0: 110 pods, cpu 8 / 750m = 10, no memory",
+        "us-1": "room for 6: 20 pods, 10 modelled nodes",
+        "us-2": "room unknown, taken to be enough",
+    }
+
+
+def test_the_last_rounds_and_whom_rounding_favoured_are_told(run: Any) -> None:
+    explanation = explain(run, DIVIDED)
+    rule, *rounds = explanation.division_rule
+    assert rule.startswith(
+        "Divided by available replicas. Scale up: what is there stays, and the rest is divided by room. 6 replicas, "
+    )
+    assert rounds == [
+        "replica 2: us-1, 6 / 1 = 6",
+        "replica 3: us-2, 6 / 1 = 6",
+        "replica 4: eu-1, 16 / 3 = 5.333",
+        "replica 5: eu-1, 16 / 5 = 3.2",
+        "replica 6: eu-1, 16 / 7 = 2.286",
+        "More than the exact proportion: eu-1",
+    ]
+    assert explanation.division == (Share("eu-1", 16, 4), Share("eu-2", 0, 0), Share("us-1", 6, 1), Share("us-2", 6, 1))
+
+
+def test_a_scale_up_tells_what_stays(run: Any) -> None:
+    first = run({"fleet.yaml": FLEET, "web.yaml": WEB, "p.yaml": policy(AGGREGATED)})
+    more = explain(run, AGGREGATED, WEB.replace("replicas: 6", "replicas: 9"), after=first)
+    assert more.division_rule[0].startswith(
+        "Aggregated, over as few clusters as have room. Scale up: what is there stays, and the rest is divided by room (stays: eu-1 6). 3 "
+    )
+    assert more.division == (Share("eu-1", 16, 9),)
+
+
+def test_regions_are_told_with_their_scores(run: Any) -> None:
+    spread = """spreadConstraints:
+    - {spreadByField: region, minGroups: 1, maxGroups: 1}
+    - {spreadByField: cluster, minGroups: 1, maxGroups: 2}"""
+    assert explain(run, f"{spread}\n    {DIVIDED}").selection == (
+        "Spread over 1 to 2 clusters: eu-1, eu-2",
+        "taken: region eu, score 6000, clusters eu-1, eu-2",
+        "not taken: region us, score 6000, clusters us-1, us-2",
+    )
+
+
+def test_overflow_is_told_set_by_set(run: Any) -> None:
+    groups = """clusterAffinities:
+    - {affinityName: main, clusterNames: [us-1], overflowAffinities: [{affinityName: more, clusterNames: [eu-1]}]}"""
+    explanation = explain(run, f"{groups}\n    {DIVIDED}", WEB.replace("replicas: 6", "replicas: 8"))
+    assert [line[:24] for line in explanation.division_rule] == ["In the group itself: Div", "In overflow set 1: Divid"]
+    assert explanation.result == (Share("us-1", None, 6), Share("eu-1", None, 2))
