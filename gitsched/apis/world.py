@@ -24,6 +24,7 @@ class World:
 
     `broken` are identities whose document is quarantined: it has no valid version left, or stands in several places. `at` is the moment
     of the source, `now` what deadlines are compared with. `observations` are what metrics providers said.
+    `contested` are the documents that an API would read, were they not several of one identity.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -34,6 +35,7 @@ class World:
     at: datetime
     now: datetime
     observations: Mapping[Any, Any] = field(default_factory=dict)
+    contested: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
 
 
 class Session(Protocol):

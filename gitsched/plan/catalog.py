@@ -37,12 +37,14 @@ def loosen(body: Body, origin: Origin | None = None, broken: bool = False) -> Lo
 
 class Catalog(NamedTuple):
     """`settings` are the documents that APIs read, by (group, kind) in the order of their keys; `templates` everything else, by
-    (namespace, name). `twins` are identities that stand in several places, `broken` those without any valid document. `guessed` are the
-    kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of each."""
+    (namespace, name). `twins` are templates that stand in several places, `contested` settings that do; `broken` are identities of which
+    no document counts. `guessed` are the kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of
+    each."""
 
     settings: Mapping[tuple[str, str], tuple[Document, ...]]
     templates: Mapping[Key, Document]
     twins: Mapping[Key, tuple[Document, ...]]
+    contested: Mapping[Key, tuple[Document, ...]]
     broken: Mapping[Key, Document]
     guessed: Mapping[tuple[str, str], Document]
     findings: tuple[Finding, ...]
@@ -86,6 +88,7 @@ def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserv
         {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in settings.items()},
         {document.key: document for document in templates},
         {key: copies for key, copies in twins.items() if key.group not in reserved},
+        {key: copies for key, copies in twins.items() if key.group in reserved},
         broken,
         scopes.guessed,
         tuple(findings),

@@ -100,8 +100,8 @@ def _begin(
 ) -> Decided:
     catalog = build_catalog(loose, config.kinds, RESERVED)
     broken = frozenset((*catalog.broken, *catalog.twins))
-    world = World(catalog.settings, catalog.templates, broken, previous, config, at, now, observations)
-    context = (catalog.settings, broken, config)
+    world = World(catalog.settings, catalog.templates, broken, previous, config, at, now, observations, catalog.contested)
+    context = (catalog.settings, broken, config, catalog.contested)
     if memory.context != context:
         memory.context = context
         memory.steady.clear()
@@ -139,7 +139,7 @@ def _continue(
 ) -> Decided | None:
     base = memory.decided
     update = update_catalog(base.catalog, memory.documents, loose, RESERVED) if base else None
-    if base is None or update is None or base.frozen or memory.context != (base.catalog.settings, frozenset(), config):
+    if base is None or update is None or base.frozen or memory.context != (base.catalog.settings, frozenset(), config, {}):
         return None
     world = World(base.catalog.settings, update.catalog.templates, frozenset(), previous, config, at, now, observations)
     if not all(session.renew(world) for session in base.sessions):

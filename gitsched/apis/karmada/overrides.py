@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.fleet import locate
-from gitsched.apis.karmada.names import policy_text, shorten
+from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, policy_text, shorten
 from gitsched.apis.karmada.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.patching import Draft, Inapplicable, alike
 from gitsched.apis.karmada.placement import parse_affinity
 from gitsched.apis.karmada.selectors import BY_KIND, ResourceSelector, parse_resource_selector
+from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Override
 from gitsched.model.finding import Finding
@@ -27,12 +28,14 @@ from gitsched.schedule.fleet import Fleet
 
 
 class Rule(NamedTuple):
-    """Overriders for some clusters; `affinity` None is for all of them. `place` is where they stand in the policy."""
+    """Overriders for some clusters; `affinity` None is for all of them. `place` is where they stand in the policy, which is `contested`
+    when it stands in several places: nobody knows which of them counts."""
 
     policy: Document
     affinity: Affinity | None
     overriders: Body
     place: str
+    contested: bool
 
     @property
     def certain(self) -> bool:
@@ -49,10 +52,9 @@ class OverridePolicy(NamedTuple):
 
 
 Rules = tuple[Rule, ...]
-_By = tuple[str, str, str, str]
 
 
-def parse_override(document: Document) -> OverridePolicy:
+def parse_override(document: Document, contested: bool = False) -> OverridePolicy:
     """Read a policy whose document passed its schema and rules. The older form counts where there are no overrideRules."""
     spec = default(document.body)["spec"]
     entries = [(entry, f"spec.overrideRules[{index}]") for index, entry in enumerate(spec.get("overrideRules") or ())]
@@ -60,52 +62,60 @@ def parse_override(document: Document) -> OverridePolicy:
     for entry, place in entries or [(spec, "spec")]:
         target, overriders = entry.get("targetCluster"), entry.get("overriders") or {}
         if list_overriders(overriders):
-            rules.append(Rule(document, None if target is None else parse_affinity(target), overriders, f"{place}.overriders"))
+            affinity = None if target is None else parse_affinity(target)
+            rules.append(Rule(document, affinity, overriders, f"{place}.overriders", contested))
     return OverridePolicy(document, tuple(map(parse_resource_selector, spec.get("resourceSelectors") or ())), tuple(rules))
 
 
 class Misfit(NamedTuple):
-    """Why a rule, at `place` in a policy, cannot be applied to a workload."""
+    """A rule that cannot be applied to a workload, and why."""
 
-    policy: Key
-    place: str
+    rule: Rule
     why: str
+
+
+def read_overrides(world: World, fleet: Fleet) -> Overrides:
+    """Every override policy of a commit."""
+    kinds = [(POLICY_GROUP, CLUSTER_OVERRIDE), (POLICY_GROUP, OVERRIDE)]
+    documents = (document for kind in kinds for document in world.documents.get(kind, ()))
+    contested = (copy for key, copies in sorted(world.contested.items()) if (key.group, key.kind) in kinds for copy in copies)
+    return Overrides(documents, contested, fleet)
 
 
 class Overrides:
     """Every override policy of a commit, by what it selects. The rules of each cluster are found once for each set of policies."""
 
-    __slots__ = ("_everything", "_fleet", "_plans", "_policies", "_selectors")
+    __slots__ = ("_everything", "_fleet", "_keys", "_plans", "_policies", "_selectors")
 
-    def __init__(self, documents: Iterable[Document], fleet: Fleet) -> None:
+    def __init__(self, documents: Iterable[Document], contested: Iterable[Document], fleet: Fleet) -> None:
         self._fleet = fleet
-        self._policies = {document.key: parse_override(document) for document in documents}
-        self._everything: dict[str, list[Key]] = {}
-        self._selectors: dict[_By, list[tuple[Key, ResourceSelector]]] = {}
-        self._plans: dict[tuple[Key, ...], Mapping[str, Rules | None]] = {}
-        for key, policy in self._policies.items():
-            if not policy.rules:
-                continue
-            if not policy.selectors:
-                self._everything.setdefault(key.namespace, []).append(key)
-            for selector in policy.selectors:
-                by = (key.namespace, selector.api_version, selector.kind, selector.name)
-                self._selectors.setdefault(by, []).append((key, selector))
+        self._policies = [*map(parse_override, documents), *(parse_override(document, True) for document in contested)]
+        self._keys = frozenset(policy.document.key for policy in self._policies)
+        self._everything: dict[str, list[int]] = {}
+        self._selectors: dict[tuple[str, str, str, str], list[tuple[int, ResourceSelector]]] = {}
+        self._plans: dict[tuple[int, ...], Mapping[str, Rules | None]] = {}
+        for number, policy in enumerate(self._policies):
+            scope = policy.document.key.namespace
+            if policy.rules and not policy.selectors:
+                self._everything.setdefault(scope, []).append(number)
+            for selector in policy.selectors if policy.rules else ():
+                by = (scope, selector.api_version, selector.kind, selector.name)
+                self._selectors.setdefault(by, []).append((number, selector))
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._policies
+        return key in self._keys
 
     def apply(self, template: Document, placed: tuple[Placed, ...]) -> tuple[tuple[Placed, ...], tuple[Finding, ...]]:
         """The places with the manifest of each cluster whose rules change it; the very same places when no policy is concerned.
 
-        A cluster whose rules do not fit the workload keeps the manifest that it has (`Placed.kept`), and so does one whose own document
-        is broken, for nobody knows which rules are for it.
+        A cluster whose rules do not fit the workload keeps the manifest that it has (`Placed.kept`). So it does where nobody knows which
+        rules are for it: its own document is broken, or a policy for it stands in several places.
         """
         plan = self._plan(self._match(template))
         if not plan:
             return placed, ()
         made: dict[tuple[int, tuple[tuple[str, int], ...]], Body | Misfit | None] = {}
-        misfits: dict[Misfit, list[str]] = {}
+        misfits: dict[tuple[int, str], tuple[Misfit, list[str]]] = {}
         results = []
         for place in placed:
             rules = plan.get(place.cluster, ())
@@ -117,75 +127,67 @@ class Overrides:
                 made[question] = _override(template, rules, place.edits)
             answer = made[question]
             if isinstance(answer, Misfit):
-                misfits.setdefault(answer, []).append(place.cluster)
+                misfits.setdefault((id(answer.rule), answer.why), (answer, []))[1].append(place.cluster)
                 results.append(place._replace(kept=True))
             else:
                 results.append(place if answer is None else place._replace(body=answer))
-        return tuple(results), tuple(self._find(template, misfit, clusters) for misfit, clusters in misfits.items())
+        return tuple(results), tuple(_find(template, *misfit) for misfit in misfits.values())
 
     def explain(self, template: Document, clusters: Iterable[str]) -> tuple[Override, ...]:
         """Which policies touch a workload in these clusters, in the order in which they are applied."""
-        plan = self._plan(self._match(template))
-        touched: dict[Key, tuple[Document, list[str], dict[str, None]]] = {}
-        for cluster in clusters:
-            for rule in plan.get(cluster) or ():
-                _, names, changes = touched.setdefault(rule.policy.key, (rule.policy, [], {}))
-                changes.update(dict.fromkeys(list_overriders(rule.overriders)))
-                if cluster not in names[-1:]:
-                    names.append(cluster)
-        order = [key for key in self._match(template) if key in touched]
-        return tuple(
-            Override(policy_text(key), _line(document), tuple(names), tuple(changes))
-            for key in order
-            for document, names, changes in (touched[key],)
-        )
+        policies = self._match(template)
+        plan = self._plan(policies)
+        applied = [(cluster, rule) for cluster in clusters for rule in plan.get(cluster) or ()]
+        told = []
+        for number in policies:
+            document = self._policies[number].document
+            mine = [(cluster, rule) for cluster, rule in applied if rule.policy is document]
+            changes = dict.fromkeys(name for _, rule in mine for name in list_overriders(rule.overriders))
+            if mine:
+                names = tuple(dict.fromkeys(cluster for cluster, _ in mine))
+                told.append(Override(policy_text(document.key), _line(document), names, tuple(changes)))
+        return tuple(told)
 
-    def _match(self, template: Document) -> tuple[Key, ...]:
+    def _match(self, template: Document) -> tuple[int, ...]:
         """The policies that select a workload, in the order in which they are applied."""
         if not self._policies:
             return ()
         key = template.key
-        found: list[Key] = []
+        found: list[int] = []
         labels: Mapping[str, str] | None = None
         for scope in ("", key.namespace) if key.namespace else ("",):
             specific = dict.fromkeys(self._everything.get(scope, ()), BY_KIND)
             for name in (key.name, ""):
-                for policy, selector in self._selectors.get((scope, template.api_version, key.kind, name), ()):
+                for number, selector in self._selectors.get((scope, template.api_version, key.kind, name), ()):
                     if labels is None:
                         labels = text_map(member(template.body, "metadata", "labels"))
                     if selector.selects(key.namespace, labels):
-                        specific[policy] = max(specific.get(policy, 0), selector.implicit)
-            found += sorted(specific, key=lambda policy: (specific[policy], policy.name))
+                        specific[number] = max(specific.get(number, 0), selector.implicit)
+            found += sorted(specific, key=lambda number: (specific[number], self._policies[number].document.key.name, number))
         return tuple(found)
 
-    def _plan(self, policies: tuple[Key, ...]) -> Mapping[str, Rules | None]:
+    def _plan(self, policies: tuple[int, ...]) -> Mapping[str, Rules | None]:
         """The rules of each cluster that has any, the same object for clusters that share them; None where nobody can tell."""
         if not policies:
             return {}
         known = self._plans.get(policies)
         if known is None:
-            known = self._plans[policies] = self._spread([rule for key in policies for rule in self._policies[key].rules])
+            known = self._plans[policies] = self._spread([rule for number in policies for rule in self._policies[number].rules])
         return known
 
     def _spread(self, rules: list[Rule]) -> dict[str, Rules | None]:
         fleet = self._fleet
+        masks = [fleet.all if rule.affinity is None else fleet.matching(rule.affinity) for rule in rules]
         unknown = 0 if all(rule.certain for rule in rules) else fleet.frozen
+        for rule, mask in zip(rules, masks, strict=True):
+            unknown |= mask if rule.contested else 0
         parts: list[tuple[int, Rules]] = [(fleet.all & ~unknown, ())]
-        for rule in rules:
-            mask = fleet.all if rule.affinity is None else fleet.matching(rule.affinity)
+        for rule, mask in zip(rules, masks, strict=True):
             split = [(part & mask, (*before, rule)) for part, before in parts] + [(part & ~mask, before) for part, before in parts]
             parts = [(part, before) for part, before in split if part]
         spread: dict[str, Rules | None] = {fleet.names[i]: None for i in fleet.members(unknown)}
         spread |= {fleet.names[i]: before for part, before in parts if before for i in fleet.members(part)}
         return spread
-
-    def _find(self, template: Document, misfit: Misfit, clusters: list[str]) -> Finding:
-        message = (
-            f"{policy_text(misfit.policy)} cannot be applied to {template.key}, whose manifest in {shorten(clusters)} stays as it was: "
-            f"{misfit.place}.{misfit.why}"
-        )
-        document = self._policies[misfit.policy].document
-        return Finding("error", "override-failed", message, locate(document), misfit.policy.resource)
 
 
 def _override(template: Document, rules: Rules, counts: tuple[tuple[str, int], ...]) -> Body | Misfit | None:
@@ -196,9 +198,19 @@ def _override(template: Document, rules: Rules, counts: tuple[tuple[str, int], .
         try:
             apply_overriders(draft, rule.overriders)
         except Inapplicable as error:
-            return Misfit(rule.policy.key, rule.place, str(error))
+            return Misfit(rule, str(error))
     after: Body = draft.root
     return None if alike(before, after) else after
+
+
+def _find(template: Document, misfit: Misfit, clusters: list[str]) -> Finding:
+    rule, why = misfit
+    policy = rule.policy.key
+    message = (
+        f"{policy_text(policy)} cannot be applied to {template.key}, whose manifest in {shorten(clusters)} stays as it was: "
+        f"{rule.place}.{why}"
+    )
+    return Finding("error", "override-failed", message, locate(rule.policy), policy.resource)
 
 
 def _line(document: Document) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gitsched.apis.karmada import eviction, failback, holding, names
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
 from gitsched.apis.karmada.fleet import locate, read_clusters
-from gitsched.apis.karmada.overrides import Overrides
+from gitsched.apis.karmada.overrides import read_overrides
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
 from gitsched.apis.karmada.rebalancing import Rebalancing
 from gitsched.apis.karmada.taint_policy import read_taint_policies
@@ -83,10 +83,7 @@ class KarmadaSession:
         self.policies = PolicyIndex(
             parse_policy(document) for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())
         )
-        kinds = (names.CLUSTER_OVERRIDE, names.OVERRIDE)
-        self.overrides = Overrides(
-            (document for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())), self.fleet
-        )
+        self.overrides = read_overrides(world, self.fleet)
         self._declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }

@@ -1,0 +1,185 @@
+"""Override policies in a real repository: what an edit of one changes on the output branch, and what stays byte for byte."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gitsched.reconcile import Session
+
+from .conftest import Fleet, cluster, moment, policy
+
+WEB = """\
+# Odd,   but mine
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: default
+spec:
+  replicas: 5 # as many as it takes
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: registry.example.com/web:1 # pinned
+"""
+FILE = "default/deployment-web"
+NAMES = ("first", "second", "third")
+
+
+def mirror(registry: str, *clusters: str, name: str = "mirror", more: str = "") -> str:
+    return (
+        f"apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {{name: {name}, namespace: default}}\nspec:\n"
+        f"  overrideRules:\n  - targetCluster: {{clusterNames: [{', '.join(clusters)}]}}\n    overriders:\n"
+        f"      imageOverrider:\n      - {{component: Registry, operator: replace, value: {registry}}}\n{more}"
+    )
+
+
+UNFIT = "      plaintext:\n      - {path: /spec/strategy/type, operator: replace, value: Recreate}\n"
+
+
+@pytest.fixture
+def fleet(fleet: Fleet) -> Fleet:
+    """Three clusters, web in all of them, mirrored in the second. Committed and reconciled."""
+    files = {f"{name}.yaml": cluster(name) for name in NAMES}
+    fleet.commit({**files, "web.yaml": WEB, "policy.yaml": policy(), "mirror.yaml": mirror("mirror.example.net", "second")})
+    fleet.reconcile()
+    return fleet
+
+
+def blobs(fleet: Fleet, at: str = "placements") -> dict[str, str]:
+    """The blob of web's manifest in each cluster."""
+    files = fleet.files(at)
+    return {name: files[f"clusters/{name}/{FILE}.yaml"] for name in NAMES if f"clusters/{name}/{FILE}.yaml" in files}
+
+
+def image(fleet: Fleet, name: str) -> str:
+    (container,) = fleet.load(f"clusters/{name}/{FILE}.yaml")["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
+
+
+def differing(fleet: Fleet) -> list[str]:
+    """What the last output commit changed below clusters/."""
+    return fleet.git("diff", "--name-only", "placements~1", "placements", "--", "clusters").splitlines()
+
+
+def test_only_the_manifest_of_an_overridden_cluster_is_written_anew(fleet: Fleet) -> None:
+    source = fleet.git("rev-parse", "main:web.yaml")
+    assert [blobs(fleet)[name] == source for name in NAMES] == [True, False, True]
+    assert [image(fleet, name).partition("/")[0] for name in NAMES] == [
+        "registry.example.com",
+        "mirror.example.net",
+        "registry.example.com",
+    ]
+
+
+def test_an_edit_of_an_override_changes_the_files_of_its_clusters_alone(fleet: Fleet) -> None:
+    fleet.commit({"mirror.yaml": mirror("other.example.net", "second")}, hour=1)
+    fleet.reconcile(1)
+    assert differing(fleet) == [f"clusters/second/{FILE}.yaml"]
+    assert image(fleet, "second") == "other.example.net/web:1"
+
+
+def test_an_override_that_goes_gives_the_source_bytes_back(fleet: Fleet) -> None:
+    fleet.commit({"mirror.yaml": None}, hour=1)
+    fleet.reconcile(1)
+    assert blobs(fleet) == dict.fromkeys(NAMES, fleet.git("rev-parse", "main:web.yaml"))
+
+
+def test_clusters_of_one_rule_share_one_blob(fleet: Fleet) -> None:
+    fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second", "third")}, hour=1)
+    fleet.reconcile(1)
+    assert blobs(fleet)["second"] == blobs(fleet)["third"] != blobs(fleet)["first"]
+
+
+def test_comments_and_all_but_the_number_stay_where_replicas_are_divided_and_nothing_is_overridden(fleet: Fleet) -> None:
+    fleet.commit({"policy.yaml": policy(scheduling="Divided")}, hour=1)
+    fleet.reconcile(1)
+    counts = {name: fleet.load(f"clusters/{name}/{FILE}.yaml")["spec"]["replicas"] for name in NAMES}
+    assert sum(counts.values()) == 5
+    for name in ("first", "third"):
+        text = WEB.replace("replicas: 5 #", f"replicas: {counts[name]} #")
+        assert fleet.read(f"clusters/{name}/{FILE}.yaml") == text
+    assert image(fleet, "second") == "mirror.example.net/web:1"
+
+
+def test_a_resident_session_decides_anew_when_an_override_changes(fleet: Fleet) -> None:
+    session = Session(fleet.settings())
+    session.run(moment(0))
+    for hour, registry in enumerate(("a.example.net", "b.example.net", "a.example.net"), start=1):
+        fleet.commit({"mirror.yaml": mirror(registry, "second", "third")}, hour=hour)
+        session.run(moment(hour))
+        assert image(fleet, "third") == f"{registry}/web:1"
+        assert not fleet.reconcile(hour).changed, "a run without memory sees nothing to add"
+    fleet.commit({"web.yaml": WEB.replace("web:1", "web:2")}, hour=9)
+    session.run(moment(9))
+    assert [image(fleet, name) for name in NAMES] == ["registry.example.com/web:2", "a.example.net/web:2", "a.example.net/web:2"]
+    assert not fleet.reconcile(9).changed
+
+
+def test_a_policy_that_does_not_fit_leaves_the_manifest_that_is_there(fleet: Fleet) -> None:
+    before = blobs(fleet)
+    files = {"mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT), "web.yaml": WEB.replace("web:1", "web:2")}
+    fleet.commit(files, hour=1)
+    run = fleet.reconcile(1)
+    assert [(finding.code, str(finding.location)) for finding in run.plan.findings if finding.severity == "error"] == [
+        ("override-failed", "mirror.yaml:1:1")
+    ]
+    assert blobs(fleet)["second"] == before["second"]
+    assert [image(fleet, name) for name in ("first", "third")] == ["registry.example.com/web:2"] * 2
+    fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second")}, hour=2)
+    fleet.reconcile(2)
+    assert image(fleet, "second") == "mirror.example.net/web:2"
+
+
+def test_a_policy_that_does_not_fit_keeps_a_workload_from_where_it_was_not(fleet: Fleet) -> None:
+    files = {"policy.yaml": policy("first,third"), "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}
+    fleet.commit(files, hour=1)
+    fleet.reconcile(1)
+    assert fleet.where(FILE) == ["first", "third"]
+    fleet.commit({"policy.yaml": policy("second")}, hour=2)
+    fleet.reconcile(2)
+    assert fleet.where(FILE) == ["first", "third"], "nothing is taken away for a move that cannot be finished"
+    fleet.commit({"mirror.yaml": None}, hour=3)
+    fleet.reconcile(3)
+    assert fleet.where(FILE) == ["second"]
+
+
+def test_a_new_workload_goes_where_its_manifest_can_be_made(fleet: Fleet) -> None:
+    other = WEB.replace("name: web", "name: other")
+    fleet.commit({"other.yaml": other, "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}, hour=1)
+    fleet.reconcile(1)
+    assert fleet.where("default/deployment-other") == ["first", "third"]
+    assert fleet.where(FILE) == list(NAMES)
+
+
+def test_a_duplicate_of_an_override_takes_no_effect_away(fleet: Fleet) -> None:
+    fleet.commit({"copy.yaml": mirror("copy.example.net", "third")}, hour=1)
+    run = fleet.reconcile(1)
+    assert "duplicate-identity" in {finding.code for finding in run.plan.findings}
+    assert run.after is None, "nobody knows which of the two counts: everything stays"
+    fleet.commit({"copy.yaml": None}, hour=2)
+    assert fleet.reconcile(2).after is None
+
+
+def test_a_broken_override_counts_as_it_was_before(fleet: Fleet) -> None:
+    fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second").replace("replace", "exchange")}, hour=1)
+    run = fleet.reconcile(1)
+    assert "value-not-allowed" in {finding.code for finding in run.plan.findings}
+    assert image(fleet, "second") == "mirror.example.net/web:1"
+    fleet.commit({"web.yaml": WEB.replace("web:1", "web:2")}, hour=2)
+    fleet.reconcile(2)
+    assert image(fleet, "second") == "mirror.example.net/web:2"
+
+
+@pytest.mark.kubectl
+def test_kustomize_takes_an_overridden_directory(fleet: Fleet, tmp_path: Path) -> None:
+    tree = fleet.checkout(tmp_path / "tree")
+    done = subprocess.run(["kubectl", "kustomize", str(tree / "clusters" / "second")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "image: mirror.example.net/web:1" in done.stdout
