@@ -67,6 +67,7 @@ class Planting:
         self._read = read
         self._has = has
         self._edited = edited
+        self._hashed: dict[int, bytes] = {}  # the files live as long as the changes that this is asked to plant
         self.objects: dict[bytes, Object] = {}
         self.trees: dict[str, list[Row]] = {}
 
@@ -121,7 +122,9 @@ class Planting:
 
     def _blob(self, file: PlannedFile, before: Row | None) -> bytes:
         if isinstance(file, Bytes):
-            oid = hash_object(BLOB, file.data)
+            oid = self._hashed.get(id(file))
+            if oid is None:
+                oid = self._hashed[id(file)] = hash_object(BLOB, file.data)
             return oid if before is not None and before[2] == oid else self._add(BLOB, file.data, oid)
         if isinstance(file, Keep):
             oid = bytes.fromhex(file.blob)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.files import Keep, PlannedFile
@@ -174,20 +174,19 @@ def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -
     others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
     paths = (relative_path(outcome.key),) if others is None else tuple(others)
     manifests: dict[str, Files] = {}
-    written: dict[int, Files] = {}
+    written: dict[Any, Files] = {}  # clusters whose manifests are the same share one file
     for place in outcome.placed:
         if place.kept or outcome.key in decided.frozen:
             blobs = ((path, lookup(cluster_path(place.cluster, path))) for path in paths)
             manifests[place.cluster] = {path: Keep(blob) for path, blob in blobs if blob is not None}
         elif others is not None:
             manifests[place.cluster] = others
-        elif place.body is not None:
-            # Clusters that share a body share its file.
-            if id(place.body) not in written:
-                written[id(place.body)] = {paths[0]: write_manifest(place.body)}
-            manifests[place.cluster] = written[id(place.body)]
         else:
-            manifests[place.cluster] = {paths[0]: plan_manifest(template, *place.edits)}
+            what = place.edits if place.body is None else id(place.body)
+            if what not in written:
+                file = plan_manifest(template, *place.edits) if place.body is None else write_manifest(place.body)
+                written[what] = {paths[0]: file}
+            manifests[place.cluster] = written[what]
     return Share(outcome, _records(outcome, canvas), paths, manifests)
 
 
