@@ -31,7 +31,9 @@ def values(documents: list[dict[str, Any]], *path: str) -> list[Any]:
 
 CLUSTERS = load("clusters")
 APPS = load("apps")
-RULES = load("policies")
+POLICY_DOCUMENTS = load("policies")
+RULES = [rule for rule in POLICY_DOCUMENTS if "placement" in rule["spec"]]
+OVERRIDES = [rule for rule in POLICY_DOCUMENTS if "overrideRules" in rule["spec"]]
 
 
 def test_ten_clusters_in_three_regions_of_two_providers() -> None:
@@ -67,7 +69,8 @@ def test_workloads_are_of_many_kinds_and_namespaces() -> None:
 
 def test_no_object_stands_in_two_files() -> None:
     identities = Counter(
-        (d["apiVersion"], d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in CLUSTERS + APPS + RULES
+        (d["apiVersion"], d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"])
+        for d in CLUSTERS + APPS + POLICY_DOCUMENTS
     )
     assert [identity for identity, count in identities.items() if count > 1] == []
 
@@ -82,8 +85,10 @@ def test_every_policy_begins_with_a_comment_that_says_what_it_shows(path: Path) 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.relative_to(REPO)))
 def test_every_policy_names_clusters_that_exist(path: Path) -> None:
     names = set(values(CLUSTERS, "metadata", "name"))
-    placement = yaml.safe_load(path.read_text())["spec"]["placement"]
-    for affinity in [placement.get("clusterAffinity", {}), *placement.get("clusterAffinities", [])]:
+    spec = yaml.safe_load(path.read_text())["spec"]
+    placement = spec.get("placement", {})
+    targets = [rule.get("targetCluster", {}) for rule in spec.get("overrideRules", [])]
+    for affinity in [placement.get("clusterAffinity", {}), *placement.get("clusterAffinities", []), *targets]:
         assert {*affinity.get("clusterNames", []), *affinity.get("exclude", [])} <= names
 
 
@@ -107,6 +112,14 @@ def selects(rule: dict[str, Any], document: dict[str, Any]) -> bool:
         ):
             return True
     return False
+
+
+def test_an_override_gives_the_clusters_of_one_provider_a_mirror() -> None:
+    (override,) = OVERRIDES
+    (rule,) = override["spec"]["overrideRules"]
+    (expression,) = rule["targetCluster"]["fieldSelector"]["matchExpressions"]
+    assert set(expression["values"]) < set(values(CLUSTERS, "spec", expression["key"]))
+    assert [entry["component"] for entry in rule["overriders"]["imageOverrider"]] == ["Registry"]
 
 
 def test_ordered_groups_stand_for_cost_and_for_disaster_recovery() -> None:
