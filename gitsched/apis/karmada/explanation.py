@@ -148,10 +148,10 @@ def _shown(request: Request, step: Step) -> Group:
 def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]:
     if step.decision is None:
         used = request.groups.index(_shown(request, step))
-        skipped = [_skipped(request, group, request.groups[used], fleet) for group in request.groups[:used]]
+        skipped = [_skipped(request, group, step, fleet) for group in request.groups[:used]]
         kept = Attempt(request.groups[used].name, "kept" if step.memory.clusters else "not tried")
         return (*skipped, kept, *(Attempt(group.name, "not tried") for group in request.groups[used + 1 :]))
-    attempts = [_skipped(request, group, request.groups[request.start], fleet) for group in request.groups[: request.start]]
+    attempts = [_skipped(request, group, step, fleet) for group in request.groups[: request.start]]
     done = False
     for group in request.groups[request.start :]:
         if done:
@@ -163,15 +163,15 @@ def _attempts(request: Request, fleet: Fleet, step: Step) -> tuple[Attempt, ...]
     return tuple(attempts)
 
 
-def _skipped(request: Request, group: Group, used: Group, fleet: Fleet) -> Attempt:
+def _skipped(request: Request, group: Group, step: Step, fleet: Fleet) -> Attempt:
     """A group that comes before the one in use: what it would be worth now says why it was left, or that it could be had again."""
     decision = pipeline.with_reasons(pipeline.attempt(request, group, fleet), group, request, fleet)
     why = f": {decision.message}" if decision.message else ""
-    return Attempt(
-        group.name,
-        "not tried",
-        f"scheduling resumes at {used.name}, which was used last; tried now it would be {decision.outcome}{why}",
+    used = _shown(request, step).name if step.decision is None else request.groups[request.start].name
+    resumes = (
+        f"scheduling resumes at {used}, which was used last" if used == step.memory.observed else "not fit for long enough yet"
     )
+    return Attempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.outcome}{why}")
 
 
 def _all_candidates(session: KarmadaSession, policy: Policy, request: Request, shown: Group, step: Step) -> Iterator[Candidate]:

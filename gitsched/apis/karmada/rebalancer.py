@@ -110,7 +110,7 @@ def read_rebalancer(document: Document, previous: Body | None, moment: datetime)
     known = tuple(_observations(status.get("observedWorkloads")))
     observed = _merge(known, named)
     seen = _whole(status.get("observedGeneration"))
-    generation = _whole(metadata.get("generation")) if acted is None else seen + (acted != digest)
+    generation = _whole(metadata.get("generation")) or seen if acted is None else seen + (acted != digest)
     return blank._replace(
         created=created or moment,
         generation=max(generation, seen, 1),

@@ -30,6 +30,7 @@ API_VERSIONS = {
     "ClusterTaintPolicy": "policy.karmada.io/v1alpha1",
     "ResourceBinding": "work.karmada.io/v1alpha2",
     "ClusterResourceBinding": "work.karmada.io/v1alpha2",
+    "WorkloadRebalancer": "apps.karmada.io/v1alpha1",
     "Deployment": "apps/v1",
     "StatefulSet": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -88,6 +89,11 @@ class Run(NamedTuple):
         (condition,) = self.binding(name)["status"]["conditions"]
         assert isinstance(condition, dict)
         return condition
+
+    def rebalancer(self, name: str = "back") -> Body:
+        """The record of a WorkloadRebalancer."""
+        (body,) = (body for key, body in self.session.documents() if (key.kind, key.name) == ("WorkloadRebalancer", name))
+        return body
 
     def policy(self, name: str) -> str:
         outcome = self.outcome(name)

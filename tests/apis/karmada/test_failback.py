@@ -1,0 +1,290 @@
+"""When a workload returns to an earlier group: never by itself, on request, or when the group has been fit for long enough."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitsched.apis.karmada.failback import read_clocks, write_clocks
+from gitsched.model.time import format_time, parse_time
+
+MORNING = "2026-01-01T08:00:00Z"
+WEB = "{kind: Deployment, metadata: {name: web}, spec: {replicas: 4}}"
+STABLE = {"failback": {"AfterStabilization": "30m"}}
+NOTE = "gitsched.io/failback"
+
+
+def policy(scheduling: str = "Duplicated", more: str = "", groups: str = "abc", spec: str = "") -> str:
+    """Groups a, b and c, of one cluster each."""
+    terms = ", ".join(f"{{affinityName: {name}, clusterNames: [{name}]}}" for name in groups)
+    placement = f"{{clusterAffinities: [{terms}], replicaScheduling: {{replicaSchedulingType: {scheduling}}}{more}}}"
+    selects = "[{apiVersion: apps/v1, kind: Deployment}]"
+    return (
+        f"{{kind: PropagationPolicy, metadata: {{name: p}}, spec: {{resourceSelectors: {selects}, placement: {placement}{spec}}}}}"
+    )
+
+
+def cluster(name: str, up: bool = True, taint: str = "NoExecute") -> str:
+    taints = "" if up else f", spec: {{taints: [{{key: power, effect: {taint}, timeAdded: '2026-01-01T00:00:00Z'}}]}}"
+    return f"{{kind: Cluster, metadata: {{name: {name}}}{taints}}}"
+
+
+def world(up: str, *more: str, rules: str = "", known: str = "abc") -> str:
+    """The clusters that are `up`, the others of `known` being down; the workload and its policy."""
+    return "\n---\n".join((*(cluster(name, name in up) for name in known), WEB, rules or policy(), *more))
+
+
+def at(minute: float) -> str:
+    """Minutes after noon."""
+    start = parse_time("2026-01-01T12:00:00Z")
+    assert start is not None
+    return format_time(start + timedelta(minutes=minute))
+
+
+def clocks(result: Any) -> dict[str, str]:
+    clocks: dict[str, str] = json.loads(result.binding("web")["metadata"]["annotations"].get(NOTE, "{}"))
+    return clocks
+
+
+def evicting(result: Any) -> list[str]:
+    return [task["fromCluster"] for task in result.binding("web")["spec"].get("gracefulEvictionTasks", [])]
+
+
+def where(result: Any) -> str:
+    """The names of the clusters; each group has one."""
+    return "".join(result.clusters("web"))
+
+
+def wakeup(result: Any) -> str | None:
+    moment = result.outcome("web").wakeup
+    return format_time(moment) if moment else None
+
+
+def failed_over(run: Any, karmada: Any, **more: Any) -> Any:
+    """On b since a failed at noon, the eviction being over."""
+    placed = run(world("abc", **more), at=MORNING, karmada=karmada)
+    assert where(placed) == "a"
+    result = run(world("bc", **more), placed, at(0), at(20), karmada)
+    assert (where(result), evicting(result)) == ("b", [])
+    return result
+
+
+@pytest.mark.parametrize(
+    "karmada", [{}, {"failback": "Never"}, {"failback": "OnRebalance"}], ids=["default", "Never", "OnRebalance"]
+)
+def test_an_earlier_group_that_recovers_pulls_nothing_back(run: Any, karmada: Any) -> None:
+    before = failed_over(run, karmada)
+    result = run(world("abc"), before, at(60), at(10_000), karmada)
+    assert result.binding("web") == before.binding("web")
+    assert wakeup(result) is None
+
+
+@pytest.mark.parametrize("scheduling", ["Duplicated", "Divided"])
+def test_an_earlier_group_that_was_fit_for_long_enough_gets_the_workload_back(run: Any, scheduling: str) -> None:
+    rules = policy(scheduling)
+    recovered = run(world("abc", rules=rules), failed_over(run, STABLE, rules=rules), at(60), karmada=STABLE)
+    assert (where(recovered), clocks(recovered), wakeup(recovered)) == ("b", {"a": at(60)}, at(90))
+    assert run(world("abc", rules=rules), recovered, at(60), at(89), STABLE).binding("web") == recovered.binding("web")
+    back = run(world("abc", rules=rules), recovered, at(60), at(90), STABLE)
+    assert (where(back), clocks(back), back.outcome("web").group) == ("a", {}, "a")
+    assert back.clusters("web") == {"a": 4}
+    assert back.binding("web")["status"]["lastScheduledTime"] == at(90)
+
+
+def test_what_it_leaves_stays_until_the_new_copies_have_had_time_to_start(run: Any) -> None:
+    back = run(world("abc"), failed_over(run, STABLE), at(60), at(90), STABLE)
+    assert back.binding("web")["spec"]["gracefulEvictionTasks"] == [
+        {
+            "fromCluster": "b",
+            "purgeMode": "Gracefully",
+            "replicas": 4,
+            "reason": "Failback",
+            "producer": "gitsched",
+            "creationTimestamp": at(90),
+        }
+    ]
+    assert [(place.cluster, place.leaving) for place in back.outcome("web").placed] == [("a", False), ("b", True)]
+    assert wakeup(back) == at(100)
+    done = run(world("abc"), back, at(90), at(100), STABLE)
+    assert (where(done), evicting(done), wakeup(done)) == ("a", [], None)
+
+
+@pytest.mark.parametrize(
+    ("karmada", "spec"),
+    [
+        ({"evictionPurgeMode": "Directly"}, ""),
+        ({}, ", failover: {cluster: {purgeMode: Directly}}"),
+    ],
+    ids=["in the configuration", "in the policy"],
+)
+def test_where_no_two_copies_may_run_the_old_one_goes_at_once(run: Any, karmada: Any, spec: str) -> None:
+    rules = policy(spec=spec)
+    before = failed_over(run, STABLE | karmada, rules=rules)
+    back = run(world("abc", rules=rules), before, at(60), at(90), STABLE | karmada)
+    assert [(place.cluster, place.leaving) for place in back.outcome("web").placed] == [("a", False)]
+
+
+def test_a_group_that_fails_again_starts_from_nought(run: Any) -> None:
+    first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
+    failed = run(world("bc"), first, at(80), karmada=STABLE)
+    assert (where(failed), clocks(failed), wakeup(failed)) == ("b", {}, None)
+    again = run(world("abc"), failed, at(85), at(100), STABLE)
+    assert (where(again), clocks(again), wakeup(again)) == ("b", {"a": at(85)}, at(115))
+
+
+def test_an_unrelated_change_does_not_start_the_clock_again(run: Any) -> None:
+    first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
+    second = run(world("abc", cluster("d")), first, at(75), karmada=STABLE)
+    assert (clocks(second), wakeup(second)) == ({"a": at(60)}, at(90))
+
+
+def test_a_group_that_is_being_evicted_from_is_not_fit_before_that_is_over(run: Any) -> None:
+    placed = run(world("abc"), at=MORNING, karmada=STABLE)
+    failed = run(world("bc"), placed, at(0), karmada=STABLE)
+    recovered = run(world("abc"), failed, at(5), karmada=STABLE)
+    assert (clocks(recovered), wakeup(recovered)) == ({}, at(10))
+    assert clocks(run(world("abc"), recovered, at(5), at(12), STABLE)) == {"a": at(10)}
+
+
+def test_each_earlier_group_has_its_own_clock(run: Any) -> None:
+    both = run(world("c"), failed_over(run, STABLE), at(30), at(45), STABLE)
+    assert where(both) == "c"
+    second = run(world("bc"), both, at(60), karmada=STABLE)
+    all_up = run(world("abc"), second, at(80), karmada=STABLE)
+    assert (clocks(all_up), wakeup(all_up)) == ({"a": at(80), "b": at(60)}, at(90))
+    closer = run(world("abc"), all_up, at(80), at(90), STABLE)
+    assert (where(closer), clocks(closer)) == ("b", {"a": at(80)})
+    assert where(run(world("abc"), closer, at(90), at(110), STABLE)) == "a"
+
+
+def test_of_several_groups_that_are_due_the_first_is_taken(run: Any) -> None:
+    on_c = run(world("c"), failed_over(run, STABLE), at(30), at(45), STABLE)
+    assert where(run(world("abc"), on_c, at(60), at(90), STABLE)) == "a"
+
+
+def test_a_workload_that_has_no_place_at_all_does_not_wait(run: Any) -> None:
+    first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
+    nowhere_else = run(world("a"), first, at(70), karmada=STABLE)
+    assert (where(nowhere_else), nowhere_else.outcome("web").state, evicting(nowhere_else)) == ("a", "placed", ["b"])
+    assert where(run(world("a"), failed_over(run, {}), at(70))) == "", "by itself Karmada's search never returns"
+
+
+def test_no_time_at_all_is_at_once(run: Any) -> None:
+    karmada = {"failback": {"AfterStabilization": "0s"}}
+    back = run(world("abc"), failed_over(run, karmada), at(60), karmada=karmada)
+    assert (where(back), evicting(back), clocks(back)) == ("a", ["b"], {})
+
+
+@pytest.mark.parametrize(
+    "rules", [policy(spec=", schedulerName: mine"), policy(groups="ba")], ids=["another scheduler", "it is in the first group"]
+)
+def test_there_is_no_clock_where_nothing_could_return(run: Any, rules: str) -> None:
+    before = failed_over(run, STABLE)
+    result = run(world("abc", rules=rules), before, at(60), karmada=STABLE)
+    assert (where(result), clocks(result), wakeup(result)) == ("b", {}, None)
+
+
+def test_a_suspended_workload_has_no_clock(run: Any) -> None:
+    before = failed_over(run, STABLE)
+    before.binding("web")["spec"]["suspension"] = {"scheduling": True}
+    result = run(world("abc"), before, at(60), at(200), STABLE)
+    assert (where(result), clocks(result), wakeup(result)) == ("b", {}, None)
+
+
+def test_the_clocks_go_with_the_setting(run: Any) -> None:
+    first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
+    assert clocks(run(world("abc"), first, at(70))) == {}
+    shorter = {"failback": {"AfterStabilization": "15m"}}
+    assert wakeup(run(world("abc"), first, at(70), karmada=shorter)) == at(75)
+
+
+def test_a_broken_cluster_that_holds_the_workload_says_nothing_about_other_groups(run: Any) -> None:
+    before = failed_over(run, STABLE)
+    broken = world("c", known="ac") + "\n---\n" + "{kind: Cluster, metadata: {name: b}, spec: {syncMode: Sideways}}"
+    result = run(broken, before, at(60), karmada=STABLE)
+    assert (where(result), clocks(result)) == ("b", {})
+
+
+def test_a_rebalance_needs_no_clock(run: Any) -> None:
+    asking = """
+kind: WorkloadRebalancer
+metadata: {name: back}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]}
+"""
+    for karmada, left in ((STABLE, ["b"]), ({"failback": "OnRebalance"}, ["b"]), ({"failback": "Never"}, [])):
+        back = run(world("abc", asking), failed_over(run, karmada), at(60), karmada=karmada)
+        assert (where(back), clocks(back), evicting(back)) == ("a", {}, left), karmada
+        again = run(world("abc", asking), back, at(60), at(65), karmada)
+        assert again.binding("web") == back.binding("web")
+
+
+def test_a_rebalance_that_leads_to_no_earlier_group_leaves_nothing_behind(run: Any) -> None:
+    asking = """
+kind: WorkloadRebalancer
+metadata: {name: again}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]}
+"""
+    karmada = {"failback": "OnRebalance"}
+    before = run(world("bc").replace("NoExecute", "NoSchedule"), at=MORNING, karmada=karmada)
+    assert where(before) == "b"
+    result = run(world("c", asking).replace("NoExecute", "NoSchedule"), before, at(60), karmada=karmada)
+    assert evicting(result) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "{", '{"a": 7}', '{"a": "yesterday"}'])
+def test_a_note_that_nobody_wrote_like_that_is_no_clock(text: str) -> None:
+    assert read_clocks({NOTE: text}) == ()
+
+
+def test_clocks_are_read_as_they_are_written() -> None:
+    start = parse_time(MORNING)
+    assert start is not None
+    entries = (("a", start), ("über", start + timedelta(seconds=1)))
+    assert read_clocks({NOTE: write_clocks(entries)}) == entries
+
+
+def test_explain_says_when_it_returns_and_why_it_did(run: Any) -> None:
+    waiting = run(world("abc", rules=policy("Divided")), failed_over(run, STABLE, rules=policy("Divided")), at(60), karmada=STABLE)
+    assert waiting.explain("web").trigger == (
+        "Not scheduled anew: placement and replicas are what they were, and no rebalance was requested. It returns to group a at "
+        f"{at(90)} if that group can take it until then, as it could since {at(60)}."
+    )
+    back = run(world("abc"), failed_over(run, STABLE), at(60), at(90), STABLE)
+    assert back.explain("web").trigger.startswith(f"Scheduled because group a comes first and could take it since {at(60)}.")
+
+
+STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    history=st.lists(st.tuples(STATES, st.integers(1, 60)), min_size=1, max_size=5),
+    wait=st.sampled_from(["0s", "5m", "10m", "25m"]),
+    scheduling=st.sampled_from(["Duplicated", "Divided"]),
+)
+def test_runs_that_come_late_end_where_punctual_ones_do(run: Any, history: list[Any], wait: str, scheduling: str) -> None:
+    karmada, rules = {"failback": {"AfterStabilization": wait}}, policy(scheduling)
+    late = punctual = run(world("abc", rules=rules), at=MORNING, karmada=karmada)
+    now = 0
+    for up, lasts in history:
+        files = world(up, rules=rules)
+        late = run(files, late, at(now), at(now + lasts - 0.5), karmada)
+        punctual = run(files, punctual, at(now), karmada=karmada)
+        for _ in range(32):
+            due = wakeup(punctual)
+            if due is None or due > at(now + lasts - 0.5):
+                break
+            assert due > format_time(punctual.outcome("web").time), "what is due has been done"
+            punctual = run(files, punctual, due, karmada=karmada)
+        assert punctual.binding("web") == late.binding("web")
+        assert wakeup(punctual) == wakeup(late)
+        reached = format_time(late.outcome("web").time)
+        assert run(files, late, reached, at(now + lasts - 0.5), karmada).binding("web") == late.binding("web"), (
+            "a second run is idle"
+        )
+        now += lasts

@@ -1,0 +1,414 @@
+"""A WorkloadRebalancer is carried out once, says what it did, and goes away when its time is over."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitsched.model.time import format_time, parse_time
+
+NOON, ONE, TWO, THREE = (f"2026-01-01T{hour}:00:00Z" for hour in (12, 13, 14, 15))
+NEXT_DAY = "2026-01-02T12:00:00Z"
+DIGEST, EXPIRED = "gitsched.io/spec-digest", "gitsched.io/expired-at"
+FLEET = """
+kind: Cluster
+metadata: {name: m1}
+---
+kind: Cluster
+metadata: {name: m2}
+---
+kind: PropagationPolicy
+metadata: {name: all}
+spec:
+  resourceSelectors:
+  - {apiVersion: apps/v1, kind: Deployment}
+  - {apiVersion: v1, kind: ConfigMap}
+  placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}
+---
+kind: ClusterPropagationPolicy
+metadata: {name: roles}
+spec:
+  resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]
+  placement: {}
+"""
+BROKEN = FLEET.replace("  placement: {replica", "  priority: high\n  placement: {replica")
+WEB = "{kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}"
+API = "{kind: Deployment, metadata: {name: api}, spec: {replicas: 2}}"
+
+
+def world(*documents: str) -> str:
+    return "\n---\n".join((FLEET, *documents))
+
+
+def deployment(name: str) -> str:
+    return f"{{kind: Deployment, metadata: {{name: {name}}}, spec: {{replicas: 2}}}}"
+
+
+def refer(text: str) -> dict[str, str]:
+    """The reference that "kind name" or "kind namespace/name" stands for."""
+    kind, _, rest = text.partition(" ")
+    namespace, _, name = rest.rpartition("/")
+    versions = {"Deployment": "apps/v1", "ConfigMap": "v1", "ClusterRole": "rbac.authorization.k8s.io/v1"}
+    place = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": versions[kind], "kind": kind, "name": name, **place}
+
+
+def rebalancer(*workloads: str, ttl: int | None = None, created: str = "", status: Any = None, name: str = "back") -> str:
+    spec: dict[str, Any] = {"workloads": [refer(text if " " in text else f"Deployment default/{text}") for text in workloads]}
+    if ttl is not None:
+        spec["ttlSecondsAfterFinished"] = ttl
+    metadata = {"name": name, **({"creationTimestamp": created} if created else {})}
+    body = {"kind": "WorkloadRebalancer", "metadata": metadata, "spec": spec, **({"status": status} if status else {})}
+    return yaml.safe_dump(body, default_style='"')  # quoted, so that a timestamp stays text
+
+
+def results(run: Any, name: str = "back") -> dict[str, str]:
+    """What became of each workload, in the order of the status."""
+    observed = run.rebalancer(name)["status"].get("observedWorkloads", [])
+    return {entry["workload"]["name"]: entry.get("reason") or entry.get("result", "") for entry in observed}
+
+
+def triggered(run: Any, workload: str = "web") -> str | None:
+    text: str | None = run.binding(workload)["spec"].get("rescheduleTriggeredAt")
+    return text
+
+
+def codes(run: Any) -> list[str]:
+    return [finding.code for finding in run.session.findings if finding.code.startswith("rebalance")]
+
+
+# Who is found
+
+
+@pytest.mark.parametrize(
+    ("named", "result"),
+    [
+        ("Deployment default/web", "Successful"),
+        ("ConfigMap default/settings", "Successful"),
+        ("ClusterRole viewer", "Successful"),
+        ("ClusterRole system:viewer", "Successful"),
+        ("ClusterRole system.viewer", "Successful"),
+        ("Deployment default/nobody", "ReferencedBindingNotFound"),
+        ("Deployment web", "ReferencedBindingNotFound"),
+        ("Deployment other/web", "ReferencedBindingNotFound"),
+        ("ClusterRole default/viewer", "ReferencedBindingNotFound"),
+        ("Deployment kube-system/hidden", "ReferencedBindingNotFound"),
+    ],
+)
+def test_a_workload_is_found_by_the_name_of_its_binding(run: Any, named: str, result: str) -> None:
+    others = [
+        "{kind: ConfigMap, metadata: {name: settings}}",
+        "{kind: ClusterRole, metadata: {name: viewer}}",
+        '{kind: ClusterRole, metadata: {name: "system:viewer"}}',
+        "{kind: Deployment, metadata: {name: hidden, namespace: kube-system}}",
+    ]
+    after = run(world(WEB, *others, rebalancer(named)), at=NOON)
+    assert list(results(after).values()) == [result]
+    assert codes(after) == ([] if result == "Successful" else ["rebalance-target-missing"])
+    assert after.rebalancer()["status"]["finishTime"] == NOON
+
+
+def test_a_workload_that_comes_in_the_same_commit_is_found_and_one_that_goes_is_not(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    second = run(world(API, rebalancer("web", "api")), first, ONE)
+    assert results(second) == {"api": "Successful", "web": "ReferencedBindingNotFound"}
+    assert second.binding("api")["status"]["lastScheduledTime"] == ONE
+    assert run(world(API, rebalancer("web", "api")), second, TWO).binding("api") == second.binding("api"), (
+        "a first placement is fresh: there is nothing left to do"
+    )
+
+
+def test_a_reference_says_in_the_finding_what_it_lacks(run: Any) -> None:
+    after = run(
+        world(WEB, "{kind: ClusterRole, metadata: {name: viewer}}", rebalancer("Deployment web", "ClusterRole default/viewer"))
+    )
+    told = sorted(finding.message for finding in after.session.findings if finding.code == "rebalance-target-missing")
+    assert told[0].endswith("Deployment web, which has no binding; a Deployment is in a namespace: name it")
+    assert told[1].endswith("viewer, which has no binding; a ClusterRole is in no namespace: name none")
+
+
+def test_a_failure_is_final_until_the_workload_is_named_anew(run: Any) -> None:
+    first = run(world(WEB, rebalancer("web", "api")), run(world(WEB), at=NOON), ONE)
+    second = run(world(WEB, API, rebalancer("web", "api")), first, TWO)
+    assert results(second)["api"] == "ReferencedBindingNotFound"
+    third = run(world(WEB, API, rebalancer("web")), second, THREE)
+    assert results(third) == {"web": "Successful"}
+    assert results(run(world(WEB, API, rebalancer("web", "api")), third, NEXT_DAY)) == {"api": "Successful", "web": "Successful"}
+
+
+def test_a_workload_in_two_places_is_rebalanced_when_it_is_mended(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    held = run(world(WEB, WEB, rebalancer("web")), first, ONE)
+    check_held_then_mended(run, first, held)
+
+
+def test_a_workload_whose_policy_is_broken_is_rebalanced_when_it_is_mended(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    held = run("\n---\n".join((BROKEN, WEB, rebalancer("web"))), first, ONE)
+    check_held_then_mended(run, first, held)
+
+
+def check_held_then_mended(run: Any, first: Any, held: Any) -> None:
+    assert results(held) == {"web": ""}
+    assert "finishTime" not in held.rebalancer()["status"]
+    assert held.binding("web") == first.binding("web")
+    mended = run(world(WEB, rebalancer("web")), held, TWO)
+    assert (results(mended), triggered(mended)) == ({"web": "Successful"}, ONE)
+    assert mended.binding("web")["status"]["lastScheduledTime"] == TWO
+
+
+# What is asked for
+
+
+def test_the_request_is_dated_at_the_commit_that_brought_it_and_stays_so(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    second = run(world(WEB, rebalancer("web")), first, ONE)
+    assert (triggered(second), second.binding("web")["status"]["lastScheduledTime"]) == (ONE, ONE)
+    assert second.rebalancer()["metadata"]["creationTimestamp"] == ONE
+    third = run(world(WEB, API, rebalancer("web")), second, TWO)
+    assert third.rebalancer() == second.rebalancer()
+    assert third.binding("web") == second.binding("web")
+
+
+def test_a_creation_time_in_the_document_counts(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    early, late = "2026-01-01T11:00:00Z", "2026-01-01T12:30:00Z"
+    assert triggered(run(world(WEB, rebalancer("web", created=late)), first, ONE)) == late
+    too_late = run(world(WEB, rebalancer("web", created=early)), first, ONE)
+    assert (triggered(too_late), codes(too_late)) == (early, ["rebalance-too-late"])
+    assert too_late.binding("web")["status"] == first.binding("web")["status"]
+
+
+@pytest.mark.parametrize("before", [None, NOON], ids=["never placed before", "placed before"])
+def test_a_creation_time_ahead_of_the_commit_is_done_with_at_once(run: Any, before: str | None) -> None:
+    files = world(WEB, rebalancer("web", created=THREE))
+    first = run(files, run(world(WEB), at=before) if before else None, ONE)
+    assert first.binding("web")["status"]["lastScheduledTime"] == THREE
+    assert run(files, first, TWO).binding("web") == first.binding("web")
+
+
+def test_the_latest_of_several_requests_counts(run: Any) -> None:
+    asking = [rebalancer("web", created=f"2026-01-01T12:{minute}:00Z", name=f"r{minute}") for minute in (10, 30, 20)]
+    after = run(world(WEB, *asking), run(world(WEB), at=NOON), ONE)
+    assert triggered(after) == "2026-01-01T12:30:00Z"
+    assert [results(after, f"r{minute}") for minute in (10, 20, 30)] == [{"web": "Successful"}] * 3
+
+
+def test_an_older_request_does_not_take_the_place_of_a_later_one(run: Any) -> None:
+    first = run(world(WEB, rebalancer("web", name="later")), run(world(WEB), at=NOON), TWO)
+    second = run(world(WEB, rebalancer("web", name="later"), rebalancer("web", name="older", created=ONE)), first, THREE)
+    assert (triggered(second), results(second, "older")) == (TWO, {"web": "Successful"})
+
+
+def test_a_suspended_workload_is_rebalanced_when_it_goes_on(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    first.binding("web")["spec"]["suspension"] = {"scheduling": True}
+    held = run(world(WEB, rebalancer("web")), first, ONE)
+    assert (results(held), triggered(held)) == ({"web": "Successful"}, ONE)
+    assert held.binding("web")["status"]["lastScheduledTime"] == NOON
+    del held.binding("web")["spec"]["suspension"]
+    assert run(world(WEB, rebalancer("web")), held, TWO).binding("web")["status"]["lastScheduledTime"] == TWO
+
+
+# Edits of the list
+
+EDITS = """
+# now and then: what is named; left: what the status has afterwards, + for Successful, - for ReferencedBindingNotFound
+a workload is added:       {now: [a, b], then: [a, b, c], left: [+a, -b, +c], generation: 2}
+one that succeeded leaves: {now: [a, c], then: [c],       left: [+a, +c],     generation: 2}
+one that failed leaves:    {now: [a, b], then: [a],       left: [+a],         generation: 2}
+one takes another's place: {now: [a, b], then: [a, c],    left: [+a, +c],     generation: 2}
+another order:             {now: [a, c], then: [c, a],    left: [+a, +c],     generation: 1}
+one is named twice:        {now: [a, c], then: [a, c, a], left: [+a, +c],     generation: 1}
+nothing:                   {now: [a, b], then: [a, b],    left: [+a, -b],     generation: 1}
+"""
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in yaml.safe_load(EDITS).items()])
+def test_the_status_follows_the_list(run: Any, case: dict[str, Any]) -> None:
+    here = [deployment("a"), deployment("c")]
+    first = run(world(*here, rebalancer(*case["now"])), run(world(*here), at=NOON), ONE)
+    second = run(world(*here, rebalancer(*case["then"])), first, TWO)
+    signs = {"Successful": "+", "ReferencedBindingNotFound": "-"}
+    assert [signs[result] + name for name, result in results(second).items()] == case["left"]
+    status = second.rebalancer()["status"]
+    assert status["observedGeneration"] == case["generation"]
+    assert status["finishTime"] == (ONE if case["generation"] == 1 else TWO)
+
+
+def test_the_digest_of_a_spec_is_the_same_in_every_process_and_whatever_its_order(run: Any) -> None:
+    text = '{"ttlSecondsAfterFinished":60,"workloads":[["apps/v1","Deployment","default","a"],["v1","ConfigMap","default","b"]]}'
+    named = ["ConfigMap default/b", "a", "ConfigMap default/b"]
+    noted = run(world(rebalancer(*named, ttl=60))).rebalancer()["metadata"]["annotations"][DIGEST]
+    assert noted == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def test_a_workload_that_is_added_is_asked_for_with_the_old_date(run: Any) -> None:
+    here = [deployment("a"), deployment("c")]
+    first = run(world(*here, rebalancer("a")), run(world(*here), at=NOON), ONE)
+    second = run(world(*here, rebalancer("a", "c")), first, TWO)
+    assert (triggered(second, "a"), triggered(second, "c")) == (ONE, ONE)
+    assert (second.binding("a"), second.binding("c")["status"]["lastScheduledTime"]) == (first.binding("a"), TWO)
+
+
+def test_a_workload_that_is_added_after_it_was_scheduled_is_told_about(run: Any) -> None:
+    first = run(world(WEB, rebalancer("web")), run(world(WEB), at=NOON), ONE)
+    second = run(world(WEB, API, rebalancer("web")), first, TWO)
+    third = run(world(WEB, API, rebalancer("web", "api")), second, THREE)
+    assert codes(third) == ["rebalance-too-late"]
+    assert third.binding("api")["status"] == second.binding("api")["status"]
+
+
+def test_the_status_is_in_the_order_of_version_kind_namespace_and_name(run: Any) -> None:
+    here = [
+        "{kind: ConfigMap, metadata: {name: a}}",
+        "{kind: ClusterRole, metadata: {name: a}}",
+        "{kind: Deployment, metadata: {name: b}}",
+        "{kind: Deployment, metadata: {name: a, namespace: zoo}}",
+    ]
+    named = ["ConfigMap default/a", "Deployment zoo/a", "ClusterRole a", "Deployment default/b"]
+    observed = run(world(*here, rebalancer(*named))).rebalancer()["status"]["observedWorkloads"]
+    assert [entry["workload"] for entry in observed] == [refer(named[i]) for i in (3, 1, 2, 0)]
+
+
+# What a hub knew
+
+
+def test_the_status_of_a_dump_counts_where_there_is_no_record(run: Any) -> None:
+    done = {"workload": refer("Deployment default/web"), "result": "Successful"}
+    dump = {"observedWorkloads": [done], "observedGeneration": 3, "finishTime": "2026-01-01T12:10:00Z"}
+    first = run(world(WEB), at=NOON)
+    second = run(world(WEB, rebalancer("web", created="2026-01-01T12:05:00Z", status=dump)), first, ONE)
+    assert triggered(second) is None, "it was carried out on the hub"
+    assert second.rebalancer()["status"]["finishTime"] == "2026-01-01T12:10:00Z"
+
+
+def test_a_record_that_is_no_longer_what_it_was_is_read_for_what_it_says(run: Any) -> None:
+    first = run(world(WEB, rebalancer("web")), run(world(WEB), at=NOON), ONE)
+    first.rebalancer()["status"] = {"observedWorkloads": ["web", {"workload": None}, 7], "observedGeneration": "one"}
+    assert results(run(world(WEB, rebalancer("web")), first, TWO)) == {"web": "Successful"}
+
+
+# The end
+
+
+def test_after_its_time_a_rebalancer_leaves_a_record_without_a_status_and_a_word_to_delete_the_file(run: Any) -> None:
+    asking = rebalancer("web", ttl=3600)
+    first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
+    assert format_time(first.session.wakeup) == TWO
+    assert codes(first) == []
+    over = run(world(WEB, asking), first, ONE, TWO)
+    assert over.rebalancer() == {
+        "apiVersion": "apps.karmada.io/v1alpha1",
+        "kind": "WorkloadRebalancer",
+        "metadata": {"name": "back", "annotations": {DIGEST: first.rebalancer()["metadata"]["annotations"][DIGEST], EXPIRED: TWO}},
+        "status": {},
+    }
+    assert (codes(over), over.session.wakeup, format_time(over.session.time)) == (["rebalancer-expired"], None, TWO)
+    later = run(world(WEB, asking), over, NEXT_DAY)
+    assert (later.rebalancer(), later.binding("web"), later.session.time) == (over.rebalancer(), first.binding("web"), None)
+    assert codes(later) == ["rebalancer-expired"]
+
+
+@pytest.mark.parametrize("ttl", [0, -5])
+def test_without_any_time_to_live_it_is_carried_out_and_over_in_one_run(run: Any, ttl: int) -> None:
+    after = run(world(WEB, rebalancer("web", ttl=ttl)), run(world(WEB), at=NOON), ONE)
+    assert (triggered(after), after.rebalancer()["status"]) == (ONE, {})
+    assert run(world(WEB, rebalancer("web", ttl=ttl)), after, TWO).rebalancer() == after.rebalancer()
+
+
+@pytest.mark.parametrize(
+    ("edit", "end"),
+    [
+        pytest.param(rebalancer("web", "api", ttl=3600), TWO, id="a workload is added: the end moves"),
+        pytest.param(rebalancer("web", ttl=600), "2026-01-01T13:10:00Z", id="a shorter time: the latest counts"),
+        pytest.param(rebalancer("web", ttl=7200), THREE, id="a longer time: the latest counts"),
+        pytest.param(rebalancer("web"), None, id="no time any more"),
+        pytest.param(rebalancer("web", ttl=2**31 - 1), "2094-01-19T16:14:07Z", id="the longest time"),
+    ],
+)
+def test_the_end_is_that_of_the_latest_spec(run: Any, edit: str, end: str | None) -> None:
+    first = run(world(WEB, API, rebalancer("web", ttl=3600)), run(world(WEB, API), at=NOON), "2026-01-01T12:30:00Z")
+    second = run(world(WEB, API, edit), first, ONE)
+    assert (format_time(second.session.wakeup) if second.session.wakeup else None) == end
+
+
+def test_what_is_pending_has_no_end(run: Any) -> None:
+    held = run("\n---\n".join((BROKEN, WEB, rebalancer("web", ttl=60))), run(world(WEB), at=NOON), ONE, NEXT_DAY)
+    assert (results(held), held.session.wakeup) == ({"web": ""}, None)
+
+
+@pytest.mark.parametrize(
+    ("edit", "created"),
+    [
+        pytest.param(rebalancer("web", "api", ttl=60), THREE, id="another workload"),
+        pytest.param(rebalancer("web", ttl=61), THREE, id="another time to live"),
+        pytest.param(rebalancer("web", ttl=61, created=ONE), THREE, id="the old creation time is that of what is over"),
+        pytest.param(rebalancer("web", ttl=61, created="2026-01-01T14:30:00Z"), "2026-01-01T14:30:00Z", id="a new creation time"),
+    ],
+)
+def test_one_that_is_over_starts_afresh_with_another_spec(run: Any, edit: str, created: str) -> None:
+    first = run(world(WEB, API, rebalancer("web", ttl=60)), run(world(WEB, API), at=NOON), ONE, TWO)
+    assert first.rebalancer()["status"] == {}
+    second = run(world(WEB, API, edit), first, THREE)
+    assert (triggered(second), results(second)["web"]) == (created, "Successful")
+    assert second.rebalancer()["status"]["observedGeneration"] == 1
+    assert EXPIRED not in second.rebalancer()["metadata"]["annotations"]
+
+
+def test_one_that_is_over_does_not_start_again_for_another_order(run: Any) -> None:
+    first = run(world(WEB, API, rebalancer("web", "api", ttl=0)), run(world(WEB, API), at=NOON), ONE)
+    assert run(world(WEB, API, rebalancer("api", "web", ttl=0)), first, TWO).rebalancer() == first.rebalancer()
+
+
+def test_a_file_that_is_deleted_takes_its_record_along_and_asks_again_when_it_comes_back(run: Any) -> None:
+    first = run(world(WEB, rebalancer("web", ttl=0)), run(world(WEB), at=NOON), ONE)
+    gone = run(world(WEB), first, TWO)
+    assert list(gone.session.documents()) == []
+    assert triggered(gone) == ONE
+    assert triggered(run(world(WEB, rebalancer("web", ttl=0)), gone, THREE)) == THREE
+
+
+@pytest.mark.parametrize("ttl", [None, 0], ids=["in force", "over"])
+def test_a_broken_rebalancer_keeps_its_record_so_that_it_does_not_ask_again_when_mended(run: Any, ttl: int | None) -> None:
+    asking = rebalancer("web", ttl=ttl)
+    first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
+    broken = run(world(WEB, asking.replace('"workloads"', '"workload"')), first, TWO)
+    assert broken.rebalancer() == first.rebalancer()
+    mended = run(world(WEB, asking), broken, THREE)
+    assert (mended.rebalancer(), mended.binding("web")) == (first.rebalancer(), first.binding("web"))
+
+
+# Any history
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    ttl=st.none() | st.integers(0, 7200),
+    named=st.lists(st.sampled_from(["web", "api", "ghost"]), min_size=1, max_size=4),
+    delays=st.lists(st.integers(0, 5000), min_size=1, max_size=6),
+)
+def test_runs_at_any_time_end_where_one_late_run_does_and_nothing_ever_flaps(
+    run: Any, ttl: int | None, named: list[str], delays: list[int]
+) -> None:
+    files = world(WEB, API, rebalancer(*named, ttl=ttl))
+    before = run(world(WEB, API), at=NOON)
+    start = parse_time(ONE)
+    assert start is not None
+    last, over, elapsed = before, False, 0
+    for delay in delays:
+        elapsed += delay
+        moment = format_time(start.fromtimestamp(start.timestamp() + elapsed, start.tzinfo))
+        last = run(files, last, ONE, moment)
+        assert not over or last.rebalancer()["status"] == {}, "what is over stays over"
+        over = last.rebalancer()["status"] == {}
+        assert over == (ttl is not None and elapsed >= ttl)
+        assert (triggered(last), triggered(last, "api")) == (ONE if "web" in named else None, ONE if "api" in named else None)
+    late = run(files, before, ONE, moment)
+    assert late.rebalancer() == last.rebalancer()
+    assert [late.binding(name) for name in ("web", "api")] == [last.binding(name) for name in ("web", "api")]

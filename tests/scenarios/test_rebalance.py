@@ -1,0 +1,323 @@
+"""Karmada's proposal "Introduce a rebalance mechanism": its example and its four user stories, told with commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+
+import gitsched
+from gitsched.manifests.reading import read
+from gitsched.reconcile.session import Session
+
+from .conftest import Fleet, cluster, deployment, moment, policy
+
+APPLY = """\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata:
+  name: demo
+spec:
+  workloads:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: demo-deploy-1
+      namespace: default
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRole
+      name: demo-role
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: demo-deploy-2
+      namespace: default
+"""
+BINDING = """\
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: demo-deploy-1-deployment
+  namespace: default
+spec:
+  rescheduleTriggeredAt: "2024-04-17T15:04:05Z"
+status:
+  lastScheduledTime: "2024-04-17T15:04:05Z"
+"""
+RESULT = """\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata:
+  creationTimestamp: "2024-04-17T15:04:05Z"
+  name: demo
+spec:
+  workloads:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: demo-deploy-1
+      namespace: default
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRole
+      name: demo-role
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: demo-deploy-2
+      namespace: default
+status:
+  observedWorkloads:
+    - result: Successful
+      workload:
+        apiVersion: apps/v1
+        kind: Deployment
+        name: demo-deploy-1
+        namespace: default
+    - reason: ReferencedBindingNotFound
+      result: Failed
+      workload:
+        apiVersion: apps/v1
+        kind: Deployment
+        name: demo-deploy-2
+        namespace: default
+    - result: Successful
+      workload:
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: ClusterRole
+        name: demo-role
+"""
+ROLE = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: demo-role}}"
+ROLE_POLICY = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: roles}
+spec:
+  resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]
+  placement: {}
+"""
+RECORD = "status/apps.karmada.io/workloadrebalancer/_/demo.yaml"
+WEB = "default/deployment-web"
+MINUTE = 1 / 60
+
+
+def ask(*names: str, ttl: int | None = None) -> str:
+    """A rebalancer `demo` for Deployments of the namespace `default`."""
+    entries = "".join(f"\n  - {{apiVersion: apps/v1, kind: Deployment, namespace: default, name: {name}}}" for name in names)
+    tail = "" if ttl is None else f"  ttlSecondsAfterFinished: {ttl}\n"
+    return f"apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata:\n  name: demo\nspec:\n  workloads:{entries}\n{tail}"
+
+
+def with_room(name: str, pods: int, *taints: str) -> str:
+    """A cluster that can take so many pods."""
+    return cluster(name, *taints) + f"status:\n  resourceSummary: {{allocatable: {{cpu: '1000', pods: '{pods}'}}}}\n"
+
+
+def prefer(preference: str) -> str:
+    """A policy that divides replicas over all clusters."""
+    weighted = "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
+    choice = {"dynamic": weighted, "aggregated": "Aggregated", "static": "Weighted"}[preference]
+    return policy(scheduling="Divided").replace("replicaDivisionPreference: Weighted", f"replicaDivisionPreference: {choice}")
+
+
+def shares(fleet: Fleet) -> dict[str, int]:
+    """Replicas of `web` by cluster, as the delivered manifests say."""
+    return {name: fleet.load(f"clusters/{name}/{WEB}.yaml")["spec"]["replicas"] for name in fleet.where(WEB)}
+
+
+def parse(text: str) -> dict[str, Any]:
+    (document,) = read(text.encode(), path="example.yaml", check=None).documents
+    return document.body
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Whether a document says all that a part of it says."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(name in whole and contains(whole[name], value) for name, value in part.items())
+    return bool(whole == part)
+
+
+# The example of the proposal
+
+
+def test_the_proposals_example_gives_the_binding_and_the_status_that_it_shows() -> None:
+    static = [
+        *map(yaml.safe_load, (cluster("member1"), cluster("member2"), policy(), ROLE, ROLE_POLICY)),
+        yaml.safe_load(deployment("demo-deploy-1")),
+    ]
+    before = gitsched.schedule(
+        static, at=datetime(2024, 4, 17, 15, 0, 5, tzinfo=UTC), now=datetime(2024, 4, 17, 15, 0, 5, tzinfo=UTC)
+    )
+    moment = datetime(2024, 4, 17, 15, 4, 5, tzinfo=UTC)
+    after = gitsched.schedule([*static, parse(APPLY)], previous=before.documents, at=moment, now=moment)
+    shown = {(body["kind"], body["metadata"]["name"]): body for body in after.documents}
+    assert contains(shown["ResourceBinding", "demo-deploy-1-deployment"], parse(BINDING))
+    result = parse(RESULT)
+    del result["spec"]  # a record repeats no spec: the document itself is in the repository
+    assert contains(shown["WorkloadRebalancer", "demo"], result)
+    assert shown["WorkloadRebalancer", "demo"]["status"]["finishTime"] == "2024-04-17T15:04:05Z"
+
+
+# The user stories
+
+
+def test_story_1_a_recovered_cluster_is_used_again(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": deployment("web", 4), "policy.yaml": prefer("static"), "2.yaml": cluster("member2")})
+    fleet.commit({"1.yaml": cluster("member1")})
+    fleet.reconcile()
+    assert shares(fleet) == {"member1": 2, "member2": 2}
+    fleet.commit({"1.yaml": cluster("member1", "power:NoExecute")}, hour=1)
+    fleet.reconcile(2)
+    assert shares(fleet) == {"member2": 4}
+    fleet.commit({"1.yaml": cluster("member1")}, hour=3)
+    fleet.reconcile(4)
+    assert shares(fleet) == {"member2": 4}, "Karmada leaves what runs"
+    fleet.commit({"demo.yaml": ask("web")}, hour=5)
+    fleet.reconcile(5)
+    assert shares(fleet) == {"member1": 2, "member2": 2}
+
+
+def test_story_2_what_shrank_to_one_cluster_spreads_again_when_there_is_room(fleet: Fleet) -> None:
+    files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("dynamic")}
+    fleet.commit({**files, "1.yaml": with_room("member1", 0), "2.yaml": with_room("member2", 10)})
+    fleet.reconcile()
+    assert shares(fleet) == {"member2": 6}
+    fleet.commit({"1.yaml": with_room("member1", 10), "2.yaml": with_room("member2", 4)}, hour=1)
+    fleet.reconcile(1)
+    assert shares(fleet) == {"member2": 6}
+    fleet.commit({"demo.yaml": ask("web")}, hour=2)
+    fleet.reconcile(2)
+    assert shares(fleet) == {"member1": 3, "member2": 3}, "its own six count as free room"
+
+
+def test_story_3_one_cluster_that_has_room_for_all_gets_all(fleet: Fleet) -> None:
+    files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("aggregated")}
+    fleet.commit({**files, "1.yaml": with_room("member1", 4), "2.yaml": with_room("member2", 3)})
+    fleet.reconcile()
+    assert len(shares(fleet)) == 2
+    fleet.commit({"1.yaml": with_room("member1", 20)}, hour=1)
+    fleet.reconcile(1)
+    assert len(shares(fleet)) == 2
+    fleet.commit({"demo.yaml": ask("web")}, hour=2)
+    fleet.reconcile(2)
+    assert shares(fleet) == {"member1": 6}
+
+
+def test_story_4_a_primary_that_is_back_takes_over_from_the_backup(fleet: Fleet) -> None:
+    files = {"web.yaml": deployment("web", 2), "policy.yaml": policy("primary", "backup")}
+    fleet.commit({**files, "1.yaml": cluster("primary"), "2.yaml": cluster("backup")})
+    fleet.reconcile()
+    fleet.commit({"1.yaml": cluster("primary", "power:NoExecute")}, hour=1)
+    fleet.reconcile(2)
+    assert fleet.where(WEB) == ["backup"]
+    fleet.commit({"1.yaml": cluster("primary")}, hour=3)
+    fleet.reconcile(3)
+    assert fleet.where(WEB) == ["backup"]
+    fleet.commit({"demo.yaml": ask("web")}, hour=4)
+    run = fleet.reconcile(4)
+    assert fleet.where(WEB) == ["primary"], "with the default, as upstream does, at once"
+    assert [(move.before, move.after) for move in run.plan.moves] == [({"backup": 2}, {"primary": 2})]
+
+
+# In the life of a repository
+
+
+@pytest.fixture
+def asked(pair: Fleet) -> Fleet:
+    """`web` on the second cluster, since the first was down for a while; a rebalancer with an hour to live is committed at hour 3."""
+    pair.reconcile()
+    pair.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
+    pair.reconcile(1.5)
+    pair.commit({"clusters/first.yaml": cluster("first")}, hour=2)
+    pair.reconcile(2)
+    assert pair.where(WEB) == ["second"]
+    pair.commit({"demo.yaml": ask("web", ttl=3600)}, hour=3)
+    return pair
+
+
+def test_a_rebalance_is_carried_out_once_and_its_record_dates_it_at_the_commit(asked: Fleet) -> None:
+    run = asked.reconcile(3.5)
+    assert asked.where(WEB) == ["first"]
+    record = asked.load(RECORD)
+    assert (record["metadata"]["creationTimestamp"], record["status"]["finishTime"]) == ("2026-03-02T11:00:00Z",) * 2
+    assert run.plan.next_wakeup == moment(4)
+    assert asked.reconcile(3.9).after is None
+    asked.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=3.95)
+    asked.reconcile(3.95)
+    asked.commit({"clusters/first.yaml": cluster("first")}, hour=5)
+    asked.reconcile(5.5)
+    assert asked.where(WEB) == ["second"], "the request was carried out before"
+
+
+def test_when_its_time_is_over_a_commit_dated_then_says_so_and_no_other_ever(asked: Fleet) -> None:
+    asked.reconcile(3)
+    run = asked.reconcile(9)
+    assert run.after is not None
+    assert asked.load(RECORD)["status"] == {}
+    assert (asked.trailers()["Gitsched-Cause"], run.plan.time) == ("deadline", moment(4))
+    assert asked.git("log", "-1", "--format=%ct", "placements") == str(int(moment(4).timestamp()))
+    (told,) = [finding for finding in run.plan.findings if finding.code == "rebalancer-expired"]
+    assert (str(told.location), told.severity) == ("demo.yaml:1:1", "info")
+    assert [asked.reconcile(hour).after for hour in (9, 10, 1000)] == [None] * 3
+    assert [finding.code for finding in asked.preview(11).plan.findings].count("rebalancer-expired") == 1
+    asked.commit({"demo.yaml": None}, hour=12)
+    asked.reconcile(12)
+    assert RECORD not in asked.files()
+    assert asked.where(WEB) == ["first"]
+
+
+def test_a_run_that_comes_late_makes_the_tree_of_punctual_ones(make_fleet: Callable[[str], Fleet]) -> None:
+    fleets = []
+    for name, hours in (("punctual", (3, 4)), ("late", (7,))):
+        fleet = make_fleet(name)
+        fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(), "1.yaml": cluster("first")})
+        fleet.reconcile()
+        fleet.commit({"demo.yaml": ask("web", "ghost", ttl=3600)}, hour=3)
+        for hour in hours:
+            fleet.reconcile(hour)
+        fleets.append(fleet)
+    punctual, late = fleets
+    assert punctual.files() == late.files()
+
+
+def test_a_rebalancer_that_breaks_keeps_its_last_valid_version_and_does_not_ask_again(asked: Fleet) -> None:
+    asked.reconcile(3)
+    before = asked.read(RECORD)
+    asked.commit({"demo.yaml": ask("web", ttl=3600).replace("workloads", "workload")}, hour=3.1)
+    asked.reconcile(3.1)
+    assert asked.read(RECORD) == before
+    asked.commit({"demo.yaml": ask("web", ttl=3600)}, hour=3.2)
+    asked.reconcile(3.2)
+    assert asked.read(RECORD) == before
+
+
+@pytest.mark.parametrize("failback", ["Never", "OnRebalance", "{AfterStabilization: 30m}"])
+def test_a_resident_process_commits_what_a_job_would(make_fleet: Callable[[str], Fleet], failback: str) -> None:
+    heads = []
+    for name in ("job", "resident"):
+        fleet = make_fleet(name)
+        config = (
+            f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: c}}\nspec: {{karmada: {{failback: {failback}}}}}\n"
+        )
+        files = {"web.yaml": deployment("web"), "policy.yaml": policy("first", "second"), "gitsched.yaml": config}
+        fleet.commit({**files, "other.yaml": deployment("other"), "1.yaml": cluster("first"), "2.yaml": cluster("second")})
+        session = Session(fleet.settings())
+        story: list[tuple[float, dict[str, str | bytes | None]]] = [
+            (1, {"1.yaml": cluster("first", "power:NoExecute")}),
+            (1.1, {"web.yaml": deployment("web", 3)}),
+            (2, {"1.yaml": cluster("first")}),
+            (2.2, {"web.yaml": deployment("web", 4)}),
+            (3, {"demo.yaml": ask("web", "new", ttl=1800)}),
+            (3.1, {"web.yaml": deployment("web", 5)}),
+            (3.2, {"demo.yaml": ask("web", "other", ttl=1800)}),
+            (3.3, {"new.yaml": deployment("new")}),
+            (5, {"other.yaml": deployment("other", 7)}),
+            (5.1, {"demo.yaml": ask("other", ttl=600)}),
+            (5.2, {"web.yaml": deployment("web", 6)}),
+        ]
+        made = []
+        for hour, files in story:
+            fleet.commit(files, hour=hour)
+            for late in (0, 0.05, 0.6):
+                run = session.run(moment(hour + late)) if name == "resident" else fleet.reconcile(hour + late)
+                made.append(run.after and fleet.git("rev-parse", f"{run.after}^{{tree}}"))
+        heads.append((fleet.head, made))
+    assert heads[0] == heads[1]
