@@ -48,7 +48,7 @@ class Session(Protocol):
     wakeup: datetime | None
     time: datetime | None
 
-    def renew(self, world: World) -> bool:
+    def renew(self, world: World, /) -> bool:
         """Go on in another world that has the same settings: only templates, what was decided before, and the moments differ.
 
         False where that cannot be done, because more than the decisions about changed templates may differ: a new session is due.
@@ -67,11 +67,11 @@ class Session(Protocol):
         """Records that belong to no workload."""
         ...
 
-    def place(self, template: Document) -> Outcome | None:
+    def place(self, template: Document, /) -> Outcome | None:
         """Decide one workload; None when no policy of this API selects it."""
         ...
 
-    def selects(self, template: Document) -> bool:
+    def selects(self, template: Document, /) -> bool:
         """Whether a policy of this API selects a workload."""
         ...
 
@@ -79,7 +79,7 @@ class Session(Protocol):
         """The previous decision of a workload, unchanged and marked stale; None when there is none."""
         ...
 
-    def candidates(self, template: Document) -> list[Verdict]:
+    def candidates(self, template: Document, /) -> list[Verdict]:
         """How every cluster fares for a workload, in name order; empty when no policy selects it."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.prune import Pruner
-from gitsched.model.document import Body
+from gitsched.model.document import UNVERSIONED, Body
 from gitsched.model.issue import Verdict
 
 if TYPE_CHECKING:
@@ -53,8 +53,11 @@ class Schemas:
 
 
 def key_of(body: Body) -> SchemaKey:
-    """Group, version and kind of a document; "" where it does not say. Krake's `api` has the form of apiVersion."""
-    group, _, version = str(body.get("apiVersion") or body.get("api") or "").rpartition("/")
+    """Group, version and kind of a document; "" where it does not say. Krake's `api` has no version: `krake` stands for it."""
+    text = str(body.get("apiVersion") or body.get("api") or "")
+    group, _, version = text.rpartition("/")
+    if version in UNVERSIONED and not group:
+        group, version = version, "krake"
     return group, version, str(body.get("kind") or "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Body = dict[str, Any]
 """A JSON object: str keys; values are None, bool, int, float, str, list or another Body. Never mutated once read."""
@@ -67,9 +67,14 @@ class Document(NamedTuple):
     origin: Origin | None = None
 
 
+UNVERSIONED: Final = frozenset(("core", "infrastructure", "kubernetes", "openstack"))
+"""Krake's API groups: what its documents have under `api`, without a version."""
+
+
 def group_of(api_version: str) -> str:
-    """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"."""
-    return api_version.rpartition("/")[0]
+    """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"; of Krake's `api`, the whole."""
+    group, slash, version = api_version.rpartition("/")
+    return group if slash or version not in UNVERSIONED else version
 
 
 def member(body: Body, *path: str) -> Any:

@@ -13,8 +13,10 @@ _CLUSTER_SCOPED = {
     "apps.karmada.io": "WorkloadRebalancer",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
     "cluster.karmada.io": "Cluster",
+    "core": "GlobalMetric GlobalMetricsProvider",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
     "gitsched.io": "Config",
+    "infrastructure": "GlobalCloud GlobalInfrastructureProvider",
     "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
     "node.k8s.io": "RuntimeClass",
     "policy": "PodSecurityPolicy",
@@ -36,6 +38,8 @@ _KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED) | {
     "discovery.k8s.io",
     "events.k8s.io",
     "extensions",
+    "kubernetes",
+    "openstack",
 }
 
 

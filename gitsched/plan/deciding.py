@@ -185,5 +185,7 @@ def _quarantined(catalog: Catalog) -> Iterable[tuple[Key, Document, str, Finding
     for key, copies in sorted(catalog.twins.items()):
         yield key, copies[0], "it stands in several places", twin_finding(copies)
     for key, document in sorted(catalog.broken.items()):
-        if key.group not in RESERVED and key not in catalog.twins:
+        if key.group in RESERVED:  # an API may place documents of its own
+            yield key, document, "its document is broken, or there twice", None
+        elif key not in catalog.twins:
             yield key, document, "its document is broken", None

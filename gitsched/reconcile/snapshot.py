@@ -14,7 +14,7 @@ from gitsched.manifests.ignore import IGNORE_FILE, Ignore, is_candidate
 from gitsched.manifests.kustomize import FILE_NAMES
 from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import read
-from gitsched.model.document import Origin
+from gitsched.model.document import Origin, group_of
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.plan.catalog import Loose, loosen
@@ -284,5 +284,5 @@ def _origin(parsed: Parsed, path: str, blob: str) -> Origin:
 
 def _identity(parsed: Parsed) -> tuple[str, str, str, str]:
     metadata = parsed.body.get("metadata") or {}
-    group = str(parsed.body.get("apiVersion") or parsed.body.get("api") or "").rpartition("/")[0]
+    group = group_of(str(parsed.body.get("apiVersion") or parsed.body.get("api") or ""))
     return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

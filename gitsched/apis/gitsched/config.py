@@ -82,11 +82,13 @@ class Karmada:
 
 @dataclass(frozen=True, slots=True)
 class Krake:
-    """`stickiness` is a weight; `stickiness_formula` is document or krake."""
+    """`stickiness` is a weight; `stickiness_formula` is document or krake; `metric_constraints` says what they look at: weighted,
+    normalised or raw values."""
 
     reschedule_after: timedelta = timedelta(seconds=60)
     stickiness: float = 0.1
     stickiness_formula: str = "document"
+    metric_constraints: str = "weighted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,16 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Observing:
+    """How metrics are asked for. `on_failure` is hold or exclude; `timeout` is for all providers together, in seconds."""
+
+    on_failure: str = "hold"
+    timeout: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
-    """All settings; `observations` and `notifications` are as written."""
+    """All settings; `notifications` are as written."""
 
     source: Source = Source()
     output: Output = Output()
@@ -139,7 +149,7 @@ class Config:
     workloads: tuple[WorkloadKind, ...] = ()
     kinds: tuple[KindScope, ...] = ()
     guard: Guard = Guard()
-    observations: Mapping[str, Any] = field(default_factory=dict)
+    observations: Observing = Observing()
     notifications: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -159,7 +169,7 @@ def parse_config(spec: Mapping[str, Any]) -> Config:
         workloads=tuple(_parse_workload(entry) for entry in root.sections("workloads")),
         kinds=tuple(_parse_kind(entry) for entry in root.sections("kinds")),
         guard=_parse_guard(root.section("guard")),
-        observations=root.section("observations").values,
+        observations=_parse_observing(root.section("observations")),
         notifications=tuple(entry.values for entry in root.sections("notifications")),
     )
 
@@ -243,7 +253,15 @@ def _parse_krake(krake: Section) -> Krake:
         timedelta(seconds=seconds),
         krake.number("stickiness", default.stickiness),
         krake.choice("stickinessFormula", "document", "krake"),
+        krake.choice("metricConstraints", "weighted", "normalised", "raw"),
     )
+
+
+def _parse_observing(observations: Section) -> Observing:
+    timeout = observations.number("timeout", Observing().timeout)
+    if not 0 < timeout <= 600:
+        observations.refuse("timeout", "a number of seconds, more than 0 and at most 600")
+    return Observing(observations.choice("onFailure", "hold", "exclude"), timeout)
 
 
 def _parse_knative(knative: Section) -> Knative:

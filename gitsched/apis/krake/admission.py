@@ -1,0 +1,138 @@
+"""What Krake's server refuses and a JSON Schema cannot say: names, labels, constraints, what a manifest or kubeconfig must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gitsched.apis.krake import names
+from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
+from gitsched.model.document import Body, member
+from gitsched.model.issue import Issue
+
+_GLOBAL = ("GlobalCloud", "GlobalInfrastructureProvider", "GlobalMetric", "GlobalMetricsProvider")
+Pointer = tuple[str | int, ...]
+Rule = Callable[[Body], Iterator[Issue]]
+
+
+def judge_metadata(body: Body) -> Iterator[Issue]:
+    """Names and labels, by Krake's rules and not by those of Kubernetes."""
+    metadata = body["metadata"]
+    for part in ("name", "namespace"):
+        text = metadata.get(part)
+        if text is not None and not names.is_name(text):
+            yield _error(f"invalid-{part}", f"{text!r:.80} is no {part}: {names.NAME_RULE}", "metadata", part)
+    if metadata.get("namespace") and body["kind"] in _GLOBAL:
+        yield _error("invalid-namespace", f"a {body['kind']} is in no namespace", "metadata", "namespace")
+    labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        yield _error("invalid-labels", "metadata.labels must be a mapping of strings", "metadata", "labels")
+        return
+    for key, value in labels.items():
+        if not names.is_label_key(key):
+            yield _error("invalid-labels", f"{key!r:.80} cannot be a label: {names.KEY_RULE}", "metadata", "labels", key)
+        elif not names.is_label_value(value):
+            yield _error(
+                "invalid-labels", f"{value!r:.80} cannot be a label's value: {names.VALUE_RULE}", "metadata", "labels", key
+            )
+
+
+def judge_application(body: Body) -> Iterator[Issue]:
+    """An Application."""
+    yield from judge_metadata(body)
+    spec = body["spec"]
+    if not any(spec.get(part) for part in ("manifest", "tosca", "csar")):
+        yield _error("missing-field", "one of manifest, tosca and csar must say what the application is", "spec")
+    yield from _judge_constraints(spec, "cluster")
+
+
+def judge_cluster(body: Body) -> Iterator[Issue]:
+    """A Cluster."""
+    yield from judge_metadata(body)
+    spec = body["spec"]
+    kubeconfig, tosca = spec.get("kubeconfig"), spec.get("tosca")
+    if not kubeconfig and not tosca:
+        yield _error("missing-field", "one of kubeconfig and tosca must say what the cluster is", "spec")
+    for part in ("clusters", "contexts", "users"):
+        entries = kubeconfig.get(part) if kubeconfig else [{}]
+        if not isinstance(entries, list) or len(entries) != 1:
+            count = len(entries) if isinstance(entries, list) else "something else"
+            message = f"a kubeconfig has exactly one of its {part} here, not {count}"
+            yield _error("krake-kubeconfig", message, "spec", "kubeconfig")
+    if isinstance(tosca, dict) and tosca and member(tosca, "topology_template", "outputs", "kubeconfig") is None:
+        message = "the TOSCA template must have topology_template.outputs.kubeconfig"
+        yield _error("missing-field", message, "spec", "tosca")
+    yield from _judge_constraints(spec, "cloud")
+
+
+def judge_global_cloud(body: Body) -> Iterator[Issue]:
+    """A GlobalCloud, which is in no namespace and so cannot refer into one."""
+    yield from judge_metadata(body)
+    openstack = body["spec"].get("openstack") or {}
+    for index, metric in enumerate(openstack.get("metrics") or ()):
+        if metric.get("namespaced"):
+            message = "a GlobalCloud cannot refer to a metric in a namespace"
+            yield _error("krake-global-reference", message, "spec", "openstack", "metrics", index, "namespaced")
+    if member(openstack, "infrastructure_provider", "namespaced"):
+        message = "a GlobalCloud cannot refer to an infrastructure provider in a namespace"
+        yield _error("krake-global-reference", message, "spec", "openstack", "infrastructure_provider", "namespaced")
+
+
+def judge_magnum_cluster(body: Body) -> Iterator[Issue]:
+    """A MagnumCluster."""
+    yield from judge_metadata(body)
+    yield from _judge_constraints(body["spec"], "project")
+
+
+def judge_metric(body: Body) -> Iterator[Issue]:
+    """A Metric or GlobalMetric."""
+    yield from judge_metadata(body)
+    least, most = body["spec"]["min"], body["spec"]["max"]
+    if least >= most:
+        message = f"min is {least} and max is {most}: no value can be used"
+        yield Issue("warning", "krake-metric-range", message, ("spec", "min"))
+
+
+def judge_provider(body: Body) -> Iterator[Issue]:
+    """A MetricsProvider, GlobalMetricsProvider, InfrastructureProvider or Cloud: what its type needs is there."""
+    yield from judge_metadata(body)
+    yield from _judge_type(body["spec"])
+
+
+def _judge_type(spec: Body) -> Iterator[Issue]:
+    kind = spec["type"]
+    if not isinstance(spec.get(kind), dict):
+        yield _error("missing-field", f"the type is {kind}, so {kind} must say the rest", "spec")
+
+
+def _judge_constraints(spec: Body, target: str) -> Iterator[Issue]:
+    wanted = (spec.get("constraints") or {}).get(target) or {}
+    for part, parse in (("labels", parse_label_constraint), ("metrics", parse_metric_constraint)):
+        for index, text in enumerate(wanted.get(part) or ()):
+            at: Pointer = ("spec", "constraints", target, part, index)
+            try:
+                constraint: Any = parse(text)
+            except ConstraintError as error:
+                yield Issue("error", f"krake-{part[:-1]}-constraint", f"{text!r:.100} {error}", at)
+                continue
+            if part == "metrics" and constraint.bound is None:
+                message = f"{constraint.values[0]!r:.80} is no number: nothing satisfies this constraint"
+                yield Issue("warning", "krake-constraint-number", message, at)
+
+
+def _error(code: str, message: str, *pointer: str | int) -> Issue:
+    return Issue("error", code, message, pointer)
+
+
+RULES: Mapping[tuple[str, str], Rule] = {
+    names.APPLICATION: judge_application,
+    names.CLUSTER: judge_cluster,
+    names.CLOUD: judge_provider,
+    names.GLOBAL_CLOUD: judge_global_cloud,
+    names.MAGNUM_CLUSTER: judge_magnum_cluster,
+    names.PROJECT: judge_metadata,
+    **dict.fromkeys(names.METRICS, judge_metric),
+    **dict.fromkeys(names.PROVIDERS, judge_provider),
+    (names.INFRASTRUCTURE, "InfrastructureProvider"): judge_provider,
+    (names.INFRASTRUCTURE, "GlobalInfrastructureProvider"): judge_provider,
+}

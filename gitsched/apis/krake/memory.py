@@ -1,0 +1,120 @@
+"""What is known of a resource from before: what gitsched wrote counts first, then what the document itself says."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from gitsched.apis.krake.names import Ref, read_ref
+from gitsched.model.document import Body, Document, member
+from gitsched.model.time import format_time, parse_time
+
+DIGEST: Final = "gitsched.io/spec-digest"
+"""The annotation of a record that tells a new version of a document from an old one."""
+MODIFYING: Final = ("annotations", "inherit_labels", "labels")
+"""Metadata that a user changes; with the spec they make a version."""
+
+
+class Memory(NamedTuple):
+    """Of an Application, Cluster or MagnumCluster; `target` is the cluster, cloud or project that it is bound to.
+
+    `modified` is when the document got its present version, `digest` what tells versions apart. `known` says that the last run recorded
+    this very version.
+    """
+
+    state: str
+    modified: datetime
+    created: datetime
+    digest: str
+    known: bool
+    target: Ref | None = None
+    scheduled: datetime | None = None
+    triggered: datetime | None = None
+    retries: int | None = None
+    retry: datetime | None = None
+    reason: Body | None = None
+    owners: tuple[Body, ...] = ()
+    awaited: str = ""
+    paused: int = 0
+
+    def own(self, target: Ref) -> Memory:
+        """Bound to a target, which is an owner from now on."""
+        owners = self.owners if target.body in self.owners else (*self.owners, target.body)
+        return self._replace(target=target, owners=owners)
+
+
+def recall(document: Document, previous: Body | None, at: datetime, final: tuple[str, ...]) -> Memory:
+    """The memory of a document. `final` are the states that gitsched itself gives: they count until the document changes.
+
+    A failure belongs to the version that failed: in Git, nobody can delete and create a resource anew, but everybody can mend it.
+    """
+    source, record = document.body.get("status") or {}, (previous or {}).get("status") or {}
+    metadata, before = document.body.get("metadata") or {}, (previous or {}).get("metadata") or {}
+    digest = digest_of(document.body)
+    recorded = member(before, "annotations", DIGEST)
+    known, changed = recorded == digest, recorded is not None and recorded != digest
+
+    def read(name: str) -> Any:
+        value = record.get(name)
+        return source.get(name) if value is None else value
+
+    created = parse_time(metadata.get("created")) or parse_time(before.get("created")) or at
+    modified = parse_time(metadata.get("modified")) or parse_time(before.get("modified"))
+    state = str(source.get("state") or record.get("state") or "PENDING")
+    if record.get("state") in final:
+        state = str(record["state"])
+    if changed and state in final:
+        state = str(source.get("state") or "PENDING")
+    retries, owners, reason = read("retries"), before.get("owners") or metadata.get("owners"), read("reason")
+    paused = source.get("migration_timeout")
+    return Memory(
+        state=state,
+        modified=at if changed else modified or (created if metadata.get("created") else at),
+        created=created,
+        digest=digest,
+        known=known,
+        target=read_ref(read("project" if document.key.kind == "MagnumCluster" else "scheduled_to")),
+        scheduled=parse_time(read("scheduled")),
+        triggered=parse_time(read("kube_controller_triggered")),
+        retries=retries if isinstance(retries, int) and not changed else None,
+        retry=None if changed else parse_time(read("scheduled_retry")),
+        reason=reason if isinstance(reason, dict) and not (changed and reason is not source.get("reason")) else None,
+        owners=tuple(owner for owner in owners if isinstance(owner, dict)) if isinstance(owners, list) else (),
+        awaited=str(read("auto_cluster_create_started") or ""),
+        paused=paused if isinstance(paused, int) else 0,
+    )
+
+
+def digest_of(body: Body) -> str:
+    """What tells versions of a document apart: the spec, and the metadata that users write."""
+    metadata = body.get("metadata") or {}
+    parts = [body.get("spec"), {name: metadata[name] for name in MODIFYING if metadata.get(name)}]
+    return sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
+
+
+def write_record(document: Document, memory: Memory, status: Body, labels: Body | None = None, spec: Body | None = None) -> Body:
+    """The resource as Krake's server would show it, without the rest of its spec: that may hold what nobody should read."""
+    key = document.key
+    metadata: Body = {"name": key.name, "namespace": key.namespace}
+    uid = member(document.body, "metadata", "uid")
+    if isinstance(uid, str) and uid:
+        metadata["uid"] = uid
+    if labels is not None:
+        metadata["labels"] = labels
+    metadata |= {
+        "created": format_time(memory.created),
+        "modified": format_time(memory.modified),
+        "owners": list(memory.owners),
+        "annotations": {DIGEST: memory.digest},
+    }
+    body: Body = {"api": key.group, "kind": key.kind, "metadata": metadata}
+    if spec is not None:
+        body["spec"] = spec
+    return {**body, "status": {name: value for name, value in status.items() if value is not None}}
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """A moment as a record has it."""
+    return format_time(moment) if moment else None

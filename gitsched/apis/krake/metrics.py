@@ -1,0 +1,167 @@
+"""What metrics say: from a reference to a normalised value, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gitsched.apis.krake import names
+from gitsched.apis.world import World
+from gitsched.model.document import Body, Document, member
+from gitsched.schedule.weighted import Standing
+
+
+class MetricRef(NamedTuple):
+    """A metric as a cluster, cloud or project refers to it."""
+
+    name: str
+    weight: float
+    namespaced: bool = False
+
+
+class Reason(NamedTuple):
+    """Why a metric has no value. `failed` says that its provider was asked and did not answer as it should, which says
+    nothing about the resource."""
+
+    code: str
+    message: str
+    failed: bool = False
+
+    @property
+    def body(self) -> Body:
+        """As Krake writes it."""
+        return {"code": self.code, "message": self.message}
+
+
+class Value(NamedTuple):
+    """`raw` is what the provider said, `share` where that lies between the metric's min (0) and max (1). `live`: it was observed."""
+
+    raw: float
+    share: float
+    live: bool
+
+
+class Readings(NamedTuple):
+    """What all the metrics of one resource say. All or nothing: where one has a reason, there are no values."""
+
+    values: tuple[tuple[MetricRef, Value], ...] = ()
+    reasons: tuple[tuple[str, Reason], ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether only providers that do not answer are to blame."""
+        return bool(self.reasons) and all(reason.failed for _, reason in self.reasons)
+
+    @property
+    def live(self) -> bool:
+        """Whether anything of it was observed, or should have been."""
+        return self.failed or any(value.live for _, value in self.values)
+
+    @property
+    def standing(self) -> Standing | None:
+        """What the values add up to, in their order; None without any."""
+        if not self.values:
+            return None
+        total, weight = 0.0, 0.0
+        for ref, value in self.values:
+            total += value.share * ref.weight
+            weight += ref.weight
+        return Standing(total, weight)
+
+    def measures(self, mode: str) -> dict[str, float]:
+        """What metric constraints are compared with, by metric: weighted, normalised or raw; of two of a name the last one."""
+        return {
+            ref.name: value.raw if mode == "raw" else value.share * (ref.weight if mode == "weighted" else 1.0)
+            for ref, value in self.values
+        }
+
+
+NOTHING = Readings()
+
+
+def parse_refs(entries: Any) -> tuple[MetricRef, ...]:
+    """The metrics that a spec lists."""
+    return tuple(
+        MetricRef(str(entry["name"]), float(entry["weight"]), entry.get("namespaced") is True)
+        for entry in entries or ()
+        if isinstance(entry, dict)
+    )
+
+
+class MetricBook:
+    """Metrics and their providers of one world. Every metric is looked up once."""
+
+    def __init__(self, world: World) -> None:
+        self._observations = world.observations
+        self._metrics = [_index(world, kind) for kind in names.METRICS]
+        self._providers = [_index(world, kind) for kind in names.PROVIDERS]
+        self._known: dict[tuple[MetricRef, str], Value | Reason] = {}
+
+    def read(self, refs: Sequence[MetricRef], namespace: str, owner: str) -> Readings:
+        """All metrics of the resource `owner`, which lies in `namespace` ("" for a global one)."""
+        values: list[tuple[MetricRef, Value]] = []
+        reasons: list[tuple[str, Reason]] = []
+        for ref in refs:
+            found = self._look_up(ref, namespace, owner)
+            if isinstance(found, Value):
+                values.append((ref, found))
+            else:
+                reasons.append((ref.name, found))
+        return Readings((), tuple(reasons)) if reasons else Readings(tuple(values))
+
+    def _look_up(self, ref: MetricRef, namespace: str, owner: str) -> Value | Reason:
+        if ref.namespaced and not namespace:
+            message = f"Attempt to reference a namespaced metric {ref.name} on a non-namespaced resource {owner}"
+            return Reason(names.INVALID_METRIC, message)
+        space = namespace if ref.namespaced else ""
+        key = ref._replace(weight=0.0), space
+        if key not in self._known:
+            self._known[key] = self._read(ref, space)
+        return self._known[key]
+
+    def _read(self, ref: MetricRef, space: str) -> Value | Reason:
+        metric = self._metrics[ref.namespaced].get((space, ref.name))
+        if metric is None:
+            return Reason(names.UNKNOWN_METRIC, f"The metric '{ref.name}' was not found in the Krake database.")
+        named = member(metric.body, "spec", "provider") or {}
+        provider = self._providers[ref.namespaced].get((space, str(named.get("name"))))
+        if provider is None:
+            message = f"The metrics provider '{named.get('name')}' was not found in the Krake database."
+            return Reason(names.UNKNOWN_METRICS_PROVIDER, message)
+        raw = self._ask(provider, str(named.get("metric")))
+        live = member(provider.body, "spec", "type") != "static"
+        return raw if isinstance(raw, Reason) else _normalise(ref.name, raw, metric.body["spec"], live)
+
+    def _ask(self, provider: Document, metric: str) -> float | Reason:
+        spec = provider.body["spec"]
+        if spec["type"] == "static":
+            value = spec["static"]["metrics"].get(metric)
+            return Reason(names.INVALID_METRIC, f"Metric '{metric}' not defined") if value is None else float(value)
+        key = provider.key
+        seen = self._observations.get((key.kind, key.namespace, key.name, metric))
+        if isinstance(seen, (int, float)) and not isinstance(seen, bool):
+            return float(seen)
+        if seen is None:
+            message = f"The metric '{metric}' of the provider '{key.name}' was not observed"
+            return Reason(names.UNREACHABLE_METRICS_PROVIDER, message)
+        code = getattr(seen, "code", "") or names.UNREACHABLE_METRICS_PROVIDER
+        return Reason(code, str(getattr(seen, "error", seen)), failed=True)
+
+
+def _index(world: World, kind: tuple[str, str]) -> Mapping[tuple[str, str], Document]:
+    return {(document.key.namespace, document.key.name): document for document in world.documents.get(kind, ())}
+
+
+def _normalise(name: str, raw: float, spec: Body, live: bool) -> Value | Reason:
+    least, most, allowed = float(spec["min"]), float(spec["max"]), spec.get("allowed_values") or ()
+    if not least <= raw <= most:
+        return Reason(names.INVALID_METRIC, f"Invalid metric value for '{name}': {raw} out of range")
+    if allowed and raw not in [int(value) for value in allowed]:
+        return Reason(names.INVALID_METRIC, f"Invalid metric value for '{name}': {raw} not in {list(allowed)}")
+    if least == most:
+        return Reason(names.INVALID_METRIC, f"The metric '{name}' has the same min and max, {least}: nothing can be compared")
+    share = (raw - least) / (most - least)
+    if not math.isfinite(share):
+        return Reason(names.INVALID_METRIC, f"The metric '{name}' has a range too wide to compare anything in")
+    return Value(raw, share, live)

@@ -1,0 +1,89 @@
+"""Findings about Krake's resources: not what is wrong with a document, which admission says, but what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gitsched.apis.krake.arena import Site
+from gitsched.apis.krake.backends import Binding
+from gitsched.apis.krake.decisions import Decided, Decisions
+from gitsched.apis.krake.inventory import is_deleted
+from gitsched.apis.krake.records import find_owners
+from gitsched.model.document import Document, Key, member
+from gitsched.model.finding import Finding, Location
+
+
+def locate(document: Document) -> Location | None:
+    """Where a document begins."""
+    origin = document.origin
+    return Location(origin.path, origin.line, origin.column) if origin else None
+
+
+def report(decisions: Decisions) -> Iterator[Finding]:
+    """What is to be said about clusters, clouds, projects and Magnum clusters."""
+    for cluster in decisions.clusters.values():
+        document = cluster.document
+        yield from _report_metrics(document, cluster.site)
+        if cluster.missing and cluster.cloud is not None:
+            message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} is not there"
+            yield _warn("krake-cloud-missing", message, document)
+        if member(document.body, "status", "state") is None and member(document.body, "spec", "kubeconfig"):
+            message = f"nobody says that {document.key} is ONLINE, so nothing is placed there: write status.state"
+            yield _warn("krake-cluster-state", message, document)
+    owners = find_owners(decisions.world.documents)
+    for site in decisions.sites:
+        if site.ref in owners:
+            yield from _report_metrics(owners[site.ref], site)
+    for document, binding in (*decisions.bindings.values(), *decisions.magnum.values()):
+        yield from _report_binding(document, binding)
+
+
+def report_application(decided: Decided, gone: Key | None, stays: bool) -> Iterator[Finding]:
+    """What is to be said about an application; `gone` is its cluster where that has no document any more."""
+    document, step = decided.app.document, decided.steps[-1]
+    key = document.key
+    if is_deleted(document.body):
+        return
+    if step.action == "hold":
+        yield _warn("stale-decision", f"{key} keeps its previous placement: {step.why}", document)
+    elif step.memory.state == "FAILED":
+        yield _warn("unschedulable", f"{key} has failed: {_reason(decided)}", document)
+    elif step.memory.state == "DEGRADED" and step.memory.reason and not step.mask:
+        where = " and stays where it is" if stays else ""
+        yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_reason(decided)}", document)
+    if gone is not None:
+        yield _warn("cluster-gone", f"{key} is bound to {gone}, which is not there: nothing is rendered for it", document)
+    if not member(document.body, "spec", "manifest"):
+        message = f"{key} has no spec.manifest: TOSCA is not translated, so nothing is rendered"
+        yield _warn("krake-nothing-to-render", message, document)
+
+
+def _reason(decided: Decided) -> str:
+    reason = decided.steps[-1].memory.reason or {}
+    return str(reason.get("message") or reason.get("code") or "nobody says why")
+
+
+def _report_metrics(document: Document, site: Site) -> Iterator[Finding]:
+    for metric, reason in site.readings.reasons:
+        yield _warn("krake-failing-metric", f"the metric {metric} of {document.key} cannot be used: {reason.message}", document)
+    standing = site.readings.standing
+    if standing is not None and not standing.weight:
+        message = f"the weights of {document.key}'s metrics add up to 0: no mean can be taken, and they are left aside"
+        yield _warn("krake-weights", message, document)
+
+
+def _report_binding(document: Document, binding: Binding) -> Iterator[Finding]:
+    if binding.action == "wait":
+        yield _warn("stale-decision", f"{document.key} is not bound yet: {binding.why}", document)
+    elif binding.memory.state == "FAILED" and binding.memory.reason:
+        message = f"{document.key} could not be bound: {binding.memory.reason.get('message')}"
+        yield _warn("unschedulable", message, document)
+
+
+def _warn(code: str, message: str, document: Document) -> Finding:
+    return Finding("warning", code, message, locate(document), document.key.resource)
+
+
+def name_all(sites: Iterable[Site]) -> str:
+    """The names of some sites, for a sentence."""
+    return ", ".join(site.name for site in sites)

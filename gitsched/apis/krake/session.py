@@ -1,0 +1,163 @@
+"""Krake over one commit, as the plan asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gitsched.apis.krake import applications, names
+from gitsched.apis.krake.decisions import Decided, Decisions
+from gitsched.apis.krake.inventory import is_deleted
+from gitsched.apis.krake.memory import recall
+from gitsched.apis.krake.names import Ref, directory_of
+from gitsched.apis.krake.records import application_record, cluster_record, failing_records, find_owners, magnum_record
+from gitsched.apis.krake.reporting import locate, report, report_application
+from gitsched.apis.world import World
+from gitsched.model.decision import Verdict
+from gitsched.model.document import Body, Document, Key, group_of
+from gitsched.model.explanation import Explanation
+from gitsched.model.finding import Finding
+from gitsched.model.outcome import Outcome, Placed
+from gitsched.model.scope import is_namespaced
+from gitsched.render.cluster import ClusterFacts
+
+
+class KrakeSession:
+    """See `gitsched.apis.world.Session`."""
+
+    name = "krake"
+    wakeup: datetime | None = None  # every deadline is an application's, and stands in its outcome
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.decisions = Decisions(world)
+        self.findings: tuple[Finding, ...] = tuple(report(self.decisions))
+
+    def renew(self, _world: World, /) -> bool:
+        """Applications are in no catalog of templates, so a new session has to decide them."""
+        return False
+
+    def own(self) -> Iterable[tuple[Document, Outcome]]:
+        return [(decided.app.document, self._outcome(decided)) for decided in self.decisions.applications.values()]
+
+    def clusters(self) -> Mapping[str, ClusterFacts]:
+        known = ((key, cluster.site.labels) for key, cluster in self.decisions.clusters.items())
+        unread: list[tuple[Key, Mapping[str, str]]] = [(key, {}) for key in sorted(self.decisions.broken)]
+        facts = (ClusterFacts(directory_of(key.namespace, key.name), labels) for key, labels in (*known, *unread))
+        return {fact.name: fact for fact in facts}
+
+    def documents(self) -> Iterable[tuple[Key, Body]]:
+        decisions = self.decisions
+        owners = find_owners(self.world.documents)
+        for key, (document, binding) in decisions.bindings.items():
+            cluster = decisions.clusters.get(key)
+            spec = document.body["spec"] if key in decisions.created else None
+            body = cluster_record(document, binding, cluster.site if cluster else None, spec)
+            if body is not None:
+                yield key, body
+        for key, (document, binding) in decisions.magnum.items():
+            yield key, magnum_record(document, binding, owners)
+        yield from failing_records(decisions.sites, owners)
+
+    def place(self, _template: Document, /) -> Outcome | None:
+        return None
+
+    def selects(self, _template: Document, /) -> bool:
+        return False
+
+    def keep(self, template: Document, why: str) -> Outcome | None:
+        key = template.key
+        previous = self.world.previous.get(key)
+        if (key.group, key.kind) != names.APPLICATION or previous is None:
+            return None
+        memory = recall(template, previous, self.world.at, applications.FINAL)
+        placed = self._placed(memory.target)
+        message = f"{key} keeps its previous placement: {why}"
+        return Outcome(
+            key=key,
+            api=self.name,
+            state="stale",
+            policy="",
+            group="",
+            placed=placed,
+            replicas=None,
+            documents=((key, previous),),
+            reason=why,
+            time=memory.scheduled or self.world.at,
+            findings=(Finding("warning", "stale-decision", message, locate(template), key.resource),),
+            before=placed,
+            manifests=_manifests(template),
+        )
+
+    def candidates(self, _template: Document, /) -> list[Verdict]:
+        return []
+
+    def verdicts(self, kind: str, name: str, namespace: str, /) -> list[Verdict] | None:
+        wanted = (kind, name, namespace)
+        for key, decided in self.decisions.applications.items():
+            if (key.kind, key.name, key.namespace) == wanted:
+                return judge(decided)
+        for known in (self.decisions.bindings, self.decisions.magnum):
+            for key, (_, binding) in known.items():
+                if (key.kind, key.name, key.namespace) == wanted:
+                    return sorted(binding.verdicts)
+        return None
+
+    def explain(self, template: Document) -> Explanation | None:
+        from gitsched.apis.krake.explanation import explain  # only the verb explain needs it
+
+        decided = self.decisions.applications.get(template.key)
+        return explain(decided) if decided is not None else None
+
+    def _outcome(self, decided: Decided) -> Outcome:
+        document, step = decided.app.document, decided.steps[-1]
+        key, memory = document.key, step.memory
+        placed = () if is_deleted(document.body) else self._placed(memory.target)
+        gone = memory.target is not None and not placed and not is_deleted(document.body)
+        last = decided.step
+        return Outcome(
+            key=key,
+            api=self.name,
+            state="stale" if step.action == "hold" else "placed" if placed else "pending",
+            policy="",
+            group="",
+            placed=placed,
+            replicas=None,
+            documents=((key, application_record(document, memory)),),
+            reason=last.why or _reason(decided),
+            time=last.moment if last.changes else self.world.at,
+            wakeup=step.change,
+            findings=tuple(report_application(decided, Key(*memory.target) if gone and memory.target else None, bool(placed))),
+            before=tuple(Placed(directory_of(ref.namespace, ref.name)) for ref in (decided.before.target,) if ref),
+            manifests=_manifests(document),
+        )
+
+    def _placed(self, target: Ref | None) -> tuple[Placed, ...]:
+        if target is None or not (Key(*target) in self.decisions.clusters or Key(*target) in self.decisions.broken):
+            return ()
+        return (Placed(directory_of(target.namespace, target.name)),)
+
+
+def judge(decided: Decided) -> list[Verdict]:
+    """How every cluster fared in the look that counts, and every cloud where one might have been made."""
+    app, step, around = decided.app, decided.step, decided.around
+    verdicts = around.clusters.verdicts(app.constraints, step.held, step.mask)
+    if around.clouds is not None:
+        verdicts += around.clouds.verdicts(app.constraints, None, around.clouds.matching(app.constraints))
+    return sorted(verdicts)
+
+
+def _reason(decided: Decided) -> str:
+    target = decided.steps[-1].memory.target
+    return f"{target.name} has the best score" if target and decided.step.compared else "it stays"
+
+
+def _manifests(document: Document) -> tuple[tuple[Key, Body], ...]:
+    """The Kubernetes objects of an application, each once: of two that are the same object, the last."""
+    found: dict[Key, Body] = {}
+    for body in applications.objects_of(document):
+        group, kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
+        metadata = body.get("metadata") or {}
+        space = str(metadata.get("namespace") or ("" if is_namespaced(group, kind) is False else "default"))
+        found[Key(group, kind, space if is_namespaced(group, kind) is not False else "", str(metadata.get("name")))] = body
+    return tuple(found.items())
