@@ -108,9 +108,8 @@ def judge_candidates(schedule: Any, want: Mapping[str, Any], score: str) -> Iter
         verdict = seen.get(name) or seen[plain(name) or ""]
         if verdict.eligible is not facts["eligible"]:
             yield f"{name} is {'' if verdict.eligible else 'not '}eligible: {verdict.reason}"
-        elif facts["eligible"] and facts.get(score) is not None and verdict.total is not None:
-            if verdict.total != pytest.approx(facts[score], abs=1e-9):
-                yield f"{name} has {verdict.total}, not {facts[score]}"
+        elif None not in (facts.get(score), verdict.total) and verdict.total != pytest.approx(facts[score], abs=1e-9):
+            yield f"{name} has {verdict.total}, not {facts[score]}"
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
