@@ -32,6 +32,8 @@ class KrakeSession:
         self.world = world
         self.decisions = Decisions(world)
         self.findings: tuple[Finding, ...] = tuple(report(self.decisions))
+        made = (binding.memory.scheduled for _, binding in self.decisions.bindings.values() if binding.action == "bind")
+        self.time: datetime | None = max((moment for moment in made if moment and moment > world.at), default=None)
 
     def renew(self, _world: World, /) -> bool:
         """Applications are in no catalog of templates, so a new session has to decide them."""
