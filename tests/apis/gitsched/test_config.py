@@ -41,7 +41,7 @@ knative: {capacity: 10, policy: MAXFILLUP, scaleUp: replace, cluster: private-1,
 workloads: [{apiVersion: example.io/v1, kind: Widget, replicasPath: spec.replicas, podTemplatePath: spec.template}]
 kinds: [{apiVersion: example.io/v1, kind: Tenant, scope: Cluster}]
 guard: {maxRemovals: 5, maxRemovalsPercent: 12.5}
-observations: {anything: 1}
+observations: {onFailure: exclude, timeout: 5}
 notifications: [{to: somebody}]
 """
 
