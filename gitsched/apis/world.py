@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.decision import Verdict
@@ -89,6 +89,22 @@ class Session(Protocol):
 
     def explain(self, template: Document) -> Explanation | None:
         """Everything about the decision of a workload."""
+        ...
+
+
+@runtime_checkable
+class Relating(Protocol):
+    """What a session offers besides where decisions depend on more than a workload's own document and record: on other workloads, say.
+
+    Such a session asks for the decisions that it needs by itself, so that the order of workloads never matters.
+    """
+
+    def further(self, dirty: frozenset[Key]) -> frozenset[Key]:
+        """The workloads that have to be decided anew because these are; asked once after `renew`."""
+        ...
+
+    def basis(self, template: Document) -> tuple[object, ...]:
+        """Everything else that the decision about a workload is made from, to be compared with ==; () for most."""
         ...
 
 

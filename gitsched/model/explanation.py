@@ -75,7 +75,8 @@ class Explanation(NamedTuple):
     `candidates` the clusters by name: all of them in the group that was used, and those that a group is for in the others that were
     tried. `selection` are the lines that say what spread constraints made of them. `division` is how the replicas are shared and
     `division_rule` the lines that say by which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where
-    it runs, and `overrides` what changes its manifest there, in the order in which they are applied.
+    it runs, and `overrides` what changes its manifest there, in the order in which they are applied. `attached` are the workloads that
+    bring it along, with their places.
     """
 
     workload: str
@@ -93,3 +94,4 @@ class Explanation(NamedTuple):
     result: tuple[Share, ...] = ()
     overrides: tuple[Override, ...] = ()
     findings: tuple[Finding, ...] = ()
+    attached: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ class Placed(NamedTuple):
 
     `leaving` marks a copy that only stays until a graceful eviction ends. `edits` are the counts that this cluster's manifest says
     otherwise than the source, by their path of members ("spec.replicas"). `kept` says that the cluster's manifest is the one of the last
-    run, whatever the source says; where there was none, nothing is rendered.
+    run, whatever the source says; where there was none, nothing is rendered. So it is while deliveries are suspended, for one.
     """
 
     cluster: str

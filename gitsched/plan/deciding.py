@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.world import Session, World
+from gitsched.apis.world import Relating, Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
@@ -43,11 +43,15 @@ class Decided(NamedTuple):
 
 
 class Steady(NamedTuple):
-    """An outcome that changed nothing, and what it was read from: it holds as long as all of that is the same and no deadline passed."""
+    """An outcome that changed nothing, and what it was read from: it holds as long as all of that is the same and no deadline passed.
+
+    `basis` is what it was read from besides its own document and records.
+    """
 
     document: Document
     previous: tuple[Body | None, ...]
     outcome: Outcome
+    basis: tuple[object, ...]
 
 
 class Memory:
@@ -106,10 +110,11 @@ def _begin(
         memory.context = context
         memory.steady.clear()
     sessions = tuple(api.open(world) for api in APIS if api.is_used(world))
+    relating = _relating(sessions)
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
     for key, document in catalog.templates.items():
-        outcome = _recall(document, world, memory) or _decide(document, sessions, world, memory)
+        outcome = _recall(document, relating, world, memory) or _decide(document, sessions, relating, world, memory)
         if outcome is not None:
             outcomes[key] = outcome
     findings = [*catalog.findings, *(finding for session in sessions for finding in session.findings)]
@@ -146,9 +151,12 @@ def _continue(
         return None
     due = (key for key, outcome in base.outcomes.items() if outcome.wakeup is not None and outcome.wakeup <= now)
     dirty = frozenset((*update.changed, *memory.restless, *due))
+    relating = _relating(base.sessions)
+    for session in relating:
+        dirty |= session.further(dirty)
     outcomes = dict(base.outcomes)
     for key in sorted(dirty):
-        outcome = _decide(update.catalog.templates[key], base.sessions, world, memory)
+        outcome = _decide(update.catalog.templates[key], base.sessions, relating, world, memory)
         if (outcome is None) != (key not in outcomes):
             return None  # a workload comes or goes: everybody's place in the order is due
         if outcome is not None:
@@ -158,9 +166,13 @@ def _continue(
     )
 
 
-def _recall(document: Document, world: World, memory: Memory) -> Outcome | None:
+def _relating(sessions: Iterable[Session]) -> tuple[Relating, ...]:
+    return tuple(session for session in sessions if isinstance(session, Relating))
+
+
+def _recall(document: Document, relating: tuple[Relating, ...], world: World, memory: Memory) -> Outcome | None:
     steady = memory.steady.get(document.key)
-    if steady is None or steady.document != document:
+    if steady is None or steady.document != document or steady.basis != _basis(document, relating):
         return None
     known = zip(steady.outcome.documents, steady.previous, strict=True)
     if any(world.previous.get(key) is not before for (key, _), before in known):
@@ -169,14 +181,20 @@ def _recall(document: Document, world: World, memory: Memory) -> Outcome | None:
     return steady.outcome if wakeup is None or wakeup > world.now else None
 
 
-def _decide(document: Document, sessions: tuple[Session, ...], world: World, memory: Memory) -> Outcome | None:
+def _basis(document: Document, relating: tuple[Relating, ...]) -> tuple[object, ...]:
+    return tuple(entry for session in relating for entry in session.basis(document))
+
+
+def _decide(
+    document: Document, sessions: tuple[Session, ...], relating: tuple[Relating, ...], world: World, memory: Memory
+) -> Outcome | None:
     memory.steady.pop(document.key, None)
     for session in sessions:
         outcome = session.place(document)
         if outcome is not None:
             previous = tuple(world.previous.get(key) for key, _ in outcome.documents)
             if all(before == body for before, (_, body) in zip(previous, outcome.documents, strict=True)):
-                memory.steady[document.key] = Steady(document, previous, outcome)
+                memory.steady[document.key] = Steady(document, previous, outcome, _basis(document, relating))
             return outcome
     return None
 

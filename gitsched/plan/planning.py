@@ -155,7 +155,8 @@ def _removals(decided: Decided, before: Before) -> list[Move]:
     moves = []
     for body in before.others(held):
         spec = body.get("spec") or {}
-        clusters, resource = spec.get("clusters"), spec.get("resource")
+        entries = (spec, *(spec.get("requiredBy") or ()))
+        clusters, resource = [cluster for entry in entries for cluster in entry.get("clusters") or ()], spec.get("resource")
         if not clusters or not resource:
             continue
         template = Key(
@@ -164,8 +165,11 @@ def _removals(decided: Decided, before: Before) -> list[Move]:
             str(resource.get("namespace") or ""),
             str(resource.get("name")),
         )
-        why = "no policy selects it any more" if template in decided.templates else "it is not in the repository any more"
-        moves.append(Move(template, {str(entry.get("name")): entry.get("replicas") for entry in clusters}, {}, why))
+        why = "it is not in the repository any more"
+        if template in decided.templates:
+            why = "nothing brings it along any more" if spec.get("requiredBy") else "no policy selects it any more"
+        own = {str(entry.get("name")): entry.get("replicas") for entry in spec.get("clusters") or ()}
+        moves.append(Move(template, {**{str(entry.get("name")): None for entry in clusters}, **own}, {}, why))
     return moves
 
 

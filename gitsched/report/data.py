@@ -77,6 +77,7 @@ def describe_explanation(value: Explanation) -> dict[str, Any]:
             "claim": value.claim,
             "losers": [loser._asdict() for loser in value.losers],
         },
+        "attachedTo": list(value.attached),
         "groups": [attempt._asdict() for attempt in value.attempts],
         "clusters": [
             candidate.verdict._asdict() | {"location": candidate.location, "group": candidate.group, "room": candidate.room}

@@ -11,11 +11,16 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines = wrap(value.workload + (f"  ({value.location})" if value.location else ""), width)
     if not value.policy:
         lines += _section("Policy", ["none selects it", value.policy_reason], width)
+        if value.attached:
+            lines += _section("Attached to", list(value.attached), width)
+            lines += _section("Why now", [value.trigger], width)
+            lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
         lines += _section("Findings", [str(finding) for finding in value.findings], width)
         return "\n".join(lines) + "\n"
     losers = [f"not {loser.policy}: {loser.why}" for loser in value.losers]
     policy = f"{value.policy}: {value.policy_reason}" if value.policy_reason else value.policy
     lines += _section("Policy", [policy, value.claim, *losers], width)
+    lines += _section("Attached to", list(value.attached), width)
     lines += _section("Why now", [value.trigger], width)
     groups = [f"{attempt.name or 'the only group'}: {attempt.verdict}" + _after(attempt.message) for attempt in value.attempts]
     lines += _section("Groups, in order", groups, width)

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gitsched.model.fnv import fnv1a_32
+
 
 class Seat(NamedTuple):
     """One round: `party` had `before` seats and the largest `quotient`, and got seat `number` (from 1)."""
@@ -60,9 +62,4 @@ def replay(total: int, votes: Sequence[int], last: int, descending: bool = False
 
 def prefers_descending(identity: str) -> bool:
     """Whether ties go to the last name: an odd FNV-1a-32 of a non-empty identity."""
-    if not identity:
-        return False
-    digest = 2166136261
-    for byte in identity.encode():
-        digest = (digest ^ byte) * 16777619 & 0xFFFFFFFF
-    return digest % 2 == 1
+    return bool(identity) and fnv1a_32(identity) % 2 == 1

@@ -25,6 +25,8 @@ from gitsched.model.request import Target
 from gitsched.model.time import format_time, parse_time
 
 _IDENTITY = uuid.UUID("5f0f8d5c-6a0e-5a6f-9b0f-0c1d3f6f7a11")
+BINDING_ID = "resourcebinding.karmada.io/permanent-id"
+"""The label with a ResourceBinding's permanent id."""
 _SUCCESS = "Binding has been scheduled successfully."
 
 
@@ -93,7 +95,7 @@ def write_binding(template: Document, policy: Policy, demand: Demand, memory: Me
     metadata["annotations"] = annotations
     metadata["labels"] = {
         permanent_id_label(policy.key.kind): _policy_id(policy),
-        "resourcebinding.karmada.io/permanent-id" if key.kind == BINDING else permanent_id_label(key.kind): permanent_id(key),
+        BINDING_ID if key.kind == BINDING else permanent_id_label(key.kind): permanent_id(key),
     }
     return {
         "apiVersion": WORK_VERSION,
@@ -110,17 +112,22 @@ def permanent_id(key: Key) -> str:
     return str(uuid.uuid5(_IDENTITY, "/".join(key)))
 
 
+def describe_resource(template: Document) -> Body:
+    """How a binding refers to its workload."""
+    key = template.key
+    resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    for name in ("uid", "resourceVersion"):
+        resource[name] = str(member(template.body, "metadata", name) or "")
+    return {name: text for name, text in resource.items() if text}
+
+
 def _policy_id(policy: Policy) -> str:
     labels = text_map(member(policy.document.body, "metadata", "labels"))
     return labels.get(permanent_id_label(policy.key.kind)) or permanent_id(policy.key)
 
 
 def _spec(template: Document, policy: Policy, demand: Demand, memory: Memory, result: Result) -> Body:
-    key = template.key
-    resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
-    for name in ("uid", "resourceVersion"):
-        resource[name] = str(member(template.body, "metadata", name) or "")
-    spec: Body = {"resource": {name: text for name, text in resource.items() if text}}
+    spec: Body = {"resource": describe_resource(template)}
     if demand.replicas is not None:
         spec["replicas"] = demand.replicas
     if demand.requirements is not None:

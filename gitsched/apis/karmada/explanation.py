@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.activation import is_lazy
 from gitsched.apis.karmada.arithmetic import tell_division, tell_room, tell_selection
+from gitsched.apis.karmada.attachment import Attachment
 from gitsched.apis.karmada.binding import Memory
 from gitsched.apis.karmada.blame import find_rule
 from gitsched.apis.karmada.failback import read_clocks
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy, Rule
+from gitsched.apis.karmada.suspension import find_suspended
 from gitsched.apis.karmada.triggers import REBALANCE, is_rebalance_pending
 from gitsched.model.document import Document, Key, member, text_map
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
@@ -35,10 +38,11 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
     """The whole way of a workload; None when no policy selects it and none claimed it."""
     previous = session.world.previous.get(names.binding_key(template.key))
     policy, claim = session.governing(template, previous)
-    start = Explanation(str(template.key), _place(template))
+    attachment = session.relations.attachment(template)
+    start = Explanation(str(template.key), _place(template), attached=_tell_owners(session, attachment))
     if policy is None:
         return _explain_without_policy(session, template, claim, start)
-    steps = session.steps(template, policy, session.demand(template), previous)
+    steps = session.steps(template, policy, session.demand(template), previous, attachment)
     step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
     outcome = session.place(template) or steps[-1].outcome
     request, group = step.request, _shown(step.request, step)
@@ -48,7 +52,7 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         policy=names.policy_text(policy.key),
         policy_reason=_why_policy(policy, claim, rules),
         losers=tuple(
-            Loser(names.policy_text(r.policy.key), _why_not(r, policy, claim, rules)) for r in rules if r.policy != policy
+            Loser(names.policy_text(r.policy.key), _why_not(r, policy, claim, rules)) for r in rules if r.policy.key != policy.key
         ),
         claim=_tell_claim(session, policy, claim),
         attempts=_attempts(request, session.fleet, step),
@@ -59,18 +63,31 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         trigger=_tell_trigger(session, policy, step, outcome) + _tell_clocks(session, outcome),
         result=_result(outcome),
         overrides=session.overrides.explain(template, sorted(place.cluster for place in outcome.placed)),
-        findings=outcome.findings,
+        findings=(*outcome.findings, *find_suspended([policy])),
     )
+
+
+def _tell_owners(session: KarmadaSession, attachment: Attachment | None) -> tuple[str, ...]:
+    """Each workload that brings this one along, and where that puts it."""
+    lines = []
+    for owner in attachment.owners if attachment else ():
+        clusters = ", ".join(str(cluster.get("name")) for cluster in member(owner.body, "spec", "clusters") or ())
+        location = _place(session.world.templates.get(owner.key))
+        lines.append(f"{owner.key}{f' ({location})' if location else ''}: {clusters or 'placed nowhere itself'}")
+    return tuple(lines)
 
 
 def _explain_without_policy(
     session: KarmadaSession, template: Document, claim: Key | None, start: Explanation
 ) -> Explanation | None:
+    outcome = session.place(template)
+    if outcome is not None and start.attached and not outcome.policy:
+        told = "Not scheduled: it goes where the workloads go that need it."
+        return start._replace(trigger=told, result=_result(outcome), findings=outcome.findings)
     if claim is None:
         return None
-    outcome = session.place(template)
     if outcome is None:
-        return start._replace(claim=_ended(session, claim), trigger="Not scheduled: no policy selects it any more.")
+        return start._replace(claim=_ended(session, None, claim), trigger="Not scheduled: no policy selects it any more.")
     text = f"{names.policy_text(claim)} claimed it in an earlier run, but its document is broken now"
     trigger = "Not scheduled: the earlier decision is kept until the policy is repaired."
     return start._replace(claim=text, trigger=trigger, result=_result(outcome), findings=outcome.findings)
@@ -129,12 +146,19 @@ def _why_not(rule: Rule, policy: Policy, claim: Key | None, rules: list[Rule]) -
 def _tell_claim(session: KarmadaSession, policy: Policy, claim: Key | None) -> str:
     if claim is None:
         return ""
+    lazy = ""
+    if is_lazy(policy):
+        changed = policy.applied != session.policies.policies[policy.key].applied
+        waits = "its last edit waits until then" if changed else "nothing waits now"
+        lazy = f"; it is Lazy, so that an edit of it counts only when the workload is edited: {waits}"
     if claim == policy.key:
-        return f"{names.policy_text(claim)} claimed it in an earlier run and keeps it as long as it selects it"
-    return _ended(session, claim)
+        return f"{names.policy_text(claim)} claimed it in an earlier run and keeps it as long as it selects it{lazy}"
+    return f"{_ended(session, policy, claim)}{lazy}"
 
 
-def _ended(session: KarmadaSession, claim: Key) -> str:
+def _ended(session: KarmadaSession, policy: Policy | None, claim: Key) -> str:
+    if policy is not None and session.settings.preemption and policy.spec.get("preemption") == "Always":
+        return f"{names.policy_text(policy.key)} preempts {names.policy_text(claim)}, which had claimed it"
     why = "it does not select the workload any more" if claim in session.policies.policies else "that policy is gone"
     return f"the claim of {names.policy_text(claim)} has ended: {why}"
 

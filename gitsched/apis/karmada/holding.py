@@ -1,19 +1,46 @@
-"""When a decision is not carried out: what it needs of override policies is not there, or cannot be applied."""
+"""When a decision is not carried out, and the previous one kept: something that it needs is not there, or cannot be read or applied."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.attachment import keep_attached
 from gitsched.apis.karmada.binding import recall
 from gitsched.apis.karmada.fleet import locate
+from gitsched.apis.karmada.places import find_places
 from gitsched.apis.karmada.policy import Policy
-from gitsched.model.document import Body, Document, Key
+from gitsched.apis.karmada.priority import asked_class, read_value
+from gitsched.apis.karmada.suspension import hold
+from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 
 if TYPE_CHECKING:  # the session calls this module
     from gitsched.apis.karmada.session import KarmadaSession
+
+
+class Missing(NamedTuple):
+    """What a policy waits for: `why` for the one workload, `finding` for all that the policy selects."""
+
+    why: str
+    finding: Finding
+
+
+def find_missing(session: KarmadaSession, template: Document, policy: Policy) -> Missing | None:
+    """What has to exist before the policy acts on a workload, and does not: override policies, or a PriorityClass."""
+    absent = list_missing(session, policy)
+    if absent:
+        awaited = ", ".join(map(names.policy_text, absent))
+        message = f"{names.policy_text(policy.key)} depends on {awaited}, not there yet: what it selects waits"
+        finding = Finding("warning", "override-awaited", message, locate(policy.document), policy.key.resource)
+        return Missing(f"its policy waits for {awaited}", finding)
+    name = asked_class(policy) if template.key.namespace else ""
+    if name and read_value(name, session.world.templates) is None:
+        message = f"{names.policy_text(policy.key)} asks for PriorityClass {name}, which is not there: what it selects waits"
+        finding = Finding("warning", "karmada-priority-class-missing", message, locate(policy.document), policy.key.resource)
+        return Missing(f"its policy waits for PriorityClass {name}", finding)
+    return None
 
 
 def list_missing(session: KarmadaSession, policy: Policy) -> list[Key]:
@@ -24,15 +51,11 @@ def list_missing(session: KarmadaSession, policy: Policy) -> list[Key]:
     return [key for key in wanted if key not in session.overrides]
 
 
-def wait(session: KarmadaSession, template: Document, policy: Policy, missing: list[Key]) -> Outcome:
-    """The previous decision as long as overrides are awaited; nowhere when there is none."""
-    awaited = ", ".join(map(names.policy_text, missing))
-    message = f"{names.policy_text(policy.key)} depends on {awaited}, not there yet: what it selects waits"
-    finding = Finding("warning", "override-awaited", message, locate(policy.document), policy.key.resource)
-    why = f"its policy waits for {awaited}"
-    kept = session.keep(template, why)
+def wait(session: KarmadaSession, template: Document, policy: Policy, missing: Missing) -> Outcome:
+    """The previous decision as long as something is awaited; nowhere when there is none."""
+    kept = session.keep(template, missing.why)
     if kept is not None:
-        return kept._replace(findings=(finding, *kept.findings))
+        return kept._replace(findings=(missing.finding, *kept.findings))
     return Outcome(
         key=template.key,
         api=session.name,
@@ -42,9 +65,40 @@ def wait(session: KarmadaSession, template: Document, policy: Policy, missing: l
         placed=(),
         replicas=session.demand(template).replicas,
         documents=(),
-        reason=why,
+        reason=missing.why,
         time=session.world.at,
-        findings=(finding,),
+        findings=(missing.finding,),
+    )
+
+
+def keep(session: KarmadaSession, template: Document, why: str) -> Outcome | None:
+    """The previous decision, marked stale. What brings the workload along is no part of it: that counts as it is now."""
+    key = names.binding_key(template.key)
+    attachment = session.relations.attachment(template)
+    previous = session.world.previous.get(key)
+    previous = keep_attached(previous, attachment) if previous is not None else None
+    if previous is None:
+        return None
+    memory = recall(previous)
+    claim = names.claimed_policy(dict(memory.annotations))
+    demand = session.demand(template)
+    divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
+    placed, findings = find_places(session, template, memory.clusters, memory.tasks, demand, divided, attachment)
+    message = f"{template.key} keeps its previous placement: {why}"
+    findings = (*findings, Finding("warning", "stale-decision", message, locate(template), template.key.resource))
+    return Outcome(
+        key=template.key,
+        api=session.name,
+        state="stale",
+        policy=names.policy_text(claim) if claim else "",
+        group=memory.observed,
+        placed=hold(placed, previous),
+        replicas=member(previous, "spec", "replicas"),
+        documents=((key, previous),),
+        reason=why,
+        time=memory.scheduled or session.world.at,
+        findings=findings,
+        before=placed,
     )
 
 

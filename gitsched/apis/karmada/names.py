@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gitsched.model.document import Key
+from gitsched.model.fnv import fnv1a_32
 
 CLUSTER_GROUP = "cluster.karmada.io"
 POLICY_GROUP = "policy.karmada.io"
@@ -23,6 +24,10 @@ APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
 _NAMED = 3
+DEPENDENCIES = "resourcebinding.karmada.io/dependencies"
+"""On the binding of a workload with propagateDeps: what it refers to, as JSON."""
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+"""Kubernetes' alphabet for generated names: nothing that spells a word."""
 
 
 def claim_annotations(policy: Key) -> dict[str, str]:
@@ -62,3 +67,9 @@ def binding_key(template: Key) -> Key:
     name = f"{template.name.replace(':', '.')}-{template.kind}".lower()
     kind = BINDING if template.namespace else CLUSTER_BINDING
     return Key(WORK_GROUP, kind, template.namespace, name)
+
+
+def depended_by_label(binding: Key) -> str:
+    """The label by which an attached binding names one that it was attached to: a hash of the other's namespace and name."""
+    digits = str(fnv1a_32(f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name))
+    return "resourcebinding.karmada.io/depended-by-" + "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in digits)

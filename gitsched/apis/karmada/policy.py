@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.names import POLICY
 from gitsched.apis.karmada.placement import Placement, parse_placement, placement_json
-from gitsched.apis.karmada.selectors import ResourceSelector, parse_resource_selector
+from gitsched.apis.karmada.selectors import BY_NAME, ResourceSelector, parse_resource_selector
 from gitsched.model.document import Body, Document, Key, member, text_map
 
 _SKIPPED_NAMESPACE = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.ASCII)
@@ -97,6 +97,12 @@ class PolicyIndex:
         """Whether a policy still selects a workload that it claimed."""
         scope = policy.key.namespace
         return any(rule.policy.key == policy.key for rule in self._selecting(scope, template))
+
+    def naming(self, template: Document) -> list[Policy]:
+        """The policies that select a workload by its name."""
+        scopes = (template.key.namespace, "") if template.key.namespace else ("",)
+        rules = (rule for scope in scopes for rule in self._selecting(scope, template) if rule.implicit == BY_NAME)
+        return list({rule.policy.key: rule.policy for rule in rules}.values())
 
     def candidates(self, template: Document) -> list[Rule]:
         """Every rule that selects a workload, for explain: winner's scope first."""

@@ -12,26 +12,31 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.karmada import eviction, failback, holding, names
+from gitsched.apis.karmada.activation import activate
+from gitsched.apis.karmada.attachment import Attachment, place_attached, was_placed
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
 from gitsched.apis.karmada.fleet import locate, read_clusters
 from gitsched.apis.karmada.overrides import read_overrides
+from gitsched.apis.karmada.places import find_places, identify
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
+from gitsched.apis.karmada.preemption import find_idle_preemption, preempt
 from gitsched.apis.karmada.rebalancing import Rebalancing
+from gitsched.apis.karmada.relations import Relations
+from gitsched.apis.karmada.suspension import find_suspended, hold
 from gitsched.apis.karmada.taint_policy import read_taint_policies
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
-from gitsched.apis.karmada.workload import Demand, Shape, read_demand, share_out
+from gitsched.apis.karmada.workload import Demand, Shape, read_demand
 from gitsched.apis.world import World
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
-from gitsched.model.outcome import Outcome, Placed
-from gitsched.model.request import Request, Target
+from gitsched.model.outcome import Outcome
+from gitsched.model.request import Request
 from gitsched.model.taints import NO_EXECUTE, Toleration
 from gitsched.model.time import parse_time
 from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule import pipeline
-from gitsched.schedule.dispenser import prefers_descending
 
 _REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
 _DEADLINES = 64
@@ -84,9 +89,12 @@ class KarmadaSession:
             parse_policy(document) for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())
         )
         self.overrides = read_overrides(world, self.fleet)
-        self._declared = {
+        self.declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
+        policies = self.policies.policies.values()
+        self._reminders = (*find_suspended(policies), *find_idle_preemption(policies, settings.preemption))
+        self.relations = Relations(self)
         self._rebalance()
 
     def renew(self, world: World) -> bool:
@@ -95,10 +103,17 @@ class KarmadaSession:
         self._rebalance()
         return self.rebalancing.records == records
 
+    def further(self, dirty: frozenset[Key]) -> frozenset[Key]:
+        return self.relations.further(dirty)
+
+    def basis(self, template: Document) -> tuple[object, ...]:
+        return self.relations.basis(template)
+
     def _rebalance(self) -> None:
         self.rebalancing = Rebalancing(self.world)
+        self.relations.forget()
         self.rebalancing.settle(self.world, self.place)
-        self.findings: tuple[Finding, ...] = (*self._clusters.findings, *self.rebalancing.findings)
+        self.findings: tuple[Finding, ...] = (*self._clusters.findings, *self._reminders, *self.rebalancing.findings)
         self.wakeup: datetime | None = self.rebalancing.wakeup
         self.time: datetime | None = self.rebalancing.time
 
@@ -115,56 +130,46 @@ class KarmadaSession:
         return self.governing(template)[0] is not None
 
     def place(self, template: Document) -> Outcome | None:
+        return self.relations.place(template)
+
+    def decide(self, template: Document) -> Outcome | None:
+        """Decide one workload, its owners first."""
         previous = self.world.previous.get(names.binding_key(template.key))
+        attachment = self.relations.attachment(template)
+        outcome = self._decide(template, previous, attachment)
+        if outcome is None or not outcome.documents:
+            return outcome
+        outcome = outcome._replace(placed=hold(outcome.placed, outcome.documents[0][1]))
+        return self.relations.settle(template, outcome) if attachment is not None else outcome
+
+    def _decide(self, template: Document, previous: Body | None, attachment: Attachment | None) -> Outcome | None:
         policy, claim = self.governing(template, previous)
         if policy is None:
             if claim is not None and claim in self.world.broken:
                 return self.keep(template, f"its policy {claim} is broken")
-            return None
-        missing = holding.list_missing(self, policy)
-        if missing:
+            return place_attached(self, template, attachment, previous) if attachment else None
+        missing = holding.find_missing(self, template, policy)
+        if missing is not None:
             return holding.wait(self, template, policy, missing)
-        steps = self.steps(template, policy, self.demand(template), previous)
-        held, outcome = steps[0].before.clusters, steps[-1].outcome
+        steps = self.steps(template, policy, self.demand(template), previous, attachment)
+        outcome = steps[-1].outcome
         kept = holding.hold_back(self, template, outcome, previous)
-        return kept or outcome._replace(before=tuple(Placed(target.name, target.replicas or None) for target in held))
+        return kept or outcome._replace(before=was_placed(steps[0].before.clusters, previous))
 
-    def steps(self, template: Document, policy: Policy, demand: Demand, previous: Body | None) -> list[Step]:
+    def steps(
+        self, template: Document, policy: Policy, demand: Demand, previous: Body | None, attachment: Attachment | None
+    ) -> list[Step]:
         """The pass at the source's moment, and one at each deadline between it and now."""
-        steps = [self._step(template, policy, demand, previous, self.world.at)]
+        steps = [self._step(template, policy, demand, previous, attachment, self.world.at)]
         for _ in range(_DEADLINES):
             outcome = steps[-1].outcome
             if outcome.wakeup is None or outcome.wakeup > self.world.now:
                 break
-            steps.append(self._step(template, policy, demand, outcome.documents[0][1], outcome.wakeup))
+            steps.append(self._step(template, policy, demand, outcome.documents[0][1], attachment, outcome.wakeup))
         return steps
 
     def keep(self, template: Document, why: str) -> Outcome | None:
-        key = names.binding_key(template.key)
-        previous = self.world.previous.get(key)
-        if previous is None:
-            return None
-        memory = recall(previous)
-        claim = names.claimed_policy(dict(memory.annotations))
-        demand = self.demand(template)
-        divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
-        placed, findings = self._placed(template, memory.clusters, memory.tasks, demand, divided)
-        message = f"{template.key} keeps its previous placement: {why}"
-        findings = (*findings, Finding("warning", "stale-decision", message, locate(template), template.key.resource))
-        return Outcome(
-            key=template.key,
-            api=self.name,
-            state="stale",
-            policy=names.policy_text(claim) if claim else "",
-            group=memory.observed,
-            placed=placed,
-            replicas=member(previous, "spec", "replicas"),
-            documents=((key, previous),),
-            reason=why,
-            time=memory.scheduled or self.world.at,
-            findings=findings,
-            before=placed,
-        )
+        return holding.keep(self, template, why)
 
     def candidates(self, template: Document) -> list[Verdict]:
         previous = self.world.previous.get(names.binding_key(template.key))
@@ -186,7 +191,7 @@ class KarmadaSession:
 
     def demand(self, template: Document) -> Demand:
         """What a workload asks for."""
-        return read_demand(template, self._declared)
+        return read_demand(template, self.declared)
 
     def governing(self, template: Document, previous: Body | None = None) -> tuple[Policy | None, Key | None]:
         """The policy of a workload, and the one that claimed it before. A claim holds as long as its policy selects the workload."""
@@ -196,17 +201,20 @@ class KarmadaSession:
             claim = _in_namespace(claim, template.key.namespace)
             policy = self.policies.policies.get(claim)
             if policy is not None and not is_skipped(template.key) and self.policies.selects(policy, template):
-                return policy, claim
+                if self.settings.preemption:
+                    policy = preempt(policy, self.policies.naming(template))
+                return activate(policy, template, previous), claim
             if policy is None and claim in self.world.broken:
                 return None, claim
-        return self.policies.match(template), claim
+        matched = self.policies.match(template)
+        return activate(matched, template, previous) if matched else None, claim
 
     def request(self, template: Document, policy: Policy, demand: Demand, memory: Memory, moment: datetime) -> Request:
         """What the scheduler is asked for a binding."""
         placement = policy.placement
         pending = is_rebalance_pending(memory)
         return Request(
-            identity=_identity(template),
+            identity=identify(template),
             replicas=demand.replicas or 0,
             division=placement.division if demand.workload else "everywhere",
             groups=placement.groups,
@@ -224,8 +232,16 @@ class KarmadaSession:
             keep_empty=self.settings.enable_empty_workload_propagation,
         )
 
-    def _step(self, template: Document, policy: Policy, demand: Demand, previous: Body | None, moment: datetime) -> Step:
-        before = self._recall(template, previous)
+    def _step(
+        self,
+        template: Document,
+        policy: Policy,
+        demand: Demand,
+        previous: Body | None,
+        attachment: Attachment | None,
+        moment: datetime,
+    ) -> Step:
+        before = self._recall(template, previous)._replace(required_by=attachment.required_by if attachment else None)
         tasks = eviction.sweep_tasks(before.tasks, self.settings.graceful_eviction_timeout, moment)
         memory = self._evict(policy, before._replace(tasks=tasks.live), moment)
         why = why_schedule(policy, demand, memory, memory.clusters, self.leaving)
@@ -240,7 +256,9 @@ class KarmadaSession:
         result = _settle(turn.decision, policy, before, memory, moment)
         result = result._replace(clocks=self._run_clocks(template, policy, demand, memory, result, moment))
         body = write_binding(template, policy, demand, memory, result)
-        return Step(moment, before, memory, *turn, self._outcome(template, policy, demand, result, body, moment))
+        self.relations.note(body, template, policy, attachment)
+        outcome = self._outcome(template, policy, demand, result, body, moment, attachment)
+        return Step(moment, before, memory, *turn, outcome)
 
     def _recall(self, template: Document, previous: Body | None) -> Memory:
         return self.rebalancing.ask(names.binding_key(template.key), recall(previous))
@@ -302,9 +320,18 @@ class KarmadaSession:
             return None
         return eviction.evict_at(self.fleet.candidates[self.fleet.index[cluster]].taints, tolerations, moment)
 
-    def _outcome(self, template: Document, policy: Policy, demand: Demand, result: Result, body: Body, moment: datetime) -> Outcome:
+    def _outcome(
+        self,
+        template: Document,
+        policy: Policy,
+        demand: Demand,
+        result: Result,
+        body: Body,
+        moment: datetime,
+        attachment: Attachment | None,
+    ) -> Outcome:
         divided = demand.workload and policy.placement.divided
-        placed, findings = self._placed(template, result.clusters, result.tasks, demand, divided)
+        placed, findings = find_places(self, template, result.clusters, result.tasks, demand, divided, attachment)
         if result.reason not in ("Success", ""):
             message = f"{template.key} could not be scheduled: {result.message}"
             findings = (*findings, Finding("warning", "unschedulable", message, locate(template), template.key.resource))
@@ -315,13 +342,13 @@ class KarmadaSession:
         return Outcome(
             key=template.key,
             api=self.name,
-            state="placed" if result.clusters else "pending",
+            state="placed" if result.clusters or (attachment and attachment.clusters) else "pending",
             policy=names.policy_text(policy.key),
             group=result.observed,
             placed=placed,
             replicas=demand.replicas,
             documents=((names.binding_key(template.key), body),),
-            reason=f"{names.policy_text(policy.key)}{group}",
+            reason=f"{names.policy_text(policy.key)}{group}" + (f", {attachment.reason}" if attachment else ""),
             time=moment,
             wakeup=self._wakeup(result, moment),
             findings=findings,
@@ -335,39 +362,6 @@ class KarmadaSession:
             tolerations = eviction.applied_tolerations(result.applied)
             ends += [self._eviction(target.name, tolerations, moment) for target in result.clusters]
         return min((end for end in ends if end is not None), default=None)
-
-    def _placed(
-        self, template: Document, clusters: tuple[Target, ...], tasks: tuple[Body, ...], demand: Demand, divided: bool
-    ) -> tuple[tuple[Placed, ...], tuple[Finding, ...]]:
-        """Where the manifest is rendered: the clusters that exist, and those that a graceful eviction still keeps it on."""
-        known = self.fleet.index
-        edits = share_out(template, demand, clusters, prefers_descending(_identity(template))) if divided else {}
-        placed = [Placed(t.name, t.replicas or None, False, edits.get(t.name, ())) for t in clusters if t.name in known]
-        taken = {target.name for target in clusters}
-        for task in tasks:
-            source = str(task.get("fromCluster"))
-            if source in known and source not in taken and task.get("purgeMode") != "Directly":
-                left = task.get("replicas")
-                kept = ((demand.path, left),) if divided and demand.path and isinstance(left, int) else ()
-                placed.append(Placed(source, left, True, kept))
-        gone = sorted(taken - known.keys())
-        findings = tuple(
-            Finding(
-                "warning",
-                "cluster-gone",
-                f"cluster {name} has no document, but workloads are bound to it",
-                None,
-                ("Cluster", "", name),
-            )
-            for name in gone
-        )
-        manifests, misfits = self.overrides.apply(template, tuple(placed))
-        return manifests, (*findings, *misfits)
-
-
-def _identity(template: Document) -> str:
-    """What breaks the dispenser's ties: the uid, where a dump carries one."""
-    return str(member(template.body, "metadata", "uid") or "")
 
 
 def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: Memory, moment: datetime) -> Result:

@@ -38,6 +38,9 @@ API_VERSIONS = {
     "Job": "batch/v1",
     "Pod": "v1",
     "ConfigMap": "v1",
+    "Secret": "v1",
+    "ServiceAccount": "v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
     "ClusterRole": "rbac.authorization.k8s.io/v1",
 }
 

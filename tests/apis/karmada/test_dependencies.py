@@ -1,0 +1,222 @@
+"""propagateDeps: what a workload refers to goes where the workload goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+CLUSTERS = "\n---\n".join(f"kind: Cluster\nmetadata: {{name: m{i}}}" for i in (1, 2, 3))
+CONFIG = "kind: ConfigMap\nmetadata: {name: conf}"
+NOON = "2026-01-01T12:00:00Z"
+HOT = "{key: fire, effect: NoExecute, timeAdded: '2026-01-01T12:00:00Z'}"
+
+
+def deployment(name: str, *configs: str, replicas: int = 2) -> str:
+    """A Deployment whose pods read these ConfigMaps."""
+    sources = ", ".join(f"{{configMapRef: {{name: {config}}}}}" for config in configs)
+    pod = f"{{containers: [{{name: main, envFrom: [{sources}]}}]}}"
+    return f"kind: Deployment\nmetadata: {{name: {name}}}\nspec: {{replicas: {replicas}, template: {{spec: {pod}}}}}"
+
+
+def policy(name: str, clusters: str = "", spec: str = "propagateDeps: true", selects: str = "", kind: str = "Deployment") -> str:
+    """A policy for the Deployment of its name, on these clusters."""
+    version = "v1" if kind == "ConfigMap" else "apps/v1"
+    return f"""
+kind: PropagationPolicy
+metadata: {{name: {name}}}
+spec:
+  resourceSelectors: [{{apiVersion: {version}, kind: {kind}, name: {selects or name}}}]
+  placement: {{clusterAffinity: {{clusterNames: [{clusters}]}}}}
+  {spec}
+"""
+
+
+def world(*documents: str) -> str:
+    return "\n---\n".join((CLUSTERS, *documents))
+
+
+def places(run: Any, name: str) -> list[str]:
+    """The clusters in whose directory it lies, those it leaves in brackets."""
+    outcome = run.outcome(name)
+    return sorted(f"({p.cluster})" if p.leaving else p.cluster for p in outcome.placed) if outcome else []
+
+
+def test_an_attached_binding_repeats_the_clusters_of_its_owner_and_has_no_placement(run: Any) -> None:
+    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1, m2")))
+    spec = found.binding("conf")["spec"]
+    clusters = [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}]
+    assert spec == {
+        "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "conf"},
+        "conflictResolution": "Abort",
+        "preserveResourcesOnDeletion": False,
+        "requiredBy": [{"namespace": "default", "name": "web-deployment", "clusters": clusters}],
+    }
+    assert places(found, "conf") == ["m1", "m2"]
+    assert found.outcome("conf").reason == "attached to Deployment default/web"
+
+
+def test_owner_and_attached_binding_find_each_other_by_label_and_annotation(run: Any) -> None:
+    found = run(world(CONFIG, deployment("web", "conf", "absent"), policy("web", "m1")))
+    owner, attached = found.binding("web")["metadata"], found.binding("conf")["metadata"]
+    identity = owner["labels"]["resourcebinding.karmada.io/permanent-id"]
+    (label,) = (name for name in attached["labels"] if "depended-by-" in name)
+    assert attached["labels"][label] == identity
+    assert "annotations" not in attached, "nobody claims it"
+    assert owner["annotations"]["resourcebinding.karmada.io/dependencies"] == (
+        '[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"absent"},'
+        '{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"conf"}]'
+    )
+
+
+def test_without_propagate_deps_nothing_goes_along(run: Any) -> None:
+    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1", "propagateDeps: false")))
+    assert found.outcome("conf") is None
+    assert "resourcebinding.karmada.io/dependencies" not in found.binding("web")["metadata"]["annotations"]
+
+
+def test_only_the_namespace_of_the_owner_is_searched(run: Any) -> None:
+    elsewhere = CONFIG.replace("{name: conf}", "{name: conf, namespace: other}")
+    assert run(world(elsewhere, deployment("web", "conf"), policy("web", "m1"))).outcome("conf") is None
+
+
+def test_two_owners_put_it_where_either_is(run: Any) -> None:
+    pair = (CONFIG, deployment("api", "conf"), deployment("web", "conf"))
+    found = run(world(*pair, policy("web", "m1"), policy("api", "m2")))
+    assert places(found, "conf") == ["m1", "m2"]
+    assert [entry["name"] for entry in found.binding("conf")["spec"]["requiredBy"]] == ["api-deployment", "web-deployment"]
+    assert found.outcome("conf").reason == "attached to Deployment default/api, Deployment default/web"
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ((CONFIG, deployment("api", "conf"), policy("api", "m2")), ["m2"]),
+        ((CONFIG, deployment("api", "conf"), deployment("web"), policy("web", "m1"), policy("api", "m2")), ["m2"]),
+        ((CONFIG, deployment("api", "conf"), deployment("web", "conf"), policy("web", "m1", ""), policy("api", "m2")), ["m2"]),
+        ((CONFIG, deployment("api", "conf"), deployment("web", "conf"), policy("web", "m3"), policy("api", "m2")), ["m2", "m3"]),
+        ((CONFIG,), []),
+    ],
+    ids=["owner deleted", "owner needs it no more", "policy brings nothing any more", "owner moved", "all owners deleted"],
+)
+def test_it_follows_its_owners(run: Any, after: tuple[str, ...], expected: list[str]) -> None:
+    both = (CONFIG, deployment("api", "conf"), deployment("web", "conf"), policy("web", "m1"), policy("api", "m2"))
+    first = run(world(*both))
+    assert places(first, "conf") == ["m1", "m2"]
+    assert places(run(world(*after), first), "conf") == expected
+
+
+def test_an_owner_that_finds_no_place_keeps_nothing_in_place(run: Any) -> None:
+    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "gone")))
+    assert (found.outcome("conf").state, places(found, "conf")) == ("pending", [])
+    assert found.binding("conf")["spec"]["requiredBy"] == [{"namespace": "default", "name": "web-deployment"}]
+
+
+def test_what_a_policy_selects_too_is_scheduled_and_required(run: Any) -> None:
+    own = policy("own", "m3", "conflictResolution: Overwrite", selects="conf", kind="ConfigMap")
+    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own))
+    assert places(found, "conf") == ["m1", "m3"]
+    spec = found.binding("conf")["spec"]
+    assert [cluster["name"] for cluster in spec["clusters"]] == ["m3"]
+    assert [entry["name"] for entry in spec["requiredBy"]] == ["web-deployment"]
+    assert spec["conflictResolution"] == "Overwrite"
+    assert found.policy("conf") == "PropagationPolicy/default/own"
+    left = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1")), found)
+    assert places(left, "conf") == ["m1"]
+    alone = run(world(CONFIG, own), found)
+    assert places(alone, "conf") == ["m3"]
+    assert "requiredBy" not in alone.binding("conf")["spec"]
+
+
+@pytest.mark.parametrize(
+    ("web", "api", "expected", "warned"),
+    [
+        ("", "", ("Abort", False), False),
+        ("conflictResolution: Overwrite", "conflictResolution: Overwrite", ("Overwrite", False), False),
+        ("conflictResolution: Overwrite", "", ("Overwrite", False), True),
+        ("", "preserveResourcesOnDeletion: true", ("Abort", True), True),
+    ],
+    ids=["defaults", "agreed", "resolution", "preservation"],
+)
+def test_owners_that_disagree_about_what_they_share(run: Any, web: str, api: str, expected: Any, warned: bool) -> None:
+    deps = "propagateDeps: true\n  "
+    found = run(
+        world(
+            CONFIG,
+            deployment("web", "conf"),
+            deployment("api", "conf"),
+            policy("web", "m1", deps + web),
+            policy("api", "m1", deps + api),
+        )
+    )
+    spec = found.binding("conf")["spec"]
+    assert (spec["conflictResolution"], spec["preserveResourcesOnDeletion"]) == expected
+    assert ("karmada-dependency-conflict" in found.codes("conf")) is warned
+
+
+def test_a_copy_that_an_eviction_still_keeps_keeps_what_it_needs(run: Any) -> None:
+    documents = (CONFIG, deployment("web", "conf"), policy("web", "m1, m2"))
+    first = run(world(*documents))
+    hot = CLUSTERS.replace("{name: m1}", f"{{name: m1}}\nspec: {{taints: [{HOT}]}}")
+    second = run("\n---\n".join((hot, *documents)), first, at=NOON)
+    assert places(second, "web") == places(second, "conf") == ["(m1)", "m2"]
+    assert second.outcome("conf").wakeup == second.outcome("web").wakeup is not None
+    third = run("\n---\n".join((hot, *documents)), second, at="2026-01-01T13:00:00Z")
+    assert places(third, "web") == places(third, "conf") == ["m2"]
+
+
+def test_a_late_run_writes_of_it_what_a_punctual_one_would_have_written(run: Any) -> None:
+    documents = (CONFIG, deployment("web", "conf"), policy("web", "m1, m2"))
+    hot = CLUSTERS.replace("{name: m1}", f"{{name: m1}}\nspec: {{taints: [{HOT}]}}")
+    first = run(world(*documents))
+    after = "\n---\n".join((hot, *documents))
+    late = run(after, first, at=NOON, now="2026-01-01T20:00:00Z")
+    punctual = run(after, run(after, first, at=NOON), at=NOON, now="2026-01-01T12:10:00Z")
+    assert late.outcome("conf") == punctual.outcome("conf")._replace(before=late.outcome("conf").before)
+    assert late.outcome("conf").time == late.outcome("web").time
+
+
+def test_an_owner_whose_manifest_is_there_twice_keeps_what_it_needs(run: Any) -> None:
+    documents = (CONFIG, deployment("web", "conf"), policy("web", "m1"))
+    first = run(world(*documents))
+    twice = run(world(*documents, deployment("web", replicas=9)), first)
+    assert twice.outcome("web") is not None
+    assert places(twice, "conf") == ["m1"]
+    assert twice.binding("conf") == first.binding("conf")
+
+
+def test_an_owner_whose_policy_is_broken_keeps_what_it_needs(run: Any) -> None:
+    documents = (CONFIG, deployment("web", "conf"))
+    first = run(world(*documents, policy("web", "m1")))
+    broken = run(world(*documents, policy("web", "m1").replace("resourceSelectors:", "resourceSelectors: 3 #")), first)
+    assert broken.outcome("web").state == "stale"
+    assert places(broken, "conf") == ["m1"]
+
+
+def test_what_is_needed_and_stands_there_twice_keeps_its_place_and_follows_its_owner(run: Any) -> None:
+    documents = (CONFIG, CONFIG, deployment("web", "conf"))
+    first = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1")))
+    (key,) = (key for key in first.decided.outcomes if key.name == "conf")
+    twice = run(world(*documents, policy("web", "m1")), first).decided.outcomes[key]
+    assert (twice.state, [place.cluster for place in twice.placed]) == ("stale", ["m1"])
+    moved = run(world(*documents, policy("web", "m2")), first).decided.outcomes[key]
+    assert [place.cluster for place in moved.placed] == ["m2"]
+    assert key not in run(world(CONFIG, CONFIG), first).decided.outcomes
+
+
+def test_a_second_run_changes_nothing(run: Any) -> None:
+    documents = world(CONFIG, deployment("web", "conf"), policy("web", "m1"))
+    first = run(documents)
+    assert run(documents, first, at=NOON).binding("conf") == first.binding("conf")
+
+
+def test_explain_names_who_brought_it_along(run: Any) -> None:
+    found = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"))})
+    explained = found.explain("conf")
+    assert explained.attached == ("Deployment.apps/default/web (all.yaml:13): m1",)
+    assert [share.cluster for share in explained.result] == ["m1"]
+    assert explained.trigger == "Not scheduled: it goes where the workloads go that need it."
+    own = policy("own", "m3", "", selects="conf", kind="ConfigMap")
+    both = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own)}).explain("conf")
+    assert (both.policy, len(both.attached)) == ("PropagationPolicy/default/own", 1)
+    assert sorted(share.cluster for share in both.result) == ["m1", "m3"]
