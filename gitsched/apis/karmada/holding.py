@@ -107,6 +107,8 @@ def hold_back(session: KarmadaSession, template: Document, outcome: Outcome, pre
 
     A workload that moves would be taken away here and not arrive there. One that was nowhere before goes where it can.
     """
+    if not any(place.kept for place in outcome.placed):
+        return None
     memory = recall(previous)
     known = {*(target.name for target in memory.clusters), *(str(task.get("fromCluster")) for task in memory.tasks)}
     strange = [place.cluster for place in outcome.placed if place.kept and place.cluster not in known]

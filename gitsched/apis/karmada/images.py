@@ -47,6 +47,11 @@ def parse_image(text: str) -> Image:
     return Image(registry, repository, match[2] or "", "" if match[2] else match[3] or "")
 
 
+def is_tag(text: str) -> bool:
+    """Whether a text can be set as the tag of an image, or as its digest in place of a tag."""
+    return bool(_ONLY_TAG.fullmatch(text) or _ONLY_DIGEST.fullmatch(text))
+
+
 def change_image(text: str, component: str, operator: str, value: str) -> str:
     """The image name with its Registry, Repository or Tag changed. `add` appends; a value that could be neither tag nor digest
     leaves the tag as it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gitsched.apis.karmada.images import is_tag
 from gitsched.apis.karmada.label_rules import Pointer, error, judge_annotations, judge_labels
 from gitsched.apis.karmada.placement_rules import judge_affinity
 from gitsched.model.document import Body
@@ -35,6 +36,13 @@ def _judge_overriders(overriders: Body, at: Pointer) -> Iterator[Issue]:
     for index, entry in enumerate(overriders.get("imageOverrider", [])):
         if "predicate" in entry:
             yield from _judge_path(entry["predicate"]["path"], (*at, "imageOverrider", index, "predicate", "path"))
+        if (entry["component"], entry["operator"]) == ("Tag", "replace") and not is_tag(entry.get("value", "")):
+            message = "value is neither a tag nor a digest: the image keeps the one that it has"
+            yield Issue("warning", "karmada-override-tag", message, (*at, "imageOverrider", index))
+    for index, entry in enumerate(overriders.get("plaintext", [])):
+        if entry["path"] and not entry["path"].startswith("/"):
+            message = f"{entry['path']!r} is no JSON pointer, which begins with /: it cannot be applied"
+            yield Issue("warning", "karmada-override-path", message, (*at, "plaintext", index, "path"))
     for index, entry in enumerate(overriders.get("fieldOverrider", [])):
         yield from _judge_field(entry, (*at, "fieldOverrider", index))
 

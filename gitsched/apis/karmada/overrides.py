@@ -26,6 +26,9 @@ from gitsched.model.request import Affinity
 from gitsched.render.manifest import put_counts
 from gitsched.schedule.fleet import Fleet
 
+_REMEMBERED = 1_000_000
+"""Entries of all the plans that are remembered, about."""
+
 
 class Rule(NamedTuple):
     """Overriders for some clusters; `affinity` None is for all of them. `place` is where they stand in the policy, which is `contested`
@@ -172,6 +175,8 @@ class Overrides:
             return {}
         known = self._plans.get(policies)
         if known is None:
+            if len(self._plans) * len(self._fleet) > _REMEMBERED:
+                self._plans.clear()  # every workload has policies of its own
             known = self._plans[policies] = self._spread([rule for number in policies for rule in self._policies[number].rules])
         return known
 

@@ -21,7 +21,7 @@ class Inapplicable(ValueError):
 def parse_pointer(text: str) -> tuple[str, ...]:
     """The steps of a JSON pointer; "" is the whole object."""
     if text and not text.startswith("/"):
-        raise Inapplicable(f"{text!r} is no JSON pointer: it must begin with /")
+        raise Inapplicable(f"{_shorten(text)!r} is no JSON pointer: it must begin with /")
     steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:])
     if len(steps) > DEEPEST:
         raise Inapplicable(f"the pointer has {len(steps)} steps; {DEEPEST} are the most")
@@ -34,16 +34,25 @@ def write_pointer(steps: Steps) -> str:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: true is not 1, as it is in Python."""
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(alike(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return bool(one == other)
+    """Whether two values are the same JSON: true is not 1, as it is in Python. What both share is not looked into."""
+    pairs = [(one, other)]
+    while pairs:
+        here, there = pairs.pop()
+        if here is there:
+            continue
+        if type(here) is not type(there):
+            return False
+        if isinstance(here, dict):
+            if here.keys() != there.keys():
+                return False
+            pairs += [(value, there[name]) for name, value in here.items()]
+        elif isinstance(here, list):
+            if len(here) != len(there):
+                return False
+            pairs += zip(here, there, strict=True)
+        elif here != there:
+            return False
+    return True
 
 
 class Draft:
@@ -120,5 +129,8 @@ def _add(holder: Any, step: str, value: Any, here: Steps) -> None:
 
 
 def _place(steps: Steps) -> str:
-    text = write_pointer(steps)
-    return (text if len(text) <= 200 else f"{text[:197]}...") or "the object"
+    return _shorten(write_pointer(steps)) or "the object"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from gitsched.model.document import member
 from gitsched.model.explanation import Override
+from gitsched.plan.checking import check
 
 FLEET = """
 kind: Cluster
@@ -289,3 +291,21 @@ def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
     told = run(files(propagation=WAITING), run(files())).explain("web")
     assert told.trigger == "Not carried out: its policy waits for OverridePolicy/shop/mirror, OverridePolicy/shop/proxy."
     assert [share.cluster for share in told.result] == ["a", "b", "c"]
+
+
+# What can be said before anything is placed
+
+
+@pytest.mark.parametrize(
+    ("overriders", "code"),
+    [
+        ('imageOverrider: [{component: Tag, operator: replace, value: "@sha256:1"}]', "karmada-override-tag"),
+        ("imageOverrider: [{component: Tag, operator: replace, value: v1}]", None),
+        ("plaintext: [{path: spec/replicas, operator: replace, value: 1}]", "karmada-override-path"),
+        ("plaintext: [{path: /spec/replicas, operator: replace, value: 1}]", None),
+        ('plaintext: [{path: "", operator: replace, value: {}}]', None),
+    ],
+)
+def test_an_overrider_that_can_do_nothing_is_a_warning(overriders: str, code: str | None) -> None:
+    body = {"apiVersion": "policy.karmada.io/v1alpha1", **yaml.safe_load(override("o", overriders))}
+    assert [(issue.severity, issue.code) for issue in check(body).issues] == ([("warning", code)] if code else [])
