@@ -89,6 +89,10 @@ def _judge_failover(spec: Body) -> Iterator[Issue]:
             yield error("karmada-failover-dependencies", message, *at, "application")
         yield from _judge_application(failover["application"], (*at, "application"))
     for part in ("application", "cluster"):
+        behavior = failover.get(part, {})
+        if member(behavior, "statePreservation", "rules") and behavior.get("purgeMode") != "Directly":
+            message = "statePreservation has an effect only when purgeMode is Directly"
+            yield Issue("warning", "karmada-state-preservation", message, (*at, part, "statePreservation"))
         for index, rule in enumerate(member(failover, part, "statePreservation", "rules") or []):
             place = (*at, part, "statePreservation", "rules", index, "aliasLabelName")
             yield from judge_label_key(rule["aliasLabelName"], place, "karmada-failover-label")

@@ -68,7 +68,7 @@ def recall(previous: Body | None) -> Memory:
 
 class Result(NamedTuple):
     """What a pass leaves in the binding. `reason` is that of the Scheduled condition, "" where there is none yet; `clocks` tell since when
-    earlier groups could take the workload."""
+    earlier groups could take the workload, and `notes` are further annotations."""
 
     clusters: tuple[Target, ...]
     tasks: tuple[Body, ...]
@@ -79,6 +79,7 @@ class Result(NamedTuple):
     scheduled: datetime | None
     transition: datetime | None
     clocks: failback.Clocks = ()
+    notes: Mapping[str, str] = {}
 
 
 def write_binding(template: Document, policy: Policy, demand: Demand, memory: Memory, result: Result) -> Body:
@@ -89,6 +90,7 @@ def write_binding(template: Document, policy: Policy, demand: Demand, memory: Me
         annotations[APPLIED_PLACEMENT] = result.applied
     if result.clocks:
         annotations[failback.NOTE] = failback.write_clocks(result.clocks)
+    annotations |= result.notes
     metadata: Body = {"name": key.name}
     if key.namespace:
         metadata["namespace"] = key.namespace

@@ -8,8 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.model.document import Body
+from gitsched.model.request import Target
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
 from gitsched.model.time import format_time, later, parse_time
+
+TAINT, FAILURE = "TaintUntolerated", "ApplicationFailure"
+"""Reasons of evictions."""
 
 
 class Tasks(NamedTuple):
@@ -52,12 +56,21 @@ def evict_at(taints: Iterable[Taint], tolerations: tuple[Toleration, ...], momen
     return max(min(ends), moment) if ends else None
 
 
-def make_task(cluster: str, replicas: int, purge_mode: str, moment: datetime) -> Body:
-    """The graceful eviction task that Karmada's taint manager writes."""
-    task: Body = {"fromCluster": cluster, "purgeMode": purge_mode}
-    if replicas:
-        task["replicas"] = replicas
-    return {**task, "reason": "TaintUntolerated", "producer": "TaintManager", "creationTimestamp": format_time(moment)}
+def make_task(
+    target: Target,
+    purge_mode: str,
+    moment: datetime,
+    reason: str = TAINT,
+    producer: str = "TaintManager",
+    **more: Any,
+) -> Body:
+    """The graceful eviction task that one of Karmada's controllers writes, by default its taint manager; `more` are members of its own,
+    of which empty ones are left out."""
+    task: Body = {"fromCluster": target.name, "purgeMode": purge_mode}
+    if target.replicas:
+        task["replicas"] = target.replicas
+    task |= {"reason": reason, "producer": producer}
+    return {**task, **{name: value for name, value in more.items() if value}, "creationTimestamp": format_time(moment)}
 
 
 def sweep_tasks(tasks: Iterable[Body], timeout: timedelta, moment: datetime) -> Tasks:

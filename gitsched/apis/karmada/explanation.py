@@ -11,12 +11,13 @@ from gitsched.apis.karmada.arithmetic import tell_division, tell_room, tell_sele
 from gitsched.apis.karmada.attachment import Attachment
 from gitsched.apis.karmada.binding import Memory
 from gitsched.apis.karmada.blame import find_rule
+from gitsched.apis.karmada.eviction import FAILURE
 from gitsched.apis.karmada.failback import read_clocks
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy, Rule
 from gitsched.apis.karmada.suspension import find_suspended
 from gitsched.apis.karmada.triggers import REBALANCE, is_rebalance_pending
-from gitsched.model.document import Document, Key, member, text_map
+from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Group, Request
@@ -60,7 +61,9 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         selection=tuple(selection),
         division=division,
         division_rule=tuple(rule),
-        trigger=_tell_trigger(session, policy, step, outcome) + _tell_clocks(session, outcome),
+        trigger=_tell_trigger(session, policy, step, outcome)
+        + _tell_clocks(session, outcome)
+        + _tell_health(session, template, policy, outcome),
         result=_result(outcome),
         overrides=session.overrides.explain(template, sorted(place.cluster for place in outcome.placed)),
         findings=(*outcome.findings, *find_suspended([policy])),
@@ -260,7 +263,7 @@ def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step, outcome: 
     if outcome.state == "stale" or not outcome.documents:
         return f"Not carried out: {outcome.reason}."
     gone = [target.name for target in step.before.clusters if target not in step.memory.clusters]
-    evicted = f" Evicted by a NoExecute taint: {', '.join(gone)}." if gone else ""
+    evicted = _tell_evictions(gone, step.memory.tasks)
     why = step.why
     if why is not None and is_rebalance_pending(step.memory):
         request = f"a rebalance was requested{_askers(session, step.memory, names.binding_key(outcome.key))}"
@@ -273,6 +276,26 @@ def _askers(session: KarmadaSession, memory: Memory, binding: Key) -> str:
         return ""
     by = ", ".join(f"{names.REBALANCER} {name}" for name in session.rebalancing.askers(binding, memory.triggered))
     return f" by {by} at {format_time(memory.triggered)}" if by else f" at {format_time(memory.triggered)}"
+
+
+def _tell_evictions(gone: list[str], tasks: tuple[Body, ...]) -> str:
+    reasons = {task.get("fromCluster"): task.get("reason") for task in tasks}
+    failed = [name for name in gone if reasons.get(name) == FAILURE]
+    tainted = [name for name in gone if name not in failed]
+    text = f" Evicted by a NoExecute taint: {', '.join(tainted)}." if tainted else ""
+    return f"{text} Evicted because it was unhealthy for too long: {', '.join(failed)}." if failed else text
+
+
+def _tell_health(session: KarmadaSession, template: Document, policy: Policy, outcome: Outcome) -> str:
+    """When the workload leaves a cluster because of its health."""
+    if outcome.state == "stale" or not outcome.documents:
+        return ""
+    notes = text_map(member(outcome.documents[0][1], "metadata", "annotations"))
+    timers = session.failover.timers(template, policy, notes, outcome.shares)
+    return "".join(
+        f" It is unhealthy in {name} since {format_time(since)}, and leaves it at {format_time(end)} unless it recovers."
+        for name, since, end in timers
+    )
 
 
 def _tell_clocks(session: KarmadaSession, outcome: Outcome) -> str:

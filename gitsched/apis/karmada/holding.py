@@ -10,6 +10,7 @@ from gitsched.apis.karmada.binding import recall
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.places import find_places
 from gitsched.apis.karmada.policy import Policy
+from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.priority import asked_class, read_value
 from gitsched.apis.karmada.suspension import hold
 from gitsched.model.document import Body, Document, Key, member
@@ -84,6 +85,7 @@ def keep(session: KarmadaSession, template: Document, why: str) -> Outcome | Non
     demand = session.demand(template)
     divided = bool(member(previous, "spec", "placement", "replicaScheduling")) and any(t.replicas for t in memory.clusters)
     placed, findings = find_places(session, template, memory.clusters, memory.tasks, demand, divided, attachment)
+    placed = hand_over(template, placed, memory.annotations)
     message = f"{template.key} keeps its previous placement: {why}"
     findings = (*findings, Finding("warning", "stale-decision", message, locate(template), template.key.resource))
     return Outcome(

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.apis.karmada import eviction, failback, holding, names
+from gitsched.apis.karmada import failback, holding, names
 from gitsched.apis.karmada.activation import activate
 from gitsched.apis.karmada.attachment import Attachment, place_attached, was_placed
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
+from gitsched.apis.karmada.failover import Failover
 from gitsched.apis.karmada.fleet import locate, read_clusters
 from gitsched.apis.karmada.overrides import read_overrides
 from gitsched.apis.karmada.places import find_places, identify
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
 from gitsched.apis.karmada.preemption import find_idle_preemption, preempt
+from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.rebalancing import Rebalancing
 from gitsched.apis.karmada.relations import Relations
 from gitsched.apis.karmada.suspension import find_suspended, hold
@@ -33,7 +35,6 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Request
-from gitsched.model.taints import NO_EXECUTE, Toleration
 from gitsched.model.time import parse_time
 from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule import pipeline
@@ -82,8 +83,10 @@ class KarmadaSession:
         self.fleet = self._clusters.fleet
         self.added = self._clusters.added
         self.leaving = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.leaving)
-        self._hot = frozenset(c.name for c in self.fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
-        self._run_out: tuple[datetime, dict[tuple[Toleration, ...], tuple[str, ...]]] = (world.at, {})
+        kinds = (names.BINDING, names.CLUSTER_BINDING)
+        self.failover = Failover(
+            self.fleet, settings, (document for kind in kinds for document in world.documents.get((names.WORK_GROUP, kind), ()))
+        )
         kinds = (names.POLICY, names.CLUSTER_POLICY)
         self.policies = PolicyIndex(
             parse_policy(document) for kind in kinds for document in world.documents.get((names.POLICY_GROUP, kind), ())
@@ -224,7 +227,10 @@ class KarmadaSession:
             tolerations=placement.tolerations,
             feature=(template.api_version, template.key.kind),
             fields=placement.fields,
-            evicted=(*(str(task.get("fromCluster")) for task in memory.tasks), *self._doomed(policy, memory, moment)),
+            evicted=(
+                *(str(task.get("fromCluster")) for task in memory.tasks),
+                *self.failover.doomed(template, policy, memory, moment),
+            ),
             held=memory.clusters,
             weights=placement.weights,
             spreads=() if placement.division == "static" else placement.spreads,
@@ -242,19 +248,19 @@ class KarmadaSession:
         moment: datetime,
     ) -> Step:
         before = self._recall(template, previous)._replace(required_by=attachment.required_by if attachment else None)
-        tasks = eviction.sweep_tasks(before.tasks, self.settings.graceful_eviction_timeout, moment)
-        memory = self._evict(policy, before._replace(tasks=tasks.live), moment)
+        memory = self.failover.evict(template, policy, self.failover.sweep(template, before, moment), moment)
         why = why_schedule(policy, demand, memory, memory.clusters, self.leaving)
         request, settings = self.request(template, policy, demand, memory, moment), self.settings.failback
         if self.ignores(policy, memory):
             turn = failback.Turn(request, why, None)
         else:
             turn = failback.take_turn(settings, request, why, failback.read_clocks(memory.annotations), self.fleet, moment)
-        if settings.mode != "Never" and self._purge_mode(policy) != "Directly":
+        if settings.mode != "Never" and self.failover.purge_mode(policy) != "Directly":
             left = failback.leave(turn, memory.observed, memory.clusters, self.fleet.index, moment)
             memory = memory._replace(tasks=(*memory.tasks, *left))
         result = _settle(turn.decision, policy, before, memory, moment)
         result = result._replace(clocks=self._run_clocks(template, policy, demand, memory, result, moment))
+        result = result._replace(notes=self.failover.note(template, policy, before, result, moment))
         body = write_binding(template, policy, demand, memory, result)
         self.relations.note(body, template, policy, attachment)
         outcome = self._outcome(template, policy, demand, result, body, moment, attachment)
@@ -278,48 +284,6 @@ class KarmadaSession:
         scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
         return memory.suspended or scheduler != names.DEFAULT_SCHEDULER
 
-    def _evict(self, policy: Policy, memory: Memory, moment: datetime) -> Memory:
-        """Move the clusters whose NoExecute taints are not tolerated any more into graceful eviction tasks."""
-        if not self.settings.taint_eviction or not any(target.name in self._hot for target in memory.clusters):
-            return memory
-        tolerations = eviction.applied_tolerations(memory.applied)
-        mode = self._purge_mode(policy)
-        stay, tasks = [], list(memory.tasks)
-        for target in memory.clusters:
-            end = self._eviction(target.name, tolerations, moment)
-            if end is None or end > moment:
-                stay.append(target)
-            else:
-                tasks.append(eviction.make_task(target.name, target.replicas, mode, moment))
-        return memory._replace(clusters=tuple(stay), tasks=tuple(tasks))
-
-    def _purge_mode(self, policy: Policy) -> str:
-        cluster = member(policy.spec, "failover", "cluster")
-        return self.settings.eviction_purge_mode if cluster is None else str(cluster.get("purgeMode") or "Gracefully")
-
-    def _doomed(self, policy: Policy, memory: Memory, moment: datetime) -> tuple[str, ...]:
-        """The clusters that would evict the workload as soon as it came: its toleration has run out there. Upstream places it there
-        nevertheless and evicts it again, for ever; here that would be a commit each time. What it holds is left to eviction."""
-        if not self.settings.taint_eviction or not self._hot:
-            return ()
-        tolerations = policy.placement.tolerations
-        if self._run_out[0] != moment:
-            self._run_out = (moment, {})
-        known = self._run_out[1]
-        if tolerations not in known:
-            known[tolerations] = self._list_doomed(tolerations, moment)
-        held = {target.name for target in memory.clusters}
-        return tuple(name for name in known[tolerations] if name not in held)
-
-    def _list_doomed(self, tolerations: tuple[Toleration, ...], moment: datetime) -> tuple[str, ...]:
-        ends = ((name, self._eviction(name, tolerations, moment)) for name in sorted(self._hot))
-        return tuple(name for name, end in ends if end is not None and end <= moment)
-
-    def _eviction(self, cluster: str, tolerations: tuple[Toleration, ...], moment: datetime) -> datetime | None:
-        if cluster not in self._hot:
-            return None
-        return eviction.evict_at(self.fleet.candidates[self.fleet.index[cluster]].taints, tolerations, moment)
-
     def _outcome(
         self,
         template: Document,
@@ -332,12 +296,14 @@ class KarmadaSession:
     ) -> Outcome:
         divided = demand.workload and policy.placement.divided
         placed, findings = find_places(self, template, result.clusters, result.tasks, demand, divided, attachment)
+        placed = hand_over(template, placed, result.notes)
         if result.reason not in ("Success", ""):
             message = f"{template.key} could not be scheduled: {result.message}"
             findings = (*findings, Finding("warning", "unschedulable", message, locate(template), template.key.resource))
         if demand.opaque and policy.placement.divided:
             message = f"{template.key} has no number at {demand.path}: its replicas are not divided"
             findings = (*findings, Finding("warning", "opaque-replicas", message, locate(template), template.key.resource))
+        findings = (*findings, *self.failover.complain(template, policy, result.tasks))
         group = f" in group {result.observed}" if result.observed else ""
         return Outcome(
             key=template.key,
@@ -350,17 +316,13 @@ class KarmadaSession:
             documents=((names.binding_key(template.key), body),),
             reason=f"{names.policy_text(policy.key)}{group}" + (f", {attachment.reason}" if attachment else ""),
             time=moment,
-            wakeup=self._wakeup(result, moment),
+            wakeup=self._wakeup(template, policy, result, moment),
             findings=findings,
         )
 
-    def _wakeup(self, result: Result, moment: datetime) -> datetime | None:
-        """The next deadline; `moment` itself where the tolerations just applied have run out already."""
-        ends = [eviction.sweep_tasks(result.tasks, self.settings.graceful_eviction_timeout, moment).wakeup]
-        ends.append(failback.end_of(self.settings.failback, result.clocks))
-        if self.settings.taint_eviction and any(target.name in self._hot for target in result.clusters):
-            tolerations = eviction.applied_tolerations(result.applied)
-            ends += [self._eviction(target.name, tolerations, moment) for target in result.clusters]
+    def _wakeup(self, template: Document, policy: Policy, result: Result, moment: datetime) -> datetime | None:
+        """The next deadline; `moment` itself where one has passed already."""
+        ends = (self.failover.wakeup(template, policy, result, moment), failback.end_of(self.settings.failback, result.clocks))
         return min((end for end in ends if end is not None), default=None)
 
 

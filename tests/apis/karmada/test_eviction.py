@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gitsched.apis.karmada.eviction import applied_tolerations, evict_at, make_task, sweep_tasks
+from gitsched.model.request import Target
 from gitsched.model.taints import parse_taint, parse_toleration
 from gitsched.model.time import format_time, parse_time
 
@@ -93,7 +94,7 @@ def test_without_a_readable_placement_nothing_is_tolerated(applied: str | None) 
 
 
 def test_a_task_says_what_karmada_s_taint_manager_would_write() -> None:
-    assert make_task("m1", 3, "Directly", NOW) == {
+    assert make_task(Target("m1", 3), "Directly", NOW) == {
         "fromCluster": "m1",
         "purgeMode": "Directly",
         "replicas": 3,
@@ -101,7 +102,7 @@ def test_a_task_says_what_karmada_s_taint_manager_would_write() -> None:
         "producer": "TaintManager",
         "creationTimestamp": "2026-01-01T12:00:00Z",
     }
-    assert "replicas" not in make_task("m1", 0, "Directly", NOW)
+    assert "replicas" not in make_task(Target("m1", 0), "Directly", NOW)
 
 
 # Through a whole run

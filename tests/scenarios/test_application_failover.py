@@ -1,0 +1,115 @@
+"""A robot commits how workloads are, and those that are ill for too long move on, with what they need to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gitsched.reconcile import Session
+
+from .conftest import Fleet, cluster, deployment, moment, policy
+
+MINUTE = 1 / 60
+WEB = "default/deployment-web"
+RULES = """\
+  propagateDeps: true
+  failover:
+    application:
+      decisionConditions: {tolerationSeconds: 600}
+      purgeMode: %s
+      statePreservation:
+        rules:
+        - {aliasLabelName: example.com/position, jsonPath: "{.position}"}
+"""
+
+
+def health(*entries: str) -> str:
+    """The robot's file: how web is, each entry as cluster:health."""
+    lines = "".join(
+        f"  - {{clusterName: {name}, health: {text}, status: {{position: at-17}}}}\n"
+        for name, text in (e.split(":") for e in entries)
+    )
+    return (
+        "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: web-deployment, namespace: default}\nspec:\n"
+        "  resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}\nstatus:\n"
+        + (f"  aggregatedStatus:\n{lines}" if lines else "  aggregatedStatus: []\n")
+    )
+
+
+def fill(fleet: Fleet, mode: str = "Gracefully") -> None:
+    """Web on `first`, and it is well."""
+    files = {"web.yaml": deployment("web"), "policy.yaml": policy("first", "second", more=RULES % mode)}
+    fleet.commit(
+        {**files, "first.yaml": cluster("first"), "second.yaml": cluster("second"), "health.yaml": health("first:Healthy")}
+    )
+    fleet.reconcile()
+    assert fleet.where(WEB) == ["first"]
+
+
+def test_a_workload_that_stays_ill_moves_and_leaves_nothing_behind_once_it_is_well_again(fleet: Fleet) -> None:
+    fill(fleet)
+    fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
+    assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 10 * MINUTE)
+    assert fleet.reconcile(1 + 9 * MINUTE).after is None
+    fleet.reconcile(1 + 10 * MINUTE)
+    assert fleet.where(WEB) == ["first", "second"]
+    assert fleet.trailers()["Gitsched-Cause"] == "deadline"
+    fleet.commit({"health.yaml": health("first:Unhealthy", "second:Healthy")}, hour=1 + 12 * MINUTE)
+    fleet.reconcile(1 + 12 * MINUTE)
+    assert fleet.where(WEB) == ["second"]
+    assert "gracefulEvictionTasks" not in fleet.binding("web-deployment")["spec"]
+    assert fleet.reconcile(30).after is None
+
+
+def test_what_the_new_copy_needs_stands_in_its_manifest(fleet: Fleet) -> None:
+    fill(fleet, "Directly")
+    fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
+    fleet.reconcile(1.5)
+    assert fleet.where(WEB) == ["second"], "the old copy goes at once"
+    assert fleet.load(f"clusters/second/{WEB}.yaml")["metadata"]["labels"] == {"example.com/position": "at-17"}
+
+
+@pytest.mark.parametrize("mode", ["Gracefully", "Directly", "Never"])
+def test_a_late_run_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str], Fleet], mode: str) -> None:
+    punctual, late = make_fleet("punctual"), make_fleet("late")
+    for fleet, minutes in ((punctual, (0, 5, 10, 13, 20, 40)), (late, (40,))):
+        fill(fleet, mode)
+        fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
+        for minute in minutes:
+            fleet.reconcile(1 + minute * MINUTE)
+    assert punctual.where(WEB) == (["first", "second"] if mode == "Never" else ["second"])
+    assert punctual.files() == late.files()
+
+
+def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[[str], Fleet]) -> None:
+    fresh, resident = make_fleet("fresh"), make_fleet("resident")
+    fill(fresh)
+    fill(resident)
+    session = Session(resident.settings())
+    changes = [
+        (1.0, {"health.yaml": health("first:Unhealthy")}),
+        (1.1, {"web.yaml": deployment("web", 3)}),
+        (1.15, {"health.yaml": health("first:Unknown")}),
+        (1.2, {"health.yaml": health("first:Unhealthy")}),
+        (1.4, {"web.yaml": deployment("web", 4)}),
+        (1.45, {"health.yaml": health("first:Unhealthy", "second:Healthy")}),
+        (2.0, {"health.yaml": None}),
+    ]
+    for hour, files in changes:
+        for fleet in (fresh, resident):
+            fleet.commit(files, hour=hour)
+        fresh.reconcile(hour + MINUTE)
+        session.run(moment(hour + MINUTE))
+        assert fresh.head == resident.head
+    assert fresh.where(WEB) == ["second"]
+
+
+def test_a_robot_s_broken_file_keeps_the_clock_running(fleet: Fleet) -> None:
+    fill(fleet)
+    fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"health.yaml": health("first:Sick")}, hour=1.1)
+    assert fleet.reconcile(1.1).plan.next_wakeup == moment(1 + 10 * MINUTE)
+    fleet.reconcile(1.5)
+    assert [entry["name"] for entry in fleet.binding("web-deployment")["spec"]["clusters"]] == ["second"]
