@@ -38,6 +38,20 @@ class World:
     contested: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
 
 
+@runtime_checkable
+class ByKind(Protocol):
+    """A previous output that finds the records of one kind without decoding all others."""
+
+    def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]: ...
+
+
+def list_previous(previous: Mapping[Key, Body], group: str, kind: str) -> list[tuple[Key, Body]]:
+    """What was decided before about one kind, in the order of the keys."""
+    if isinstance(previous, ByKind):
+        return sorted(previous.of_kind(group, kind), key=lambda entry: entry[0])
+    return sorted(((key, body) for key, body in previous.items() if key[:2] == (group, kind)), key=lambda entry: entry[0])
+
+
 class Session(Protocol):
     """One API over one world. `findings` are about the API's own documents, not about a workload; `wakeup` is the first moment at which
     time alone can change what `own` and `documents` give, or None; `time` is the latest deadline after the source's moment that changed

@@ -13,6 +13,7 @@ _CLUSTER_SCOPED = {
     "apps.karmada.io": "WorkloadRebalancer",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
     "cluster.karmada.io": "Cluster",
+    "cluster.open-cluster-management.io": "ManagedCluster ManagedClusterSet",
     "core": "GlobalMetric GlobalMetricsProvider",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
     "gitsched.io": "Config",
@@ -40,6 +41,7 @@ _KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED) | {
     "extensions",
     "kubernetes",
     "openstack",
+    "work.open-cluster-management.io",
 }
 
 

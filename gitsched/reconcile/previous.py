@@ -45,6 +45,13 @@ class Records(Mapping[Key, Body]):
     def __iter__(self) -> Iterator[Key]:
         return (_key(body) for blob in self._blobs.values() if (body := self._body(blob)))
 
+    def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]:
+        """The records of one kind; only those are decoded."""
+        under = status_path(Key(group, kind, "", "")).rpartition("/_/")[0] + "/"
+        for path, blob in self._blobs.items():
+            if path.startswith(under) and (body := self._body(blob)):
+                yield _key(body), body
+
     def others(self, keys: Iterable[Key]) -> Iterator[Body]:
         """The records of everything but the given identities; only those are decoded."""
         known = set(map(status_path, keys))

@@ -19,7 +19,7 @@ SCHEMAS = [pytest.param(json.loads(file.read_text("utf-8")), id=file.stem) for f
 each_schema = pytest.mark.parametrize("schema", SCHEMAS)
 
 WORDS = {"title", "description", "default", "examples", "deprecated", "type", "enum", "const", "required"}
-LIMITS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "pattern"}
+LIMITS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"}
 NESTED = {"items", "additionalProperties"}
 NAMED = {"properties", "$defs"}
 PLACED = {"anyOf"}
@@ -51,6 +51,13 @@ def test_every_kind_is_there() -> None:
     assert [str(file.relative_to(ROOT).with_suffix("")) for file in FILES] == [
         "apps.karmada.io/v1alpha1/WorkloadRebalancer",
         "cluster.karmada.io/v1alpha1/Cluster",
+        "cluster.open-cluster-management.io/v1/ManagedCluster",
+        "cluster.open-cluster-management.io/v1alpha1/AddOnPlacementScore",
+        "cluster.open-cluster-management.io/v1alpha1/Placement",
+        "cluster.open-cluster-management.io/v1beta1/Placement",
+        "cluster.open-cluster-management.io/v1beta1/PlacementDecision",
+        "cluster.open-cluster-management.io/v1beta2/ManagedClusterSet",
+        "cluster.open-cluster-management.io/v1beta2/ManagedClusterSetBinding",
         "core/krake/GlobalMetric",
         "core/krake/GlobalMetricsProvider",
         "core/krake/Metric",
@@ -71,6 +78,7 @@ def test_every_kind_is_there() -> None:
         "policy.karmada.io/v1alpha1/PropagationPolicy",
         "work.karmada.io/v1alpha2/ClusterResourceBinding",
         "work.karmada.io/v1alpha2/ResourceBinding",
+        "work.open-cluster-management.io/v1alpha1/ManifestWorkReplicaSet",
     ]
 
 

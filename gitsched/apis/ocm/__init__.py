@@ -1,0 +1,1 @@
+"""Open Cluster Management: managed clusters and their sets, Placements, decisions, rollouts."""

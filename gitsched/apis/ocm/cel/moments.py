@@ -1,0 +1,140 @@
+"""Moments and durations of expressions. Time zones are offsets such as +02:00: names would need a database."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from gitsched.apis.ocm.cel.registry import function
+from gitsched.apis.ocm.cel.values import Failed
+from gitsched.model.time import EPOCH, format_time, parse_time
+
+_PART = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+\.)(ns|us|µs|μs|ms|s|m|h)")
+_MICROSECONDS = {"ns": 0.001, "us": 1, "µs": 1, "μs": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7, "h": 36 * 10**8}
+_ZONE = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
+
+
+def parse_moment(value: Any) -> datetime:
+    """A timestamp from a text, or from seconds since 1970."""
+    if isinstance(value, datetime):
+        return value
+    moment = parse_time(value)
+    if moment is None and isinstance(value, int):
+        try:
+            moment = EPOCH + timedelta(seconds=value)
+        except OverflowError:
+            moment = None
+    if moment is None:
+        raise Failed("no timestamp")
+    return moment
+
+
+def parse_duration_text(value: Any) -> timedelta:
+    """A duration as Go writes it: -1h30m, 0.5s."""
+    if isinstance(value, timedelta):
+        return value
+    sign, text = (-1, value[1:]) if value.startswith("-") else (1, value.removeprefix("+"))
+    parts = list(_PART.finditer(text))
+    if text != "0" and (not parts or "".join(part[0] for part in parts) != text):
+        raise Failed("no duration")
+    try:
+        return sign * timedelta(microseconds=sum(float(part[1]) * _MICROSECONDS[part[2]] for part in parts))
+    except OverflowError:
+        raise Failed("no duration") from None
+
+
+def format_moment(moment: datetime) -> str:
+    return format_time(moment)
+
+
+def format_duration(duration: timedelta) -> str:
+    """In seconds, as the language writes it."""
+    seconds = duration / timedelta(seconds=1)
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def _in_zone(moment: datetime, zone: str) -> datetime:
+    if zone in ("", "UTC"):
+        return moment.astimezone(UTC)
+    match = _ZONE.fullmatch(zone)
+    if match is None:
+        raise Failed(f"the time zone {zone!r} is not known: only offsets such as +02:00 are")
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    if offset >= timedelta(hours=24):
+        raise Failed("no time zone")
+    return moment.astimezone(timezone(-offset if match[1] == "-" else offset))
+
+
+@function("timestamp.getFullYear(): int", "timestamp.getFullYear(string): int")
+def full_year(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).year
+
+
+@function("timestamp.getMonth(): int", "timestamp.getMonth(string): int")
+def month(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).month - 1
+
+
+@function("timestamp.getDate(): int", "timestamp.getDate(string): int")
+def date(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).day
+
+
+@function("timestamp.getDayOfMonth(): int", "timestamp.getDayOfMonth(string): int")
+def day_of_month(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).day - 1
+
+
+@function("timestamp.getDayOfWeek(): int", "timestamp.getDayOfWeek(string): int")
+def day_of_week(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).isoweekday() % 7
+
+
+@function("timestamp.getDayOfYear(): int", "timestamp.getDayOfYear(string): int")
+def day_of_year(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).timetuple().tm_yday - 1
+
+
+@function("timestamp.getHours(): int", "timestamp.getHours(string): int")
+def hours_of_moment(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).hour
+
+
+@function("timestamp.getMinutes(): int", "timestamp.getMinutes(string): int")
+def minutes_of_moment(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).minute
+
+
+@function("timestamp.getSeconds(): int", "timestamp.getSeconds(string): int")
+def seconds_of_moment(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).second
+
+
+@function("timestamp.getMilliseconds(): int", "timestamp.getMilliseconds(string): int")
+def milliseconds_of_moment(moment: datetime, zone: str = "") -> int:
+    return _in_zone(moment, zone).microsecond // 1000
+
+
+@function("duration.getHours(): int")
+def hours(duration: timedelta) -> int:
+    return _count(duration, timedelta(hours=1))
+
+
+@function("duration.getMinutes(): int")
+def minutes(duration: timedelta) -> int:
+    return _count(duration, timedelta(minutes=1))
+
+
+@function("duration.getSeconds(): int")
+def seconds(duration: timedelta) -> int:
+    return _count(duration, timedelta(seconds=1))
+
+
+@function("duration.getMilliseconds(): int")
+def milliseconds(duration: timedelta) -> int:
+    return _count(duration, timedelta(milliseconds=1)) % 1000
+
+
+def _count(duration: timedelta, unit: timedelta) -> int:
+    return int(duration / unit)

@@ -1,0 +1,86 @@
+"""Functions by name, each an overload with its types.
+
+`string.startsWith(string): bool` is a member, `size(list): int` is not, and `global optional.none(): optional` has a name of two parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from gitsched.apis.ocm.cel.values import Failed, Optional, TypeValue, UInt, type_name
+
+_SIGNATURE = re.compile(r"(?:global (?P<full>[\w.]+)|(?:(?P<target>\w+)\.)?(?P<name>\w+))\((?P<types>[\w, ]*)\): (?P<result>\w+)")
+_TYPES: dict[type, str] = {
+    bool: "bool",
+    UInt: "uint",
+    int: "int",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    dict: "map",
+    list: "list",
+    Optional: "optional",
+    TypeValue: "type",
+    datetime: "timestamp",
+    timedelta: "duration",
+    type(None): "null",
+}
+
+Spend = Callable[[int], None]
+Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+
+
+class Overload(NamedTuple):
+    """`types` begin with the target's, if it is a member. `metered` functions take what counts their steps first."""
+
+    member: bool
+    types: tuple[str, ...]
+    result: str
+    call: Callable[..., Any]
+    metered: bool
+
+
+FUNCTIONS: dict[str, list[Overload]] = {}
+"""Every overload of every function, in the order in which they are tried."""
+
+
+def function(*signatures: str, metered: bool = False) -> Callable[[Implementation], Implementation]:
+    """Offer a function under one or more signatures."""
+
+    def offer(call: Implementation) -> Implementation:
+        for signature in signatures:
+            match = _SIGNATURE.fullmatch(signature)
+            if match is None:
+                raise ValueError(f"no signature: {signature}")
+            types = tuple(part.strip() for part in match["types"].split(",") if part.strip())
+            target = match["target"]
+            overload = Overload(target is not None, (*((target,) if target else ()), *types), match["result"], call, metered)
+            FUNCTIONS.setdefault(match["full"] or match["name"], []).append(overload)
+        return call
+
+    return offer
+
+
+def type_of(value: Any) -> str:
+    """The type of a value as signatures write it."""
+    return _TYPES.get(value.__class__) or str(getattr(value, "type", type(value).__name__))
+
+
+def fits(value: Any, wanted: str) -> bool:
+    return wanted == "dyn" or type_of(value) == wanted
+
+
+def resolve(name: str, member: bool, count: int) -> list[Overload]:
+    """The overloads of a function that are written like this call."""
+    return [overload for overload in FUNCTIONS.get(name, ()) if overload.member == member and len(overload.types) == count]
+
+
+def invoke(name: str, overloads: list[Overload], arguments: list[Any], spend: Spend) -> Any:
+    """Call the first overload whose types fit."""
+    for overload in overloads:
+        if all(map(fits, arguments, overload.types)):
+            return overload.call(spend, *arguments) if overload.metered else overload.call(*arguments)
+    raise Failed(f"{name} does not take {', '.join(map(type_name, arguments))}")

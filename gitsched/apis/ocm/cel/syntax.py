@@ -1,0 +1,90 @@
+"""The nodes of an expression, and what can go wrong with one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Refused(Exception):
+    """An expression that cannot be used; `code` is that of the finding, where it has one of its own."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def reject_expression(message: str, code: str) -> Refused:
+    """An expression that cannot be used for a reason that has a finding of its own."""
+    return Refused(message, code)
+
+
+class Literal(NamedTuple):
+    value: Any
+    at: int
+
+
+class Name(NamedTuple):
+    name: str
+    at: int
+
+
+class Select(NamedTuple):
+    """A member; `test` asks whether it is there (has), `optional` gives an optional (a.?b)."""
+
+    operand: Node
+    member: str
+    at: int
+    test: bool = False
+    optional: bool = False
+
+
+class Index(NamedTuple):
+    operand: Node
+    place: Node
+    at: int
+    optional: bool = False
+
+
+class Call(NamedTuple):
+    """A function; `target` is what it is a member of, or None. Operators are functions named as they are written."""
+
+    name: str
+    target: Node | None
+    arguments: tuple[Node, ...]
+    at: int
+
+
+class Listing(NamedTuple):
+    """Entries, each with whether it is an optional that may be left out."""
+
+    entries: tuple[tuple[Node, bool], ...]
+    at: int
+
+
+class Mapping(NamedTuple):
+    entries: tuple[tuple[Node, Node, bool], ...]
+    at: int
+
+
+class Loop(NamedTuple):
+    """A macro over a list or the keys of a map: all, exists, exists_one, filter or map; `only` is the filter of a map of three."""
+
+    macro: str
+    operand: Node
+    variable: str
+    body: Node
+    at: int
+    only: Node | None = None
+
+
+class Bind(NamedTuple):
+    """optMap and optFlatMap: the body with the variable bound to what an optional holds."""
+
+    macro: str
+    operand: Node
+    variable: str
+    body: Node
+    at: int
+
+
+Node = Literal | Name | Select | Index | Call | Listing | Mapping | Loop | Bind

@@ -1,0 +1,59 @@
+"""What is worth telling about a run: mistakes, empty sets, expired scores, Placements that nobody may choose for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gitsched.apis.ocm.evaluation import Evaluation
+from gitsched.apis.ocm.placement import Mistake
+from gitsched.apis.ocm.run import Blocked, Run
+from gitsched.model.document import Document
+from gitsched.model.finding import Finding, Location, Severity
+
+_SHOWN = 5
+
+
+def note_run(run: Run, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+    """Findings in the order of the Placements."""
+    for found in run.evaluations.values():
+        yield from _note(found, overspent)
+    for blocked in run.blocked.values():
+        yield from _note_blocked(blocked)
+
+
+def _note(found: Evaluation, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+    document = found.placement.document
+    if found.mistake is not None:
+        message = f"{document.key} is misconfigured and keeps what it had decided: {str(found.mistake).removeprefix(':')}"
+        mistake = found.mistake
+        yield _finding("error", mistake.code if mistake.code else "ocm-misconfigured", message, document)
+        return
+    predicates = found.placement.predicates
+    if not isinstance(predicates, Mistake) and any(overspent(predicate.expressions) for predicate in predicates):
+        message = f"{document.key} has an expression that takes too many steps: it holds for none of the clusters where it does"
+        yield _finding("warning", "cel-cost", message, document)
+    if found.expired:
+        told = ", ".join(f"{cluster}/{resource}" for cluster, resource in found.expired[:_SHOWN])
+        more = f" and {len(found.expired) - _SHOWN} more" if len(found.expired) > _SHOWN else ""
+        message = f"{document.key} counts AddOnPlacementScores that have expired as 0: {told}{more}"
+        yield _finding("warning", "ocm-scores-expired", message, document)
+
+
+def _note_blocked(blocked: Blocked) -> Iterator[Finding]:
+    if blocked.unusable is None:
+        return
+    unusable, document = blocked.unusable, blocked.placement.document
+    message = f"{unusable.key} selects no clusters that can be known: {blocked.why}"
+    yield _finding("error", "ocm-set-unusable", message, unusable)
+    message = f"{document.key} keeps what it had decided: {unusable.key} cannot be used"
+    yield _finding("warning", "stale-decision", message, document)
+
+
+def _finding(severity: Severity, code: str, message: str, document: Document) -> Finding:
+    return Finding(severity, code, message, locate(document), document.key.resource)
+
+
+def locate(document: Document) -> Location | None:
+    """Where a document begins."""
+    origin = document.origin
+    return Location(origin.path, origin.line, origin.column) if origin else None
