@@ -51,6 +51,10 @@ class History:
         others.subtract(own)
         return others
 
+    def differs(self, owner: Owner, decisions: Iterable[tuple[Key, Body]]) -> bool:
+        """Whether these are other decisions than a Placement's last ones."""
+        return self.of(owner).decisions != {key.name: body for key, body in decisions}
+
     def put(self, owner: Owner, decisions: Iterable[tuple[Key, Body]]) -> None:
         """What a Placement has decided now."""
         self._load.subtract(self._past.get(owner, _NOTHING).clusters)

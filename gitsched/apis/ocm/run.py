@@ -62,12 +62,12 @@ class Sets:
 
 
 class Run(NamedTuple):
-    """What came of all Placements, by key."""
+    """What came of all Placements, by key. `time` is the latest deadline after the source's moment that changed one of them."""
 
     evaluations: Mapping[Key, Evaluation]
     blocked: Mapping[Key, Blocked]
     wakeup: datetime | None
-    moment: datetime
+    time: datetime | None
 
 
 def run(
@@ -85,6 +85,7 @@ def run(
     ordered = sorted(placements, key=lambda placement: (placement.key.namespace, placement.key.name))
     records: dict[Key, Body | None] = {placement.key: record(placement.key) for placement in ordered}
     moment, evaluations, blocked = at, dict[Key, Evaluation](), dict[Key, Blocked]()
+    time: datetime | None = None
     for _ in range(MOMENTS):
         scene = Scene(fleet, scores, compile_tests, moment)
         for placement in ordered:
@@ -97,13 +98,15 @@ def run(
                 blocked[key] = Blocked(placement, past, records[key], unusable, why)
                 continue
             found = evaluate(placement, offer, past, history.load(owner), records[key], scene)
+            if moment > at and (found.record != records[key] or history.differs(owner, found.decisions)):
+                time = moment
             history.put(owner, found.decisions)
             evaluations[key], records[key] = found, found.record
         wakeup = min((found.wakeup for found in evaluations.values() if found.wakeup is not None), default=None)
         if wakeup is None or wakeup > now:
             break
         moment = wakeup
-    return Run(evaluations, blocked, wakeup, moment)
+    return Run(evaluations, blocked, wakeup, time)
 
 
 def list_decisions(previous: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> list[tuple[Key, Body]]:

@@ -44,10 +44,11 @@ class OcmSession:
             placements, sets, self.fleet, scores, self._compiler.compile, self._history, world.previous.get, world.at, world.now
         )
         self.findings = tuple(note_run(self.run, self._compiler.overspent))
-        self.wakeup = self.run.wakeup
+        self.wakeup, self.time = self.run.wakeup, self.run.time
 
-    def renew(self, world: World) -> bool:
-        return world is self.world
+    def renew(self, _world: World, /) -> bool:
+        """Placements are no templates, so a new session has to decide them."""
+        return False
 
     def own(self) -> Iterable[tuple[Document, Outcome]]:
         return ()
@@ -69,18 +70,17 @@ class OcmSession:
                 yield key, record
             yield from self._kept(key)
 
-    def selects(self, template: Document) -> bool:
-        return template.key.group == names.GROUP
+    def selects(self, _template: Document, /) -> bool:
+        return False
 
-    def place(self, template: Document) -> Outcome | None:
-        return self.keep(template, "")
+    def place(self, _template: Document, /) -> Outcome | None:
+        return None
 
     def keep(self, template: Document, why: str) -> Outcome | None:
         _ = template, why
         return None
 
-    def candidates(self, template: Document) -> list[Verdict]:
-        _ = template
+    def candidates(self, _template: Document, /) -> list[Verdict]:
         return []
 
     def verdicts(self, kind: str, name: str, namespace: str, /) -> list[Verdict] | None:
