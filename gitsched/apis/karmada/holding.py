@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.attachment import keep_attached
+from gitsched.apis.karmada.attachment import keep_attached, was_placed
 from gitsched.apis.karmada.binding import recall
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.places import find_places
@@ -112,7 +112,8 @@ def hold_back(session: KarmadaSession, template: Document, outcome: Outcome, pre
     if not any(place.kept for place in outcome.placed):
         return None
     memory = recall(previous)
-    known = {*(target.name for target in memory.clusters), *(str(task.get("fromCluster")) for task in memory.tasks)}
+    held = was_placed(memory.clusters, previous)
+    known = {*(place.cluster for place in held), *(str(task.get("fromCluster")) for task in memory.tasks)}
     strange = [place.cluster for place in outcome.placed if place.kept and place.cluster not in known]
     if not memory.clusters or not strange:
         return None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gitsched.apis.karmada.images import parse_image
 from gitsched.apis.karmada.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.patching import Draft, Inapplicable, alike, parse_pointer, write_pointer
+from gitsched.render.yaml import dump
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -174,3 +175,28 @@ def test_any_overrider_on_any_object_changes_it_or_says_why_not(
         with suppress(Inapplicable):
             apply_overriders(draft, {name: entry})
             assert (draft.root["kind"], draft.root["metadata"]["name"]) == (kind, "x")
+
+
+def test_no_patch_nests_an_object_without_end() -> None:
+    deep: Any = {}
+    for _ in range(150):
+        deep = {"a": deep}
+    place = "/spec"
+    draft = Draft({**OBJECTS["Deployment"], "spec": {}})
+    apply_overriders(draft, {"plaintext": [{"path": (place := f"{place}/a"), "operator": "add", "value": {}} for _ in range(190)]})
+    apply_overriders(draft, {"plaintext": [{"path": f"{place}/a", "operator": "add", "value": deep}]})
+    assert dump(draft.root)
+    assert alike(draft.root, deepcopy(draft.root))
+    with pytest.raises(Inapplicable, match="200 are the most"):
+        apply_overriders(draft, {"plaintext": [{"path": "/spec" + "/a" * 200, "operator": "add", "value": {}}]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 5000 + "]" * 5000, "{" * 5000, "- " * 500, "a: &a [*a]", "\ud800", "a\x00b", "1" * 5000, "NaN", '{"a": .inf}'],
+)
+def test_a_field_that_holds_something_monstrous_is_refused(text: str) -> None:
+    for language in ("json", "yaml"):
+        entry = {"fieldPath": "/data/x", language: [{"subPath": "/a", "operator": "remove"}]}
+        with pytest.raises(Inapplicable):
+            apply_overriders(Draft({**OBJECTS["ConfigMap"], "data": {"x": text}}), {"fieldOverrider": [entry]})

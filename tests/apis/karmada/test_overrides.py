@@ -309,3 +309,31 @@ def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
 def test_an_overrider_that_can_do_nothing_is_a_warning(overriders: str, code: str | None) -> None:
     body = {"apiVersion": "policy.karmada.io/v1alpha1", **yaml.safe_load(override("o", overriders))}
     assert [(issue.severity, issue.code) for issue in check(body).issues] == ([("warning", code)] if code else [])
+
+
+# What goes along
+
+
+CONFIG = "kind: ConfigMap\nmetadata: {name: conf, namespace: shop, labels: {by: nobody}}"
+OWNER = WEB.replace("image: web:1", "image: web:1, envFrom: [{configMapRef: {name: conf}}]")
+ALONG = EVERYWHERE + "  propagateDeps: true\n"
+
+
+def config_override(overriders: str) -> str:
+    return override("o", overriders, "{clusterNames: [b]}").replace("apps/v1, kind: Deployment", "v1, kind: ConfigMap")
+
+
+def test_what_goes_along_with_a_workload_is_overridden_too(run: Any) -> None:
+    found = run({"conf.yaml": CONFIG, **files(config_override(label("o")), workload=OWNER, propagation=ALONG)})
+    assert [signed(found, cluster, "conf") for cluster in "abc"] == ["nobody", "o", "nobody"]
+    assert run(files()).clusters("web") == found.clusters("web")
+
+
+def test_where_an_owner_brought_it_before_it_is_not_new(run: Any) -> None:
+    own = EVERYWHERE.replace("name: all", "name: own").replace("apps/v1, kind: Deployment", "v1, kind: ConfigMap")
+    own = own.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")
+    world = {"conf.yaml": CONFIG, "own.yaml": own, **files(workload=OWNER, propagation=ALONG)}
+    first = run(world)
+    second = run({**world, "o.yaml": config_override(BROKEN)}, first)
+    assert (second.outcome("conf").state, second.codes("conf")) == ("placed", ["override-failed"])
+    assert {place.cluster: place.kept for place in second.outcome("conf").placed} == {"a": False, "b": True, "c": False}
