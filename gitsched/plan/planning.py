@@ -138,11 +138,11 @@ def _deadlines(decided: Decided) -> list[datetime]:
 
 
 def _moves(decided: Decided) -> list[Move]:
-    """Only what was decided anew can have moved."""
+    """Only what was decided anew can have moved. The order is that of the outcomes, in a process that goes on as in a new one."""
     moves = []
-    keys = decided.outcomes if decided.base is None else sorted(decided.dirty & decided.outcomes.keys())
-    for key in keys:
-        outcome = decided.outcomes[key]
+    for key, outcome in decided.outcomes.items():
+        if decided.base is not None and key not in decided.dirty:
+            continue
         earlier, later = _shares(outcome.before), outcome.shares
         if earlier != later:
             moves.append(Move(key, earlier, later, outcome.reason))
