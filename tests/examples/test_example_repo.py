@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+import gitsched
+
 REPO = Path(__file__).parents[2] / "examples" / "repo"
 POLICIES = sorted((REPO / "policies").rglob("*.yaml"))
 
@@ -92,9 +94,14 @@ def test_every_policy_names_clusters_that_exist(path: Path) -> None:
         assert {*affinity.get("clusterNames", []), *affinity.get("exclude", [])} <= names
 
 
-def test_every_workload_is_selected_by_a_policy() -> None:
-    unclaimed = [d["metadata"]["name"] for d in APPS if d["kind"] != "Namespace" and not any(selects(rule, d) for rule in RULES)]
-    assert unclaimed == []
+def test_every_workload_is_selected_by_a_policy_or_needed_by_one_that_is() -> None:
+    brought = {"ConfigMap/helpdesk-mail", "ServiceAccount/helpdesk"}
+    unclaimed = [d for d in APPS if d["kind"] != "Namespace" and not any(selects(rule, d) for rule in RULES)]
+    assert {f"{d['kind']}/{d['metadata']['name']}" for d in unclaimed} == brought
+    placed = {d["metadata"]["name"]: d["spec"] for d in gitsched.schedule(CLUSTERS + APPS + POLICY_DOCUMENTS).documents}
+    clusters = placed["helpdesk-deployment"]["clusters"]
+    assert placed["helpdesk-mail-configmap"]["requiredBy"][0]["clusters"] == clusters
+    assert placed["helpdesk-serviceaccount"]["requiredBy"][0]["clusters"] == clusters
 
 
 def selects(rule: dict[str, Any], document: dict[str, Any]) -> bool:
