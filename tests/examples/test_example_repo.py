@@ -151,3 +151,15 @@ def test_the_demo_adds_one_taint_to_a_cluster_of_the_primary_and_changes_nothing
 def test_the_example_hides_its_drafts() -> None:
     assert "drafts/" in (REPO / ".sourceignore").read_text().splitlines()
     assert list((REPO / "drafts").glob("*.yaml"))
+
+
+def test_the_request_to_go_back_names_all_that_fails_over() -> None:
+    (request,) = (draft for draft in load("drafts") if draft["kind"] == "WorkloadRebalancer")
+    (policy,) = (rule for rule in RULES if rule["metadata"]["name"] == "disaster-recovery")
+    moving = {(selector["apiVersion"], selector["kind"]) for selector in policy["spec"]["resourceSelectors"]}
+    namespace = policy["metadata"]["namespace"]
+    assert {(w["apiVersion"], w["kind"], w["namespace"], w["name"]) for w in request["spec"]["workloads"]} == {
+        (app["apiVersion"], app["kind"], namespace, app["metadata"]["name"])
+        for app in APPS
+        if (app["apiVersion"], app["kind"]) in moving and app["metadata"].get("namespace") == namespace
+    }

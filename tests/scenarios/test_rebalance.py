@@ -309,9 +309,14 @@ def test_a_resident_process_commits_what_a_job_would(make_fleet: Callable[[str],
             (3.1, {"web.yaml": deployment("web", 5)}),
             (3.2, {"demo.yaml": ask("web", "other", ttl=1800)}),
             (3.3, {"new.yaml": deployment("new")}),
-            (5, {"other.yaml": deployment("other", 7)}),
-            (5.1, {"demo.yaml": ask("other", ttl=600)}),
-            (5.2, {"web.yaml": deployment("web", 6)}),
+            (4, {"demo.yaml": ask("web", "other", "new")}),
+            (4.2, {"demo.yaml": ask("web", "other")}),
+            (4.3, {"late.yaml": deployment("late")}),
+            (5, {"demo.yaml": ask("web", "other", "late")}),
+            (6, {"web.yaml": deployment("web", 1)}),
+            (7, {"other.yaml": deployment("other", 7)}),
+            (8, {"demo.yaml": ask("other", ttl=600)}),
+            (8.1, {"web.yaml": deployment("web", 6)}),
         ]
         made = []
         for hour, files in story:

@@ -102,9 +102,9 @@ class KarmadaSession:
 
     def renew(self, world: World) -> bool:
         self.world = world
-        records = self.rebalancing.records
+        before = self.rebalancing
         self._rebalance()
-        return self.rebalancing.records == records
+        return (self.rebalancing.records, self.rebalancing.findings) == (before.records, before.findings)
 
     def further(self, dirty: frozenset[Key]) -> frozenset[Key]:
         return self.relations.further(dirty)

@@ -412,3 +412,24 @@ def test_runs_at_any_time_end_where_one_late_run_does_and_nothing_ever_flaps(
     late = run(files, before, ONE, moment)
     assert late.rebalancer() == last.rebalancer()
     assert [late.binding(name) for name in ("web", "api")] == [last.binding(name) for name in ("web", "api")]
+
+
+# For whoever asks why
+
+
+def test_explain_says_who_asked_for_a_rebalance_and_when(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    second = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), first, ONE)
+    assert second.explain("web").trigger == f"Scheduled because a rebalance was requested by WorkloadRebalancer back at {ONE}."
+    third = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), second, TWO)
+    assert third.explain("web").trigger.startswith("Not scheduled anew")
+
+
+def test_explain_says_so_too_where_something_else_came_first_and_where_the_rebalancer_is_gone(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    scaled = run(world(WEB.replace("2", "3"), rebalancer("web")), first, ONE)
+    assert scaled.explain("web").trigger == (
+        f"Scheduled because the replicas changed, and from scratch because a rebalance was requested by WorkloadRebalancer back at {ONE}."
+    )
+    first.binding("web")["spec"]["rescheduleTriggeredAt"] = ONE
+    assert run(world(WEB), first, TWO).explain("web").trigger == f"Scheduled because a rebalance was requested at {ONE}."
