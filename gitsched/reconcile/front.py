@@ -33,7 +33,7 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
         decisions=[
             DecisionRow(
                 f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}",
-                outcome.policy,
+                outcome.policy or outcome.reason,
                 [*outcome.shares.items()],
             )
             for key, outcome in islice(plan.outcomes.items(), ROWS)

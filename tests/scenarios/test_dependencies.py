@@ -179,3 +179,9 @@ def test_preemption_moves_a_claimed_workload_where_the_fleet_allows_it(fleet: Fl
     fleet.commit({"gitsched.yaml": gate}, hour=2)
     fleet.reconcile(2)
     assert fleet.where("default/deployment-web") == ["second"]
+
+
+def test_the_front_page_says_in_place_of_a_policy_to_what_something_is_attached(fleet: Fleet) -> None:
+    fill(fleet, web=workload("web", "configmap/conf"), conf=config(), policy=choose("web", "first"))
+    (row,) = (line for line in fleet.read("README.md").splitlines() if "ConfigMap default/conf" in line)
+    assert "attached to Deployment default/web" in row

@@ -105,3 +105,26 @@ def test_a_process_that_goes_on_decides_what_a_new_one_decides(commits: list[tup
         assert list(resident.outcomes) == list(fresh.outcomes)
         assert resident.findings == fresh.findings
         previous = last = written(resident)
+
+
+def test_an_endpoint_slice_that_gets_or_loses_its_label_comes_and_goes() -> None:
+    selectors = [{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport"}]
+    policy = make(
+        "policy.karmada.io/v1alpha1", "PropagationPolicy", "imports", spec={"resourceSelectors": selectors, "placement": {}}
+    )
+    imported = make("multicluster.x-k8s.io/v1alpha1", "ServiceImport", "web", spec={"type": "ClusterSetIP"})
+    service = make("v1", "Service", "derived-web", spec={})
+    memory = Memory()
+    previous: Mapping[Key, Body] = {}
+    found = []
+    for number, label in enumerate(["derived-web", "derived-api", "derived-web"]):
+        labels = {"labels": {"kubernetes.io/service-name": label}}
+        slices = make("discovery.k8s.io/v1", "EndpointSlice", "web-1", labels, endpoints=[])
+        documents = (*SETTINGS[:3], policy, imported, service, slices)
+        at = START + timedelta(minutes=number)
+        decided = decide(documents, previous, CONFIG, at, at, memory, number > 0)
+        assert told(decided) == told(decide(documents, previous, CONFIG, at, at))
+        previous = written(decided)
+        found.append(sorted(key.kind for key in decided.outcomes))
+    both = ["EndpointSlice", "Service", "ServiceImport"]
+    assert found == [both, both[1:], both]
