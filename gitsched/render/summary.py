@@ -36,7 +36,10 @@ class FleetRow(NamedTuple):
 
 
 class DecisionRow(NamedTuple):
-    """One workload ("Deployment shop/web") under its policy, or what puts it there instead; `placement` are clusters and replicas (None: they mean nothing)."""
+    """One workload ("Deployment shop/web") under its policy, or what puts it there instead.
+
+    `placement` are clusters and replicas (None: they mean nothing).
+    """
 
     workload: str
     policy: str
