@@ -74,8 +74,8 @@ class Draft:
     def apply(self, operator: str, steps: Steps, value: Any = None) -> None:
         """Do `add`, `replace` or `remove`. Raises Inapplicable where the place does not exist; the draft is of no use then."""
         if not steps:
-            if operator == "remove":
-                raise Inapplicable("the whole object cannot be removed")
+            if operator == "remove" or not isinstance(value, dict | list):
+                raise Inapplicable("the whole object cannot be removed, nor become a single value")
             self.root = value
             return
         holder = self._open(steps[:-1])

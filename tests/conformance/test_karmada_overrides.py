@@ -1,0 +1,53 @@
+"""What upstream's own parser of image names and upstream's own JSON patch made of random input, recorded; a null result is a refusal."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+from gitsched.apis.karmada.images import change_image
+from gitsched.apis.karmada.patching import Draft, Inapplicable, alike, parse_pointer
+
+CASES = [
+    json.loads(line)
+    for line in lzma.decompress(Path(__file__).with_name("karmada-overrides.jsonl.xz").read_bytes()).decode().splitlines()
+]
+
+
+def change(case: dict[str, Any]) -> Any:
+    return change_image(case["image"], case["component"], case["operator"], case["value"])
+
+
+def patch(case: dict[str, Any]) -> Any:
+    draft = Draft(case["object"])
+    for operation in case["patch"]:
+        draft.apply(operation["operator"], parse_pointer(operation["path"]), operation.get("value"))
+    return draft.root
+
+
+def differing(kind: str) -> list[dict[str, Any]]:
+    """The recorded cases of which something else is made here."""
+    found = []
+    for case in (case for case in CASES if kind in case):
+        try:
+            result = change(case) if kind == "image" else patch(case)
+        except Inapplicable:
+            result = None
+        if not alike(result, case["result"]):
+            found.append({**case, "here": result})
+    return found
+
+
+def test_the_recording_has_changes_and_refusals_of_both() -> None:
+    for kind in ("image", "object"):
+        assert {case["result"] is None for case in CASES if kind in case} == {True, False}
+
+
+def test_image_names_are_changed_as_upstream_changes_them() -> None:
+    assert differing("image") == []
+
+
+def test_patches_make_what_upstream_makes_of_them() -> None:
+    assert differing("object") == []
