@@ -9,6 +9,7 @@ from gitsched.reconcile.session import Session
 from .conftest import Fleet, cluster, execute, moment, policy
 
 DEPS = "  propagateDeps: true\n"
+SUSPENDED = "  suspension: {dispatchingOnClusters: {clusterNames: [second]}}\n"
 CONF, KEY = "default/configmap-conf", "default/secret-key"
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default}\nstringData: {password: canary-7261}\n"
 
@@ -105,6 +106,9 @@ def test_a_resident_process_and_new_ones_write_the_same(fleet: Fleet, tmp_path: 
         {"p.yaml": choose("web", "third"), "clusters/second.yaml": cluster("second", "power:NoExecute")},
         {"web.yaml": workload("web", "secret/key") + "  x: ["},
         {"web.yaml": workload("web", "secret/key"), "clusters/second.yaml": cluster("second")},
+        {"q.yaml": choose("api", "second", DEPS + SUSPENDED)},
+        {"api.yaml": workload("api", "secret/key", replicas=8)},
+        {"api.yaml": workload("api", "secret/key", "configmap/conf", replicas=9), "q.yaml": choose("api", "second")},
         {"web.yaml": None},
     ]
     for hour, edits in enumerate(changes, start=1):
@@ -114,9 +118,6 @@ def test_a_resident_process_and_new_ones_write_the_same(fleet: Fleet, tmp_path: 
         twin.reconcile(hour + 0.5)
         assert fleet.head == twin.head, f"after change {hour}"
     assert fleet.where(KEY) == ["second"]
-
-
-SUSPENDED = "  suspension: {dispatchingOnClusters: {clusterNames: [second]}}\n"
 
 
 def test_a_suspended_cluster_keeps_what_it_has_and_gets_nothing_new(fleet: Fleet) -> None:
