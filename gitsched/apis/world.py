@@ -24,7 +24,8 @@ class World:
 
     `broken` are identities whose document is quarantined: it has no valid version left, or stands in several places. `at` is the moment
     of the source, `now` what deadlines are compared with. `observations` are what metrics providers said.
-    `contested` are the documents that an API would read, were they not several of one identity.
+    `contested` are the documents that an API would read, were they not several of one identity. `arrival` are the
+    identities of all sound documents in the order in which they were read.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -36,6 +37,7 @@ class World:
     now: datetime
     observations: Mapping[Any, Any] = field(default_factory=dict)
     contested: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
+    arrival: tuple[Key, ...] = ()
 
 
 @runtime_checkable

@@ -41,6 +41,7 @@ _KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED) | {
     "extensions",
     "kubernetes",
     "openstack",
+    "sources.knative.dev",
     "work.open-cluster-management.io",
 }
 

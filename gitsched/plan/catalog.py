@@ -39,7 +39,7 @@ class Catalog(NamedTuple):
     """`settings` are the documents that APIs read, by (group, kind) in the order of their keys; `templates` everything else, by
     (namespace, name). `twins` are templates that stand in several places, `contested` settings that do; `broken` are identities of which
     no document counts. `guessed` are the kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of
-    each."""
+    each. `arrival` are the identities in the order in which they were read."""
 
     settings: Mapping[tuple[str, str], tuple[Document, ...]]
     templates: Mapping[Key, Document]
@@ -48,6 +48,7 @@ class Catalog(NamedTuple):
     broken: Mapping[Key, Document]
     guessed: Mapping[tuple[str, str], Document]
     findings: tuple[Finding, ...]
+    arrival: tuple[Key, ...] = ()
 
 
 class Update(NamedTuple):
@@ -92,6 +93,7 @@ def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserv
         broken,
         scopes.guessed,
         tuple(findings),
+        tuple(by_key),
     )
 
 

@@ -13,8 +13,8 @@ from gitsched.model.finding import Finding
 from gitsched.model.issue import Verdict
 from gitsched.plan.registry import APIS
 
-_CONFIG = (config.GROUP, config.KIND)
 _BY_GROUP = {group: api for api in APIS for group in api.groups}
+_RULES = {(config.GROUP, config.KIND): config.check_config} | {kind: rules for api in APIS for kind, rules in api.rules.items()}
 
 
 def waive(settings: config.Config) -> frozenset[str]:
@@ -30,7 +30,7 @@ def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
     group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = _BY_GROUP.get(group)
     verdict = _schemas().check(api.default(body) if api else body)
-    rules = api.rules.get((group, kind)) if api else config.check_config if (group, kind) == _CONFIG else None
+    rules = _RULES.get((group, kind))
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
     return Verdict(verdict.body, (*verdict.issues, *(issue for issue in rules(verdict.body) if issue.code not in waived)))

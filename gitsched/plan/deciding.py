@@ -104,7 +104,9 @@ def _begin(
 ) -> Decided:
     catalog = build_catalog(loose, config.kinds, RESERVED)
     broken = frozenset((*catalog.broken, *catalog.twins))
-    world = World(catalog.settings, catalog.templates, broken, previous, config, at, now, observations, catalog.contested)
+    world = World(
+        catalog.settings, catalog.templates, broken, previous, config, at, now, observations, catalog.contested, catalog.arrival
+    )
     context = (catalog.settings, broken, config, catalog.contested)
     if memory.context != context:
         memory.context = context
@@ -146,7 +148,8 @@ def _continue(
     update = update_catalog(base.catalog, memory.documents, loose, RESERVED) if base else None
     if base is None or update is None or base.frozen or memory.context != (base.catalog.settings, frozenset(), config, {}):
         return None
-    world = World(base.catalog.settings, update.catalog.templates, frozenset(), previous, config, at, now, observations)
+    catalog = update.catalog
+    world = World(catalog.settings, catalog.templates, frozenset(), previous, config, at, now, observations, {}, catalog.arrival)
     if not all(session.renew(world) for session in base.sessions):
         return None
     due = (key for key, outcome in base.outcomes.items() if outcome.wakeup is not None and outcome.wakeup <= now)

@@ -92,14 +92,39 @@ class Krake:
 
 
 @dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """`leader` false leaves the number of pods to somebody else; `skip` is how a caller says so for one run. `compact_age` is how long
+    ago pods were last emptied, where the caller knows better than the output branch."""
+
+    attempt_scale_down: bool = True
+    leader: bool = True
+    skip: bool = False
+    refresh_period: timedelta = timedelta(seconds=10)
+    compact_age: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VpodKind:
+    """A kind of event source; `replicas_path` is where it says how many vreplicas it wants."""
+
+    api_version: str
+    kind: str
+    replicas_path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Knative:
-    """`capacity` counts vreplicas a pod, None while nobody said; `scale_up` is keep or replace."""
+    """`capacity` counts vreplicas a pod, None while nobody said; `scale_up` is keep or replace. `stateful_set` is "", a name, or
+    namespace/name. `reserved` are vreplicas promised but not in a status yet, by source (namespace/name) and pod."""
 
     capacity: int | None = None
     policy: str = ""
     scale_up: str = "keep"
     cluster: str = ""
-    autoscaler: Mapping[str, Any] = field(default_factory=dict)
+    stateful_set: str = ""
+    autoscaler: Autoscaler = Autoscaler()
+    sources: tuple[VpodKind, ...] = ()
+    reserved: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +271,8 @@ def _parse_failback(karmada: Section) -> Failback:
 
 def _parse_krake(krake: Section) -> Krake:
     default = Krake()
-    seconds = krake.number("rescheduleAfter", default.reschedule_after.total_seconds())
-    if seconds > timedelta.max.total_seconds() // 2:
-        krake.refuse("rescheduleAfter", "a number of seconds that a calendar can hold")
     return Krake(
-        timedelta(seconds=seconds),
+        _parse_seconds(krake, "rescheduleAfter", default.reschedule_after),
         krake.number("stickiness", default.stickiness),
         krake.choice("stickinessFormula", "document", "krake"),
         krake.choice("metricConstraints", "weighted", "normalised", "raw"),
@@ -264,14 +286,47 @@ def _parse_observing(observations: Section) -> Observing:
     return Observing(observations.choice("onFailure", "hold", "exclude"), timeout)
 
 
+def _parse_seconds(section: Section, name: str, default: timedelta) -> timedelta:
+    seconds = section.number(name, default.total_seconds())
+    if seconds > timedelta.max.total_seconds() // 2:
+        section.refuse(name, "a number of seconds that a calendar can hold")
+    return timedelta(seconds=seconds)
+
+
 def _parse_knative(knative: Section) -> Knative:
     return Knative(
         capacity=knative.whole("capacity", None, 1),
         policy=knative.choice("policy", "", "MAXFILLUP"),
         scale_up=knative.choice("scaleUp", "keep", "replace"),
         cluster=knative.text("cluster"),
-        autoscaler=knative.section("autoscaler").values,
+        stateful_set=knative.text("statefulSet"),
+        autoscaler=_parse_autoscaler(knative.section("autoscaler")),
+        sources=tuple(
+            VpodKind(_need(entry, "apiVersion"), _need(entry, "kind"), _need(entry, "replicasPath"))
+            for entry in knative.sections("sources")
+        ),
+        reserved=_parse_reserved(knative.section("reserved")),
     )
+
+
+def _parse_autoscaler(autoscaler: Section) -> Autoscaler:
+    default = Autoscaler()
+    age = autoscaler.values.get("lastCompactAgeSeconds")
+    return Autoscaler(
+        attempt_scale_down=autoscaler.flag("attemptScaleDown", default.attempt_scale_down),
+        leader=autoscaler.flag("leader", default.leader),
+        skip=autoscaler.flag("skip", default.skip),
+        refresh_period=_parse_seconds(autoscaler, "refreshPeriodSeconds", default.refresh_period),
+        compact_age=None if age is None else _parse_seconds(autoscaler, "lastCompactAgeSeconds", timedelta()),
+    )
+
+
+def _parse_reserved(reserved: Section) -> dict[str, dict[str, int]]:
+    table: dict[str, dict[str, int]] = {}
+    for name in sorted(reserved.values):
+        pods = reserved.section(name)
+        table[name] = {pod: pods.whole(pod, 0, 0) or 0 for pod in sorted(pods.values)}
+    return table
 
 
 def _parse_workload(entry: Section) -> WorkloadKind:

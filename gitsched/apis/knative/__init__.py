@@ -1,0 +1,1 @@
+"""Knative Eventing's vreplica scheduler: event sources become vpods, placed on the pods of one StatefulSet."""

@@ -1,0 +1,83 @@
+"""What the last run left on the output branch, and what this one leaves there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from gitsched.apis.knative import names
+from gitsched.apis.knative.pods import read_replicas
+from gitsched.apis.knative.settling import Memory
+from gitsched.apis.knative.source import write_placements
+from gitsched.model.document import Body, Document, Key, member, text_map
+from gitsched.model.time import format_time, parse_time
+from gitsched.schedule.vreplicas.adapter import Shares
+
+
+class Rendering(NamedTuple):
+    """Where the StatefulSet was rendered: cluster and replicas."""
+
+    cluster: str
+    replicas: int
+
+
+def recall(adapter: Document, pods: Mapping[int, Document], previous: Mapping[Key, Body]) -> Memory:
+    """What the last run decided, unless the StatefulSet in the source says another number than it did then."""
+    said = read_replicas(adapter.body)
+    record = previous.get(adapter.key)
+    marks = frozenset(ordinal for ordinal in pods if _is_mark(previous.get(names.pod_key(adapter.key, ordinal))))
+    if record is None:
+        return Memory(said, marks)
+    notes = _notes(record)
+    heard = notes.get(names.SOURCE_REPLICAS)
+    replicas = read_replicas(record) if heard in (None, str(said)) else said
+    return Memory(replicas, marks, parse_time(notes.get(names.SURPLUS_SINCE)), parse_time(notes.get(names.COMPACTED_AT)))
+
+
+def recall_rendering(previous: Body | None) -> Rendering | None:
+    """Where the last run rendered the StatefulSet."""
+    cluster = _notes(previous or {}).get(names.RENDERED_TO)
+    return Rendering(cluster, read_replicas(previous or {})) if cluster else None
+
+
+def record_adapter(adapter: Document, memory: Memory, cluster: str) -> Body:
+    """The StatefulSet as its API server would show it, with what the next run has to know."""
+    notes = {
+        names.RENDERED_TO: cluster,
+        names.COMPACTED_AT: _write(memory.compacted),
+        names.SOURCE_REPLICAS: str(read_replicas(adapter.body)),
+        names.SURPLUS_SINCE: _write(memory.since),
+    }
+    metadata = {"name": adapter.key.name, "namespace": adapter.key.namespace}
+    return {
+        "apiVersion": adapter.api_version,
+        "kind": adapter.key.kind,
+        "metadata": {**metadata, "annotations": {name: text for name, text in notes.items() if text}},
+        "spec": {"replicas": memory.replicas},
+    }
+
+
+def record_source(document: Document, adapter: Key, shares: Shares) -> Body:
+    """A source with its placements."""
+    metadata = {"name": document.key.name, "namespace": document.key.namespace}
+    status = {"placements": write_placements(shares, adapter)}
+    return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata, "status": status}
+
+
+def record_mark(key: Key) -> Body:
+    """A pod that is to be emptied."""
+    metadata = {"name": key.name, "namespace": key.namespace, "annotations": {names.UNSCHEDULABLE: "true"}}
+    return {"apiVersion": "v1", "kind": key.kind, "metadata": metadata}
+
+
+def _notes(body: Body) -> Mapping[str, str]:
+    return text_map(member(body, "metadata", "annotations"))
+
+
+def _is_mark(record: Body | None) -> bool:
+    return record is not None and names.is_true(_notes(record).get(names.UNSCHEDULABLE))
+
+
+def _write(moment: datetime | None) -> str:
+    return format_time(moment) if moment is not None else ""

@@ -1,0 +1,77 @@
+"""What a run has to say: what waits, what moves, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gitsched.apis.knative.reading import Reading, Sources, locate
+from gitsched.apis.knative.settling import Settled
+from gitsched.model.finding import Finding
+from gitsched.schedule.vreplicas.adapter import Shares
+
+NAMED = 5
+"""Things of one kind that one message names."""
+
+
+def describe(reading: Reading, settled: Settled, sources: Sources, cluster: str) -> Iterator[Finding]:
+    """The findings of a run."""
+    adapter = reading.adapter
+    for node, ordinals in reading.cluster.lost.items():
+        pods = _list_pods(adapter.key.name, ordinals)
+        message = f"there is no Node {node}, which {pods} should run on: no new vreplicas go there until one of them is committed"
+        yield Finding("warning", "knative-node-missing", message, locate(reading.cluster.pods[ordinals[0]]), ("Node", "", node))
+    for key in sources.broken:
+        yield Finding("warning", "stale-decision", f"{key} keeps its placements: its document cannot be used", None, key.resource)
+    for name, document in reading.sources.items():
+        pending = settled.state.pending[name]
+        if pending:
+            why = "no new pod could take them, either" if name in settled.unhelped else "no pod can take them now"
+            message = f"{pending} of {reading.question.wanted[name]} vreplicas of {name} are pending: {why}"
+            yield Finding("warning", "knative-pending", message, locate(document), document.key.resource)
+        moved = _tell_moves(adapter.key.name, reading.held[name], settled.held[name])
+        if moved:
+            yield Finding("info", "knative-moved", f"{name}: {moved}", locate(document), document.key.resource)
+    if settled.evicted:
+        message = (
+            f"{_list_pods(adapter.key.name, sorted(settled.evicted))} are to be emptied: the other pods have room for all they hold"
+        )
+        yield Finding("info", "knative-evicted", message, locate(adapter), adapter.key.resource)
+    if not cluster:
+        message = (
+            f"{adapter.key} is to have {settled.memory.replicas} replicas, which is rendered nowhere: "
+            "name its cluster in knative.cluster, or apply what `gitsched export knative` prints"
+        )
+        yield Finding("info", "knative-no-cluster", message, locate(adapter), adapter.key.resource)
+
+
+def tell_replicas(settled: Settled) -> str:
+    """Why the StatefulSet has as many replicas, in one line."""
+    state = settled.state
+    placed = sum(state.expected.values()) - sum(state.pending.values())
+    pending = sum(state.pending.values())
+    return f"{placed} vreplicas placed, {pending} pending, {state.capacity} to a pod"
+
+
+def _tell_moves(adapter: str, before: Shares, after: Shares) -> str:
+    """How many vreplicas leave a pod for another one; "" where none does."""
+    gone = {o: n - after.get(o, 0) for o, n in before.items() if n > after.get(o, 0)}
+    come = {o: n - before.get(o, 0) for o, n in after.items() if n > before.get(o, 0)}
+    moved = min(sum(gone.values()), sum(come.values()))
+    if not moved:
+        return ""
+    where = f"from {_list_shares(adapter, gone)} to {_list_shares(adapter, come)}"
+    return f"{moved} of {sum(before.values())} vreplicas move, {where}; these consumers are touched, all others stay"
+
+
+def _list_shares(adapter: str, shares: Shares) -> str:
+    return _list(f"{adapter}-{ordinal} ({number})" for ordinal, number in sorted(shares.items()))
+
+
+def _list_pods(adapter: str, ordinals: Iterable[int]) -> str:
+    return _list(f"{adapter}-{ordinal}" for ordinal in ordinals)
+
+
+def _list(things: Iterable[str]) -> str:
+    every = list(things)
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return ", ".join(every[:NAMED]) + more

@@ -1,0 +1,43 @@
+"""Which plug-ins place vreplicas, and which take them away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gitsched.schedule.vreplicas.plugins import (
+    EvenNodes,
+    EvenNodesAfterRemoval,
+    EvenZones,
+    EvenZonesAfterRemoval,
+    HighestOrdinal,
+    LowestOrdinal,
+    PodFitsResources,
+    Predicate,
+    Priority,
+)
+
+Weighted = tuple[tuple[Priority, int], ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Predicates in the order in which they are asked, and priorities with their weights, each name once."""
+
+    predicates: tuple[Predicate, ...]
+    priorities: Weighted
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether it keeps pods within their capacity."""
+        return any(predicate.level == "room" for predicate in self.predicates)
+
+    def has(self, plugin: type[Predicate] | type[Priority]) -> bool:
+        """Whether a plug-in is listed, be it with weight 0."""
+        return any(isinstance(entry, plugin) for entry in (*self.predicates, *(priority for priority, _ in self.priorities)))
+
+
+ADDING = Profile((PodFitsResources(),), ((EvenZones(), 10), (EvenNodes(), 10), (LowestOrdinal(), 2)))
+"""How vreplicas are placed where nobody said."""
+REMOVING = Profile((), ((EvenZonesAfterRemoval(), 10), (EvenNodesAfterRemoval(), 10), (HighestOrdinal(), 2)))
+"""How vreplicas are taken away where nobody said."""
