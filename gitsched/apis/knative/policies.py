@@ -40,8 +40,8 @@ def read_profile(body: Body, strict: bool = False) -> tuple[Profile, list[Issue]
     """
     issues: list[Issue] = []
     optional = member(body, "metadata", "name") == DESCHEDULER
-    predicates = _make("predicates", _read_table(body, "predicates", optional, issues), PREDICATES, strict, issues)
-    priorities = _make("priorities", _read_table(body, "priorities", False, issues), PRIORITIES, strict, issues)
+    predicates = _instantiate("predicates", _read_table(body, "predicates", optional, issues), PREDICATES, strict, issues)
+    priorities = _instantiate("priorities", _read_table(body, "priorities", False, issues), PRIORITIES, strict, issues)
     once = {plugin.name: (plugin, weight) for plugin, weight in priorities}
     if len(once) < len(priorities):
         issues.append(
@@ -83,7 +83,7 @@ def _read_entries(text: object, weighed: bool) -> Iterator[Entry]:
         yield Entry(name or "", fields.get("args"), (weight or 0) if weighed else 1)
 
 
-def _make(
+def _instantiate(
     key: str, entries: Iterable[Entry], registry: Mapping[str, type[P]], strict: bool, issues: list[Issue]
 ) -> list[tuple[P, int]]:
     made = []

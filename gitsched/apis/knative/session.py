@@ -97,16 +97,16 @@ class KnativeSession:
     def documents(self) -> Iterable[tuple[Key, Body]]:
         return self._records
 
-    def place(self, template: Document) -> Outcome | None:
+    def place(self, _template: Document) -> Outcome | None:
         return None
 
     def selects(self, template: Document) -> bool:
         return template.key in self.sources.broken
 
-    def keep(self, template: Document, why: str) -> Outcome | None:
+    def keep(self, _template: Document, _why: str) -> Outcome | None:
         return None
 
-    def candidates(self, template: Document) -> list[Verdict]:
+    def candidates(self, _template: Document) -> list[Verdict]:
         return []
 
     def verdicts(self, kind: str, name: str, namespace: str, /) -> list[Verdict] | None:
