@@ -20,8 +20,9 @@ import gitsched
 from gitsched.model.time import parse_time
 
 DEFECTS = frozenset(
-    ("phantom-reservation", "wraparound", "seed-conflict", "node-missing", "reserved", "overcommit", "no-policy", "invalid")
-    + ("maxfillup-unschedulable",)
+    """
+    phantom-reservation wraparound seed-conflict node-missing reserved overcommit no-policy invalid maxfillup-unschedulable
+    """.split()
 )
 PARTS = ("reserved", "applyEvictions", "commit")
 """What upstream was also asked in some cases, and one call of gitsched is not."""
