@@ -20,9 +20,17 @@ import gitsched
 from gitsched.model.time import parse_time
 
 DEFECTS = frozenset(
-    """
-    phantom-reservation wraparound seed-conflict node-missing reserved overcommit no-policy invalid maxfillup-unschedulable
-    """.split()
+    [
+        "phantom-reservation",
+        "wraparound",
+        "seed-conflict",
+        "node-missing",
+        "reserved",
+        "overcommit",
+        "no-policy",
+        "invalid",
+        "maxfillup-unschedulable",
+    ]
 )
 PARTS = ("reserved", "applyEvictions", "commit")
 """What upstream was also asked in some cases, and one call of gitsched is not."""
