@@ -49,6 +49,11 @@ class Rebalancing:
         self.wakeup: datetime | None = None
         self.time: datetime | None = None
 
+    @property
+    def pending(self) -> bool:
+        """Whether anything is still to be rebalanced."""
+        return bool(self._asked)
+
     def ask(self, binding: Key, memory: Memory) -> Memory:
         """A binding as it is when the rebalancers have written into it: only a later request than the one it knows counts."""
         asked = self._asked.get(binding)

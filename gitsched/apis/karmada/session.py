@@ -104,7 +104,9 @@ class KarmadaSession:
         self.world = world
         before = self.rebalancing
         self._rebalance()
-        return (self.rebalancing.records, self.rebalancing.findings) == (before.records, before.findings)
+        # Whether a workload has a binding is asked of a new session: this one has yet to learn what the changed workloads need.
+        same = (self.rebalancing.records, self.rebalancing.findings) == (before.records, before.findings)
+        return same and not self.rebalancing.pending
 
     def further(self, dirty: frozenset[Key]) -> frozenset[Key]:
         return self.relations.further(dirty)
