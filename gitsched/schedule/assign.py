@@ -13,6 +13,8 @@ from gitsched.schedule.unstable import sort_descending
 Seats = dict[int, int]
 """Replicas by candidate."""
 
+_MODES = {"fresh": "do fresh scale", "scale up": "scale up", "scale down": "scale down"}
+
 
 class Division(NamedTuple):
     """One use of the dispenser: `goal` replicas by `weights` (candidate, weight), on top of what is `kept`.
@@ -30,8 +32,14 @@ class Unschedulable(Exception):
     """The candidates have too little room; the message says how much."""
 
 
+class Unassignable(Exception):
+    """There is nothing to assign to."""
+
+
 def assign(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> tuple[Target, ...]:
-    """Targets for the chosen candidates (in candidate order). Raises Unschedulable."""
+    """Targets for the chosen candidates (in candidate order). Raises Unschedulable, and Unassignable when there are none."""
+    if not chosen:
+        raise Unassignable("no clusters available to schedule")
     match request.division:
         case "everywhere":
             return tuple(Target(fleet.names[i]) for i in chosen)
@@ -57,13 +65,14 @@ def plan_divisions(request: Request, fleet: Fleet, survey: Survey, chosen: list[
     left = request.replicas
     for tier in survey.tiers:
         members = [i for i in chosen if tier >> i & 1]
+        if not members:
+            continue
         goal = min(left, sum(map(survey.available, members)))
-        if goal > 0:
-            divisions.append(_plan(request, fleet, survey, members, goal))
-            left -= goal
-    if left:
-        raise Unschedulable("Clusters available replicas are not enough to schedule.")
-    return divisions
+        divisions.append(_plan(request, fleet, survey, members, goal))
+        left -= goal
+        if not left:
+            return divisions
+    raise Unschedulable("Clusters available replicas are not enough to schedule.")
 
 
 def _plan(request: Request, fleet: Fleet, survey: Survey, chosen: list[int], replicas: int) -> Division:
@@ -81,9 +90,10 @@ def _plan(request: Request, fleet: Fleet, survey: Survey, chosen: list[int], rep
 
 def _weigh(request: Request, division: Division) -> Division:
     """The division with the weights that count: aggregated, as few as are enough, those that hold some before others."""
-    total = sum(weight for _, weight in division.weights)
+    # Upstream adds in 32 bits, and the room of a workload without replicas is boundless: a sum that wraps is less than nothing.
+    total = (sum(weight for _, weight in division.weights) + 2**31) % 2**32 - 2**31
     if total < division.goal:
-        raise Unschedulable(f"Clusters available replicas {total} are not enough to schedule.")
+        raise Unschedulable(f"failed to {_MODES[division.mode]}: Clusters available replicas {total} are not enough to schedule.")
     if request.division != "aggregated":
         return division
     order = [division.weights[position] for position in sort_descending([weight for _, weight in division.weights])]

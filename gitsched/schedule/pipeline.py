@@ -15,7 +15,7 @@ from collections import Counter
 
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.request import Group, Request
-from gitsched.schedule.assign import Unschedulable, assign
+from gitsched.schedule.assign import Unassignable, Unschedulable, assign
 from gitsched.schedule.filters import feasible, rejections
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.select import Unselectable, select
@@ -51,8 +51,10 @@ def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
         targets = assign(request, fleet, found, select(request, fleet, found))
     except Unselectable as error:
         return Decision("error", (), group.name, f"failed to select clusters: {error}")
+    except Unassignable as error:
+        return Decision("error", (), group.name, f"failed to assign replicas: {error}")
     except Unschedulable as error:
-        return Decision("unschedulable", (), group.name, str(error))
+        return Decision("unschedulable", (), group.name, f"failed to assign replicas: {error}")
     return Decision("scheduled", targets, group.name, "")
 
 

@@ -46,8 +46,8 @@ def _select_by_cluster(request: Request, survey: Survey, spread: Spread) -> list
             continue
         total += survey.available(best) - survey.available(picked[place])
         rest[rest.index(best)], picked[place] = picked[place], best
-    if total < request.replicas:
-        raise Unselectable(f"no enough resource when selecting {spread.maximum} clusters")
+    if total < request.replicas or not picked:
+        raise Unselectable(f"no enough resource when selecting {count} clusters")
     return picked
 
 

@@ -58,7 +58,7 @@ def test_too_little_room_is_unschedulable_and_says_how_much_there_is(division: s
     decision = schedule(request(61, division=division), ROOMS)
     assert (decision.outcome, decision.message) == (
         "unschedulable",
-        "Clusters available replicas 60 are not enough to schedule.",
+        "failed to assign replicas: failed to scale up: Clusters available replicas 60 are not enough to schedule.",
     )
 
 
