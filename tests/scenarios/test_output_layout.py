@@ -91,11 +91,20 @@ def test_kustomize_accepts_every_directory_and_prints_objects(tree: Path, name: 
     assert len(bodies) == len(kustomization["resources"]) >= 1
 
 
+def targets(binding: dict[str, Any]) -> list[dict[str, Any]]:
+    """Where a binding places its workload: by its policy, or because it is attached to others."""
+    spec = binding["spec"]
+    attached = {
+        entry["name"]: {"name": entry["name"]} for owner in spec.get("requiredBy", []) for entry in owner.get("clusters", [])
+    }
+    return list({**attached, **{entry["name"]: entry for entry in spec.get("clusters", [])}}.values())
+
+
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_the_facts_of_a_cluster_are_there_for_generators(tree: Path, name: str) -> None:
     facts = json.loads((tree / "clusters" / name / "cluster.json").read_text())
     (source,) = documents(EXAMPLE / "clusters" / f"{name}.yaml")
-    placed = [entry for binding in bindings(tree) for entry in binding["spec"].get("clusters", []) if entry["name"] == name]
+    placed = [entry for binding in bindings(tree) for entry in targets(binding) if entry["name"] == name]
     assert facts == {
         "name": name,
         "labels": source["metadata"]["labels"],
@@ -125,7 +134,7 @@ def test_manifests_lie_where_their_binding_says_and_nowhere_else(tree: Path, exa
         resource = binding["spec"]["resource"]
         group = resource["apiVersion"].rpartition("/")[0]
         kind = resource["kind"].lower() + ("" if group in ("", "apps") else f".{group}")
-        for entry in binding["spec"].get("clusters", []):
+        for entry in targets(binding):
             placed.add(f"clusters/{entry['name']}/{resource.get('namespace') or '_'}/{kind}-{resource['name']}.yaml")
     there = {path for path in example.files() if path.count("/") == 3 and path.startswith("clusters/")}
     assert {path for path in there if "/_/namespace-" not in path} == placed
