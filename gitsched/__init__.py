@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,11 @@ import gitsched.schedule  # noqa: F401 - loaded first, so that the function belo
 if TYPE_CHECKING:
     from gitsched.model.document import Body
     from gitsched.model.finding import Finding
+    from gitsched.model.observation import Observations
     from gitsched.plan.pure import Schedule as Schedule
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "schedule", "validate"]
+__all__ = ["__version__", "observe", "schedule", "validate"]
 
 
 def schedule(
@@ -37,3 +38,10 @@ def validate(documents: Iterable[Body]) -> list[Finding]:
     from gitsched.plan import pure
 
     return pure.validate(documents)
+
+
+def observe(documents: Iterable[Body], timeout: float = 20.0, hosts: Collection[str] | None = None) -> Observations:
+    """What the metrics of plain documents are now: see `gitsched.metrics.observing.observe`. The one that talks to anybody."""
+    from gitsched.metrics import observing
+
+    return observing.observe(documents, timeout, hosts)

@@ -1,0 +1,212 @@
+"""What `gitsched.observe` promises whoever runs it: bounded, and never led to places or made to tell secrets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gitsched
+from gitsched.metrics.addresses import check_host, resolve
+from gitsched.metrics.failures import Unreachable
+from gitsched.model.observation import Failure, Observations
+from tests.metrics.conftest import Response, Server, documents, key, vector
+
+CANARY = "canary-5c1f0a"
+
+
+def reason(found: Observations, metric: str = "load") -> str:
+    failure = found[key(metric)]
+    assert isinstance(failure, Failure), failure
+    return failure.error
+
+
+def test_many_metrics_are_asked_at_once(server: Server) -> None:
+    names = [f"m{i}" for i in range(12)]
+    together = threading.Barrier(len(names), timeout=10)
+
+    def meet(received: Any) -> Response:
+        together.wait()  # broken unless all of them are here
+        return vector(received.path.partition("=")[2], "0.5")
+
+    server.handle = meet
+    found = gitsched.observe(documents("prometheus", {"url": server.url}, *names))
+    assert [found[key(name)] for name in names] == [0.5] * 12
+    assert found.time is not None
+
+
+def test_the_same_metric_is_asked_once(server: Server) -> None:
+    server.handle = lambda _: vector("load", "1")
+    twice = documents("prometheus", {"url": server.url}, "load")
+    twice += [{**twice[1], "metadata": {"name": "load_elsewhere"}}]
+    assert gitsched.observe(twice) == {key("load"): 1.0}
+    assert len(server.seen) == 1
+
+
+def test_one_deadline_holds_for_everything_together(server: Server) -> None:
+    def drip(_: Any) -> Response:
+        def pieces() -> Iterator[bytes]:
+            while not enough.wait(0.05):
+                yield b" "
+
+        return Response(pieces())
+
+    enough = threading.Event()
+    server.handle = drip
+    found = gitsched.observe(documents("prometheus", {"url": server.url}, *(f"m{i}" for i in range(40))), timeout=0.4)
+    enough.set()  # only now: a server that drips for ever holds up nothing
+    assert len(found) == 40
+    assert all(isinstance(value, Failure) and "in time" in value.error for value in found.values())
+
+
+def test_an_endless_answer_is_cut_off(server: Server) -> None:
+    def endless(_: Any) -> Response:
+        return Response(b"x" * (1 << 16) for _ in range(1 << 10))
+
+    server.handle = endless
+    assert "more than" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+
+
+def test_a_compressed_answer_is_refused(server: Server) -> None:
+    server.handle = lambda _: Response("", headers=(("Content-Encoding", "gzip"),))
+    assert "compressed" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+
+
+def test_a_redirect_within_the_host_is_followed(server: Server) -> None:
+    server.handle = lambda received: (
+        vector("load", "7")
+        if received.path.startswith("/new")
+        else Response(status=302, headers=(("Location", "/new?query=load"),))
+    )
+    assert gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5) == {key("load"): 7.0}
+
+
+def test_a_redirect_to_another_host_is_not(server: Server, rival: Server) -> None:
+    server.handle = lambda _: Response(status=302, headers=(("Location", f"{rival.url}/api/v1/query"),))
+    assert "another host" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+    assert rival.seen == []
+
+
+def test_a_redirect_in_a_circle_ends(server: Server) -> None:
+    server.handle = lambda _: Response(status=302, headers=(("Location", "/again"),))
+    assert "too often" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "[fe80::1]",
+        "[::ffff:169.254.169.254]",
+        "[64:ff9b::a9fe:a9fe]",
+        "0.0.0.0",
+        "[::]",
+        "224.0.0.1",
+        "[fd00:ec2::254]",
+    ],
+)
+def test_reserved_addresses_are_never_asked(host: str) -> None:
+    found = gitsched.observe(documents("prometheus", {"url": f"http://{host}/latest"}, "load"), timeout=5)
+    assert "reserved address" in reason(found)
+
+
+def test_an_ordinary_address_may_be_asked() -> None:
+    assert resolve("127.0.0.1", 80) == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("prom.example.com", ["prom.example.com"]),
+        ("PROM.example.com.", ["prom.example.com"]),
+        ("a.b.example.com", ["*.example.com"]),
+    ],
+)
+def test_a_host_on_the_list_may_be_asked(host: str, allowed: list[str]) -> None:
+    check_host(host, allowed)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [("evil.com", ["example.com"]), ("example.com", ["*.example.com"]), ("notexample.com", ["*.example.com"]), ("example.com", [])],
+)
+def test_no_other_host_is(host: str, allowed: list[str]) -> None:
+    with pytest.raises(Unreachable):
+        check_host(host, allowed)
+
+
+def test_a_host_that_is_not_on_the_list_is_not_asked(server: Server) -> None:
+    found = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), hosts=["prom.example.com"])
+    assert "may be asked" in reason(found)
+    assert server.seen == []
+
+
+INFLUX = {"org": "o", "bucket": "b"}
+CSV = "#datatype,string,long,double\r\n#group,false,false,false\r\n#default,_result,,\r\n,result,table,_value\r\n,,0,4.5\r\n\r\n"
+
+
+@pytest.mark.parametrize("place", ["env", "file"])
+def test_a_token_comes_from_where_the_operator_keeps_it(
+    server: Server, place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("INFLUX_TOKEN", CANARY)
+    (tmp_path / "token").write_text(f"{CANARY}\n")
+    server.handle = lambda _: Response(CSV, media="text/csv")
+    source = {"env": "INFLUX_TOKEN", "file": str(tmp_path / "token")}
+    spec = {**INFLUX, "url": server.url, "token": "not this one", "tokenFrom": {place: source[place]}}
+    assert gitsched.observe(documents("influx", spec, "load")) == {key("load"): 4.5}
+    assert server.seen[0].headers["Authorization"] == f"Token {CANARY}"
+
+
+def test_a_token_that_is_not_there_is_told_without_asking(server: Server) -> None:
+    spec = {**INFLUX, "url": server.url, "tokenFrom": {"env": "GITSCHED_NO_SUCH_TOKEN"}}
+    assert "GITSCHED_NO_SUCH_TOKEN is not set" in reason(gitsched.observe(documents("influx", spec, "load")))
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_nothing_secret_is_in_a_failure(server: Server, status: int) -> None:
+    server.handle = lambda _: Response(f"denied: {CANARY}", status=status)
+    spec = {**INFLUX, "url": server.url.replace("http://", f"http://user:{CANARY}@"), "token": CANARY}
+    assert CANARY not in str(gitsched.observe(documents("influx", spec, "load")))
+
+
+@pytest.mark.parametrize("token", [f"{CANARY}\n", f"{CANARY}ü"])
+def test_a_token_that_no_header_can_have_is_not_told(server: Server, token: str) -> None:
+    found = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": token}, "load"))
+    assert CANARY not in str(found)
+    assert "no header can have" in reason(found)
+
+
+@pytest.mark.parametrize("text", ["NaN", "+Inf", "-Inf", "1e999", "0x10", "1_000", "", "five", "5 5"])
+def test_what_is_no_finite_number_is_none(server: Server, text: str) -> None:
+    server.handle = lambda _: vector("load", text)
+    found = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5)
+    failure = found[key("load")]
+    assert isinstance(failure, Failure)
+    assert failure.code == "INVALID_METRIC"
+
+
+def test_a_quote_cannot_end_a_flux_string(server: Server) -> None:
+    server.handle = lambda _: Response(CSV, media="text/csv")
+    gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, 'a" or true) |> yield("'))
+    assert r"== \"a\\\" or true) |> yield(\\\"\")" in server.seen[0].body
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, '{"data":' * 50_000])
+def test_a_deep_answer_is_no_crash(server: Server, deep: str) -> None:
+    server.handle = lambda _: Response(deep)
+    assert "no JSON" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+
+
+def test_documents_that_are_not_sound_are_passed_over() -> None:
+    bodies: list[Any] = [
+        {},
+        {"api": "core", "kind": "GlobalMetric", "metadata": {"name": "m"}, "spec": {}},
+        {"api": "core", "kind": "GlobalMetricsProvider", "metadata": {"name": "p"}, "spec": {"type": "prometheus"}},
+        {"api": "core", "kind": "GlobalMetric", "metadata": None, "spec": []},
+    ]
+    assert gitsched.observe(bodies) == {}
