@@ -23,14 +23,19 @@ class Tasks(NamedTuple):
     wakeup: datetime | None
 
 
-def applied_tolerations(applied: str | None) -> tuple[Toleration, ...]:
-    """The tolerations of the placement last acted on: those, not the present policy's, decide about eviction."""
+def applied_tolerations(applied: str | None) -> tuple[Toleration, ...] | None:
+    """The tolerations of the placement last acted on: those, not the present policy's, decide about eviction.
+
+    None where nobody knows them: then nothing is evicted, until the workload was scheduled under a placement that is known.
+    """
     try:
         placement: Any = json.loads(applied) if applied else None
     except ValueError:
-        return ()
-    entries = placement.get("clusterTolerations") if isinstance(placement, dict) else None
-    return tuple(map(parse_toleration, entries or ()))
+        return None
+    if not isinstance(placement, dict):
+        return None
+    entries = placement.get("clusterTolerations")
+    return tuple(map(parse_toleration, entries if isinstance(entries, list) else ()))
 
 
 def evict_at(taints: Iterable[Taint], tolerations: tuple[Toleration, ...], moment: datetime) -> datetime | None:

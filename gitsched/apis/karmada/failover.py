@@ -206,8 +206,8 @@ class Failover:
             known[tolerations] = tuple(name for name, end in ends if end is not None and end <= moment)
         return known[tolerations]
 
-    def _taint_end(self, cluster: str, tolerations: tuple[Toleration, ...], moment: datetime) -> datetime | None:
-        if cluster not in self._hot:
+    def _taint_end(self, cluster: str, tolerations: tuple[Toleration, ...] | None, moment: datetime) -> datetime | None:
+        if cluster not in self._hot or tolerations is None:
             return None
         return eviction.evict_at(self._fleet.candidates[self._fleet.index[cluster]].taints, tolerations, moment)
 

@@ -23,6 +23,7 @@ from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_
 from gitsched.apis.karmada.preemption import find_idle_preemption, preempt
 from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.rebalancing import Rebalancing
+from gitsched.apis.karmada.recollection import recollect
 from gitsched.apis.karmada.relations import Relations
 from gitsched.apis.karmada.suspension import find_suspended, hold
 from gitsched.apis.karmada.taint_policy import read_taint_policies
@@ -64,7 +65,7 @@ class KarmadaSession:
 
     def __init__(self, world: World) -> None:
         settings = world.config.karmada
-        self.world = world
+        self.world = recollect(world)
         self.settings = settings
         self._taint_policies = read_taint_policies(
             world.documents.get((names.POLICY_GROUP, names.TAINT_POLICY), ()),
@@ -101,7 +102,7 @@ class KarmadaSession:
         self._rebalance()
 
     def renew(self, world: World) -> bool:
-        self.world = world
+        self.world = recollect(world)
         before = self.rebalancing
         self._rebalance()
         # Whether a workload has a binding is asked of a new session: this one has yet to learn what the changed workloads need.

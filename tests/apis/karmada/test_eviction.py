@@ -88,9 +88,26 @@ def test_the_next_wake_up_is_the_first_end() -> None:
     assert seconds_after(sweep_tasks(tasks, TIMEOUT, NOW).wakeup) == 30
 
 
-@pytest.mark.parametrize("applied", [None, "", "{", "[]", "null", "{}", '{"clusterTolerations":null}'])
-def test_without_a_readable_placement_nothing_is_tolerated(applied: str | None) -> None:
+@pytest.mark.parametrize("applied", [None, "", "{", "[]", "null"])
+def test_without_a_readable_placement_nobody_knows_what_is_tolerated(applied: str | None) -> None:
+    assert applied_tolerations(applied) is None
+
+
+@pytest.mark.parametrize("applied", ["{}", '{"clusterTolerations":null}', '{"clusterTolerations":7}'])
+def test_a_placement_may_tolerate_nothing(applied: str) -> None:
     assert applied_tolerations(applied) == ()
+
+
+@pytest.mark.parametrize("tolerant", [True, False])
+def test_a_workload_whose_placement_was_never_noted_is_judged_by_the_one_it_is_scheduled_under(run: Any, tolerant: bool) -> None:
+    unnoted = """
+kind: ResourceBinding
+metadata: {name: web-deployment, namespace: default, annotations: {propagationpolicy.karmada.io/name: p, propagationpolicy.karmada.io/namespace: default}}
+spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}, replicas: 4, clusters: [{name: m1, replicas: 4}]}
+"""  # noqa: E501 - a binding
+    toleration = ", clusterTolerations: [{key: fire, operator: Exists}]" if tolerant else ""
+    second = run(world(HOT, toleration), unnoted, "2026-01-01T12:00:00Z")
+    assert second.clusters("web") == ({"m1": 2, "m2": 2} if tolerant else {"m2": 4})
 
 
 def test_a_task_says_what_karmada_s_taint_manager_would_write() -> None:

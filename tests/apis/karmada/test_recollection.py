@@ -1,0 +1,49 @@
+"""A repository that carries a hub's bindings goes on from what the hub decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FLEET = "kind: Cluster\nmetadata: {name: m1}\n---\nkind: Cluster\nmetadata: {name: m2}"
+WEB = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: 5}"
+POLICY = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}
+"""
+APPLIED = '{"replicaScheduling":{"replicaSchedulingType":"Divided","replicaDivisionPreference":"Weighted"}}'
+HUB = f"""
+kind: ResourceBinding
+metadata:
+  name: web-deployment
+  namespace: default
+  annotations: {{policy.karmada.io/applied-placement: '{APPLIED}'}}
+spec:
+  resource: {{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}}
+  replicas: 5
+  clusters: [{{name: m1, replicas: 4}}, {{name: m2, replicas: 1}}]
+"""
+
+
+def world(*more: str) -> str:
+    return "\n---\n".join((FLEET, WEB, POLICY, *more))
+
+
+def test_what_a_hub_placed_stays_where_it_is(run: Any) -> None:
+    assert run(world()).clusters("web") == {"m1": 3, "m2": 2}
+    moved_in = run(world(HUB))
+    assert moved_in.clusters("web") == {"m1": 4, "m2": 1}
+    assert {place.cluster: place.replicas for place in moved_in.outcome("web").before} == {"m1": 4, "m2": 1}, "nothing moves"
+
+
+def test_once_there_is_a_record_it_counts_and_not_the_hub_s(run: Any) -> None:
+    first = run(world(HUB))
+    other = HUB.replace("replicas: 4", "replicas: 3").replace("replicas: 1", "replicas: 2")
+    assert run(world(other), first).clusters("web") == {"m1": 4, "m2": 1}
+
+
+def test_a_binding_that_only_reports_health_is_no_memory(run: Any) -> None:
+    report = HUB.partition("  clusters:")[0] + "status: {aggregatedStatus: [{clusterName: m1, health: Healthy}]}\n"
+    assert run(world(report)).clusters("web") == {"m1": 3, "m2": 2}
