@@ -129,6 +129,14 @@ def test_an_override_gives_the_clusters_of_one_provider_a_mirror() -> None:
     assert [entry["component"] for entry in rule["overriders"]["imageOverrider"]] == ["Registry"]
 
 
+def test_a_taint_policy_waits_for_a_condition_that_a_cluster_has() -> None:
+    (policy,) = (document for document in POLICY_DOCUMENTS if document["kind"] == "ClusterTaintPolicy")
+    asked = {match["conditionType"] for name in ("addOnConditions", "removeOnConditions") for match in policy["spec"][name]}
+    reported = {condition["type"] for c in CLUSTERS for condition in c.get("status", {}).get("conditions", [])}
+    assert asked <= reported
+    assert {taint["effect"] for taint in policy["spec"]["taints"]} == {"NoSchedule"}, "the example evicts nobody by itself"
+
+
 def test_ordered_groups_stand_for_cost_and_for_disaster_recovery() -> None:
     groups = {
         rule["metadata"]["name"]: [term["affinityName"] for term in rule["spec"]["placement"].get("clusterAffinities", [])]
