@@ -98,7 +98,8 @@ def test_every_workload_is_selected_by_a_policy_or_needed_by_one_that_is() -> No
     brought = {"ConfigMap/helpdesk-mail", "ServiceAccount/helpdesk"}
     unclaimed = [d for d in APPS if d["kind"] != "Namespace" and not any(selects(rule, d) for rule in RULES)]
     assert {f"{d['kind']}/{d['metadata']['name']}" for d in unclaimed} == brought
-    placed = {d["metadata"]["name"]: d["spec"] for d in gitsched.schedule(CLUSTERS + APPS + POLICY_DOCUMENTS).documents}
+    documents = gitsched.schedule(CLUSTERS + APPS + POLICY_DOCUMENTS).documents
+    placed = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"].endswith("ResourceBinding")}
     clusters = placed["helpdesk-deployment"]["clusters"]
     assert placed["helpdesk-mail-configmap"]["requiredBy"][0]["clusters"] == clusters
     assert placed["helpdesk-serviceaccount"]["requiredBy"][0]["clusters"] == clusters
