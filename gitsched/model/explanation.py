@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gitsched.model.decision import Verdict
-from gitsched.model.document import Origin
-from gitsched.model.finding import Finding
-
-Pointer = tuple[str | int, ...]
-"""A place inside a document: object members and list indices from the root."""
+from gitsched.model.finding import Finding, Rule
 
 
 class Loser(NamedTuple):
@@ -26,13 +22,6 @@ class Attempt(NamedTuple):
     name: str
     verdict: str
     message: str = ""
-
-
-class Rule(NamedTuple):
-    """Where the rule stands that was against a cluster: a place in a document, whose line only its text can tell."""
-
-    origin: Origin
-    pointer: Pointer
 
 
 class Candidate(NamedTuple):

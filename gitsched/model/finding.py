@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from gitsched.model.document import Origin
+
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -19,11 +21,22 @@ class Location(NamedTuple):
         return f"{self.path}:{self.line}:{self.column}"
 
 
+Pointer = tuple[str | int, ...]
+"""A place inside a document: object members and list indices from the root."""
+
+
+class Rule(NamedTuple):
+    """Where something stands that somebody wrote: a place in a document, whose line only its text can tell."""
+
+    origin: Origin
+    pointer: Pointer
+
+
 class Finding(NamedTuple):
     """One statement about the input.
 
     `code` is stable and documented in docs/findings.md. `resource` is (kind, namespace, name) whenever the document has a name, with
-    namespace "" for what is cluster-scoped.
+    namespace "" for what is cluster-scoped. `rule` is what `location` can be told more exactly from, by who has the text.
     """
 
     severity: Severity
@@ -31,6 +44,7 @@ class Finding(NamedTuple):
     message: str
     location: Location | None = None
     resource: tuple[str, str, str] | None = None
+    rule: Rule | None = None
 
     def __str__(self) -> str:
         return self._say(f"{self.severity}: ")

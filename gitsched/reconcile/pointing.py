@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gitsched.git import Repository
 from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import locate
-from gitsched.model.explanation import Candidate, Explanation, Rule
+from gitsched.model.explanation import Candidate, Explanation
+from gitsched.model.finding import Finding, Location, Rule
+
+Places = dict[Rule, Location | None]
 
 
 def point(explanation: Explanation, repository: Repository) -> Explanation:
     """The explanation with the line of each rule instead of that of its document, where the text is at hand."""
-    lines: dict[Rule, str] = {}
-    return explanation._replace(candidates=tuple(_point(candidate, repository, lines) for candidate in explanation.candidates))
+    places: Places = {}
+    candidates = tuple(_point(candidate, repository, places) for candidate in explanation.candidates)
+    return explanation._replace(candidates=candidates, findings=point_findings(explanation.findings, repository))
 
 
-def _point(candidate: Candidate, repository: Repository, lines: dict[Rule, str]) -> Candidate:
-    rule = candidate.rule
-    if rule is None:
-        return candidate
-    if rule not in lines:
-        lines[rule] = _find(rule, repository) or candidate.location
-    return candidate._replace(location=lines[rule])
+def point_findings(findings: Iterable[Finding], repository: Repository) -> tuple[Finding, ...]:
+    """The findings with the place of each rule instead of that of its document, in their order."""
+    places: Places = {}
+    return tuple(
+        finding._replace(location=_find(finding.rule, repository, places) or finding.location, rule=None)
+        if finding.rule is not None
+        else finding
+        for finding in findings
+    )
 
 
-def _find(rule: Rule, repository: Repository) -> str:
-    origin, pointer = rule
-    if not repository.has(origin.blob) or repository.size(origin.blob) > LIMITS.size:
-        return ""
-    found = locate(repository.blob(origin.blob), origin.index, origin.item, pointer)
-    return f"{origin.path}:{found[0]}" if found else ""
+def _point(candidate: Candidate, repository: Repository, places: Places) -> Candidate:
+    place = None if candidate.rule is None else _find(candidate.rule, repository, places)
+    return candidate if place is None else candidate._replace(location=f"{place.path}:{place.line}")
+
+
+def _find(rule: Rule, repository: Repository, places: Places) -> Location | None:
+    if rule not in places:
+        origin, pointer = rule
+        known = repository.has(origin.blob) and repository.size(origin.blob) <= LIMITS.size
+        found = locate(repository.blob(origin.blob), origin.index, origin.item, pointer) if known else None
+        places[rule] = Location(origin.path, *found) if found else None
+    return places[rule]

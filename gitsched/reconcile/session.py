@@ -16,12 +16,13 @@ from gitsched.git.process import run_git
 from gitsched.model.document import Body
 from gitsched.model.errors import Permanent
 from gitsched.model.files import PlannedFile
-from gitsched.model.finding import Location
+from gitsched.model.finding import Location, rank
 from gitsched.model.time import EPOCH
 from gitsched.plan.planning import Input, Plan, Workspace, plan
 from gitsched.plan.rendering import Files
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
+from gitsched.reconcile.pointing import point_findings
 from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.reconcile.snapshot import Book, Snapshot, read_config, read_tree
@@ -122,7 +123,7 @@ class Session:
             raise Permanent(f"{FILE} is broken{place}, so nobody knows where the output is; mend it, or name the output branch")
 
     def plan(self, observed: Observed, now: datetime) -> Plan:
-        """The pure part."""
+        """The pure part, and the lines of what its findings are about."""
         repository = observed.output.repository
         records = Records(repository, observed.tree, observed.prefix, self._memo, self._bodies)
         before = read_before(repository, observed.tree, observed.prefix, records, observed.record)
@@ -134,7 +135,10 @@ class Session:
         continues = observed.tree in self._familiar
         source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept, continues)
         self._familiar = {observed.tree}
-        return plan(source, self._workspace)
+        planned = plan(source, self._workspace)
+        if not any(finding.rule for finding in planned.findings):
+            return planned
+        return planned._replace(findings=tuple(sorted(point_findings(planned.findings, self._source.repository), key=rank)))
 
     def write(self, observed: Observed, planned: Plan, *, publish: bool) -> Run:
         """The output tree of a plan, and its commit when it differs."""

@@ -15,6 +15,7 @@ def write_explanation(value: Explanation, width: int) -> str:
             lines += _section("Attached to", list(value.attached), width)
             lines += _section("Why now", [value.trigger], width)
             lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
+            lines += _section("Overrides, in order", list(map(_override, value.overrides)), width)
         lines += _section("Findings", [str(finding) for finding in value.findings], width)
         return "\n".join(lines) + "\n"
     losers = [f"not {loser.policy}: {loser.why}" for loser in value.losers]

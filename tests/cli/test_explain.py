@@ -64,3 +64,27 @@ def test_a_toleration_whose_time_is_over_is_pointed_at(gitsched: Run, fleet: Pat
     commit(fleet, policy=POLICY + seconds, one=(fleet / "one.yaml").read_text() + taint)
     told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
     assert "policy.yaml:16" in next(line for line in told.splitlines() if line.split()[:2] == ["one", "private"])
+
+
+OVERRIDE = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterOverridePolicy
+metadata: {name: team}
+spec:
+  overrideRules:
+  - overriders:
+      labelsOverrider:
+      - {operator: add, value: {team: web}}
+"""
+UNFIT = "      plaintext:\n      - {path: /spec/replicas, operator: replace, value: 1}\n      - {path: /spec/nothing, operator: remove}\n"
+
+
+def test_what_changes_the_manifest_is_told_and_one_that_does_not_fit_with_its_line(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    commit(fleet, team=OVERRIDE)
+    told = gitsched("explain", "deploy/shop/web").stdout
+    assert "Overrides, in order\n  ClusterOverridePolicy/team (team.yaml:1): labelsOverrider in one\n" in told
+    commit(fleet, team=OVERRIDE + UNFIT)
+    told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
+    assert "team.yaml:11:9: error: ClusterOverridePolicy/team cannot be applied to Deployment.apps/shop/web" in told

@@ -128,7 +128,7 @@ def test_a_policy_that_does_not_fit_leaves_the_manifest_that_is_there(fleet: Fle
     fleet.commit(files, hour=1)
     run = fleet.reconcile(1)
     assert [(finding.code, str(finding.location)) for finding in run.plan.findings if finding.severity == "error"] == [
-        ("override-failed", "mirror.yaml:1:1")
+        ("override-failed", "mirror.yaml:11:9")
     ]
     assert blobs(fleet)["second"] == before["second"]
     assert [image(fleet, name) for name in ("first", "third")] == ["registry.example.com/web:2"] * 2

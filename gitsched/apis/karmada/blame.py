@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gitsched.apis.karmada.policy import Policy
 from gitsched.model.document import Document, member
-from gitsched.model.explanation import Pointer, Rule
+from gitsched.model.finding import Pointer, Rule
 from gitsched.model.request import Affinity, Group, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from gitsched.schedule.fleet import Candidate

@@ -18,7 +18,7 @@ from gitsched.apis.karmada.policy import Policy, Rule
 from gitsched.apis.karmada.suspension import find_suspended
 from gitsched.apis.karmada.triggers import REBALANCE, is_rebalance_pending
 from gitsched.model.document import Body, Document, Key, member, text_map
-from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
+from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Override, Share
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Group, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
@@ -65,9 +65,13 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         + _tell_clocks(session, outcome)
         + _tell_health(session, template, policy, outcome),
         result=_result(outcome),
-        overrides=session.overrides.explain(template, sorted(place.cluster for place in outcome.placed)),
+        overrides=_overrides(session, template, outcome),
         findings=(*outcome.findings, *find_suspended([policy])),
     )
+
+
+def _overrides(session: KarmadaSession, template: Document, outcome: Outcome) -> tuple[Override, ...]:
+    return session.overrides.explain(template, sorted(place.cluster for place in outcome.placed))
 
 
 def _tell_owners(session: KarmadaSession, attachment: Attachment | None) -> tuple[str, ...]:
@@ -86,7 +90,9 @@ def _explain_without_policy(
     outcome = session.place(template)
     if outcome is not None and start.attached and not outcome.policy:
         told = "Not scheduled: it goes where the workloads go that need it."
-        return start._replace(trigger=told, result=_result(outcome), findings=outcome.findings)
+        return start._replace(
+            trigger=told, result=_result(outcome), overrides=_overrides(session, template, outcome), findings=outcome.findings
+        )
     if claim is None:
         return None
     if outcome is None:

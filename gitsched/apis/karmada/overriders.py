@@ -29,7 +29,7 @@ def apply_overriders(draft: Draft, overriders: Body) -> None:
             try:
                 change(draft, entry)
             except Inapplicable as error:
-                raise Inapplicable(f"{name}[{index}]: {error}") from error
+                raise Inapplicable(f"{name}[{index}]: {error}", (name, index)) from error
     if _identify(draft.root) != before:
         raise Inapplicable("they change what identifies the object: kind, name and namespace must stay")
 

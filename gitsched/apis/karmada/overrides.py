@@ -20,7 +20,7 @@ from gitsched.apis.karmada.selectors import BY_KIND, ResourceSelector, parse_res
 from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Override
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, Pointer, Rule
 from gitsched.model.outcome import Placed
 from gitsched.model.request import Affinity
 from gitsched.render.manifest import put_counts
@@ -30,14 +30,14 @@ _REMEMBERED = 1_000_000
 """Entries of all the plans that are remembered, about."""
 
 
-class Rule(NamedTuple):
-    """Overriders for some clusters; `affinity` None is for all of them. `place` is where they stand in the policy, which is `contested`
+class OverrideRule(NamedTuple):
+    """Overriders for some clusters; `affinity` None is for all of them. `pointer` is where they stand in the policy, which is `contested`
     when it stands in several places: nobody knows which of them counts."""
 
     policy: Document
     affinity: Affinity | None
     overriders: Body
-    place: str
+    pointer: Pointer
     contested: bool
 
     @property
@@ -51,30 +51,32 @@ class OverridePolicy(NamedTuple):
 
     document: Document
     selectors: tuple[ResourceSelector, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[OverrideRule, ...]
 
 
-Rules = tuple[Rule, ...]
+Rules = tuple[OverrideRule, ...]
 
 
 def parse_override(document: Document, contested: bool = False) -> OverridePolicy:
     """Read a policy whose document passed its schema and rules. The older form counts where there are no overrideRules."""
     spec = default(document.body)["spec"]
-    entries = [(entry, f"spec.overrideRules[{index}]") for index, entry in enumerate(spec.get("overrideRules") or ())]
+    listed = enumerate(spec.get("overrideRules") or ())
+    entries: list[tuple[Body, Pointer]] = [(entry, ("spec", "overrideRules", index)) for index, entry in listed]
     rules = []
-    for entry, place in entries or [(spec, "spec")]:
+    for entry, place in entries or [(spec, ("spec",))]:
         target, overriders = entry.get("targetCluster"), entry.get("overriders") or {}
         if list_overriders(overriders):
             affinity = None if target is None else parse_affinity(target)
-            rules.append(Rule(document, affinity, overriders, f"{place}.overriders", contested))
+            rules.append(OverrideRule(document, affinity, overriders, (*place, "overriders"), contested))
     return OverridePolicy(document, tuple(map(parse_resource_selector, spec.get("resourceSelectors") or ())), tuple(rules))
 
 
 class Misfit(NamedTuple):
     """A rule that cannot be applied to a workload, and why."""
 
-    rule: Rule
+    rule: OverrideRule
     why: str
+    pointer: Pointer
 
 
 def read_overrides(world: World, fleet: Fleet) -> Overrides:
@@ -180,7 +182,7 @@ class Overrides:
             known = self._plans[policies] = self._spread([rule for number in policies for rule in self._policies[number].rules])
         return known
 
-    def _spread(self, rules: list[Rule]) -> dict[str, Rules | None]:
+    def _spread(self, rules: list[OverrideRule]) -> dict[str, Rules | None]:
         fleet = self._fleet
         masks = [fleet.all if rule.affinity is None else fleet.matching(rule.affinity) for rule in rules]
         unknown = 0 if all(rule.certain for rule in rules) else fleet.frozen
@@ -203,19 +205,21 @@ def _override(template: Document, rules: Rules, counts: tuple[tuple[str, int], .
         try:
             apply_overriders(draft, rule.overriders)
         except Inapplicable as error:
-            return Misfit(rule, str(error))
+            return Misfit(rule, str(error), (*rule.pointer, *error.pointer))
     after: Body = draft.root
     return None if alike(before, after) else after
 
 
 def _find(template: Document, misfit: Misfit, clusters: list[str]) -> Finding:
-    rule, why = misfit
-    policy = rule.policy.key
+    rule, why, pointer = misfit
+    policy, origin = rule.policy.key, rule.policy.origin
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
     message = (
         f"{policy_text(policy)} cannot be applied to {template.key}, whose manifest in {shorten(clusters)} stays as it was: "
-        f"{rule.place}.{why}"
+        f"{place}.{why}"
     )
-    return Finding("error", "override-failed", message, locate(rule.policy), policy.resource)
+    written = Rule(origin, pointer) if origin is not None else None
+    return Finding("error", "override-failed", message, locate(rule.policy), policy.resource, written)
 
 
 def _line(document: Document) -> str:

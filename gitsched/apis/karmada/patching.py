@@ -15,7 +15,14 @@ Steps = Sequence[str]
 
 
 class Inapplicable(ValueError):
-    """Why a change cannot be made, for people. It repeats no value of the object, which may be a Secret."""
+    """Why a change cannot be made, for people. It repeats no value of the object, which may be a Secret.
+
+    `pointer` is the place of the change in what asks for it.
+    """
+
+    def __init__(self, why: str, pointer: tuple[str | int, ...] = ()) -> None:
+        super().__init__(why)
+        self.pointer = pointer
 
 
 def parse_pointer(text: str) -> tuple[str, ...]:

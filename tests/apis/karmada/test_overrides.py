@@ -326,6 +326,7 @@ def config_override(overriders: str) -> str:
 def test_what_goes_along_with_a_workload_is_overridden_too(run: Any) -> None:
     found = run({"conf.yaml": CONFIG, **files(config_override(label("o")), workload=OWNER, propagation=ALONG)})
     assert [signed(found, cluster, "conf") for cluster in "abc"] == ["nobody", "o", "nobody"]
+    assert [(told.policy, told.clusters) for told in found.explain("conf").overrides] == [("OverridePolicy/shop/o", ("b",))]
     assert run(files()).clusters("web") == found.clusters("web")
 
 
