@@ -35,7 +35,7 @@ from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
-from gitsched.model.request import Request
+from gitsched.model.request import Request, Target
 from gitsched.model.time import parse_time
 from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule import pipeline
@@ -301,7 +301,7 @@ class KarmadaSession:
         placed, findings = find_places(self, template, result.clusters, result.tasks, demand, divided, attachment)
         placed = hand_over(template, placed, result.notes)
         if result.reason not in ("Success", ""):
-            message = f"{template.key} could not be scheduled: {result.message}"
+            message = f"{template.key} could not be scheduled: {result.message}{_tell_missing(demand, divided, result.clusters)}"
             findings = (*findings, Finding("warning", "unschedulable", message, locate(template), template.key.resource))
         if demand.opaque and policy.placement.divided:
             message = f"{template.key} has no number at {demand.path}: its replicas are not divided"
@@ -327,6 +327,13 @@ class KarmadaSession:
         """The next deadline; `moment` itself where one has passed already."""
         ends = (self.failover.wakeup(template, policy, result, moment), failback.end_of(self.settings.failback, result.clocks))
         return min((end for end in ends if end is not None), default=None)
+
+
+def _tell_missing(demand: Demand, divided: bool, clusters: tuple[Target, ...]) -> str:
+    """How many replicas are left without a place; of what is not divided all are, or none."""
+    replicas = demand.replicas or 0
+    missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
+    return f" ({missing} of {replicas} replicas have no place)" if missing > 0 else ""
 
 
 def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: Memory, moment: datetime) -> Result:

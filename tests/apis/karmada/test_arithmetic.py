@@ -114,3 +114,16 @@ def test_overflow_is_told_set_by_set(run: Any) -> None:
     explanation = explain(run, f"{groups}\n    {DIVIDED}", WEB.replace("replicas: 6", "replicas: 8"))
     assert [line[:24] for line in explanation.division_rule] == ["In the group itself: Div", "In overflow set 1: Divid"]
     assert explanation.result == (Share("us-1", None, 6), Share("eu-1", None, 2))
+
+
+def test_a_finding_says_how_many_replicas_are_missing(run: Any) -> None:
+    first = run(
+        {"fleet.yaml": FLEET, "web.yaml": WEB, "p.yaml": policy(f"clusterAffinity: {{clusterNames: [eu-1]}}\n    {DIVIDED}")}
+    )
+    more = WEB.replace("replicas: 6", "replicas: 40")
+    again = run(
+        {"fleet.yaml": FLEET, "web.yaml": more, "p.yaml": policy(f"clusterAffinity: {{clusterNames: [eu-1]}}\n    {DIVIDED}")},
+        after=first,
+    )
+    (finding,) = [finding for finding in again.explain("web").findings if finding.code == "unschedulable"]
+    assert finding.message.endswith("Clusters available replicas 16 are not enough to schedule. (34 of 40 replicas have no place)")
