@@ -11,14 +11,15 @@ from gitsched.apis.world import Relating, Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import Catalog, Loose, build_catalog, scope_finding, twin_finding, update_catalog
+from gitsched.plan.catalog import Catalog, Loose, build_catalog, locate, scope_finding, twin_finding, update_catalog
 from gitsched.plan.registry import APIS, RESERVED
 
 
 class Decided(NamedTuple):
     """`frozen` are workloads whose document is broken or there twice: their manifests stay what they were.
 
-    `base` are the outcomes that these were made from, and `dirty` are the workloads that were decided anew; without a base all.
+    `own` are the workloads that an API decides about by itself. `base` are the outcomes that these were made from, and `dirty` are the
+    workloads that were decided anew; without a base all.
     """
 
     catalog: Catalog
@@ -29,11 +30,13 @@ class Decided(NamedTuple):
     findings: tuple[Finding, ...]
     dirty: frozenset[Key]
     base: Mapping[Key, Outcome] | None = None
+    own: frozenset[Key] = frozenset()
 
     @property
     def unclaimed(self) -> int:
-        """How many objects no policy selects."""
-        return sum(key not in self.outcomes for key in self.catalog.templates)
+        """How many objects no policy selects, and no API has a record of."""
+        claimed = self.outcomes.keys() | {key for session in self.sessions for key, _ in session.documents()}
+        return sum(key not in claimed for key in self.catalog.templates)
 
     @property
     def wakeups(self) -> list[datetime]:
@@ -88,7 +91,8 @@ def decide(
     decided = _continue(loose, previous, config, at, now, memory, observed) if continues else None
     if decided is None:
         decided = _begin(loose, previous, config, at, now, memory, observed)
-    restless = (key for key in decided.dirty if (key in decided.outcomes and key not in memory.steady) or key in decided.frozen)
+    moving = (key for key in decided.dirty if (key in decided.outcomes and key not in memory.steady) or key in decided.frozen)
+    restless = (key for key in moving if key not in decided.own)  # its session says when it is due
     memory.documents, memory.decided, memory.restless = loose, decided, frozenset(restless)
     return decided
 
@@ -128,11 +132,18 @@ def _begin(
         if kept is not None:
             outcomes[key], templates[key] = kept, document
             frozen.add(key)
+    own: set[Key] = set()
     for document, outcome in (decision for session in sessions for decision in session.own()):
-        outcomes[document.key], templates[document.key] = outcome, document
+        rival = outcomes.get(document.key)
+        if rival is not None:
+            findings.append(_contend(document, rival, outcome))
+        if rival is None or not rival.before:
+            outcomes[document.key], templates[document.key] = outcome, document
+            own.add(document.key)
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [scope_finding(document) for kind, document in sorted(catalog.guessed.items()) if kind in chosen]
-    return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), frozenset(templates))
+    dirty = frozenset(templates)
+    return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), dirty, None, frozenset(own))
 
 
 def _continue(
@@ -153,7 +164,7 @@ def _continue(
     if not all(session.renew(world) for session in base.sessions):
         return None
     due = (key for key, outcome in base.outcomes.items() if outcome.wakeup is not None and outcome.wakeup <= now)
-    dirty = frozenset((*update.changed, *memory.restless, *due))
+    dirty = frozenset((*update.changed, *memory.restless, *due)) - base.own
     relating = _relating(base.sessions)
     for session in relating:
         dirty |= session.further(dirty)
@@ -165,8 +176,22 @@ def _continue(
         if outcome is not None:
             outcomes[key] = outcome
     return Decided(
-        update.catalog, base.sessions, outcomes, update.catalog.templates, frozenset(), base.findings, dirty, base.outcomes
+        update.catalog,
+        base.sessions,
+        outcomes,
+        update.catalog.templates,
+        frozenset(),
+        base.findings,
+        dirty,
+        base.outcomes,
+        base.own,
     )
+
+
+def _contend(document: Document, one: Outcome, other: Outcome) -> Finding:
+    """Two APIs would decide where a workload goes: whoever had it keeps it."""
+    message = f"{document.key} is claimed by {one.policy} ({one.api}) and by {other.policy} ({other.api}): let one of them go"
+    return Finding("error", "two-claims", message, locate(document), document.key.resource)
 
 
 def _relating(sessions: Iterable[Session]) -> tuple[Relating, ...]:

@@ -109,7 +109,9 @@ def render(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, c
 def _paint(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, canvas: Canvas) -> Picture:
     shares = {key: _share(outcome, decided, lookup, canvas) for key, outcome in decided.outcomes.items()}
     placed, counts = _gather(shares)
-    clusters = {name: cluster for session in decided.sessions for name, cluster in session.clusters().items()}
+    clusters: dict[str, ClusterFacts] = {}
+    for name, facts in (entry for session in decided.sessions for entry in session.clusters().items()):
+        clusters.setdefault(name, facts)  # the first API that knows a cluster says what it is like
     clusters |= {name: ClusterFacts(name, {}) for name in retiring if name not in clusters}
     groups: dict[str, Files] = {str(key): share.records for key, share in shares.items()}
     for key, body in (record for session in decided.sessions for record in session.documents()):
