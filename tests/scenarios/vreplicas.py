@@ -43,7 +43,8 @@ def source(name: str, consumers: int) -> str:
 
 def settings(capacity: int = 4, **more: Any) -> str:
     lines = "".join(f"    {key}: {value}\n" for key, value in more.items())
-    return f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec:\n  knative:\n    capacity: {capacity}\n{lines}"
+    head = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  knative:\n"
+    return f"{head}    capacity: {capacity}\n{lines}"
 
 
 def pods(nodes: Mapping[int, str | None]) -> str:
