@@ -31,7 +31,8 @@ class Outcome(NamedTuple):
 
     `documents` are the API's resources as its server would show them. `reason` is one line for people. `time` is the moment of the event
     that caused the present decision.
-    `before` is where the last run had placed it. `manifests` are rendered in place of the workload's own document, where not None.
+    `cause` says what made it be placed anew, where that is no change of its own or of its policy; it is told, never written. `before` is
+    where the last run had placed it. `manifests` are rendered in place of the workload's own document, where not None.
     """
 
     key: Key
@@ -48,6 +49,7 @@ class Outcome(NamedTuple):
     findings: tuple[Finding, ...] = ()
     before: tuple[Placed, ...] = ()
     manifests: tuple[tuple[Key, Body], ...] | None = None
+    cause: str = ""
 
     @property
     def shares(self) -> dict[str, int | None]:

@@ -145,7 +145,7 @@ def _moves(decided: Decided) -> list[Move]:
             continue
         earlier, later = _shares(outcome.before), outcome.shares
         if earlier != later:
-            moves.append(Move(key, earlier, later, outcome.reason))
+            moves.append(Move(key, earlier, later, "; ".join(filter(None, (outcome.reason, outcome.cause)))))
     return moves
 
 

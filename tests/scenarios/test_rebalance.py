@@ -214,7 +214,14 @@ def test_story_4_a_primary_that_is_back_takes_over_from_the_backup(fleet: Fleet)
     fleet.commit({"demo.yaml": ask("web")}, hour=4)
     run = fleet.reconcile(4)
     assert fleet.where(WEB) == ["primary"], "with the default, as upstream does, at once"
-    assert [(move.before, move.after) for move in run.plan.moves] == [({"backup": 2}, {"primary": 2})]
+    (move,) = run.plan.moves
+    assert (move.before, move.after) == ({"backup": 2}, {"primary": 2})
+    assert move.reason == (
+        "PropagationPolicy/default/all in group group-0; a rebalance was requested by WorkloadRebalancer demo at 2026-03-02T12:00:00Z"
+    )
+    assert "rebalance" not in fleet.read("placements/default/deployment-web.yaml"), (
+        "what is written says where it is, not how it came"
+    )
 
 
 # In the life of a repository

@@ -272,16 +272,9 @@ def _tell_trigger(session: KarmadaSession, policy: Policy, step: Step, outcome: 
     evicted = _tell_evictions(gone, step.memory.tasks)
     why = step.why
     if why is not None and is_rebalance_pending(step.memory):
-        request = f"a rebalance was requested{_askers(session, step.memory, names.binding_key(outcome.key))}"
+        request = session.rebalancing.tell(names.binding_key(outcome.key), step.memory)
         why = request if why == REBALANCE else f"{why}, and from scratch because {request}"
     return f"{_why(session, policy, step.memory, why)}{evicted}"
-
-
-def _askers(session: KarmadaSession, memory: Memory, binding: Key) -> str:
-    if memory.triggered is None:
-        return ""
-    by = ", ".join(f"{names.REBALANCER} {name}" for name in session.rebalancing.askers(binding, memory.triggered))
-    return f" by {by} at {format_time(memory.triggered)}" if by else f" at {format_time(memory.triggered)}"
 
 
 def _tell_evictions(gone: list[str], tasks: tuple[Body, ...]) -> str:

@@ -18,6 +18,7 @@ from gitsched.apis.karmada.rebalancer import (
     read_rebalancer,
     write_record,
 )
+from gitsched.apis.karmada.triggers import REBALANCE
 from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.finding import Finding, Severity
@@ -59,13 +60,15 @@ class Rebalancing:
         asked = self._asked.get(binding)
         return memory if asked is None or (memory.triggered and memory.triggered >= asked) else memory._replace(triggered=asked)
 
-    def askers(self, binding: Key, triggered: datetime) -> list[str]:
-        """The rebalancers whose request a binding has, by name."""
-        return [
-            rebalancer.document.key.name
+    def tell(self, binding: Key, memory: Memory) -> str:
+        """The request that a binding has: of which rebalancers, if they are still there, and when."""
+        names = [
+            f"{REBALANCER} {rebalancer.document.key.name}"
             for rebalancer in self._asking
-            if rebalancer.created == triggered and any(workload.binding == binding for workload in rebalancer.named)
+            if rebalancer.created == memory.triggered and any(workload.binding == binding for workload in rebalancer.named)
         ]
+        by = f" by {', '.join(names)}" if names else ""
+        return f"{REBALANCE}{by}" + (f" at {format_time(memory.triggered)}" if memory.triggered else "")
 
     def settle(self, world: World, place: Place) -> None:
         """Find out which bindings there are, and what becomes of each rebalancer.

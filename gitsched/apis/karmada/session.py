@@ -160,7 +160,15 @@ class KarmadaSession:
         steps = self.steps(template, policy, self.demand(template), previous, attachment)
         outcome = steps[-1].outcome
         kept = holding.hold_back(self, template, outcome, previous)
-        return kept or outcome._replace(before=was_placed(steps[0].before.clusters, previous))
+        cause = next((found for step in reversed(steps) if (found := self._find_cause(template, step))), "")
+        return kept or outcome._replace(before=was_placed(steps[0].before.clusters, previous), cause=cause)
+
+    def _find_cause(self, template: Document, step: Step) -> str:
+        """What made a pass forget the assignment: a request to rebalance, or a return to an earlier group."""
+        if step.decision is None or not step.request.fresh:
+            return ""
+        asked = is_rebalance_pending(step.memory)
+        return self.rebalancing.tell(names.binding_key(template.key), step.memory) if asked else step.why or ""
 
     def steps(
         self, template: Document, policy: Policy, demand: Demand, previous: Body | None, attachment: Attachment | None

@@ -256,6 +256,8 @@ def test_explain_says_when_it_returns_and_why_it_did(run: Any) -> None:
     )
     back = run(world("abc"), failed_over(run, STABLE), at(60), at(90), STABLE)
     assert back.explain("web").trigger.startswith(f"Scheduled because group a comes first and could take it since {at(60)}.")
+    done = run(world("abc"), failed_over(run, STABLE), at(60), at(200), STABLE)
+    assert done.outcome("web").cause == f"group a comes first and could take it since {at(60)}", "also when the eviction is over"
 
 
 STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])
