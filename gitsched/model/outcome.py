@@ -33,6 +33,7 @@ class Outcome(NamedTuple):
     that caused the present decision.
     `cause` says what made it be placed anew, where that is no change of its own or of its policy; it is told, never written. `before` is
     where the last run had placed it. `manifests` are rendered in place of the workload's own document, where not None.
+    `former` are objects that earlier manifests had: a place that is kept has them still.
     """
 
     key: Key
@@ -50,6 +51,7 @@ class Outcome(NamedTuple):
     before: tuple[Placed, ...] = ()
     manifests: tuple[tuple[Key, Body], ...] | None = None
     cause: str = ""
+    former: tuple[Key, ...] = ()
 
     @property
     def shares(self) -> dict[str, int | None]:

@@ -174,7 +174,8 @@ def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -
         return known
     template = decided.templates[outcome.key]
     others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
-    paths = (relative_path(outcome.key),) if others is None else tuple(others)
+    former = (relative_path(key) for key in outcome.former)
+    paths = (relative_path(outcome.key),) if others is None else tuple(dict.fromkeys((*others, *former)))
     manifests: dict[str, Files] = {}
     written: dict[Any, Files] = {}  # clusters whose manifests are the same share one file
     for place in outcome.placed:

@@ -1,0 +1,379 @@
+"""The user stories of Open Cluster Management's design for extensible scheduling, on a real repository, with its own YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Make = Callable[[str], Any]
+"""Of a Fleet: see conftest."""
+
+SETS = """\
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata:
+  name: global
+spec:
+  clusterSelector:
+    selectorType: LabelSelector
+    labelSelector: {}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata:
+  name: global
+  namespace: ns1
+spec:
+  clusterSet: global
+"""
+SCORES = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: default
+  namespace: cluster1
+status:
+  conditions:
+  - lastTransitionTime: "2021-10-28T08:31:39Z"
+    message: AddOnPlacementScore updated successfully
+    reason: AddOnPlacementScoreUpdated
+    status: "True"
+    type: AddOnPlacementScoreUpdated
+  validUntil: "2021-10-29T18:31:39Z"
+  scores:
+  - name: "cpuratio"
+    value: 88
+  - name: "memratio"
+    value: 77
+  - name: "cpu"
+    value: 66
+  - name: "mem"
+    value: 55
+"""
+OLDEST = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: Placement
+metadata:
+  name: placement
+  namespace: ns1
+spec:
+  numberOfClusters: 3
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: BuildIn
+          buildIn: Steady
+        weight: 3
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: default
+            scoreName: cpuratio
+        weight: 1
+"""
+TEMPLATE = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: default
+  namespace: {managed cluster namespace}
+status:
+  conditions:
+  - lastTransitionTime: "2021-10-28T08:31:39Z"
+    message: AddOnPlacementScore updated successfully
+    reason: AddOnPlacementScoreUpdated
+    status: "True"
+    type: AddOnPlacementScoreUpdated
+  validUntil: "2021-10-29T18:31:39Z"
+  scores:
+  - name: "cpuratio"
+    value: 88
+  - prioritizer: "memratio"
+    value: 77
+"""
+MOST = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: Placement
+metadata:
+  name: placement
+  namespace: ns1
+spec:
+  numberOfClusters: 3
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: default
+            scoreName: cpuratio
+        weight: 1
+"""
+LEAST = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: Placement
+metadata:
+  name: placement
+  namespace: ns1
+spec:
+  numberOfClusters: 1
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: default
+            scoreName: cpuratio
+        weight: -1
+"""
+PRIMARY_SCORE = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: disasterrecovery
+  namespace: primary
+status:
+  conditions:
+  - lastTransitionTime: "2021-10-28T08:31:39Z"
+    message: AddOnPlacementScore updated successfully
+    reason: AddOnPlacementScoreUpdated
+    status: "True"
+    type: AddOnPlacementScoreUpdated
+  scores:
+  - name: "workload"
+    value: 100
+"""
+BACKUP_SCORE = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: disasterrecovery
+  namespace: backup
+status:
+  conditions:
+  - lastTransitionTime: "2021-10-28T08:31:39Z"
+    message: AddOnPlacementScore updated successfully
+    reason: AddOnPlacementScoreUpdated
+    status: "True"
+    type: AddOnPlacementScoreUpdated
+  scores:
+  - name: "workload"
+    value: 0
+"""
+RECOVERY = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: Placement
+metadata:
+  name: placement
+  namespace: ns1
+spec:
+  numberOfClusters: 1
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: disasterrecovery
+            scoreName: workload
+        weight: 1
+"""
+LOST = "cluster.open-cluster-management.io/unavailable"
+WORKLOAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: ns1
+  annotations:
+    cluster.open-cluster-management.io/placement: placement
+spec:
+  replicas: 2 # as many as it takes
+"""
+
+
+def managed(name: str, taint: str = "") -> str:
+    head = f"apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\nmetadata:\n  name: {name}\nspec:\n"
+    return f"{head}  hubAcceptsClient: true\n" + (f"  taints:\n  - {taint}\n" if taint else "")
+
+
+def scored(cluster: str, value: int, until: str | None = None) -> str:
+    """The seed's scores, of another cluster and with another cpuratio."""
+    text = SCORES.replace("namespace: cluster1", f"namespace: {cluster}").replace("value: 88", f"value: {value}")
+    line = '  validUntil: "2021-10-29T18:31:39Z"\n'
+    return text.replace(line, f'  validUntil: "{until}"\n' if until else "")
+
+
+RATIOS = {"cluster1": 88, "cluster2": 66, "cluster3": 40, "cluster4": 10, "cluster5": -5}
+FLEET = {"sets.yaml": SETS, **{f"clusters/{name}.yaml": managed(name) for name in RATIOS}, "web.yaml": WORKLOAD}
+PAIR = {
+    "sets.yaml": SETS,
+    "clusters/primary.yaml": managed("primary"),
+    "clusters/backup.yaml": managed("backup"),
+    "scores/primary.yaml": PRIMARY_SCORE,
+    "scores/backup.yaml": BACKUP_SCORE,
+    "placement.yaml": RECOVERY,
+    "web.yaml": WORKLOAD,
+}
+
+
+def codes(run: Any) -> list[str]:
+    return [finding.code for finding in run.plan.findings if finding.severity != "info"]
+
+
+def decided(fleet: Any) -> list[str]:
+    document = fleet.load("status/cluster.open-cluster-management.io/placementdecision/ns1/placement-decision-1.yaml")
+    return [entry["clusterName"] for entry in document["status"]["decisions"]]
+
+
+@pytest.mark.parametrize("placement", [MOST, OLDEST], ids=["cpuratio alone", "Steady beside it"])
+def test_stories_1_2_and_4_whoever_writes_the_scores_the_best_three_are_chosen(make_fleet: Make, placement: str) -> None:
+    fleet = make_fleet("fleet")
+    scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
+    fleet.commit({**FLEET, **scores, "placement.yaml": placement})
+    run = fleet.reconcile()
+    assert codes(run) == []
+    assert decided(fleet) == ["cluster1", "cluster2", "cluster3"]
+    assert fleet.where("ns1/deployment-web") == ["cluster1", "cluster2", "cluster3"]
+    assert fleet.read("clusters/cluster1/ns1/deployment-web.yaml") == WORKLOAD
+
+
+def test_a_negative_weight_chooses_the_last(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
+    fleet.commit({**FLEET, **scores, "placement.yaml": LEAST})
+    fleet.reconcile()
+    assert decided(fleet) == ["cluster5"]
+
+
+def test_a_new_score_moves_the_workload_and_an_equal_result_is_no_commit(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
+    fleet.commit({**FLEET, **scores, "placement.yaml": MOST})
+    fleet.reconcile()
+    first = fleet.head
+    fleet.commit({"scores/cluster2.yaml": scored("cluster2", 70)}, hour=1)
+    fleet.reconcile(hour=1)
+    assert fleet.head == first, "another score with the same result changes nothing"
+    fleet.commit({"scores/cluster5.yaml": scored("cluster5", 90)}, hour=2)
+    fleet.reconcile(hour=2)
+    assert fleet.where("ns1/deployment-web") == ["cluster1", "cluster2", "cluster5"]
+
+
+def test_a_score_that_expires_counts_as_nothing_the_instant_after(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    until = {"cluster1": "2026-03-02T10:00:00Z"}
+    scores = {f"scores/{name}.yaml": scored(name, value, until.get(name)) for name, value in RATIOS.items()}
+    fleet.commit({**FLEET, **scores, "placement.yaml": MOST.replace("numberOfClusters: 3", "numberOfClusters: 1")})
+    run = fleet.reconcile(hour=1)
+    assert decided(fleet) == ["cluster1"]
+    assert run.plan.next_wakeup is not None
+    assert f"{run.plan.next_wakeup:%H:%M:%S.%f}" == "10:00:00.000001"
+    fleet.reconcile(hour=2)
+    assert decided(fleet) == ["cluster1"], "at its very end a score still counts"
+    run = fleet.reconcile(hour=2.001)
+    assert decided(fleet) == ["cluster2"]
+    assert codes(run) == ["ocm-scores-expired"]
+
+
+def test_scores_that_are_emptied_or_missing_leave_the_choice_to_the_others(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
+    empty = "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: AddOnPlacementScore\nmetadata:\n  name: default\n"
+    scores["scores/cluster1.yaml"] = f"{empty}  namespace: cluster1\nstatus: {{scores: []}}\n"
+    del scores["scores/cluster2.yaml"]
+    fleet.commit({**FLEET, **scores, "placement.yaml": MOST})
+    fleet.reconcile()
+    assert decided(fleet) == ["cluster1", "cluster3", "cluster4"]
+
+
+def test_the_template_of_the_design_is_refused_as_written_and_works_completed(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    fleet.commit({**FLEET, "placement.yaml": MOST, "scores/template.yaml": TEMPLATE})
+    assert "invalid-namespace" in codes(fleet.reconcile())
+    named = TEMPLATE.replace("{managed cluster namespace}", "cluster4")
+    fleet.commit({"scores/template.yaml": named}, hour=1)
+    run = fleet.reconcile(hour=1)
+    assert "missing-field" in codes(run), "the second score has no name"
+    fleet.commit({"scores/template.yaml": named.replace("- prioritizer:", "- name:").replace("2021-10-29", "2031-10-29")}, hour=2)
+    assert codes(fleet.reconcile(hour=2)) == []
+    assert decided(fleet) == ["cluster1", "cluster2", "cluster4"]
+
+
+def test_story_3_the_workload_switches_to_the_backup_and_returns(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    fleet.commit(PAIR)
+    assert codes(fleet.reconcile()) == []
+    assert fleet.where("ns1/deployment-web") == ["primary"]
+    fleet.commit({"clusters/primary.yaml": managed("primary", f"{{key: {LOST}, effect: NoSelect}}")}, hour=1)
+    fleet.reconcile(hour=1)
+    assert fleet.where("ns1/deployment-web") == ["backup"]
+    status = fleet.load("status/cluster.open-cluster-management.io/placement/ns1/placement.yaml")["status"]
+    assert [(c["type"], c["status"]) for c in status["conditions"]] == [
+        ("PlacementMisconfigured", "False"),
+        ("PlacementSatisfied", "True"),
+    ]
+    fleet.commit({"clusters/primary.yaml": managed("primary")}, hour=2)
+    fleet.reconcile(hour=2)
+    assert fleet.where("ns1/deployment-web") == ["primary"], "nothing holds it on the backup: the mode is Exact"
+
+
+def test_story_3_in_mode_additive_the_workload_stays_on_the_backup(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    fleet.commit({**PAIR, "placement.yaml": RECOVERY.replace("mode: Exact", "mode: Additive")})
+    fleet.reconcile()
+    assert decided(fleet) == ["primary"]
+    fleet.commit({"clusters/primary.yaml": managed("primary", f"{{key: {LOST}, effect: NoSelect}}")}, hour=1)
+    fleet.reconcile(hour=1)
+    fleet.commit({"clusters/primary.yaml": managed("primary")}, hour=2)
+    fleet.reconcile(hour=2)
+    assert decided(fleet) == ["backup"], "Steady makes it a tie, and the name decides"
+
+
+def test_story_3_with_a_toleration_the_switch_comes_when_it_runs_out(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    toleration = f"  tolerations:\n  - {{key: {LOST}, operator: Exists, tolerationSeconds: 300}}\n"
+    taint = f'{{key: {LOST}, effect: NoSelect, timeAdded: "2026-03-02T09:00:00Z"}}'
+    fleet.commit({**PAIR, "placement.yaml": RECOVERY + toleration, "clusters/primary.yaml": managed("primary", taint)}, hour=1)
+    run = fleet.reconcile(hour=1)
+    assert decided(fleet) == ["primary"]
+    assert run.plan.next_wakeup is not None
+    assert f"{run.plan.next_wakeup:%H:%M:%S}" == "09:05:00"
+    late = make_fleet("late")
+    late.commit({**PAIR, "placement.yaml": RECOVERY + toleration, "clusters/primary.yaml": managed("primary", taint)}, hour=1)
+    fleet.reconcile(hour=1 + 299 / 3600)
+    assert decided(fleet) == ["primary"]
+    fleet.reconcile(hour=1 + 300 / 3600)
+    assert fleet.where("ns1/deployment-web") == ["backup"]
+    late.reconcile(hour=9)
+    assert fleet.git("rev-parse", "placements:status") == late.git("rev-parse", "placements:status"), (
+        "late or punctual, the same bytes"
+    )
+
+
+def test_story_3_a_cluster_that_takes_nothing_new_keeps_what_it_has(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    fleet.commit(PAIR)
+    fleet.reconcile()
+    later = RECOVERY.replace("name: placement", "name: later")
+    taint = f"{{key: {LOST}, effect: NoSelectIfNew}}"
+    fleet.commit({"clusters/primary.yaml": managed("primary", taint), "later.yaml": later}, hour=1)
+    fleet.reconcile(hour=1)
+    assert decided(fleet) == ["primary"]
+    document = fleet.load("status/cluster.open-cluster-management.io/placementdecision/ns1/later-decision-1.yaml")
+    assert document["status"]["decisions"] == [{"clusterName": "backup", "reason": ""}]
+
+
+def test_story_3_without_any_cluster_left_nothing_is_chosen(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    fleet.commit(PAIR)
+    fleet.reconcile()
+    taint = f"{{key: {LOST}, effect: NoSelect}}"
+    fleet.commit({f"clusters/{name}.yaml": managed(name, taint) for name in ("primary", "backup")}, hour=1)
+    fleet.reconcile(hour=1)
+    assert decided(fleet) == []
+    assert fleet.where("ns1/deployment-web") == []
