@@ -249,6 +249,7 @@ def test_a_rebalance_is_carried_out_once_and_its_record_dates_it_at_the_commit(a
     assert asked.reconcile(3.9).after is None
     asked.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=3.95)
     asked.reconcile(3.95)
+    assert asked.load(RECORD) == record, "the date stays, whatever is committed later"
     asked.commit({"clusters/first.yaml": cluster("first")}, hour=5)
     asked.reconcile(5.5)
     assert asked.where(WEB) == ["second"], "the request was carried out before"

@@ -38,8 +38,11 @@ class Rebalancing:
     __slots__ = ("_asked", "_asking", "findings", "records", "time", "wakeup")
 
     def __init__(self, world: World) -> None:
-        documents = world.documents.get((APPS_GROUP, REBALANCER), ())
-        self._asking = tuple(read_rebalancer(document, world.previous.get(document.key), world.at) for document in documents)
+        self._asking = tuple(
+            read_rebalancer(document, world.previous.get(document.key), world.at)
+            for document in world.documents.get((APPS_GROUP, REBALANCER), ())
+            if not member(document.body, "metadata", "deletionTimestamp")  # on its way out, it asks for nothing any more
+        )
         self._asked: dict[Key, datetime] = {}
         for rebalancer in self._asking:
             for workload in rebalancer.pending:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitsched.apis.karmada.failback import read_clocks, write_clocks
-from gitsched.model.time import format_time, parse_time
+from gitsched.model.time import format_time, parse_duration, parse_time
 
 MORNING = "2026-01-01T08:00:00Z"
 WEB = "{kind: Deployment, metadata: {name: web}, spec: {replicas: 4}}"
@@ -282,7 +282,11 @@ def test_runs_that_come_late_end_where_punctual_ones_do(run: Any, history: list[
             if due is None or due > at(now + lasts - 0.5):
                 break
             assert due > format_time(punctual.outcome("web").time), "what is due has been done"
-            punctual = run(files, punctual, due, karmada=karmada)
+            earlier, punctual = punctual, run(files, punctual, due, karmada=karmada)
+            if punctual.outcome("web").group < earlier.outcome("web").group and earlier.outcome("web").group in up:
+                began, wanted = clocks(earlier)[punctual.outcome("web").group], parse_duration(wait)
+                assert wanted is not None
+                assert format_time(parse_time(began) + wanted) == due, "neither earlier nor later than its clock says"
         assert punctual.binding("web") == late.binding("web")
         assert wakeup(punctual) == wakeup(late)
         reached = format_time(late.outcome("web").time)

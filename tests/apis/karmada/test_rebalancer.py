@@ -215,6 +215,13 @@ def test_a_suspended_workload_is_rebalanced_when_it_goes_on(run: Any) -> None:
     assert run(world(WEB, rebalancer("web")), held, TWO).binding("web")["status"]["lastScheduledTime"] == TWO
 
 
+def test_a_dump_of_one_that_is_being_deleted_asks_for_nothing(run: Any) -> None:
+    leaving = rebalancer("web").replace('"name": "back"', '"name": "back"\n  "deletionTimestamp": "2026-01-01T12:30:00Z"')
+    after = run(world(WEB, leaving), run(world(WEB), at=NOON), ONE)
+    assert "deletionTimestamp" in leaving
+    assert (triggered(after), list(after.session.documents())) == (None, [])
+
+
 # Edits of the list
 
 EDITS = """
