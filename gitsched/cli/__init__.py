@@ -17,6 +17,7 @@ VERBS = {
     "reconcile": "Plan, and commit to the output branch.",
     "watch": "Reconcile whenever the source moves or a deadline passes.",
     "explain": "Say why a workload is where it is.",
+    "export": "Print what only an API server can take, as patches.",
     "schedule": "Decide without Git: documents in, decided documents out.",
     "version": "Print the version.",
 }

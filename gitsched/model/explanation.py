@@ -56,6 +56,14 @@ class Override(NamedTuple):
     changes: tuple[str, ...]
 
 
+class Table(NamedTuple):
+    """What else was known when it was decided; every row has as many cells as there are columns."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class Explanation(NamedTuple):
     """The whole way of one workload through the scheduler.
 
@@ -65,7 +73,7 @@ class Explanation(NamedTuple):
     tried. `selection` are the lines that say what spread constraints made of them. `division` is how the replicas are shared and
     `division_rule` the lines that say by which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where
     it runs, and `overrides` what changes its manifest there, in the order in which they are applied. `attached` are the workloads that
-    bring it along, with their places.
+    bring it along, with their places. `among` is what the candidates are; `tables` come after the result.
     """
 
     workload: str
@@ -84,3 +92,5 @@ class Explanation(NamedTuple):
     overrides: tuple[Override, ...] = ()
     findings: tuple[Finding, ...] = ()
     attached: tuple[str, ...] = ()
+    among: str = "cluster"
+    tables: tuple[Table, ...] = ()

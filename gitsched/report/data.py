@@ -88,6 +88,10 @@ def describe_explanation(value: Explanation) -> dict[str, Any]:
         "trigger": value.trigger,
         "result": [_describe_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],
+        "tables": [
+            {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
+            for table in value.tables
+        ],
         "findings": [_describe_finding(finding) for finding in value.findings],
     }
 

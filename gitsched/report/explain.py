@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gitsched.model.explanation import Candidate, Explanation, Override, Share
+from gitsched.model.explanation import Candidate, Explanation, Override, Share, Table
 from gitsched.report.table import columns, fits, wrap
 
 
@@ -25,11 +25,12 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _section("Why now", [value.trigger], width)
     groups = [f"{attempt.name or 'the only group'}: {attempt.verdict}" + _after(attempt.message) for attempt in value.attempts]
     lines += _section("Groups, in order", groups, width)
-    lines += _candidates(value.candidates, width)
+    lines += _candidates(value.candidates, value.among, width)
     lines += _section("Selection", [*value.selection], width)
     lines += _section("Division", [*value.division_rule, *map(_weigh, value.division)], width)
     lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
     lines += _section("Overrides, in order", list(map(_override, value.overrides)), width)
+    lines += [line for table in value.tables for line in _table(table, width)]
     lines += _section("Findings", [str(finding) for finding in value.findings], width)
     return "\n".join(lines) + "\n"
 
@@ -39,22 +40,34 @@ def _section(title: str, entries: list[str], width: int) -> list[str]:
     return ["", title, *shown] if shown else []
 
 
-def _candidates(candidates: tuple[Candidate, ...], width: int) -> list[str]:
-    """A table where it fits, else a paragraph for each cluster."""
+def _table(table: Table, width: int) -> list[str]:
+    """A table where it fits, else a paragraph for each row."""
+    head, *rest = table.columns
+    lines = columns([(f"  {head.upper()}", *map(str.upper, rest)), *((f"  {first}", *more) for first, *more in table.rows)])
+    if not fits(lines, width):
+        words = (
+            f"{row[0]}: " + ", ".join(f"{name} {cell}" for name, cell in zip(rest, row[1:], strict=True)) for row in table.rows
+        )
+        lines = [line for text in words for line in wrap(text, width, "  ")]
+    return ["", table.title, *lines] if table.rows else []
+
+
+def _candidates(candidates: tuple[Candidate, ...], among: str, width: int) -> list[str]:
+    """A table where it fits, else a paragraph for each candidate."""
     if not candidates:
         return []
     rows = [
         (f"  {entry.verdict.name}", entry.group, "yes" if entry.verdict.eligible else "no", _why(entry)) for entry in candidates
     ]
     if len({entry.group for entry in candidates}) > 1:
-        table = columns([("  CLUSTER", "GROUP", "FITS", "WHY"), *rows])
+        table = columns([(f"  {among.upper()}", "GROUP", "FITS", "WHY"), *rows])
     else:
-        table = columns([("  CLUSTER", "FITS", "WHY"), *((name, fit, why) for name, _, fit, why in rows)])
+        table = columns([(f"  {among.upper()}", "FITS", "WHY"), *((name, fit, why) for name, _, fit, why in rows)])
         rows = [(name, "", fit, why) for name, _, fit, why in rows]
     if not fits(table, width):
         words = ((f"{name.strip()}{f' in {group}' if group else ''}: {fit}" + _after(why)) for name, group, fit, why in rows)
         table = [line for text in words for line in wrap(text, width, "  ")]
-    return ["", "Clusters", *table]
+    return ["", f"{among.capitalize()}s", *table]
 
 
 def _why(entry: Candidate) -> str:

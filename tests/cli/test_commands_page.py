@@ -45,7 +45,7 @@ def shared(verb: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan", "reconcile", "watch", "explain", "schedule", "init", "version"])
+@pytest.mark.parametrize("verb", ["validate", "plan", "reconcile", "watch", "explain", "export", "schedule", "init", "version"])
 def test_every_option_of_a_verb_is_on_the_page_and_every_option_on_the_page_is_one(verb: str) -> None:
     said = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
     # `schedule` and `watch` are said to have what the tables give others, but for these.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+from gitsched.apis.knative.names import SCHEDULER
+from gitsched.apis.knative.notes import tell_replicas
 from gitsched.apis.knative.pods import node_of
 from gitsched.apis.knative.reading import Reading, locate
 from gitsched.apis.knative.settling import Settled
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Document
-from gitsched.model.explanation import Candidate, Explanation, Share
+from gitsched.model.explanation import Candidate, Explanation, Share, Table
 from gitsched.model.finding import Finding
+from gitsched.schedule.vreplicas.autoscaling import find_factor
 from gitsched.schedule.vreplicas.board import Board
+from gitsched.schedule.vreplicas.plugins import Plugin
 
 
 def judge(reading: Reading, settled: Settled, kind: str, name: str, namespace: str) -> list[Verdict] | None:
@@ -76,13 +82,87 @@ def _why_not(ordinal: int, reading: Reading, settled: Settled) -> str:
 
 def explain(reading: Reading, settled: Settled, template: Document, findings: tuple[Finding, ...]) -> Explanation | None:
     """A source's placements, or the whole state for the StatefulSet; None for anything else."""
-    place = locate(template)
-    location = f"{place.path}:{place.line}" if place else ""
-    mine = tuple(finding for finding in findings if finding.resource == template.key.resource)
     verdicts = judge(reading, settled, template.key.kind, template.key.name, template.key.namespace)
-    if verdicts is None:
+    known = (reading.adapter.key, *(document.key for document in reading.sources.values()))
+    if verdicts is None or template.key not in known:
         return None
-    candidates = tuple(Candidate(verdict) for verdict in verdicts)
-    held = settled.held.get(str(template.key), {})
-    result = tuple(Share(f"{reading.adapter.key.name}-{ordinal}", None, number) for ordinal, number in held.items())
-    return Explanation(str(template.key), location, "knative", candidates=candidates, result=result, findings=mine)
+    place, adapter = locate(template), reading.adapter.key
+    explained = Explanation(
+        str(template.key),
+        f"{place.path}:{place.line}" if place else "",
+        policy=_name_policy(reading),
+        policy_reason=_list_plugins(reading),
+        candidates=tuple(Candidate(verdict) for verdict in verdicts),
+        findings=tuple(finding for finding in findings if finding.resource == template.key.resource),
+        among="pod",
+    )
+    if template.key == adapter:
+        replicas = Share(reading.cluster_name or "the cluster", None, settled.memory.replicas)
+        tables = tuple(_show_state(reading, settled))
+        return explained._replace(candidates=(), trigger=tell_replicas(settled), result=(replicas,), tables=tables)
+    held = settled.held[str(template.key)]
+    return explained._replace(result=tuple(Share(f"{adapter.name}-{ordinal}", None, number) for ordinal, number in held.items()))
+
+
+def _name_policy(reading: Reading) -> str:
+    if reading.question.strategy.packs:
+        return "MAXFILLUP"
+    return f"ConfigMap {reading.adapter.key.namespace}/{SCHEDULER}" if reading.configured else "gitsched's own"
+
+
+def _list_plugins(reading: Reading) -> str:
+    strategy = reading.question.strategy
+    if strategy.packs:
+        return "pods are filled one after the other"
+    predicates = ", ".join(_describe(predicate) for predicate in strategy.adding.predicates) or "no predicates"
+    priorities = ", ".join(f"{priority.name} x {weight}" for priority, weight in strategy.adding.priorities) or "no priorities"
+    return f"{predicates}; {priorities}"
+
+
+def _describe(plugin: Plugin) -> str:
+    return f"{plugin.name}({plugin.argument} {plugin.value})" if plugin.argument else plugin.name
+
+
+def _show_state(reading: Reading, settled: Settled) -> Iterator[Table]:
+    """Every field of the state collector."""
+    state, adapter = settled.state, reading.adapter.key.name
+    facts = {
+        "capacity of a pod": state.capacity,
+        "replicas": settled.memory.replicas,
+        "schedulable pods": len(state.schedulable),
+        "free capacity": state.free_capacity,
+        "last ordinal": state.last,
+        "nodes": len(state.zones),
+        "zones": len(set(state.zones.values())),
+        "pods at a time": find_factor(state, reading.question.strategy),
+        "expected vreplicas": sum(state.expected.values()),
+        "pending vreplicas": sum(state.pending.values()),
+    }
+    yield Table("State", ("what", "value"), tuple((name, str(value)) for name, value in facts.items()))
+    rows = []
+    for ordinal, why in _ordinals(reading, settled).items():
+        pod = reading.cluster.pods.get(ordinal)
+        node = node_of(pod) if pod else ""
+        free = state.free[ordinal] if ordinal <= state.last else state.capacity
+        rows.append((f"{adapter}-{ordinal}", str(free), node or "-", state.zones.get(node, "-"), why or "yes"))
+    yield Table("Pods", ("pod", "free", "node", "zone", "schedulable"), tuple(rows))
+    yield Table("Usable nodes", ("node", "zone"), tuple(state.zones.items()))
+    yield Table(
+        "Sources",
+        ("source", "expected", "pending", "on pods", "on nodes", "in zones"),
+        tuple(
+            (
+                name,
+                str(expected),
+                str(state.pending[name]),
+                _spread(state.pod_spread[name]),
+                _spread(state.node_spread[name]),
+                _spread(state.zone_spread[name]),
+            )
+            for name, expected in state.expected.items()
+        ),
+    )
+
+
+def _spread(counts: Mapping[int, int] | Mapping[str, int]) -> str:
+    return " ".join(f"{place}={number}" for place, number in counts.items()) or "-"

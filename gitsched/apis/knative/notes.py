@@ -28,9 +28,7 @@ def describe(reading: Reading, settled: Settled, sources: Sources, cluster: str)
             why = "no new pod could take them, either" if name in settled.unhelped else "no pod can take them now"
             message = f"{pending} of {reading.question.wanted[name]} vreplicas of {name} are pending: {why}"
             yield Finding("warning", "knative-pending", message, locate(document), document.key.resource)
-        moved = _tell_moves(adapter.key.name, reading.held[name], settled.held[name])
-        if moved:
-            yield Finding("info", "knative-moved", f"{name}: {moved}", locate(document), document.key.resource)
+    yield from _describe_moves(reading, settled)
     if settled.evicted:
         message = (
             f"{_list_pods(adapter.key.name, sorted(settled.evicted))} are to be emptied: the other pods have room for all they hold"
@@ -52,15 +50,26 @@ def tell_replicas(settled: Settled) -> str:
     return f"{placed} vreplicas placed, {pending} pending, {state.capacity} to a pod"
 
 
-def _tell_moves(adapter: str, before: Shares, after: Shares) -> str:
-    """How many vreplicas leave a pod for another one; "" where none does."""
-    gone = {o: n - after.get(o, 0) for o, n in before.items() if n > after.get(o, 0)}
-    come = {o: n - before.get(o, 0) for o, n in after.items() if n > before.get(o, 0)}
-    moved = min(sum(gone.values()), sum(come.values()))
-    if not moved:
-        return ""
-    where = f"from {_list_shares(adapter, gone)} to {_list_shares(adapter, come)}"
-    return f"{moved} of {sum(before.values())} vreplicas move, {where}; these consumers are touched, all others stay"
+def _describe_moves(reading: Reading, settled: Settled) -> Iterator[Finding]:
+    """What leaves a pod for another one, source by source, and all of it in one line where there are several."""
+    adapter = reading.adapter.key
+    touched: dict[str, int] = {}
+    for name, document in reading.sources.items():
+        before, after = reading.held[name], settled.held[name]
+        gone = {o: n - after.get(o, 0) for o, n in before.items() if n > after.get(o, 0)}
+        come = {o: n - before.get(o, 0) for o, n in after.items() if n > before.get(o, 0)}
+        moved = min(sum(gone.values()), sum(come.values()))
+        if moved:
+            touched[name] = moved
+            where = f"from {_list_shares(adapter.name, gone)} to {_list_shares(adapter.name, come)}"
+            message = (
+                f"{moved} of {sum(before.values())} vreplicas of {name} move, {where}; these consumers are touched, all others stay"
+            )
+            yield Finding("info", "knative-moved", message, locate(document), document.key.resource)
+    if len(touched) > 1:
+        named = _list(f"{name} ({moved})" for name, moved in touched.items())
+        message = f"{sum(touched.values())} vreplicas of {len(touched)} sources move: {named}"
+        yield Finding("info", "knative-moved", message, None, adapter.resource)
 
 
 def _list_shares(adapter: str, shares: Shares) -> str:

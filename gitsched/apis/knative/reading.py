@@ -28,7 +28,8 @@ class Stuck(Exception):
 
 
 class Reading(NamedTuple):
-    """`sources` are by the text of their key, in the order in which they are placed; `held` is what they have."""
+    """`sources` are by the text of their key, in the order in which they are placed; `held` is what they have. `configured` says whether
+    there is a config-scheduler; `cluster_name` is where the StatefulSet is rendered, or ""."""
 
     adapter: Document
     cluster: Cluster
@@ -36,6 +37,8 @@ class Reading(NamedTuple):
     memory: Memory
     sources: Mapping[str, Document]
     held: Held
+    configured: bool
+    cluster_name: str
 
 
 class Sources(NamedTuple):
@@ -91,7 +94,9 @@ def read_world(world: World, sources: Sources) -> Reading:
     others += _apply_reserved(settings.reserved, sources, held, adapter.key)
     question = Question(cluster, settings.capacity, strategy, settings.autoscaler, wanted, tuple(filter(None, others)))
     memory = recall(adapter, cluster.pods, world.previous)
-    return Reading(adapter, cluster, question, memory, {name: document for name, (document, _) in sources.sound.items()}, held)
+    documents = {name: document for name, (document, _) in sources.sound.items()}
+    configured = _find_policy(world, adapter.key, names.SCHEDULER) is not None
+    return Reading(adapter, cluster, question, memory, documents, held, configured, settings.cluster)
 
 
 def find_adapter(world: World) -> Document:
@@ -121,20 +126,24 @@ def _read_strategy(world: World, adapter: Key) -> Strategy:
     """How to place. Without config-scheduler both profiles are gitsched's own."""
     settings = world.config.knative
     strict = settings.scale_up == "replace"
-    bodies: dict[str, Body | None] = {}
-    for name in (names.SCHEDULER, names.DESCHEDULER):
-        key = Key("", "ConfigMap", adapter.namespace, name)
-        document = world.templates.get(key)
-        if key in world.broken:
-            message = f"{key} cannot be used, so vreplicas stay where they are"
-            raise Stuck(Finding("warning", "stale-decision", message, None, key.resource))
-        bodies[name] = document.body if document is not None else None
-    scheduler, descheduler = bodies[names.SCHEDULER], bodies[names.DESCHEDULER]
+    scheduler = _find_policy(world, adapter, names.SCHEDULER)
+    descheduler = _find_policy(world, adapter, names.DESCHEDULER)
     adding = read_profile(scheduler, strict)[0] if scheduler is not None else ADDING
     removing = read_profile(descheduler, strict)[0] if descheduler is not None else None
     if removing is None and not (strict and scheduler is not None):
         removing = REMOVING
     return Strategy(adding, removing, packs=bool(settings.policy), replaces=strict)
+
+
+def _find_policy(world: World, adapter: Key, name: str) -> Body | None:
+    """A ConfigMap beside the StatefulSet. Raises Stuck where it is there and cannot be used."""
+    key = Key("", "ConfigMap", adapter.namespace, name)
+    if key in world.broken:
+        raise Stuck(
+            Finding("warning", "stale-decision", f"{key} cannot be used, so vreplicas stay where they are", None, key.resource)
+        )
+    document = world.templates.get(key)
+    return document.body if document is not None else None
 
 
 def _read_held(document: Document, adapter: Key, world: World) -> Shares:

@@ -1,0 +1,117 @@
+"""Event sources on the command line: dumps piped in, patches and the state table out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import GITSCHED, Run
+
+DUMP = """\
+apiVersion: v1
+kind: List
+metadata: {resourceVersion: ""}
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: worker, labels: {topology.kubernetes.io/zone: east}, uid: 0c1, resourceVersion: "9"}
+  spec: {podCIDR: 10.244.1.0/24, providerID: kind://worker}
+  status: {conditions: [{type: Ready, status: "True"}], capacity: {cpu: "8", pods: "110"}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: kafkasource-mt-adapter-0, namespace: knative-eventing, uid: 0c2}
+  spec: {nodeName: worker, containers: [{name: adapter, image: adapter}]}
+  status: {phase: Running}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: coredns-x, namespace: kube-system}
+  spec: {nodeName: worker}
+"""
+SOURCES = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  knative: {capacity: 5, cluster: events}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: kafkasource-mt-adapter, namespace: knative-eventing}
+spec: {replicas: 1}
+---
+apiVersion: sources.knative.dev/v1beta1
+kind: KafkaSource
+metadata: {name: orders, namespace: shop}
+spec: {consumers: 7}
+"""
+
+
+@pytest.fixture
+def events(fleet: Path, commit: Callable[..., None]) -> Path:
+    config, adapter, source = SOURCES.split("---\n")
+    commit(fleet, gitsched=config, dump=DUMP, adapter=adapter, orders=source)
+    return fleet
+
+
+def test_nodes_and_pods_may_be_piped_in(tmp_path: Path) -> None:
+    sources = tmp_path / "sources.yaml"
+    sources.write_text(SOURCES)
+    done = subprocess.run([*GITSCHED, "schedule", "-f", "-", "-f", str(sources)], input=DUMP, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    decided = {document["kind"]: document for document in yaml.safe_load_all(done.stdout)}
+    assert decided["KafkaSource"]["status"] == {"placements": [{"podName": "kafkasource-mt-adapter-0", "vreplicas": 5}]}
+    assert decided["StatefulSet"]["spec"] == {"replicas": 2}
+    assert "2 of 7 vreplicas" in done.stderr
+
+
+def test_patches_are_commands_that_a_shell_understands(gitsched: Run, events: Path) -> None:
+    assert gitsched("reconcile").returncode == 0
+    lines = gitsched("export", "knative").stdout.splitlines()
+    words = [shlex.split(line) for line in lines]
+    assert [(word[:4], "--subresource=status" in word) for word in words] == [
+        (["kubectl", "patch", "kafkasource.v1beta1.sources.knative.dev", "orders"], True),
+        (["kubectl", "patch", "statefulset.v1.apps", "kafkasource-mt-adapter"], False),
+    ]
+    assert json.loads(words[0][-1]) == {"status": {"placements": [{"podName": "kafkasource-mt-adapter-0", "vreplicas": 5}]}}
+    assert json.loads(words[1][-1]) == {"spec": {"replicas": 2}}
+
+
+def test_what_the_source_says_already_needs_no_patch(gitsched: Run, events: Path, commit: Callable[..., None]) -> None:
+    status = "status: {placements: [{podName: kafkasource-mt-adapter-0, vreplicas: 5}]}\n"
+    _, adapter, source = SOURCES.split("---\n")
+    commit(events, orders=source + status, adapter=adapter.replace("replicas: 1", "replicas: 2"))
+    assert gitsched("export", "knative").stdout == ""
+    assert json.loads(gitsched("export", "knative", "-o", "json").stdout)["items"] == []
+
+
+def test_the_state_that_decides_is_shown_for_the_statefulset(gitsched: Run, events: Path) -> None:
+    told = gitsched("explain", "StatefulSet/knative-eventing/kafkasource-mt-adapter", COLUMNS="200").stdout
+    facts = dict(line.strip().rsplit(None, 1) for line in told.partition("\nState\n")[2].partition("\n\n")[0].splitlines())
+    assert facts == {
+        "WHAT": "VALUE",
+        "capacity of a pod": "5",
+        "replicas": "2",
+        "schedulable pods": "1",
+        "free capacity": "0",
+        "last ordinal": "0",
+        "nodes": "1",
+        "zones": "1",
+        "pods at a time": "1",
+        "expected vreplicas": "7",
+        "pending vreplicas": "2",
+    }
+    assert "KafkaSource.sources.knative.dev/shop/orders  7         2        0=5      worker=5  east=5" in told
+    found = json.loads(gitsched("explain", "StatefulSet/knative-eventing/kafkasource-mt-adapter", "-o", "json").stdout)
+    assert [table["title"] for table in found["tables"]] == ["State", "Pods", "Usable nodes", "Sources"]
+
+
+def test_a_source_is_explained_by_its_pods(gitsched: Run, events: Path) -> None:
+    told = gitsched("explain", "kafkasource/shop/orders", COLUMNS="200").stdout
+    assert "  kafkasource-mt-adapter-0  no    PodFitsResources: the pod is full" in told
+    assert "[knative-pending]" in told
