@@ -125,5 +125,24 @@ COMMIT = combine(
     click.option("--author", metavar="'NAME <EMAIL>'", callback=_read_author, help="Who the commits are from."),
     click.option("--sign", "signing", metavar="ssh:PATH|gpg:KEY", callback=_read_signing, help="Sign the commits."),
 )
+HOSTS = click.option(
+    "--metrics-host",
+    "hosts",
+    metavar="HOST",
+    multiple=True,
+    envvar="GITSCHED_METRICS_HOSTS",
+    callback=lambda _ctx, _parameter, value: value or None,
+    help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
+)
+METRICS = combine(
+    click.option(
+        "--observations",
+        type=click.Choice(["live", "recorded"]),
+        default="live",
+        show_default=True,
+        help="Ask the providers of metrics, or take what the output branch recorded.",
+    ),
+    HOSTS,
+)
 ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Let a commit pass that the guard would refuse.")
 EXPECT = combine(ALLOW_REMOVALS, NOW)

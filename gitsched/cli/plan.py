@@ -18,8 +18,9 @@ from gitsched.cli import exit_codes, options, output
     type=click.Choice(["recorded", "live"]),
     default="recorded",
     show_default=True,
-    help="Which observations to plan with: those that the output branch recorded, or fresh ones. There are no providers of live ones yet.",
+    help="Take metrics as the output branch recorded them, or ask their providers, where those are what the output branch was made with.",
 )
+@options.HOSTS
 @options.SOURCE
 @options.TARGET
 @options.EXPECT
@@ -30,7 +31,6 @@ def command(
     revision: str | None,
     worktree: bool,
     detailed: bool,
-    observations: str,
     form: str,
     fail_on: exit_codes.FailOn,
     log_format: str,
@@ -44,8 +44,6 @@ def command(
     """
     if worktree and revision is not None:
         raise click.UsageError("--worktree and a REVISION exclude each other")
-    if observations == "live":
-        raise click.UsageError("--observations live: there are no providers of live observations yet")
     from gitsched.cli.reviewing import judge, review
     from gitsched.reconcile import Settings, preview
     from gitsched.report.data import describe_review
@@ -53,7 +51,9 @@ def command(
 
     output.start_log(log_format)
     with output.progress("Planning"):
-        run = preview(Settings(location=location, revision=revision, worktree=worktree, output=output_repository, **chosen))
+        run = preview(
+            Settings(location=location, revision=revision, worktree=worktree, output=output_repository, trusted=False, **chosen)
+        )
     found = review(run)
     output.show_as(form, lambda width: write_plan(found, width), lambda: describe_review(found))
     return judge(found, fail_on, detailed=detailed)

@@ -13,6 +13,7 @@ from gitsched.cli import exit_codes, options, output
 @options.SOURCE
 @options.TARGET
 @options.COMMIT
+@options.METRICS
 @options.EXPECT
 @options.FAIL_ON
 @options.FORMAT

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @options.SOURCE
 @options.TARGET
 @options.COMMIT
+@options.METRICS
 @options.EXPECT
 @options.FAIL_ON
 @options.LOG

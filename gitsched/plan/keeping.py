@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-from gitsched.model.document import Body, Key, Text
+from gitsched.model.document import UNVERSIONED, Body, Key, Text, group_of, member
 from gitsched.model.files import Bytes, Edit, Keep, PlannedFile, Span
 from gitsched.model.outcome import Outcome
 from gitsched.render.yaml import dump
 
 _ACCESS = frozenset(("proxyHeader", "proxyURL"))
+_SECRET = frozenset(("auth", "kubeconfig", "password", "token"))
+"""Members of Krake's documents that say how something is reached."""
+_WITHHELD = "withheld"
 
 
 class Kept(NamedTuple):
@@ -46,14 +49,40 @@ def keep_bytes(kept: Kept, outcomes: Mapping[Key, Outcome]) -> PlannedFile | Non
 def _without_access(body: Body) -> Body:
     """A Cluster without what its owner reaches it with, which no decision reads: proxies may carry passwords."""
     spec = body.get("spec")
+    if group_of(str(body.get("api"))) in UNVERSIONED:
+        return cast("Body", _withhold(body, secret=False))
     if not (str(body.get("apiVersion")).startswith("cluster.karmada.io/") and isinstance(spec, dict) and _ACCESS & spec.keys()):
         return body
     return {**body, "spec": {name: value for name, value in spec.items() if name not in _ACCESS}}
 
 
+def _withhold(value: Any, *, secret: bool) -> Any:
+    """The value with every text below a secret member replaced, so that the document keeps its form; the same object where there is none.
+
+    The objects of an application are left alone: they are hidden as a whole where nothing of them is placed.
+    """
+    if isinstance(value, dict):
+        members = {
+            name: entry if name == "manifest" else _withhold(entry, secret=secret or name in _SECRET or _has_user(name, entry))
+            for name, entry in value.items()
+        }
+        return members if any(members[name] is not entry for name, entry in value.items()) else value
+    if isinstance(value, list):
+        entries = [_withhold(entry, secret=secret) for entry in value]
+        return entries if any(new is not old for new, old in zip(entries, value, strict=True)) else value
+    return _WITHHELD if secret and value is not None and value != _WITHHELD else value
+
+
+def _has_user(name: str, value: Any) -> bool:
+    """Whether an address names a user, and perhaps a password."""
+    return name == "url" and "@" in str(value)
+
+
 def _is_hidden(body: Body, outcomes: Mapping[Key, Outcome]) -> bool:
-    if (body.get("apiVersion"), body.get("kind")) != ("v1", "Secret"):
-        return False
     metadata = body.get("metadata") or {}
-    outcome = outcomes.get(Key("", "Secret", str(metadata.get("namespace") or "default"), str(metadata.get("name"))))
+    group, kind = group_of(str(body.get("apiVersion") or body.get("api"))), str(body.get("kind"))
+    objects = [body, *(member(body, "spec", "manifest") or [])] if (group, kind) == ("kubernetes", "Application") else [body]
+    if not any((entry.get("apiVersion"), entry.get("kind")) == ("v1", "Secret") for entry in objects if isinstance(entry, dict)):
+        return False
+    outcome = outcomes.get(Key(group, kind, str(metadata.get("namespace") or "default"), str(metadata.get("name"))))
     return outcome is None or not outcome.placed

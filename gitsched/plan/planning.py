@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.change import Move
-from gitsched.model.document import Body, Key, group_of
+from gitsched.model.document import Body, Key, group_of, member
 from gitsched.model.files import PlannedFile
 from gitsched.model.finding import Finding, rank
+from gitsched.model.observation import Observations
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.plan.catalog import Loose
 from gitsched.plan.deciding import Decided, Memory, decide
@@ -37,8 +38,8 @@ class Before(NamedTuple):
 class Input(NamedTuple):
     """Everything a plan is made from.
 
-    `kept` maps source files that are broken now to their last valid bytes. `continues`: the previous output is the one that
-    the last plan of this workspace was made from, or made.
+    `kept` maps source files that are broken now to their last valid bytes, `observations` are what metrics say. `continues`: the
+    previous output is the one that the last plan of this workspace was made from, or made.
     """
 
     documents: Iterable[Loose]
@@ -49,6 +50,7 @@ class Input(NamedTuple):
     now: datetime
     kept: Mapping[str, Kept]
     continues: bool = False
+    observations: Observations = Observations()
 
 
 class Plan(NamedTuple):
@@ -66,6 +68,7 @@ class Plan(NamedTuple):
     retiring: Mapping[str, datetime]
     refusal: str
     decided: Decided
+    observations: Observations = Observations()
 
     @property
     def files(self) -> Mapping[str, PlannedFile]:
@@ -86,7 +89,9 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
     """Plan a commit. Pure: the same input gives the same plan; the workspace only saves work."""
     workspace = workspace or Workspace()
     config, before = source.config, source.before
-    decided = decide(source.documents, before.documents, config, source.at, source.now, workspace.memory, source.continues)
+    decided = decide(
+        source.documents, before.documents, config, source.at, source.now, workspace.memory, source.continues, source.observations
+    )
     known = {name for session in decided.sessions for name in session.clusters()}
     retiring, retirement, retired = _retire(before, known, source)
     rendered = render(decided, retiring, before.lookup, workspace.canvas)
@@ -110,6 +115,7 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
         retiring=retiring,
         refusal=_guard(decided, config),
         decided=decided,
+        observations=source.observations,
     )
 
 
@@ -154,6 +160,10 @@ def _removals(decided: Decided, before: Before) -> list[Move]:
     held = [key for outcome in decided.outcomes.values() for key, _ in outcome.documents]
     moves = []
     for body in before.others(held):
+        move = _removed_application(body)
+        if move is not None:
+            moves.append(move)
+            continue
         spec = body.get("spec") or {}
         entries = (spec, *(spec.get("requiredBy") or ()))
         clusters, resource = [cluster for entry in entries for cluster in entry.get("clusters") or ()], spec.get("resource")
@@ -171,6 +181,17 @@ def _removals(decided: Decided, before: Before) -> list[Move]:
         own = {str(entry.get("name")): entry.get("replicas") for entry in spec.get("clusters") or ()}
         moves.append(Move(template, {**{str(entry.get("name")): None for entry in clusters}, **own}, {}, why))
     return moves
+
+
+def _removed_application(record: Body) -> Move | None:
+    """The end of an Application of Krake's, whose record says itself where it ran."""
+    target = member(record, "status", "scheduled_to")
+    if (record.get("api"), record.get("kind")) != ("kubernetes", "Application") or not isinstance(target, dict):
+        return None
+    metadata = record.get("metadata") or {}
+    key = Key("kubernetes", "Application", str(metadata.get("namespace")), str(metadata.get("name")))
+    cluster = f"{target.get('namespace')}.{target.get('name')}"
+    return Move(key, {cluster: None}, {}, "it is not in the repository any more")
 
 
 def _shares(placed: Iterable[Placed]) -> dict[str, int | None]:

@@ -51,13 +51,13 @@ def preview(settings: Settings) -> Run:
 
 def validate_source(settings: Settings) -> tuple[Finding, ...]:
     """Every finding about the source: of its files, its documents and how they fit together."""
-    return preview(settings).plan.findings
+    return preview(settings._replace(observations="recorded")).plan.findings
 
 
 def explain(settings: Settings, kind: str, namespace: str, name: str) -> Explanation:
     """Why a workload is where it is. The kind's case does not matter, and KIND.GROUP says which of two groups is meant; Permanent
     when there is no such workload."""
-    session = Session(settings)
+    session = Session(settings._replace(observations="recorded"))
     planned = session.run(settings.now, write=False).plan
     decided = planned.decided
     catalog = decided.catalog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Set
 from hashlib import sha256
@@ -9,6 +10,7 @@ from itertools import islice
 
 from gitsched.git import Commit
 from gitsched.model.files import PlannedFile
+from gitsched.model.observation import write_observations
 from gitsched.model.time import format_time
 from gitsched.plan.planning import Plan
 from gitsched.render.layout import CLUSTERS, KEPT, METADATA, README, RECORD
@@ -44,6 +46,8 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
         repository=url,
         next_wakeup=plan.next_wakeup,
     )
+    observations = write_observations(plan.observations)
+    parts = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
     entry = Record(
         source=source.oid,
         version=version,
@@ -51,7 +55,9 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
         source_tree=source.tree,
         findings=plan.findings,
         next_wakeup=plan.next_wakeup,
-        input_digest=sha256("\n".join((source.tree, format_time(plan.time), version)).encode()).hexdigest(),
+        observations=observations,
+        observed_at=plan.observations.time,
+        input_digest=sha256("\n".join(parts).encode()).hexdigest(),
         retiring=plan.retiring,
     )
     return {
@@ -62,11 +68,11 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
 
 
 def message(source: Commit, plan: Plan, parts: Set[str], version: str) -> str:
-    """The commit message; what happened last, the source's commit or a deadline, is the cause.
+    """The commit message; what happened last, the source's commit, a deadline or an observation, is the cause.
 
     `parts` are the entries of the output's root that differ from the last commit's.
     """
-    cause: Cause = "deadline" if plan.time > source.time else "source"
+    cause: Cause = "source" if plan.time <= source.time else "observation" if plan.time == plan.observations.time else "deadline"
     moved = len(plan.moves)
     summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else _say_parts(parts)
     lines = [f"{move.key}: {_shares(move.before)} -> {_shares(move.after)}" for move in plan.moves]

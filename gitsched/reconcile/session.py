@@ -22,6 +22,7 @@ from gitsched.plan.planning import Input, Plan, Workspace, plan
 from gitsched.plan.rendering import Files
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
+from gitsched.reconcile.observations import Gathered, Manner, gather
 from gitsched.reconcile.pointing import point_findings
 from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
@@ -133,12 +134,43 @@ class Session:
         # A clock that runs ahead must not start timers, or end them, before their time: a commit from the future counts as made now.
         at = max(min(observed.source.time, now), reached)
         continues = observed.tree in self._familiar
-        source = Input(snapshot.documents, snapshot.findings, before, snapshot.config, at, max(now, at), snapshot.kept, continues)
+        gathered = self._gather(observed, now)
+        source = Input(
+            documents=snapshot.documents,
+            findings=(*snapshot.findings, *gathered.findings),
+            before=before,
+            config=snapshot.config,
+            at=at,
+            now=max(now, at),
+            kept=snapshot.kept,
+            continues=continues,
+            observations=gathered.observations,
+        )
         self._familiar = {observed.tree}
         planned = plan(source, self._workspace)
         if not any(finding.rule for finding in planned.findings):
             return planned
         return planned._replace(findings=tuple(sorted(point_findings(planned.findings, self._source.repository), key=rank)))
+
+    def _gather(self, observed: Observed, now: datetime) -> Gathered:
+        """What metrics say: once for each run."""
+        settings, snapshot = self.settings, observed.snapshot
+        manner = Manner(
+            live=settings.observations == "live",
+            hosts=settings.hosts,
+            timeout=snapshot.config.observations.timeout,
+            trusted=None if settings.trusted else lambda: self._followed(observed),
+        )
+        bodies = (loose.body for loose in snapshot.documents if loose.group == "core" and not loose.broken)
+        return gather(bodies, observed.record, manner, now)
+
+    def _followed(self, observed: Observed) -> list[Body]:
+        """The documents of the commit that the output branch was made from: somebody who may has let them in."""
+        record, repository = observed.record, self._source.repository
+        if record is None or not record.source or not self._source.fetch_commit(record.source):
+            return []
+        tree = repository.commit(record.source).tree
+        return [loose.body for loose in read_tree(repository, tree, self._memo, lambda _: ()).snapshot.documents]
 
     def write(self, observed: Observed, planned: Plan, *, publish: bool) -> Run:
         """The output tree of a plan, and its commit when it differs."""

@@ -12,6 +12,9 @@ from gitsched.plan.planning import Plan
 class Settings(NamedTuple):
     """None means: what gitsched.yaml says, else the default.
 
+    `observations` is live or recorded; `hosts` are the only ones that may be asked for live ones (None: all); `trusted` says that the
+    documents may be followed to whom they name.
+
     `location` is a path or URL. `revision` and `worktree` (the files as they lie in the work tree) are for looking only. `output` is
     another repository for the decisions, `push` a remote's name or URL. `signing` is (ssh or gpg, key).
     """
@@ -29,6 +32,9 @@ class Settings(NamedTuple):
     allow_removals: bool = False
     author: tuple[str, str] | None = None
     signing: tuple[str, str] | None = None
+    observations: str = "live"
+    hosts: tuple[str, ...] | None = None
+    trusted: bool = True
 
 
 class Run(NamedTuple):

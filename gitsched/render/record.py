@@ -26,7 +26,8 @@ _SCP = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!/)[^\s:]+"
 class Record(NamedTuple):
     """`source` and `source_tree` are Git object ids in hex; `observations` maps an observation's name to what was observed (JSON).
 
-    `retiring` holds since when a cluster that keeps its directory has had no document.
+    `observed_at` is when that was, None where nothing was. `retiring` holds since when a cluster that keeps its directory has had no
+    document.
     """
 
     source: str
@@ -34,6 +35,7 @@ class Record(NamedTuple):
     time: datetime = EPOCH
     source_tree: str = ""
     observations: Mapping[str, Any] = {}
+    observed_at: datetime | None = None
     findings: Sequence[Finding] = ()
     next_wakeup: datetime | None = None
     input_digest: str = ""
@@ -48,6 +50,7 @@ def record(value: Record) -> Bytes:
         "inputDigest": value.input_digest,
         "nextWakeup": format_time(value.next_wakeup) if value.next_wakeup else None,
         "observations": dict(value.observations),
+        "observedAt": format_time(value.observed_at) if value.observed_at else None,
         "retiring": {name: format_time(since) for name, since in value.retiring.items()},
         "source": value.source,
         "sourceTree": value.source_tree,
@@ -78,6 +81,7 @@ def parse_record(data: bytes) -> Record:
         time=parse_time(value.get("time")) or EPOCH,
         source_tree=_text(value.get("sourceTree")),
         observations=_object(value.get("observations")),
+        observed_at=parse_time(value.get("observedAt")),
         findings=tuple(_read_finding(entry) for entry in findings if isinstance(entry, dict)) if isinstance(findings, list) else (),
         next_wakeup=parse_time(value.get("nextWakeup")),
         input_digest=_text(value.get("inputDigest")),

@@ -43,7 +43,7 @@ class Decisions:
         settings = world.config.krake
         self.world = world
         self.inventory = Inventory(world)
-        self._hold = world.config.observations.on_failure == "hold"
+        self.hold = world.config.observations.on_failure == "hold"
         self._reschedule_after = settings.reschedule_after
         self._rules = Rules(settings.stickiness, settings.stickiness_formula == "document", settings.metric_constraints)
         self._seen: datetime | None = getattr(world.observations, "time", None)
@@ -88,12 +88,12 @@ class Decisions:
     def _bind(self, document: Document) -> Binding:
         memory = recall(document, self.world.previous.get(document.key), self.world.at, backends.FINAL)
         arenas = self.cloud_arenas(document.key.namespace)
-        return bind_cluster(document, memory, arenas, self._moment(*arenas), hold=self._hold)
+        return bind_cluster(document, memory, arenas, self._moment(*arenas), hold=self.hold)
 
     def _bind_magnum(self, document: Document) -> Binding:
         memory = recall(document, self.world.previous.get(document.key), self.world.at, backends.FINAL)
         arena = self._projects_for(document.key.namespace)
-        return bind_magnum_cluster(document, memory, arena, hold=self._hold)
+        return bind_magnum_cluster(document, memory, arena, hold=self.hold)
 
     def _projects_for(self, namespace: str) -> Arena:
         if namespace not in self._project_arenas:
@@ -111,7 +111,7 @@ class Decisions:
         before = recall(app.document, self.world.previous.get(key), self.world.at, applications.FINAL)
         clusters = self.arenas.get(key.namespace) or Arena((), self._rules)
         around = Surroundings(
-            clusters, self._all_clouds(key.namespace) if app.creates else None, self.broken, self._reschedule_after, self._hold
+            clusters, self._all_clouds(key.namespace) if app.creates else None, self.broken, self._reschedule_after, self.hold
         )
         moment = self._moment(clusters, *((around.clouds,) if around.clouds else ()))
         steps = [look(app, before, around, moment, self.world.at)]

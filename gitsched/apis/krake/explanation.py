@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gitsched.apis.krake.applications import Application, Step
-from gitsched.apis.krake.arena import Arena
 from gitsched.apis.krake.decisions import Decided
 from gitsched.apis.krake.reporting import locate, report_application
 from gitsched.apis.krake.session import judge
@@ -11,6 +10,8 @@ from gitsched.model.decision import Verdict
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Share
 from gitsched.model.time import format_time
 
+_RIVALS = 5
+"""Rivals whose distance is told."""
 _VERDICTS = {"bind": "scheduled", "touch": "scheduled", "none": "scheduled", "create": "scheduled", "fail": "no-fit"}
 
 
@@ -19,6 +20,7 @@ def explain(decided: Decided) -> Explanation:
     app, step = decided.app, decided.step
     place = locate(app.document)
     target = decided.steps[-1].memory.target
+    verdicts = judge(decided)
     attempt = Attempt("", _VERDICTS.get(step.action, "not tried"), step.why)
     return Explanation(
         workload=str(app.key),
@@ -26,7 +28,8 @@ def explain(decided: Decided) -> Explanation:
         policy="spec.constraints",
         policy_reason=_tell_constraints(app),
         attempts=(attempt,) if attempt.verdict != "scheduled" else (),
-        candidates=tuple(_compare(decided, verdict) for verdict in judge(decided)),
+        candidates=tuple(map(Candidate, verdicts)),
+        selection=tuple(_tell_needs(decided, verdicts)),
         trigger=_tell_trigger(decided, step),
         result=(Share(f"{target.namespace}.{target.name}"),) if target else (),
         findings=tuple(report_application(decided, None, target is not None)),
@@ -43,24 +46,27 @@ def _tell_constraints(app: Application) -> str:
     )
 
 
-def _compare(decided: Decided, verdict: Verdict) -> Candidate:
-    """A candidate with what it would need: how far its score is from the one that counts."""
+def _tell_needs(decided: Decided, verdicts: list[Verdict]) -> list[str]:
+    """What its cluster has ahead of the best others: how far their scores are from the one that counts."""
     step, arena = decided.step, decided.around.clusters
-    if not step.compared or step.held is None or verdict.total is None or not verdict.eligible:
-        return Candidate(verdict)
+    if step.held is None or not step.mask >> step.held & 1:
+        return []
     held = arena.ranking.total(step.held, step.mask, step.held)
-    if held is None or arena.fleet.names[step.held] == verdict.name:
-        return Candidate(verdict)
-    return Candidate(verdict._replace(reason=_tell_need(arena, step.held, held, verdict.total)))
+    name, sticky = arena.fleet.names[step.held], arena.rules.stickiness
+    rivals = [(-verdict.total, verdict.name) for verdict in verdicts if verdict.total is not None and verdict.name != name]
+    if held is None:
+        return []
+    needs = [f"{name} has {held:.6g}, its stickiness of {sticky:g} included"]
+    needs += [_tell_need(rival, -total, held) for total, rival in sorted(rivals)[:_RIVALS]]
+    return [*needs, f"and {len(rivals) - _RIVALS} more"] if len(rivals) > _RIVALS else needs
 
 
-def _tell_need(arena: Arena, held: int, score: float, rival: float) -> str:
-    name, sticky = arena.fleet.names[held], arena.rules.stickiness
-    if rival > score:
-        return f"its score is above the {score:.6g} of {name}, stickiness {sticky:g} included"
-    if rival == score:
-        return f"as good as {name}, stickiness {sticky:g} included: the lot decides"
-    return f"it needs a score above {score:.6g}, that of {name} with stickiness {sticky:g}: {score - rival:.6g} more than it has"
+def _tell_need(name: str, score: float, held: float) -> str:
+    if score > held:
+        return f"{name} has {score:.6g}, {score - held:.6g} more: it would win"
+    if score == held:
+        return f"{name} has as much: the lot decides"
+    return f"{name} has {score:.6g}: to win it needs more than {held - score:.6g} in addition"
 
 
 def _tell_trigger(decided: Decided, step: Step) -> str:

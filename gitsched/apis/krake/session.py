@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gitsched.apis.krake import applications, names
+from gitsched.apis.krake.arena import Site
 from gitsched.apis.krake.decisions import Decided, Decisions
 from gitsched.apis.krake.inventory import is_deleted
 from gitsched.apis.krake.memory import recall
+from gitsched.apis.krake.metrics import NOTHING
 from gitsched.apis.krake.names import Ref, directory_of
 from gitsched.apis.krake.records import application_record, cluster_record, failing_records, find_owners, magnum_record
 from gitsched.apis.krake.reporting import locate, report, report_application
@@ -20,6 +22,9 @@ from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.scope import is_namespaced
 from gitsched.render.cluster import ClusterFacts
+
+CHOSEN = "best by its constraints and metrics"
+"""Why an application is where it is, in words that do not change as long as it stays: they are committed."""
 
 
 class KrakeSession:
@@ -54,12 +59,12 @@ class KrakeSession:
         for key, (document, binding) in decisions.bindings.items():
             cluster = decisions.clusters.get(key)
             spec = document.body["spec"] if key in decisions.created else None
-            body = cluster_record(document, binding, cluster.site if cluster else None, spec)
+            body = cluster_record(document, binding, self._seen(cluster.site) if cluster else None, spec)
             if body is not None:
                 yield key, body
         for key, (document, binding) in decisions.magnum.items():
             yield key, magnum_record(document, binding, owners)
-        yield from failing_records(decisions.sites, owners)
+        yield from failing_records(map(self._seen, decisions.sites), owners)
 
     def place(self, _template: Document, /) -> Outcome | None:
         return None
@@ -126,13 +131,19 @@ class KrakeSession:
             placed=placed,
             replicas=None,
             documents=((key, application_record(document, memory)),),
-            reason=last.why or _reason(decided),
+            reason=CHOSEN if placed else step.why or "it is not placed",
             time=last.moment if last.changes else self.world.at,
             wakeup=step.change,
             findings=tuple(report_application(decided, Key(*memory.target) if gone and memory.target else None, bool(placed))),
             before=tuple(Placed(directory_of(ref.namespace, ref.name)) for ref in (decided.before.target,) if ref),
             manifests=_manifests(document),
         )
+
+    def _seen(self, site: Site) -> Site:
+        """A site as records show it: where placements are held, an outage of a provider is no news of a cluster, and no commit."""
+        if self.decisions.hold and site.readings.failed:
+            return site._replace(readings=NOTHING, state="ONLINE" if site.standby else site.state)
+        return site
 
     def _placed(self, target: Ref | None) -> tuple[Placed, ...]:
         if target is None or not (Key(*target) in self.decisions.clusters or Key(*target) in self.decisions.broken):
@@ -147,11 +158,6 @@ def judge(decided: Decided) -> list[Verdict]:
     if around.clouds is not None:
         verdicts += around.clouds.verdicts(app.constraints, None, around.clouds.matching(app.constraints))
     return sorted(verdicts)
-
-
-def _reason(decided: Decided) -> str:
-    target = decided.steps[-1].memory.target
-    return f"{target.name} has the best score" if target and decided.step.compared else "it stays"
 
 
 def _manifests(document: Document) -> tuple[tuple[Key, Body], ...]:

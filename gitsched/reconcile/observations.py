@@ -1,0 +1,96 @@
+"""Metric values for one run: asked for once, or taken from the record of the last run.
+
+Who asks, sends what a document says to where it says, and may add a token. So providers are asked only as a trusted branch describes
+them; of what is merely looked at, such as a pull request, everything else comes from the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from gitsched.metrics.questions import Question, list_questions
+from gitsched.model.document import Body
+from gitsched.model.finding import Finding
+from gitsched.model.observation import Failure, Observations, read_observations
+from gitsched.render.record import Record
+
+_UNKNOWN = "UNREACHABLE_METRICS_PROVIDER"
+
+
+class Gathered(NamedTuple):
+    """`findings` say which providers were not asked though they should have been."""
+
+    observations: Observations
+    findings: tuple[Finding, ...] = ()
+
+
+class Manner(NamedTuple):
+    """How values are come by. `live` says whether providers are asked at all, `hosts` which ones may be (None: all), `timeout` how long
+    all of them together may take. `trusted` gives the documents that may be followed, None for the very documents of the run."""
+
+    live: bool
+    hosts: Collection[str] | None
+    timeout: float
+    trusted: Callable[[], Iterable[Body]] | None = None
+
+
+def gather(bodies: Iterable[Body], record: Record | None, manner: Manner, now: datetime) -> Gathered:
+    """The values of all metrics that come from a server. Static ones stand in the documents."""
+    questions = [question for question in list_questions(bodies) if question.type != "static"]
+    if not questions:
+        return Gathered(Observations())
+    recorded = read_observations(record.observations, record.observed_at) if record else Observations()
+    asked, left = _divide(questions, manner)
+    if not asked:
+        found = recall(questions, recorded)
+        return Gathered(found, _tell(left) if manner.live else ())
+    from gitsched.metrics.observing import observe_questions  # most runs ask nobody
+
+    found = observe_questions(asked, manner.timeout, manner.hosts)
+    found.update(recall(left, recorded))
+    found.time = now
+    return Gathered(found, _tell(left))
+
+
+def recall(questions: Iterable[Question], recorded: Observations) -> Observations:
+    """What the record says about questions; of what it does not say, nobody knows anything."""
+    missing = "was not recorded by the last run"
+    entries = (
+        (
+            question.key,
+            recorded.get(question.key, Failure(_UNKNOWN, f"The metric '{question.metric}' of '{question.provider}' {missing}")),
+        )
+        for question in questions
+    )
+    return Observations(entries, recorded.time)
+
+
+def _divide(questions: list[Question], manner: Manner) -> tuple[list[Question], list[Question]]:
+    """Those to ask, and those to take from the record."""
+    if not manner.live:
+        return [], questions
+    if manner.trusted is None:
+        return questions, []
+    known = {question.key: question for question in list_questions(manner.trusted())}
+    asked = [question for question in questions if known.get(question.key) == question]
+    return asked, [question for question in questions if known.get(question.key) != question]
+
+
+def _tell(left: Iterable[Question]) -> tuple[Finding, ...]:
+    """One finding for each provider that is not asked, or not everything."""
+    metrics: dict[tuple[str, str, str], list[str]] = {}
+    for question in left:
+        metrics.setdefault(question.key[:3], []).append(question.metric)
+    return tuple(
+        Finding(
+            "warning",
+            "krake-provider-changed",
+            f"{kind} {name} or its metrics ({', '.join(wanted[:3])}{', ...' if len(wanted) > 3 else ''}) are not what the output "
+            "branch was made with: it is not asked, and recorded values are used",
+            None,
+            (kind, namespace, name),
+        )
+        for (kind, namespace, name), wanted in sorted(metrics.items())
+    )

@@ -1,0 +1,320 @@
+"""Krake's applications from a repository to the directories of clusters, with metrics from a server that answers, changes and dies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gitsched.reconcile import Run, explain
+from gitsched.report.explain import write_explanation
+from tests.metrics.conftest import Response, Server, vector
+from tests.scenarios.conftest import Fleet
+
+CANARY = "canary-77ab31"
+STATUS = "status/kubernetes/application/tenant-a/echo.yaml"
+
+
+def application(name: str = "echo", more: str = "") -> str:
+    return f"""\
+api: kubernetes
+kind: Application
+metadata: {{name: {name}, namespace: tenant-a}}
+spec:
+  manifest:
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata: {{name: {name}, namespace: shop}}
+    spec: {{replicas: 2}}
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {{name: {name}-settings}}
+{more}"""
+
+
+def cluster(name: str, metric: str = "", state: str = "ONLINE") -> str:
+    metrics = f"[{{name: {metric}, weight: 1}}]" if metric else "[]"
+    return f"""\
+api: kubernetes
+kind: Cluster
+metadata: {{name: {name}, namespace: tenant-a, labels: {{location: DE}}}}
+spec:
+  kubeconfig:
+    contexts: [{{name: c}}]
+    clusters: [{{name: c}}]
+    users: [{{name: u, user: {{token: {CANARY}}}}}]
+  metrics: {metrics}
+status: {{state: {state}}}
+"""
+
+
+def metric(name: str, provider: str = "p") -> str:
+    return f"""\
+api: core
+kind: GlobalMetric
+metadata: {{name: {name}}}
+spec: {{min: 0, max: 1, allowed_values: [], provider: {{name: {provider}, metric: {name}}}}}
+"""
+
+
+def provider(kind: str, spec: str) -> str:
+    return f"api: core\nkind: GlobalMetricsProvider\nmetadata: {{name: p}}\nspec: {{type: {kind}, {kind}: {spec}}}\n"
+
+
+def config(spec: str) -> str:
+    return f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\nspec: {{{spec}}}\n"
+
+
+class Prometheus:
+    """A server with the values of metrics; None is no answer at all."""
+
+    def __init__(self, server: Server) -> None:
+        self.values: dict[str, float] | None = {"a": 0.5, "b": 0.5}
+        self.url = server.url
+        server.handle = self._answer
+        self.server = server
+
+    def _answer(self, received: object) -> Response:
+        name = getattr(received, "path", "").partition("query=")[2]
+        if self.values is None:
+            return Response(status=503)
+        return vector(name, str(self.values[name]))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def prometheus(server: Server) -> Prometheus:
+    return Prometheus(server)
+
+
+@pytest.fixture
+def tenant(fleet: Fleet, prometheus: Prometheus) -> Fleet:
+    """Application `echo` and clusters `one` and `two`, by one live metric each. Committed, not reconciled."""
+    fleet.commit(
+        {
+            "clusters/one.yaml": cluster("one", "a"),
+            "clusters/two.yaml": cluster("two", "b"),
+            "metrics/all.yaml": f"{metric('a')}---\n{metric('b')}",
+            "metrics/provider.yaml": provider("prometheus", f"{{url: '{prometheus.url}'}}"),
+            "apps/echo.yaml": application(),
+        }
+    )
+    return fleet
+
+
+def place(fleet: Fleet) -> str:
+    return str(fleet.load(STATUS)["status"]["scheduled_to"]["name"])
+
+
+def codes(run: Run) -> set[str]:
+    return {finding.code for finding in run.plan.findings}
+
+
+def test_the_objects_of_an_application_lie_in_the_directory_of_its_cluster(fleet: Fleet) -> None:
+    fleet.commit({"one.yaml": cluster("one"), "echo.yaml": application()})
+    run = fleet.reconcile()
+    assert run.plan.findings == ()
+    files = [path.removeprefix("clusters/tenant-a.one/") for path in fleet.files() if path.startswith("clusters/")]
+    assert {"shop/deployment-echo.yaml", "default/configmap-echo-settings.yaml", "_/namespace-shop.yaml"} <= set(files)
+    assert fleet.load("clusters/tenant-a.one/cluster.json")["labels"] == {"location": "DE"}
+    status = fleet.load(STATUS)
+    assert status["api"] == "kubernetes"
+    assert "spec" not in status
+    assert status["status"]["scheduled"] == status["status"]["kube_controller_triggered"] == "2026-03-02T08:00:00Z"
+
+
+def test_a_rerun_commits_nothing(tenant: Fleet) -> None:
+    tenant.reconcile()
+    assert not tenant.reconcile(1).changed
+    tenant.commit({"README.md": "hello"}, hour=2)
+    assert not tenant.reconcile(3).changed
+
+
+def test_a_better_cluster_wins_only_beyond_the_stickiness(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    assert place(tenant) == "one"
+    # (0.5 + 0.1) / 1.1 is what staying is worth: more than b / 1.1 up to b = 0.6.
+    prometheus.values = {"a": 0.5, "b": 0.59}
+    assert not tenant.reconcile(1).changed
+    prometheus.values = {"a": 0.5, "b": 0.61}
+    run = tenant.reconcile(2)
+    assert place(tenant) == "two"
+    assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
+    assert tenant.trailers()["Gitsched-Cause"] == "observation"
+    assert tenant.load(STATUS)["status"]["scheduled"] == "2026-03-02T10:00:00Z", "when the metric was observed"
+
+
+def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({"gitsched.yaml": config("krake: {rescheduleAfter: 7200}")})
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    prometheus.values = {"a": 0.1, "b": 0.9}
+    run = tenant.reconcile(1)
+    assert place(tenant) == "one"
+    assert run.plan.next_wakeup is not None
+    assert run.plan.next_wakeup.isoformat() == "2026-03-02T10:00:00+00:00"
+    tenant.reconcile(2)
+    assert place(tenant) == "two"
+
+
+def test_a_dead_server_holds_the_placement(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    prometheus.values = None
+    run = tenant.reconcile(1)
+    assert not run.changed
+    assert [outcome.state for outcome in run.plan.outcomes.values()] == ["stale"]
+    assert {"stale-decision", "krake-failing-metric"} <= codes(run)
+    prometheus.values = {"a": 0.1, "b": 0.9}
+    tenant.reconcile(2)
+    assert place(tenant) == "two"
+
+
+def test_what_is_not_placed_yet_waits_for_a_dead_server(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = None
+    run = tenant.reconcile()
+    assert "scheduled_to" not in tenant.load(STATUS)["status"]
+    assert [outcome.state for outcome in run.plan.outcomes.values()] == ["stale"]
+    prometheus.values = {"a": 0.1, "b": 0.9}
+    tenant.reconcile(1)
+    assert place(tenant) == "two"
+
+
+def test_excluding_moves_an_application_away_from_a_dead_server(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({"gitsched.yaml": config("observations: {onFailure: exclude}"), "clusters/three.yaml": cluster("three")})
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    assert place(tenant) == "one"
+    prometheus.values = None
+    tenant.reconcile(1)
+    assert place(tenant) == "three"
+    assert tenant.load("status/kubernetes/cluster/tenant-a/one.yaml")["status"]["state"] == "FAILING_METRICS"
+
+
+def test_a_broken_or_doubled_cluster_keeps_what_it_has(tenant: Fleet) -> None:
+    tenant.reconcile()
+    here = place(tenant)
+    tenant.commit({f"clusters/{here}-again.yaml": cluster(here, "a")}, hour=1)
+    tenant.reconcile(1)
+    assert place(tenant) == here
+    assert any(path.startswith(f"clusters/tenant-a.{here}/shop/") for path in tenant.files())
+
+
+def test_a_doubled_application_keeps_its_files(tenant: Fleet) -> None:
+    tenant.reconcile()
+    before = {path: blob for path, blob in tenant.files().items() if path.startswith("clusters/")}
+    tenant.commit({"apps/copy.yaml": application(more="  backoff: 2\n")}, hour=1)
+    run = tenant.reconcile(1)
+    assert {path: blob for path, blob in tenant.files().items() if path.startswith("clusters/")} == before
+    assert "duplicate-identity" in codes(run)
+
+
+def test_values_are_recorded_and_can_be_replayed_without_asking(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    record = tenant.load("gitsched.json")
+    assert record["observations"] == {"GlobalMetricsProvider//p/a": 0.9, "GlobalMetricsProvider//p/b": 0.1}
+    assert record["observedAt"] == "2026-03-02T08:00:00Z"
+    asked = len(prometheus.server.seen)
+    prometheus.values = {"a": 0.0, "b": 1.0}
+    assert not tenant.reconcile(1, observations="recorded").changed
+    assert not tenant.preview(1, observations="recorded", trusted=False).changed
+    assert len(prometheus.server.seen) == asked
+
+
+def test_a_change_of_a_url_is_planned_with_recorded_values_and_the_plan_says_so(
+    tenant: Fleet, prometheus: Prometheus, make_server: Callable[[], Server]
+) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    evil = make_server()
+    tenant.git("checkout", "-q", "-b", "proposal")
+    tenant.commit({"metrics/provider.yaml": provider("prometheus", f"{{url: '{evil.url}'}}")}, hour=1)
+    run = tenant.preview(1, revision="proposal", observations="live", trusted=False)
+    assert evil.seen == []
+    assert "krake-provider-changed" in codes(run)
+    assert run.plan.moves == ()
+
+
+def test_a_proposal_that_leaves_providers_alone_may_be_planned_with_live_values(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    prometheus.values = {"a": 0.1, "b": 0.9}
+    tenant.git("checkout", "-q", "-b", "proposal")
+    tenant.commit({"README.md": "hello"}, hour=1)
+    run = tenant.preview(1, revision="proposal", observations="live", trusted=False)
+    assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
+
+
+@pytest.fixture
+def make_server() -> Iterator[Callable[[], Server]]:
+    servers: list[Server] = []
+
+    def make() -> Server:
+        servers.append(Server())
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = {"a": 0.5, "b": 0.4}
+    tenant.reconcile()
+    text = write_explanation(explain(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
+    assert "one has 0.545455, its stickiness of 0.1 included" in text
+    assert "two has 0.363636: to win it needs more than 0.181818 in addition" in text
+
+
+def test_no_credentials_reach_the_output_branch(
+    tenant: Fleet, prometheus: Prometheus, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Kubeconfigs, tokens and passwords of every kind, in sound documents, in broken ones and in answers of servers."""
+    monkeypatch.setenv("INFLUX_TOKEN", CANARY)
+    auth = f"{{type: password, password: {{user: {{id: u, password: {CANARY}}}, project: {{id: p}}}}}}"
+    influx = f"{{url: 'http://user:{CANARY}@127.0.0.1:1', org: o, bucket: b, token: {CANARY}, tokenFrom: {{env: INFLUX_TOKEN}}}}"
+    secret = f"{{apiVersion: v1, kind: Secret, metadata: {{name: s}}, stringData: {{a: {CANARY}}}}}"
+    files = {
+        "cloud.yaml": "api: infrastructure\nkind: Cloud\nmetadata: {name: c, namespace: tenant-a}\n"
+        f"spec: {{type: openstack, openstack: {{url: u, auth: {auth}, metrics: [{{name: z, weight: 1}}]}}}}\n",
+        "project.yaml": "api: openstack\nkind: Project\nmetadata: {name: p, namespace: tenant-a}\n"
+        f"spec: {{template: t, auth: {auth}, metrics: [{{name: z, weight: 1}}]}}\n",
+        "magnum.yaml": "api: openstack\nkind: MagnumCluster\nmetadata: {name: m, namespace: tenant-a}\nspec: {node_count: 1}\n",
+        "im.yaml": "api: infrastructure\nkind: InfrastructureProvider\nmetadata: {name: im, namespace: tenant-a}\n"
+        f"spec: {{type: im, im: {{url: u, username: u, password: {CANARY}, token: {CANARY}}}}}\n",
+        "z.yaml": metric("z", "influx")
+        + f"---\napi: core\nkind: GlobalMetricsProvider\nmetadata: {{name: influx}}\nspec: {{type: influx, influx: {influx}}}\n",
+        "unplaced.yaml": "api: kubernetes\nkind: Application\nmetadata: {name: unplaced, namespace: tenant-a}\nspec:\n"
+        f"  manifest: [{secret}]\n  constraints: {{cluster: {{labels: [location is nowhere]}}}}\n",
+    }
+    tenant.commit(files)
+    runs = [tenant.reconcile()]
+    tenant.commit({name: text.replace("metadata: {name", "metadata: [{name", 1) for name, text in files.items()}, hour=1)
+    runs.append(tenant.reconcile(1))
+    tenant.commit({"clusters/one.yaml": cluster("one").replace("ONLINE}", "ONLINE")}, hour=2)
+    runs.append(tenant.reconcile(2))
+    tenant.commit({"clusters/one.yaml": cluster("one").replace("kubeconfig:", "kubeconfg:")}, hour=3)
+    runs.append(tenant.reconcile(3))
+    history = tenant.git("log", "-p", "--format=%B", "placements")
+    assert any(path.startswith("kept/") for path in tenant.files("placements~1")), "the test breaks files whose last bytes are kept"
+    assert CANARY not in history
+    assert not any(CANARY in str(run.plan.findings) for run in runs)
+    assert CANARY not in "".join(capfd.readouterr())
+
+
+def test_a_record_of_observations_is_plain_json(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = None
+    tenant.reconcile()
+    entry = json.loads(tenant.read("gitsched.json"))["observations"]["GlobalMetricsProvider//p/a"]
+    assert entry["code"] == "UNREACHABLE_METRICS_PROVIDER"
+    assert "status 503" in entry["error"]
+    assert prometheus.url not in entry["error"]
