@@ -20,7 +20,8 @@ FULL = Record(
     version="0.1.0",
     time=NOON,
     source_tree="b" * 40,
-    observations={"prometheus/latency": {"value": 0.5, "time": "2026-01-02T11:59:00Z"}, "heat": None},
+    observations={"GlobalMetricsProvider//p/latency": 0.5, "heat": None},
+    observed_at=NOON,
     findings=(
         Finding("error", "duplicate-key", "twice:\n“x”", Location("a/b.yaml", 3, 7), ("Deployment", "shop", "web")),
         Finding("info", "unclaimed", "2 objects"),
@@ -46,9 +47,10 @@ def test_a_record_in_full() -> None:
   "inputDigest": "DIGEST",
   "nextWakeup": "2026-01-02T12:00:00Z",
   "observations": {
-    "heat": null,
-    "prometheus/latency": {"time": "2026-01-02T11:59:00Z", "value": 0.5}
+    "GlobalMetricsProvider//p/latency": 0.5,
+    "heat": null
   },
+  "observedAt": "2026-01-02T12:00:00Z",
   "retiring": {
     "us-1": "2026-01-02T12:00:00Z"
   },
