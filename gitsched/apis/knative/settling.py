@@ -186,6 +186,6 @@ def _find_unhelped(question: Question, adapter: Adapter, held: Held, state: Stat
         wider = adapter.extend(new)
         ledger = Ledger(wider, (*held.values(), *question.others))
         counts = {ordinal: number for ordinal, number in held[name].items() if ordinal in wider.pods}
-        if Board(wider, strategy.adding, ledger.free, counts, [new]).refusal(new):
+        if Board(wider, strategy.adding.relaxed or strategy.adding, ledger.free, counts, [new]).refusal(new):
             unhelped.add(name)
     return frozenset(unhelped)

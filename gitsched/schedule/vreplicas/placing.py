@@ -2,7 +2,8 @@
 
 1. What is held on pods that are gone, on marked pods, or beyond a pod's capacity has to move; all else stays.
 2. Too many: those that have to move go first, then those on pods that may take no new ones, then one at a time by the removing profile.
-3. Too few: one at a time by the adding profile, each with the counts that the ones before it left.
+3. Too few: one at a time by the adding profile, each with the counts that the ones before it left. What only a soft predicate keeps
+   from a place gets the most even one there is.
 4. Where that is not enough, what was placed stays, and so does what sits on a marked pod; or, where all are placed anew, everything
    goes back to where it was.
 """
@@ -101,7 +102,11 @@ def _remove(stays: Shares, surplus: int, adapter: Adapter, ledger: Ledger, profi
 
 def _add(stays: Shares, missing: int, adapter: Adapter, ledger: Ledger, profile: Profile) -> Shares:
     board = Board(adapter, profile, ledger.free, _on_pods(stays, adapter), list(adapter.pods))
-    return _fill(board, dict(stays), missing)
+    shares = _fill(board, dict(stays), missing)
+    left = missing + sum(stays.values()) - sum(shares.values())
+    if left and profile.relaxed is not None:
+        shares = _fill(Board(adapter, profile.relaxed, ledger.free, board.counts, list(adapter.pods)), shares, left)
+    return shares
 
 
 def _replace(vpod: Vpod, stays: Shares, adapter: Adapter, ledger: Ledger, profile: Profile) -> Shares:
@@ -159,8 +164,8 @@ def _linger(vpod: Vpod, shares: Shares, adapter: Adapter, ledger: Ledger) -> Non
     """What found no other place stays on its marked pod: better a consumer there than none at all."""
     missing = vpod.wanted - sum(shares.values())
     for ordinal, number in vpod.held.items():
-        kept = min(number, missing) if ordinal in adapter.marked and ordinal < adapter.replicas else 0
-        if kept > 0:
+        kept = min(number, missing, ledger.free.get(ordinal, adapter.capacity))
+        if kept > 0 and ordinal in adapter.marked and ordinal < adapter.replicas:
             shares[ordinal] = kept
             missing -= kept
             ledger.take({ordinal: kept})

@@ -31,10 +31,12 @@ class Plugin:
 
 
 class Predicate(Plugin, ABC):
-    """Says whether a candidate may take one more vreplica. `reason` is told where it may not."""
+    """Says whether a candidate may take one more vreplica. `reason` is told where it may not. A `soft` one gives way where it alone
+    leaves vreplicas without a place, unless it is to be read as upstream does."""
 
     __slots__ = ()
     reason: ClassVar[str]
+    soft: ClassVar[bool] = False
 
     @abstractmethod
     def admits(self, count: int, known: bool, others: Others) -> bool:
@@ -77,7 +79,7 @@ class EvenPodSpread(Predicate):
 
     __slots__ = ()
     name, level, argument = "EvenPodSpread", "pod", "MaxSkew"
-    reason = "the skew between the pods would be too large"
+    reason, soft = "the skew between the pods would be too large", True
 
     def admits(self, count: int, known: bool, others: Others) -> bool:
         bounds = others.extremes()
@@ -100,6 +102,17 @@ class _Even(Priority):
 class EvenPods(_Even):
     __slots__ = ()
     name, level = "EvenPodSpread", "pod"
+
+
+class FewestOnPod(Priority):
+    """Pods with the fewest vreplicas of the source first. It is asked where a soft predicate gives way, and cannot be configured: a sum
+    of distances, as the others have it, would rather join many full pods than level the one that is behind."""
+
+    __slots__ = ()
+    name, level = "FewestOnPod", "pod"
+
+    def penalty(self, count: int, others: Others) -> int:
+        return count
 
 
 class EvenNodes(_Even):

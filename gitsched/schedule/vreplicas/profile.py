@@ -10,6 +10,7 @@ from gitsched.schedule.vreplicas.plugins import (
     EvenNodesAfterRemoval,
     EvenZones,
     EvenZonesAfterRemoval,
+    FewestOnPod,
     HighestOrdinal,
     LowestOrdinal,
     PodFitsResources,
@@ -19,6 +20,9 @@ from gitsched.schedule.vreplicas.plugins import (
 
 Weighted = tuple[tuple[Priority, int], ...]
 
+_FIRST = 1_000_000
+"""A weight that no other priority outweighs."""
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -26,6 +30,14 @@ class Profile:
 
     predicates: tuple[Predicate, ...]
     priorities: Weighted
+
+    @cached_property
+    def relaxed(self) -> Profile | None:
+        """The same with evenness as the first wish instead of a condition; None where it is none."""
+        hard = tuple(predicate for predicate in self.predicates if not predicate.soft or predicate.strict)
+        if len(hard) == len(self.predicates):
+            return None
+        return Profile(hard, ((FewestOnPod(), _FIRST), *self.priorities))
 
     @cached_property
     def limited(self) -> bool:
