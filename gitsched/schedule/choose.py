@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import add
 from typing import NamedTuple, Protocol
 
 from gitsched.model.decision import Verdict
@@ -138,17 +139,30 @@ def choose(request: Choosing, fleet: Fleet) -> Choice:
         stages.append(left)
     members = fleet.members(left)
     columns = tuple(_column(term.score, fleet, left, members) for term in request.terms)
-    totals = add_up(columns, [term.weight for term in request.terms], len(members))
+    totals = _total(request.terms, columns, fleet, left, len(members))
     return Choice(
         tuple(stages), members, columns, totals, pick_best(members, totals, request.number), _deadline(request, fleet, left)
     )
 
 
-def add_up(columns: Sequence[Sequence[int]], weights: Sequence[int], size: int) -> Sequence[int]:
-    """The sum of weight * column, place by place."""
+def _total(terms: Sequence[Term], columns: Sequence[Sequence[int]], fleet: Fleet, left: int, size: int) -> Sequence[int]:
+    """The sum of weight * column, place by place; that of lasting scores is summed once for all requests that ask the same."""
+    lasting = tuple(term for term in terms if term.score.lasting)
+    parts = [(term.weight, column) for term, column in zip(terms, columns, strict=True) if not term.score.lasting]
     totals: Sequence[int] = [0] * size
-    for column, weight in zip(columns, weights, strict=True):
-        totals = [total + weight * score for total, score in zip(totals, column, strict=True)]
+    if lasting:
+        known = [(term.weight, column) for term, column in zip(terms, columns, strict=True) if term.score.lasting]
+        totals = fleet.remember(("sum", lasting, left), lambda: add_up([0] * size, known))
+    return add_up(totals, parts)
+
+
+def add_up(totals: Sequence[int], parts: Iterable[tuple[int, Sequence[int]]]) -> Sequence[int]:
+    """Add weight * column for each part, place by place."""
+    for weight, column in parts:
+        if weight == 1:
+            totals = list(map(add, totals, column))
+        else:
+            totals = [total + weight * score for total, score in zip(totals, column, strict=True)]
     return totals
 
 

@@ -85,9 +85,9 @@ def evaluate(
     satisfaction = judge(offer, placement.sets, len(choice.chosen), placement.number)
     status = write_status(satisfaction, None, groups, objects, previous, scene.moment)
     names = scene.fleet.names
-    members = {names[index] for index in choice.members}
+    eligible = {names[index] for index in choice.members} if any(add_on.expired for _, add_on in add_ons) else frozenset()
     ends = (add_on.expires for _, add_on in add_ons)
-    expired = {(name, resource) for resource, add_on in add_ons for name in add_on.expired if name in members}
+    expired = {(name, resource) for resource, add_on in add_ons for name in add_on.expired if name in eligible}
     return Evaluation(
         placement,
         offer,
@@ -103,10 +103,7 @@ def evaluate(
 
 def _refuse(placement: Placement, offer: Offer, mistake: Mistake, past: Past, previous: Body | None, scene: Scene) -> Evaluation:
     record = write_record(placement.key, write_mistake(mistake, previous, scene.moment))
-    kept = tuple(
-        (Key(placement.key.group, body["kind"], placement.key.namespace, name), body) for name, body in past.decisions.items()
-    )
-    return Evaluation(placement, offer, None, None, mistake, kept, record, (), None)
+    return Evaluation(placement, offer, None, None, mistake, past.documents(placement.key.namespace), record, (), None)
 
 
 def _alternatives(placement: Placement, offer: Offer, scene: Scene) -> tuple[Alternative, ...] | Mistake:
@@ -140,9 +137,16 @@ def _terms(
         elif coordinate.built_in == "Steady":
             terms.append(Term(Held(scene.fleet.mask(past.clusters)), weight))
         elif coordinate.built_in == "Balance":
-            counts = [load.get(name, 0) for name in scene.fleet.names]
-            terms.append(Term(Balance(counts, max(load.values(), default=0)), weight))
+            terms.append(Term(Balance(_count(load, scene.fleet), max(load.values(), default=0)), weight))
         else:
             values = scene.scores.allocatable(_RESOURCES[coordinate.built_in])
             terms.append(Term(Relative(coordinate.built_in, values), weight))
     return tuple(terms), add_ons
+
+
+def _count(load: Mapping[str, int], fleet: Fleet) -> list[int]:
+    counts = [0] * len(fleet)
+    for name, count in load.items():
+        if (index := fleet.index.get(name)) is not None:
+            counts[index] = count
+    return counts

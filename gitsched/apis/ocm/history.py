@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.ocm.decisions import list_clusters
-from gitsched.apis.ocm.names import GROUP, PLACEMENT, PLACEMENT_LABEL
+from gitsched.apis.ocm.names import GROUP, PLACEMENT, PLACEMENT_LABEL, decision_key
 from gitsched.model.document import Body, Key, group_of, member, text_map
 
 Owner = tuple[str, str]
@@ -19,6 +19,10 @@ class Past(NamedTuple):
 
     decisions: Mapping[str, Body]
     clusters: tuple[str, ...]
+
+    def documents(self, namespace: str) -> tuple[tuple[Key, Body], ...]:
+        """The decisions with their identities."""
+        return tuple((decision_key(namespace, name), body) for name, body in self.decisions.items())
 
 
 _NOTHING = Past({}, ())

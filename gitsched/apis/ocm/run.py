@@ -1,7 +1,8 @@
 """All Placements of a commit at one moment after another: the order in which upstream would come to the same decisions.
 
 They are decided by (namespace, name), and each sees what the same run decided before it. A deadline that lies between the source's
-moment and now is a moment of its own, so that a late run gives what a punctual one would have given.
+moment and now is a moment of its own, so that a late run gives what a punctual one would have given. Documents that were decided about
+already are not decided about again: what stands, stands until the next deadline.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.basis import KEY as BASIS
+from gitsched.apis.ocm.basis import Basis, read_basis
 from gitsched.apis.ocm.evaluation import Compile, Evaluation, Scene, evaluate
 from gitsched.apis.ocm.fleet import set_members
 from gitsched.apis.ocm.history import History, Past
@@ -62,12 +65,14 @@ class Sets:
 
 
 class Run(NamedTuple):
-    """What came of all Placements, by key. `time` is the latest deadline after the source's moment that changed one of them."""
+    """What came of all Placements, by key. `time` is the latest deadline after the source's moment that changed one of them,
+    `basis` what the decisions that stand were made from."""
 
     evaluations: Mapping[Key, Evaluation]
     blocked: Mapping[Key, Blocked]
     wakeup: datetime | None
     time: datetime | None
+    basis: Basis | None
 
 
 def run(
@@ -78,13 +83,17 @@ def run(
     compile_tests: Compile,
     history: History,
     record: Callable[[Key], Body | None],
+    digest: str,
     at: datetime,
     now: datetime,
 ) -> Run:
     """Decide at the source's moment, and at each deadline until now."""
+    basis = read_basis(record(BASIS))
+    stands = basis is not None and basis.digest == digest and basis.moment <= now
     ordered = sorted(placements, key=lambda placement: (placement.key.namespace, placement.key.name))
     records: dict[Key, Body | None] = {placement.key: record(placement.key) for placement in ordered}
-    moment, evaluations, blocked = at, dict[Key, Evaluation](), dict[Key, Blocked]()
+    moment = basis.moment if basis is not None and stands else at
+    evaluations, blocked = dict[Key, Evaluation](), dict[Key, Blocked]()
     time: datetime | None = None
     for _ in range(MOMENTS):
         scene = Scene(fleet, scores, compile_tests, moment)
@@ -98,15 +107,18 @@ def run(
                 blocked[key] = Blocked(placement, past, records[key], unusable, why)
                 continue
             found = evaluate(placement, offer, past, history.load(owner), records[key], scene)
-            if moment > at and (found.record != records[key] or history.differs(owner, found.decisions)):
-                time = moment
-            history.put(owner, found.decisions)
+            if stands and (known := records[key]) is not None:
+                found = found._replace(decisions=past.documents(key.namespace), record=known)
+            elif found.record != records[key] or history.differs(owner, found.decisions):
+                basis = Basis(digest, moment)
+                time = moment if moment > at else time
+                history.put(owner, found.decisions)
             evaluations[key], records[key] = found, found.record
         wakeup = min((found.wakeup for found in evaluations.values() if found.wakeup is not None), default=None)
         if wakeup is None or wakeup > now:
             break
-        moment = wakeup
-    return Run(evaluations, blocked, wakeup, time)
+        moment, stands = wakeup, False
+    return Run(evaluations, blocked, wakeup, time, basis)
 
 
 def list_decisions(previous: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> list[tuple[Key, Body]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 from gitsched.apis.ocm.amount import approximate
 from gitsched.model.document import Body, Document, member
@@ -26,12 +27,13 @@ class AddOn(NamedTuple):
 class Scores:
     """The AddOnPlacementScores of a commit, and what the clusters have to give."""
 
-    __slots__ = ("_allocatable", "_columns", "_names", "_objects", "bodies")
+    __slots__ = ("_allocatable", "_columns", "_names", "_objects", "_resources", "bodies")
 
     def __init__(self, documents: Iterable[Document], names: tuple[str, ...], bodies: tuple[Body, ...]) -> None:
         self._objects = {(document.key.namespace, document.key.name): document.body for document in documents}
         self._names, self.bodies = names, bodies
         self._allocatable: dict[str, Column] = {}
+        self._resources: dict[str, list[tuple[int, dict[str, int], datetime | None]]] = {}
         self._columns: dict[tuple[str, str, datetime], AddOn] = {}
 
     def of(self, cluster: str, resource: str) -> list[Body] | None:
@@ -53,24 +55,37 @@ class Scores:
         return self._columns[question]
 
     def _read(self, resource: str, score: str, moment: datetime) -> AddOn:
-        numbers: list[float | None] = []
-        expired, missing = [], 0
-        expires: datetime | None = None
-        for name in self._names:
-            body = self._objects.get((name, resource))
-            status: Any = {} if body is None else body.get("status") or {}
-            end = parse_time(status.get("validUntil"))
-            number = None
+        numbers: list[float | None] = [None] * len(self._names)
+        expired, found = [], 0
+        ends = set()
+        for index, values, end in self._of_resource(resource):
             if end is not None and moment > end:
-                expired.append(name)
-            else:
-                number = next((item["value"] for item in reversed(status.get("scores") or ()) if item["name"] == score), None)
-                missing += number is None
-                if end is not None and number is not None:
-                    # At its very end a score still counts: what changes something is the instant after.
-                    expires = min(expires or end + _INSTANT, end + _INSTANT)
-            numbers.append(number)
-        return AddOn(Column(numbers), tuple(expired), missing, expires)
+                expired.append(self._names[index])
+            elif score in values:
+                numbers[index] = values[score]
+                found += 1
+                if end is not None:
+                    ends.add(end)
+        # At its very end a score still counts: what changes something is the instant after.
+        expires = min(ends) + _INSTANT if ends else None
+        return AddOn(Column(numbers), tuple(expired), len(numbers) - found, expires)
+
+    def _of_resource(self, resource: str) -> list[tuple[int, dict[str, int], datetime | None]]:
+        """The objects of one name, by candidate: their values (the last one of a name counts) and until when they do."""
+        if resource not in self._resources:
+            self._resources[resource] = [
+                (index, {item["name"]: item["value"] for item in status.get("scores") or ()}, _read_end(status.get("validUntil")))
+                for index, name in enumerate(self._names)
+                if (body := self._objects.get((name, resource))) is not None
+                for status in (body.get("status") or {},)
+            ]
+        return self._resources[resource]
+
+
+@lru_cache(maxsize=1 << 10)
+def _read_end(text: str | None) -> datetime | None:
+    """Thousands of clusters are scored in one go, until the same moment."""
+    return parse_time(text)
 
 
 def _read_amount(body: Body, resource: str) -> float | None:

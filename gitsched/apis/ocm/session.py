@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.basis import digest_documents, write_basis
 from gitsched.apis.ocm.cel.clusters import Compiler
 from gitsched.apis.ocm.delivery import deliver, keep
 from gitsched.apis.ocm.fleet import read_clusters
@@ -47,7 +48,16 @@ class OcmSession:
         sets = Sets(self._documents(names.SET), self._documents(names.BINDING), self.fleet)
         self._compiler = Compiler(self._clusters.bodies, scores.of)
         self.run = run(
-            placements, sets, self.fleet, scores, self._compiler.compile, self._history, world.previous.get, world.at, world.now
+            placements,
+            sets,
+            self.fleet,
+            scores,
+            self._compiler.compile,
+            self._history,
+            world.previous.get,
+            digest_documents(world.documents, world.broken),
+            world.at,
+            world.now,
         )
         self.findings = tuple(note_run(self.run, self._compiler.overspent))
         self._standing = dict(self._stand())
@@ -77,6 +87,8 @@ class OcmSession:
             if record is not None:
                 yield key, record
             yield from standing.decisions
+        if self.run.basis is not None:
+            yield write_basis(self.run.basis)
 
     def selects(self, template: Document, /) -> bool:
         return named_placement(template) is not None
@@ -139,5 +151,4 @@ class OcmSession:
         return self.world.documents.get((names.GROUP, kind), ())
 
     def _kept(self, key: Key) -> Iterator[tuple[Key, Body]]:
-        for name, body in self._history.of((key.namespace, key.name)).decisions.items():
-            yield names.decision_key(key.namespace, name), body
+        yield from self._history.of((key.namespace, key.name)).documents(key.namespace)
