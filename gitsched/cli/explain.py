@@ -39,12 +39,21 @@ KINDS = (*SHORT.values(), "Job", "Secret", "Role", "RoleBinding", "ClusterRole",
 @options.TARGET
 @options.NOW
 @options.FORMAT
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["gitsched", "ocm"]),
+    default="gitsched",
+    show_default=True,
+    help="What -o json and -o yaml are shaped like; ocm: Open Cluster Management's debug endpoint.",
+)
 @options.LOG
 def command(
     workload: str,
     namespace: str | None,
     worktree: bool,
     form: str,
+    shape: str,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -57,6 +66,8 @@ def command(
     kind, space, name = read_workload(workload, namespace)
     if worktree and chosen["revision"] is not None:
         raise click.UsageError("--worktree and --revision exclude each other")
+    if shape != "gitsched" and form == "text":
+        raise click.UsageError(f"--format {shape} needs -o json or -o yaml")
     from gitsched.reconcile import Settings, explain
     from gitsched.report.data import describe_explanation
     from gitsched.report.explain import write_explanation
@@ -64,7 +75,14 @@ def command(
     output.start_log(log_format)
     with output.progress("Planning"):
         found = explain(Settings(location=location, worktree=worktree, output=output_repository, **chosen), kind, space, name)
-    output.show_as(form, lambda width: write_explanation(found, width), lambda: describe_explanation(found))
+    native = found.native
+    if shape != "gitsched" and native is None:
+        raise click.UsageError(f"{found.workload} is not decided by a Placement: there is nothing that --format {shape} could say")
+    output.show_as(
+        form,
+        lambda width: write_explanation(found, width),
+        lambda: describe_explanation(found) if shape == "gitsched" or native is None else dict(native),
+    )
 
 
 def read_workload(text: str, namespace: str | None) -> tuple[str, str, str]:

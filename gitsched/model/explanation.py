@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from gitsched.model.decision import Verdict
 from gitsched.model.finding import Finding, Rule
@@ -73,7 +74,8 @@ class Explanation(NamedTuple):
     tried. `selection` are the lines that say what spread constraints made of them. `division` is how the replicas are shared and
     `division_rule` the lines that say by which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where
     it runs, and `overrides` what changes its manifest there, in the order in which they are applied. `attached` are the workloads that
-    bring it along, with their places. `among` is what the candidates are; `tables` come after the result.
+    bring it along, with their places. `among` is what the candidates are; `tables` come after the result. `native` is the same as the
+    API's own debugging tools say it, where it has any.
     """
 
     workload: str
@@ -94,3 +96,4 @@ class Explanation(NamedTuple):
     attached: tuple[str, ...] = ()
     among: str = "cluster"
     tables: tuple[Table, ...] = ()
+    native: Mapping[str, Any] | None = None

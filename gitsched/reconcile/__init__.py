@@ -61,15 +61,19 @@ def explain(settings: Settings, kind: str, namespace: str, name: str) -> Explana
     planned = session.run(settings.now, write=False).plan
     decided = planned.decided
     catalog = decided.catalog
-    named = [key for key in dict.fromkeys((*decided.templates, *catalog.twins, *catalog.broken)) if _is_called(key, kind, name)]
+    own = {document.key: document for documents in catalog.settings.values() for document in documents}
+    known = dict.fromkeys((*decided.templates, *own, *catalog.twins, *catalog.broken))
+    named = [key for key in known if _is_called(key, kind, name)]
     key = next((key for key in named if key.namespace in (namespace, "")), None)
     if key is None:
         elsewhere = ", ".join(sorted({key.namespace for key in named})[:MENTIONED])
         hint = f"; there is one of that name in: {elsewhere}" if elsewhere else ""
         raise Permanent(f"there is no {kind} {namespace}/{name} in the source{hint}")
-    template = decided.templates.get(key)
+    template = decided.templates.get(key) or own.get(key)
     if template is not None:
         found = next((told for session in decided.sessions if (told := session.explain(template))), None)
+        if found is None and key in own:
+            raise Permanent(f"{key} is no workload, and nothing is decided about it")
         return point(found, session.source.repository) if found else Explanation(str(key), policy_reason="no policy selects it")
     findings = tuple(finding for finding in planned.findings if finding.resource == key.resource)
     if key in catalog.twins:

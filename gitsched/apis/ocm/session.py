@@ -25,9 +25,6 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.outcome import Outcome
 from gitsched.render.cluster import ClusterFacts
-from gitsched.schedule.choose import explain
-
-OUTSIDE = "it is in none of the cluster sets that the Placement may choose from"
 
 
 class OcmSession:
@@ -120,17 +117,29 @@ class OcmSession:
         return [] if placement is None else self.verdicts(names.PLACEMENT, placement.name, placement.namespace) or []
 
     def verdicts(self, kind: str, name: str, namespace: str, /) -> list[Verdict] | None:
+        from gitsched.apis.ocm.explanation import judge_clusters
+
         key = names.placement_key(namespace or "default", name)
         found = self.run.evaluations.get(key)
         if kind != names.PLACEMENT or found is None:
             return None
-        if found.request is None or found.choice is None:
-            return []
-        return explain(found.request, found.choice, self.fleet, OUTSIDE)
+        return judge_clusters(found, self.fleet)
 
     def explain(self, template: Document) -> Explanation | None:
-        _ = template
-        return None
+        from gitsched.apis.ocm.explanation import explain_placement, explain_workload  # only the verb explain needs it
+
+        def tell(placement: Key) -> Explanation | None:
+            found = self.run.evaluations.get(placement)
+            return None if found is None else explain_placement(found.placement.document, found, self.fleet, self.findings)
+
+        if (template.key.group, template.key.kind) == (names.GROUP, names.PLACEMENT):
+            return tell(template.key)
+        own = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.REPLICA_SET)
+        workload = read_replica_set(template) if own else read_template(template)
+        if workload is None:
+            return None
+        first = workload.references[0][0]
+        return explain_workload(workload, self._deliver(workload), tell(first))
 
     def _deliver(self, workload: Workload) -> Outcome:
         world, previous = self.world, self.world.previous.get(workload.record)

@@ -1,0 +1,241 @@
+"""Expressions of the Common Expression Language: what they give, what is refused before any cluster is asked, and what they may cost."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitsched.apis.ocm.cel.clusters import Compiler, Expression
+from gitsched.apis.ocm.cel.machine import Frame, _compile  # the value, where a predicate only knows whether it is true
+from gitsched.apis.ocm.cel.parser import parse
+from gitsched.apis.ocm.cel.regex import compile_pattern, search
+from gitsched.apis.ocm.cel.syntax import Refused
+from gitsched.apis.ocm.cel.values import Failed, Optional
+from gitsched.schedule.fleet import Candidate, Fleet
+
+CLUSTER: dict[str, Any] = {
+    "apiVersion": "cluster.open-cluster-management.io/v1",
+    "kind": "ManagedCluster",
+    "metadata": {"name": "dub", "labels": {"env": "prod", "version": "1.30.4", "count": "12"}},
+    "spec": {"taints": [{"key": "gpu", "effect": "NoSelect"}]},
+    "status": {
+        "allocatable": {"cpu": 4, "memory": "16Gi"},
+        "clusterClaims": [{"name": "region", "value": "eu-west-1"}, {"name": "json", "value": '{"zones": ["a", "b"], "n": 3}'}],
+    },
+}
+SCORES = {"default": [{"name": "cpu", "value": 42}]}
+
+
+def compile_one(text: str) -> Expression | Refused:
+    found = Compiler((CLUSTER,), lambda cluster, resource: SCORES.get(resource)).compile((text,))
+    return found if isinstance(found, Refused) else found[0]
+
+
+def holds(text: str) -> bool:
+    expression = compile_one(text)
+    assert isinstance(expression, Expression), str(expression)
+    return bool(expression.mask(Fleet([Candidate("dub", {}, {})]), 1))
+
+
+def value(text: str) -> Any:
+    return _compile(parse(text), frozenset())(Frame({}, 10_000))
+
+
+HOLD = """
+managedCluster.metadata.labels.env == "prod"
+managedCluster.metadata.labels["env"] in ["prod", "stage"]
+"env" in managedCluster.metadata.labels
+!("tier" in managedCluster.metadata.labels)
+has(managedCluster.metadata.labels.env) && !has(managedCluster.metadata.labels.tier)
+managedCluster.metadata.?labels.?tier.orValue("none") == "none"
+managedCluster.metadata.labels[?"env"].hasValue()
+managedCluster.metadata.name.startsWith("d") || managedCluster.nothing.at.all
+managedCluster.nothing.at.all || managedCluster.metadata.name.startsWith("d")
+managedCluster.status.clusterClaims.exists(c, c.name == "region" && c.value.contains("west"))
+managedCluster.status.clusterClaims.exists(c, c.absent == 1 || c.name == "json")
+managedCluster.status.clusterClaims.all(c, size(c.name) > 3)
+managedCluster.status.clusterClaims.exists_one(c, c.name == "region")
+managedCluster.status.clusterClaims.filter(c, c.name == "region").map(c, c.value) == ["eu-west-1"]
+managedCluster.status.clusterClaims.map(c, c.name == "region", c.value)[0] == "eu-west-1"
+managedCluster.status.clusterClaims.filter(c, c.name == "json")[0].value.parseJSON().zones.size() == 2
+managedCluster.status.clusterClaims.filter(c, c.name == "json")[0].value.parseJSON().n + 1 == 4
+managedCluster.spec.hubAcceptsClient == false
+managedCluster.spec.taints.all(t, t.effect == "NoSelect")
+managedCluster.spec.taints[0].timeAdded == null
+managedCluster.scores("default").exists(s, s.name == "cpu" && s.value > 40)
+quantity(managedCluster.status.allocatable.cpu).isGreaterThan(quantity("3500m"))
+quantity(managedCluster.status.allocatable["memory"]).compareTo(quantity("16384Mi")) == 0
+quantity("2").add(quantity("500m")).sub(1).asApproximateFloat() == 1.5
+isQuantity("1.5Gi") && !isQuantity("many")
+semver(managedCluster.metadata.labels["version"]).isGreaterThan(semver("1.29.9"))
+semver("1.30.0-rc.1").isLessThan(semver("1.30.0")) && !isSemver("v1.30.0") && isSemver("v1.30", true)
+managedCluster.metadata.labels.version.matches("^1[.](30|31)[.][0-9]+$")
+int(managedCluster.metadata.labels.count) > 11
+managedCluster.metadata.labels.exists(k, k.startsWith("v"))
+[3, 1, 2].max() == 3 && [1, 2, 3].isSorted() && [1, 2, 3].sum() == 6 && ["a", "b"].indexOf("b") == 1
+"a,b,,c".split(",") == ["a", "b", "", "c"] && ["a", "b"].join("-") == "a-b"
+"Hello".lowerAscii() == "hello" && "abc".substring(1, 2) == "b" && "x".replace("x", "y") == "y" && " a ".trim() == "a"
+"%s has %d of %.1f".format(["it", 3, 4.25]) == "it has 3 of 4.2"
+"a1b22".findAll("[0-9]+") == ["1", "22"] && "a1b22".find("[0-9]+") == "1"
+url("https://dub.example.com:6443/a?b=c").getHostname() == "dub.example.com" && isURL("https://x") && !isURL("x y")
+url("https://dub.example.com:6443/a?b=c").getPort() == "6443" && url("https://x/a?b=c").getQuery()["b"][0] == "c"
+cidr("10.0.0.0/8").containsIP("10.1.2.3") && !cidr("10.0.0.0/8").containsCIDR("11.0.0.0/16") && ip("::1").isLoopback()
+ip.isCanonical("::1") && !ip.isCanonical("0:0::1") && ip("10.0.0.1").family() == 4
+!format.dns1123Label().validate("dub").hasValue() && format.named("uuid").value().validate("x").hasValue()
+timestamp("2026-03-01T08:00:00Z") + duration("1h30m") == timestamp("2026-03-01T09:30:00Z")
+timestamp("2026-03-01T08:00:00Z").getDayOfWeek() == 0 && timestamp("2026-03-01T23:30:00Z").getHours("+01:00") == 0
+type(1) == int && type("") == string && type([]) == list && type(1.5) == double
+1 < 1.5 && 2 >= 2.0 && dyn(1) == 1.0
+7 / 2 == 3 && -7 / 2 == -3 && -7 % 3 == -1
+{"a": 1, "b": [2]}.b[0] == 2 && {"a": 1} == {"a": 1}
+optional.of(1).optMap(x, x + 1).value() == 2 && optional.none().or(optional.of(3)).value() == 3
+"\\u00e9" == "é" && r"\\d" == "\\\\d" && '''it's''' == "it's"
+0x1F == 31 && 1u + 2u == 3u && string(1e6) == "1e+06" && string(1.0) == "1"
+(true ? 1 : 2) == 1 && (managedCluster.metadata.name == "x" ? false : true)
+-9223372036854775808 < 0
+""".strip().splitlines()
+
+FAIL = """
+managedCluster.metadata.labels.tier == "gold"
+managedCluster.metadata.labels["env"] == 1
+managedCluster.scores("nothing").size() == 0
+managedCluster.metadata.name
+managedCluster.metadata.labels.env > 3
+quantity(managedCluster.metadata.name).isInteger()
+managedCluster.metadata.labels.count / 2 == 6
+9223372036854775807 + size(managedCluster.metadata.name) > 0
+1 / (size(managedCluster.metadata.name) - 3) == 1
+[1, 2][size(managedCluster.metadata.name)] == 1
+managedCluster.metadata.name.matches("[")
+managedCluster.status.clusterClaims.all(c, c.absent)
+""".strip().splitlines()
+
+REFUSED = {
+    "cluster.metadata.name == 'c1'": "'cluster' at character 1 is not known",
+    "managedCluster.metadata.name.shout()": "the function shout() at character 29 is not offered",
+    "sets.contains([1], [1])": "is not known",
+    "size()": "does not take nothing",
+    "'a'.startsWith(1)": "does not take string, int",
+    "1 + 'a'": "+ at character 3 does not take int and string",
+    "1 == 'a'": "== at character 3 does not take int and string",
+    "true && 1": "int does not fit",
+    "1 ? 2 : 3": "int does not fit",
+    "managedCluster.": "the expression ends too early",
+    "managedCluster..name": "unexpected",
+    "'open": "has no end",
+    "1 2": "unexpected",
+    "has(managedCluster)": "takes one member",
+    "[1].all(1, true)": "must be a plain name",
+    "if == 1": "reserved word",
+    "99999999999999999999": "too large",
+    "'\\q'": "an escape that means nothing",
+    "#": "unexpected '#'",
+}
+
+
+@pytest.mark.parametrize("text", HOLD)
+def test_it_holds(text: str) -> None:
+    assert holds(text)
+
+
+@pytest.mark.parametrize("text", FAIL)
+def test_an_error_or_another_value_than_true_is_no_match(text: str) -> None:
+    assert not holds(text)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_can_never_have_a_value_is_refused_with_its_place(text: str) -> None:
+    found = compile_one(text)
+    assert isinstance(found, Refused)
+    assert REFUSED[text] in str(found)
+
+
+def test_a_function_that_is_not_offered_has_a_finding_of_its_own() -> None:
+    found = compile_one("managedCluster.metadata.name.shout()")
+    assert isinstance(found, Refused)
+    assert found.code == "cel-unsupported"
+
+
+@pytest.mark.parametrize("text", ["(" * 100 + "1" + ")" * 100, "a" * 5000, "+".join(["1"] * 300), "!" * 200 + "true"])
+def test_what_is_too_large_is_refused_before_it_is_read(text: str) -> None:
+    found = compile_one(text)
+    assert isinstance(found, Refused)
+    assert found.code == "cel-cost"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, [0,1,2,3,4,5,6,7,8,9].all(d,"
+        " [0,1,2,3,4,5,6,7,8,9].all(e, [0,1,2,3,4,5,6,7,8,9].all(f, a + b + c + d + e + f >= 0))))))",
+    ],
+)
+def test_what_takes_too_many_steps_does_not_hold(text: str) -> None:
+    expression = compile_one(text)
+    assert isinstance(expression, Expression)
+    assert not expression.mask(Fleet([Candidate("dub", {}, {})]), 1)
+    assert expression.spent
+
+
+def test_a_pattern_that_would_explode_takes_its_time_from_the_text() -> None:
+    steps = 0
+
+    def spend(count: int) -> None:
+        nonlocal steps
+        steps += count
+
+    assert search(compile_pattern("(a*)*(a*)*(a*)*b"), "a" * 300, spend) is None
+    assert steps < 50_000
+
+
+ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "(a|b)", "(?:ab|a)", "^", "$", r"\b", r"\d", r"\w", "(?i)A"])
+COUNTS = st.sampled_from(["", "*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,}"])
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> str:
+    parts = []
+    for _ in range(draw(st.integers(1, 5))):
+        atom = draw(ATOMS)
+        parts.append(atom if atom in ("^", "$", r"\b", "(?i)A") else atom + draw(COUNTS))
+        if draw(st.integers(0, 8)) == 0:
+            parts.append("|")
+    return "".join(part for part in parts if not part.startswith("(?i)")) or "a"
+
+
+@given(patterns(), st.text("ab1 \n", max_size=8))
+@settings(max_examples=300, deadline=None)
+def test_patterns_match_where_pythons_do(pattern: str, text: str) -> None:
+    """Both take the leftmost match and prefer the first alternative; only $ means another place."""
+    theirs = re.compile(pattern.replace("$", r"\Z"), re.ASCII).search(text)
+    ours = search(compile_pattern(pattern), text, lambda count: None)
+    assert (None if ours is None else ours[:2]) == (None if theirs is None else theirs.span())
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+def test_integers_are_go_s(left: int, right: int) -> None:
+    def result(text: str) -> Any:
+        try:
+            return value(text)
+        except Failed:
+            return None
+
+    total = left + right
+    assert result(f"{left} + ({right})") == (total if -(2**63) <= total < 2**63 else None)
+    if right:
+        quotient, rest = result(f"{left} / ({right})"), result(f"{left} % ({right})")
+        assert quotient is None or (quotient * right + rest == left and abs(rest) < abs(right))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_survives_being_written(number: float) -> None:
+    assert value(f"double(string({number!r}))") == number or number < 0
+
+
+def test_optionals_are_what_they_hold() -> None:
+    assert value("optional.of(1)") == Optional(True, 1)
+    assert value("[?optional.none(), ?optional.of(2)]") == [2]

@@ -1,0 +1,121 @@
+"""What explain says about a Placement and about what follows it, and the shape of Open Cluster Management's debug endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+FLEET = """\
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {name: prod}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: prod, namespace: shop}
+spec: {clusterSet: prod}
+"""
+CLUSTER = """\
+---
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata:
+  name: NAME
+  labels: {cluster.open-cluster-management.io/clusterset: SET, disk: DISK}
+spec: {hubAcceptsClient: true, taints: [TAINT]}
+---
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata: {name: default, namespace: NAME}
+status: {scores: [{name: cpu, value: VALUE}]}
+"""
+PLACEMENT = """\
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: fast, namespace: shop}
+spec:
+  numberOfClusters: 2
+  predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {disk: ssd}}}}]
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+    - scoreCoordinate: {type: AddOn, addOn: {resourceName: default, scoreName: cpu}}
+      weight: 2
+"""
+CACHE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: cache
+  namespace: shop
+  annotations: {cluster.open-cluster-management.io/placement: fast}
+"""
+CLUSTERS = [
+    ("ash", "prod", "ssd", "", 10),
+    ("bru", "prod", "ssd", "", 30),
+    ("cph", "prod", "ssd", "", 20),
+    ("dub", "prod", "hdd", "", 90),
+    ("edi", "prod", "ssd", "{key: power, effect: NoSelect}", 90),
+    ("fra", "other", "ssd", "", 90),
+]
+
+
+@pytest.fixture
+def placed(fleet: Path, commit: Callable[..., None]) -> None:
+    text = FLEET
+    for name, group, disk, taint, value in CLUSTERS:
+        body = CLUSTER.replace("NAME", name).replace("SET", group).replace("DISK", disk)
+        text += body.replace("TAINT", taint).replace("VALUE", str(value))
+    commit(fleet, fleet=text, placement=PLACEMENT, cache=CACHE)
+
+
+@pytest.mark.usefixtures("placed")
+@pytest.mark.parametrize("subject", ["Placement/shop/fast", "cm/shop/cache"])
+def test_every_cluster_has_its_reason(gitsched: Run, subject: str) -> None:
+    told = gitsched("explain", subject, COLUMNS="300")
+    assert told.returncode == 0, told.stderr
+    table = told.stdout.split("\nClusters\n")[1].split("\n\n")[0]
+    lines = {line.split()[0]: line for line in table.splitlines()}
+    assert "its total is below the 40 of cph" in lines["ash"]
+    assert lines["bru"].split()[1] == "yes"
+    assert "score 60 = AddOn/default/cpu 30" in lines["bru"]
+    assert "does not meet the predicate" in lines["dub"]
+    assert "its taint power:NoSelect is not tolerated" in lines["edi"]
+    assert "in none of the cluster sets" in lines["fra"]
+    assert "The total is 2 × AddOn/default/cpu." in told.stdout
+    assert "TaintToleration: 3 of 4 are left." in told.stdout
+
+
+@pytest.mark.usefixtures("placed")
+def test_the_shape_of_the_debug_endpoint(gitsched: Run) -> None:
+    told = gitsched("explain", "placement/shop/fast", "-o", "json", "--format", "ocm")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout) == {
+        "filteredPipelineResults": [
+            {"name": "Predicate", "filteredClusters": ["ash", "bru", "cph", "edi"]},
+            {"name": "Predicate,TaintToleration", "filteredClusters": ["ash", "bru", "cph"]},
+        ],
+        "prioritizeResults": [{"name": "AddOn/default/cpu", "weight": 2, "scores": {"ash": 10, "bru": 30, "cph": 20}}],
+        "aggregatedScores": [
+            {"clusterName": "bru", "score": 60},
+            {"clusterName": "cph", "score": 40},
+            {"clusterName": "ash", "score": 20},
+        ],
+    }
+
+
+def test_the_shape_is_only_for_placements_and_for_programs(gitsched: Run) -> None:
+    assert gitsched("explain", "deploy/shop/web", "--format", "ocm").returncode == 2
+    found = gitsched("explain", "deploy/shop/web", "-o", "json", "--format", "ocm")
+    assert (found.returncode, "not decided by a Placement" in found.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("placed")
+def test_what_nothing_is_decided_about_is_said_so(gitsched: Run) -> None:
+    found = gitsched("explain", "ManagedCluster/ash")
+    assert (found.returncode, "nothing is decided about it" in found.stderr) == (1, True)
