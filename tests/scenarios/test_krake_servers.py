@@ -1,0 +1,190 @@
+"""Applications that follow real measurements: a Prometheus server of Debian's, and servers that speak KSQL's and InfluxDB's protocols."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import gitsched
+from gitsched.model.observation import Failure
+from tests.metrics.conftest import Received, Response, Server
+from tests.scenarios.conftest import Fleet
+from tests.scenarios.test_krake import application, cluster, codes, metric, place, provider
+
+PATIENCE = 60.0
+"""Seconds after which a server that was just started is taken to be broken."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+class Exporter:
+    """What Prometheus scrapes: the values of the metrics `a` and `b`."""
+
+    def __init__(self, server: Server) -> None:
+        self.values = {"a": 0.9, "b": 0.1}
+        self.target = server.url.removeprefix("http://")
+        server.handle = lambda _: Response("".join(f"{n} {v}\n" for n, v in self.values.items()), media="text/plain; version=0.0.4")
+
+
+class Prometheus:
+    """A Prometheus server in a process of its own that scrapes an exporter five times a second."""
+
+    def __init__(self, directory: Path, target: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        config = directory / "prometheus.yml"
+        config.write_text(
+            "scrape_configs:\n- job_name: t\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n"
+            f"  static_configs: [{{targets: ['{target}']}}]\n"
+        )
+        options = [f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+        self._log = (directory / "log").open("wb")
+        self._process = subprocess.Popen(["prometheus", *options], stdout=self._log, stderr=self._log)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+
+@pytest.fixture
+def exporter(server: Server) -> Exporter:
+    return Exporter(server)
+
+
+@pytest.fixture
+def prometheus(exporter: Exporter, tmp_path: Path) -> Iterator[Prometheus]:
+    running = Prometheus(tmp_path, exporter.target)
+    yield running
+    running.stop()
+
+
+def documents(url: str) -> list[dict[str, object]]:
+    spec = {"min": 0, "max": 1, "allowed_values": []}
+    source = {
+        "api": "core",
+        "kind": "GlobalMetricsProvider",
+        "metadata": {"name": "p"},
+        "spec": {"type": "prometheus", "prometheus": {"url": url}},
+    }
+    return [source] + [
+        {"api": "core", "kind": "GlobalMetric", "metadata": {"name": n}, "spec": {**spec, "provider": {"name": "p", "metric": n}}}
+        for n in "ab"
+    ]
+
+
+def settle(exporter: Exporter, prometheus: Prometheus, **values: float) -> None:
+    """Change what is measured, and wait until Prometheus has seen it."""
+    exporter.values = values
+    wanted = {("GlobalMetricsProvider", "", "p", name): value for name, value in values.items()}
+    end = time.monotonic() + PATIENCE
+    while (seen := gitsched.observe(documents(prometheus.url))) != wanted:
+        assert time.monotonic() < end, seen
+        time.sleep(0.1)
+
+
+def lay_out(fleet: Fleet, source: str) -> None:
+    fleet.commit(
+        {
+            "one.yaml": cluster("one", "a"),
+            "two.yaml": cluster("two", "b"),
+            "metrics.yaml": f"{metric('a')}---\n{metric('b')}---\n{source}",
+            "echo.yaml": application(),
+        }
+    )
+
+
+@pytest.mark.prometheus
+def test_an_application_follows_prometheus_beyond_the_threshold_and_stays_when_it_dies(
+    fleet: Fleet, exporter: Exporter, prometheus: Prometheus
+) -> None:
+    lay_out(fleet, provider("prometheus", f"{{url: '{prometheus.url}'}}"))
+    settle(exporter, prometheus, a=0.9, b=0.1)
+    fleet.reconcile()
+    assert place(fleet) == "one"
+    settle(exporter, prometheus, a=0.5, b=0.59)
+    assert not fleet.reconcile(1).changed, "better, but not beyond the threshold"
+    settle(exporter, prometheus, a=0.5, b=0.61)
+    assert fleet.reconcile(2).changed
+    assert place(fleet) == "two"
+    prometheus.stop()
+    run = fleet.reconcile(3)
+    assert not run.changed
+    assert place(fleet) == "two"
+    assert "stale-decision" in codes(run)
+
+
+def ksql(values: dict[str, float]) -> Callable[[Received], Response]:
+    """KSQL's answer to the statement that asks for one row."""
+
+    def answer(received: Received) -> Response:
+        assert (received.method, received.path) == ("POST", "/query")
+        statement = re.fullmatch(r"SELECT value FROM t WHERE name = '(\w)';", json.loads(received.body)["ksql"])
+        assert statement is not None
+        rows = [{"header": {"queryId": "q", "schema": "`VALUE` DOUBLE"}}, {"row": {"columns": [values[statement[1]]]}}]
+        return Response(json.dumps(rows), media="application/vnd.ksql.v1+json")
+
+    return answer
+
+
+def influx(values: dict[str, float]) -> Callable[[Received], Response]:
+    """InfluxDB's answer to a Flux query, for whoever has the token."""
+
+    def answer(received: Received) -> Response:
+        assert (received.method, received.path) == ("POST", "/api/v2/query?org=o")
+        if received.headers["Authorization"] != "Token secret":
+            return Response("{}", status=401)
+        wanted = re.search(r'_measurement == "(\w)"', json.loads(received.body)["query"])
+        assert wanted is not None
+        head = "#datatype,string,long,double,string\r\n#group,false,false,false,true\r\n#default,_result,,,\r\n"
+        return Response(f"{head},result,table,_value,_measurement\r\n,,0,{values[wanted[1]]},{wanted[1]}\r\n\r\n", media="text/csv")
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("speak", "source"),
+    [
+        pytest.param(ksql, ("kafka", "url: '{url}', table: t, comparison_column: name, value_column: value"), id="ksql"),
+        pytest.param(influx, ("influx", "url: '{url}', org: o, bucket: b, tokenFrom: {{env: INFLUX_TOKEN}}"), id="influx"),
+    ],
+)
+def test_an_application_follows_other_servers(
+    fleet: Fleet,
+    server: Server,
+    speak: Callable[[dict[str, float]], Callable[[Received], Response]],
+    source: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INFLUX_TOKEN", "secret")
+    lay_out(fleet, provider(source[0], f"{{{source[1].format(url=server.url)}}}"))
+    server.handle = speak({"a": 0.9, "b": 0.1})
+    assert fleet.reconcile().plan.findings == ()
+    assert place(fleet) == "one"
+    server.handle = speak({"a": 0.1, "b": 0.9})
+    fleet.reconcile(1)
+    assert place(fleet) == "two"
+    server.close()
+    run = fleet.reconcile(2)
+    assert not run.changed
+    assert "stale-decision" in codes(run)
+
+
+def test_a_failure_is_told_as_one(server: Server) -> None:
+    server.handle = lambda _: Response("[]")
+    (failure, _) = gitsched.observe(documents(server.url)).values()
+    assert failure == Failure("INVALID_METRIC", "Metric 'a' not in Prometheus response")
