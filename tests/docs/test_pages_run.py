@@ -1,0 +1,74 @@
+"""Pages that are stories: their files are laid down, their commands executed, and what those print is what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STORIES = ["from-karmada.md"]
+START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
+BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n(?P<console>.*?))```\n', re.DOTALL)
+PROGRAM = """\
+#!/bin/sh
+case $1 in
+plan | reconcile | explain | simulate) verb=$1; shift; exec "$PYTHON" -m gitsched "$verb" --now "$NOW" "$@" ;;
+*) exec "$PYTHON" -m gitsched "$@" ;;
+esac
+"""
+"""gitsched at the hour of the page: a reader's clock would tell when a grace period is over."""
+
+
+def play(page: str, at: Path) -> str:
+    """The page with what its commands print today. From one block of commands to the next an hour passes."""
+    at.mkdir()
+    programs = at.parent / "programs"
+    programs.mkdir()
+    (programs / "gitsched").write_text(PROGRAM)
+    (programs / "gitsched").chmod(0o755)
+    environment = {
+        **{key: value for key, value in os.environ.items() if key != "COLUMNS"},
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "XDG_CACHE_HOME": str(at.parent / "cache"),
+    }
+    execute("git init -q -b main . && git config user.name Ada && git config user.email ada@example.com", at, environment)
+    hours = 0
+
+    def step(block: re.Match[str]) -> str:
+        nonlocal hours
+        if name := block["file"]:
+            path = at / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block["text"])
+            return block[0]
+        moment = (START + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        hours += 1
+        dated = {**environment, "NOW": moment, "GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+        commands = [line for line in block["console"].splitlines() if line.startswith("$ ")]
+        printed = [f"{line}\n{execute(line.removeprefix('$ '), at, dated)}" for line in commands]
+        return "```console\n" + "".join(printed) + "```\n"
+
+    return BLOCK.sub(step, page)
+
+
+def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
+    """What a terminal would show; commits under names that do not depend on what came before them, the repository under its own."""
+    done = subprocess.run(["sh", "-c", f"{command} 2>&1"], cwd=at, env=environment, capture_output=True, text=True)
+    assert done.returncode in (0, 1), f"{command}: {done.stdout}"
+    shown = re.sub(r"\b[0-9a-f]{10}\b", "1234567890", done.stdout.replace(str(at), "fleet"))
+    return re.sub(r"[ \t]+$", "", shown, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_page_that_tells_a_story_prints_what_the_program_prints(name: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / name).read_text()
+    assert play(page, tmp_path / "fleet") == page
