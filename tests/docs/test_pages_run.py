@@ -34,7 +34,8 @@ def play(page: str, at: Path) -> str:
     (programs / "gitsched").write_text(PROGRAM)
     (programs / "gitsched").chmod(0o755)
     environment = {
-        **{key: value for key, value in os.environ.items() if key != "COLUMNS"},
+        **os.environ,
+        "COLUMNS": "400",  # so that nothing is wrapped: where, would depend on the directory
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
