@@ -9,6 +9,7 @@ import click
 from gitsched.cli import options, output
 
 SHORT = {
+    "app": "Application",
     "cj": "CronJob",
     "cm": "ConfigMap",
     "crd": "CustomResourceDefinition",
@@ -26,8 +27,12 @@ SHORT = {
     "sts": "StatefulSet",
     "svc": "Service",
 }
-"""kubectl's short names."""
-KINDS = (*SHORT.values(), "Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+"""Short names of kubectl, and of Krake's rok."""
+KINDS = (
+    *SHORT.values(),
+    *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+    *("Cluster", "MagnumCluster", "Placement"),
+)
 
 
 @click.command("explain")

@@ -64,13 +64,14 @@ class Client:
         host = url.netloc.decode("ascii")
         sent = self._client.build_request(
             "GET" if request.body is None else "POST",
-            url.copy_with(host=address),
+            url.copy_with(host=address, userinfo=b""),  # httpx logs the address of every request
             json=request.body,
             headers={"Accept": "application/json", **dict(request.headers), "Host": host, "Accept-Encoding": "identity"},
             extensions={"sni_hostname": url.host},
             timeout=left,
         )
-        response = self._client.send(sent, stream=True)
+        basic = httpx.BasicAuth(url.username, url.password) if url.userinfo and "Authorization" not in sent.headers else None
+        response = self._client.send(sent, stream=True, auth=basic)
         try:
             return _receive(response, url, request, deadline)
         finally:

@@ -162,6 +162,8 @@ def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[st
         ("ingresses", "Ingress"),
         ("networkpolicies", "NetworkPolicy"),
         ("sts", "StatefulSet"),
+        ("magnumclusters", "MagnumCluster"),
+        ("app", "Application"),
         ("PostgresCluster", "PostgresCluster"),
     ],
 )

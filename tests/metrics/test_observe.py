@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +174,19 @@ def test_nothing_secret_is_in_a_failure(server: Server, status: int) -> None:
     server.handle = lambda _: Response(f"denied: {CANARY}", status=status)
     spec = {**INFLUX, "url": server.url.replace("http://", f"http://user:{CANARY}@"), "token": CANARY}
     assert CANARY not in str(gitsched.observe(documents("influx", spec, "load")))
+
+
+def test_nothing_secret_is_in_a_log(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server.handle = lambda _: vector("load", "1")
+    address = server.url.replace("http://", f"http://user:{CANARY}@")
+    assert gitsched.observe(documents("prometheus", {"url": address}, "load"), timeout=5) == {key("load"): 1.0}
+    assert server.seen[0].headers["Authorization"] == "Basic " + base64.b64encode(f"user:{CANARY}".encode()).decode()
+    server.handle = lambda _: Response(CSV, media="text/csv")
+    gitsched.observe(documents("influx", {**INFLUX, "url": address, "token": CANARY}, "load"), timeout=5)
+    assert server.seen[1].headers["Authorization"] == f"Token {CANARY}"
+    assert "HTTP" in caplog.text, "the client does log"
+    assert CANARY not in caplog.text
 
 
 @pytest.mark.parametrize("token", [f"{CANARY}\n", f"{CANARY}ü"])

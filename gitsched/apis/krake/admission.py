@@ -11,6 +11,7 @@ from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
 
 _GLOBAL = ("GlobalCloud", "GlobalInfrastructureProvider", "GlobalMetric", "GlobalMetricsProvider")
+_CUT = " (between brackets YAML ends it at a comma: quote it)"
 Pointer = tuple[str | int, ...]
 Rule = Callable[[Body], Iterator[Issue]]
 
@@ -113,7 +114,8 @@ def _judge_constraints(spec: Body, target: str) -> Iterator[Issue]:
             try:
                 constraint: Any = parse(text)
             except ConstraintError as error:
-                yield Issue("error", f"krake-{part[:-1]}-constraint", f"{text!r:.100} {error}", at)
+                hint = _CUT if isinstance(text, str) and text.count("(") != text.count(")") else ""
+                yield Issue("error", f"krake-{part[:-1]}-constraint", f"{text!r:.100} {error}{hint}", at)
                 continue
             if part == "metrics" and constraint.bound is None:
                 message = f"{constraint.values[0]!r:.80} is no number: nothing satisfies this constraint"

@@ -95,6 +95,16 @@ class Arena:
             return Verdict(site.name, False, why, {}, None)
         total = self.ranking.total(index, pool, held) if pool >> index & 1 else None
         scores = {ref.name: value.share * ref.weight for ref, value in site.readings.values}
-        if held is not None and self.rules.stickiness:
+        if held is not None and total is not None and self.rules.stickiness:
             scores["stickiness"] = self.rules.stickiness if index == held else 0.0
-        return Verdict(site.name, True, "", scores, total)
+        return Verdict(site.name, True, "" if total is not None else self._unranked(site), scores, total)
+
+    def _unranked(self, site: Site) -> str:
+        """Why a site that satisfies everything is not compared with the others."""
+        if not site.declares:
+            return "left aside: it has no metrics, and others have some"
+        return (
+            "left aside: its metrics cannot be read"
+            if site.readings.reasons
+            else "left aside: the weights of its metrics make no mean"
+        )

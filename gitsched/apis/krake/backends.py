@@ -12,60 +12,100 @@ from gitsched.apis.krake.constraint_sets import Constraints, parse_constraints
 from gitsched.apis.krake.inventory import is_deleted
 from gitsched.apis.krake.memory import Memory
 from gitsched.model.decision import Verdict
-from gitsched.model.document import Body, Document, member
+from gitsched.model.document import Document, member
 
 FINAL = ("FAILED",)
 """The state that the scheduler gives to a cluster or Magnum cluster."""
+_DELETED = "it is being deleted"
+_ONCE = "an earlier run bound it, and that is done once"
+
+
+def wanted_of(document: Document) -> Constraints:
+    """What a cluster wants of its cloud, or a Magnum cluster of its project."""
+    target = "project" if document.key.kind == "MagnumCluster" else "cloud"
+    return parse_constraints(member(document.body, "spec", "constraints", target))
 
 
 class Binding(NamedTuple):
-    """What became of one resource: `action` is bind, fail, wait, none or ignored. `why` is for people; `verdicts` come by arena."""
+    """What became of one resource: `action` is bind, fail, wait or ignored. `why` is for people; `live` says that metrics of servers
+    had a part in it."""
 
     action: str
     memory: Memory
     why: str = ""
-    verdicts: tuple[Verdict, ...] = ()
     live: bool = False
 
 
 def bind_cluster(document: Document, memory: Memory, arenas: Iterable[Arena], moment: datetime, *, hold: bool) -> Binding:
     """Choose a cloud: the first arena in which any cloud matches counts, whatever the scores of a later one (the global clouds)."""
-    spec: Body = document.body.get("spec") or {}
-    if is_deleted(document.body) or spec.get("kubeconfig") or memory.state == "FAILED" or memory.target is not None:
-        return Binding("ignored", memory)
-    constraints = parse_constraints(member(spec, "constraints", "cloud"))
-    identity = f"Cluster/{document.key.namespace}/{document.key.name}"
-    verdicts: tuple[Verdict, ...] = ()
+    why = _settled(document, memory)
+    if why:
+        return Binding("ignored", memory, why)
+    constraints = wanted_of(document)
     live = False
     for arena in arenas:
         mask = arena.matching(constraints)
-        verdicts += tuple(arena.verdicts(constraints, None, mask))
         live = live or arena.live
         why = _unknown(arena, constraints, hold)
         if why:
-            return Binding("wait", memory, why, verdicts, live)
+            return Binding("wait", memory, why, live)
         if mask:
-            chosen, _ = arena.choose(mask, None, identity)
-            return Binding("bind", memory.own(arena.sites[chosen].ref)._replace(scheduled=moment), "", verdicts, live)
-    return Binding("fail", _failed(memory, "No matching cloud found"), "No matching cloud found", verdicts, live)
+            chosen, _ = arena.choose(mask, None, f"Cluster/{document.key.namespace}/{document.key.name}")
+            return Binding("bind", memory.own(arena.sites[chosen].ref)._replace(scheduled=moment), "", live)
+    return Binding("fail", _failed(memory, "No matching cloud found"), "No matching cloud found", live)
+
+
+def judge_clouds(document: Document, arenas: Iterable[Arena]) -> list[Verdict]:
+    """How every cloud fares for a cluster, up to the arena that counts."""
+    constraints = wanted_of(document)
+    found: list[Verdict] = []
+    for arena in arenas:
+        mask = arena.matching(constraints)
+        found += arena.verdicts(constraints, None, mask)
+        if mask:
+            break
+    return sorted(found)
 
 
 def bind_magnum_cluster(document: Document, memory: Memory, arena: Arena, *, hold: bool) -> Binding:
     """Choose a project of any namespace. Those that declare metrics go first, and where none of them can be read nothing is chosen."""
-    if is_deleted(document.body) or memory.target is not None:
-        return Binding("ignored", memory)
-    constraints = parse_constraints(member(document.body, "spec", "constraints", "project"))
+    if is_deleted(document.body):
+        return Binding("ignored", memory, _DELETED)
+    if memory.target is not None:
+        return Binding("ignored", memory, _ONCE)
+    constraints = wanted_of(document)
     mask = arena.matching(constraints)
-    ranked = mask & arena.ranking.measured if mask & arena.declaring else mask
-    verdicts = tuple(arena.verdicts(constraints, None, mask, ranked))
+    ranked = _ranked_projects(arena, mask)
     why = _unknown(arena, constraints, hold)
     if why:
-        return Binding("wait", memory, why, verdicts, arena.live)
+        return Binding("wait", memory, why, arena.live)
     if not ranked:
         why = "No OpenStack project available" if mask else "No matching OpenStack project found"
-        return Binding("fail", _failed(memory, why), why, verdicts, arena.live)
+        return Binding("fail", _failed(memory, why), why, arena.live)
     chosen, _ = arena.choose(ranked, None, f"MagnumCluster/{document.key.namespace}/{document.key.name}")
-    return Binding("bind", memory.own(arena.sites[chosen].ref), "", verdicts, arena.live)
+    return Binding("bind", memory.own(arena.sites[chosen].ref), "", arena.live)
+
+
+def judge_projects(document: Document, arena: Arena) -> list[Verdict]:
+    """How every project fares for a Magnum cluster."""
+    constraints = wanted_of(document)
+    mask = arena.matching(constraints)
+    return arena.verdicts(constraints, None, mask, _ranked_projects(arena, mask))
+
+
+def _settled(document: Document, memory: Memory) -> str:
+    """Why nothing is to be chosen for a cluster; "" where something is."""
+    if is_deleted(document.body):
+        return _DELETED
+    if member(document.body, "spec", "kubeconfig"):
+        return "it has a kubeconfig, so that it exists already"
+    if memory.state == "FAILED":
+        return "it has failed; only another version of it is looked at again"
+    return _ONCE if memory.target is not None else ""
+
+
+def _ranked_projects(arena: Arena, mask: int) -> int:
+    return mask & arena.ranking.measured if mask & arena.declaring else mask
 
 
 def _unknown(arena: Arena, constraints: Constraints, hold: bool) -> str:

@@ -35,6 +35,12 @@ def parse_constraints(value: Any) -> Constraints:
     return Constraints(labels, resources, metrics, Affinity(labels=Selector(requirements) if requirements else None, fields=fields))
 
 
+def tell_constraints(constraints: Constraints) -> str:
+    """All constraints in one line; "" without any."""
+    custom = (f"custom resource {name}" for name in constraints.resources)
+    return "; ".join((*map(_write, constraints.labels), *custom, *map(_write, constraints.metrics)))
+
+
 def _require(constraint: LabelConstraint) -> Iterator[Requirement]:
     """A label that is missing satisfies no operator of Krake's, so that an exclusion asks for the label, too."""
     if constraint.operator in ("==", "in"):

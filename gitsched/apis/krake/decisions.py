@@ -11,11 +11,12 @@ from typing import NamedTuple
 from gitsched.apis.krake import applications, backends, names
 from gitsched.apis.krake.applications import Application, Step, Surroundings, look, parse_application
 from gitsched.apis.krake.arena import Arena, Rules, Site
-from gitsched.apis.krake.backends import Binding, bind_cluster, bind_magnum_cluster
+from gitsched.apis.krake.backends import Binding, bind_cluster, bind_magnum_cluster, judge_clouds, judge_projects
 from gitsched.apis.krake.creation import create_cluster, name_cluster
 from gitsched.apis.krake.inventory import Cluster, Inventory, project_site
 from gitsched.apis.krake.memory import Memory, recall
 from gitsched.apis.world import World
+from gitsched.model.decision import Verdict
 from gitsched.model.document import Document, Key
 
 _DEADLINES = 64
@@ -78,6 +79,14 @@ class Decisions:
                 rules = Rules(measure=self._rules.measure)
                 self._backends[space] = Arena(self.inventory.clouds(space), rules)
         return self._backends[namespace], self._backends[""]
+
+    def judge(self, key: Key) -> list[Verdict] | None:
+        """How every cloud or project fares for a cluster or Magnum cluster, in name order; None where there is no such document."""
+        if key in self.bindings:
+            return judge_clouds(self.bindings[key][0], self.cloud_arenas(key.namespace))
+        if key in self.magnum:
+            return judge_projects(self.magnum[key][0], self._projects_for(key.namespace))
+        return None
 
     def _gather(self) -> dict[str, Arena]:
         sites: dict[str, list[Site]] = {}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from gitsched.apis.krake.applications import Application, Step
-from gitsched.apis.krake.decisions import Decided
-from gitsched.apis.krake.reporting import locate, report_application
+from gitsched.apis.krake.applications import Step
+from gitsched.apis.krake.backends import wanted_of
+from gitsched.apis.krake.constraint_sets import tell_constraints
+from gitsched.apis.krake.decisions import Decided, Decisions
+from gitsched.apis.krake.reporting import locate, report, report_application
 from gitsched.apis.krake.session import judge
 from gitsched.model.decision import Verdict
+from gitsched.model.document import Document
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Share
 from gitsched.model.time import format_time
 
@@ -26,7 +29,7 @@ def explain(decided: Decided) -> Explanation:
         workload=str(app.key),
         location=f"{place.path}:{place.line}" if place else "",
         policy="spec.constraints",
-        policy_reason=_tell_constraints(app),
+        policy_reason=tell_constraints(app.constraints) or f"none, so any cluster in {app.key.namespace} will do",
         attempts=(attempt,) if attempt.verdict != "scheduled" else (),
         candidates=tuple(map(Candidate, verdicts)),
         selection=tuple(_tell_needs(decided, verdicts)),
@@ -36,13 +39,28 @@ def explain(decided: Decided) -> Explanation:
     )
 
 
-def _tell_constraints(app: Application) -> str:
-    wanted = app.constraints
-    count = len(wanted.labels) + len(wanted.resources) + len(wanted.metrics)
-    return (
-        f"an Application carries its own constraints: {count or 'none'}"
-        if count != 1
-        else "an Application carries its own constraint"
+def explain_binding(decisions: Decisions, document: Document) -> Explanation | None:
+    """Why a Cluster has its cloud, or a MagnumCluster its project; None for anything else."""
+    key = document.key
+    verdicts = decisions.judge(key)
+    if verdicts is None:
+        return None
+    binding = (decisions.bindings.get(key) or decisions.magnum[key])[1]
+    target = binding.memory.target
+    among = "project" if key in decisions.magnum else "cloud"
+    unwanted = target is None and binding.action == "ignored"
+    told = f"Bound to {target.kind} {target.name}" if target else "Not bound"
+    place = locate(document)
+    return Explanation(
+        workload=str(key),
+        location=f"{place.path}:{place.line}" if place else "",
+        policy="spec.constraints",
+        policy_reason=tell_constraints(wanted_of(document)) or f"none, so any {among} will do",
+        candidates=() if unwanted else tuple(map(Candidate, verdicts)),
+        trigger=told + (f": {binding.why}." if binding.why else ", by the best score."),
+        result=(Share(f"{target.kind} {target.name}"),) if target else (),
+        findings=tuple(finding for finding in report(decisions) if finding.resource == key.resource),
+        among=among,
     )
 
 
@@ -58,6 +76,8 @@ def _tell_needs(decided: Decided, verdicts: list[Verdict]) -> list[str]:
         return []
     needs = [f"{name} has {held:.6g}, its stickiness of {sticky:g} included"]
     needs += [_tell_need(rival, -total, held) for total, rival in sorted(rivals)[:_RIVALS]]
+    if not rivals:
+        return [*needs, "no other cluster is compared with it"]
     return [*needs, f"and {len(rivals) - _RIVALS} more"] if len(rivals) > _RIVALS else needs
 
 

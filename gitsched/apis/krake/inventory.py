@@ -98,7 +98,7 @@ def _cluster_site(document: Document, labels: Mapping[str, str], refs: tuple[Met
     alive, why = _alive(document)
     if alive and readings.reasons:
         metric, reason = readings.reasons[0]
-        why = f"its metric {metric} cannot be used: {reason.message}"
+        why = f"its metric {metric} cannot be used: {reason.told or reason.message}"
     elif alive and state != ONLINE:
         why = f"its state is {state}, not {ONLINE}"
     standby = alive and readings.failed and said in (ONLINE, FAILING)

@@ -22,11 +22,12 @@ class MetricRef(NamedTuple):
 
 class Reason(NamedTuple):
     """Why a metric has no value. `failed` says that its provider was asked and did not answer as it should, which says
-    nothing about the resource."""
+    nothing about the resource. `message` is Krake's, `told` the same for people who have no Krake."""
 
     code: str
     message: str
     failed: bool = False
+    told: str = ""
 
     @property
     def body(self) -> Body:
@@ -123,12 +124,13 @@ class MetricBook:
     def _read(self, ref: MetricRef, space: str) -> Value | Reason:
         metric = self._metrics[ref.namespaced].get((space, ref.name))
         if metric is None:
-            return Reason(names.UNKNOWN_METRIC, f"The metric '{ref.name}' was not found in the Krake database.")
+            message = f"The metric '{ref.name}' was not found in the Krake database."
+            return Reason(names.UNKNOWN_METRIC, message, told=_miss(names.METRICS, space, ref.name))
         named = member(metric.body, "spec", "provider") or {}
         provider = self._providers[ref.namespaced].get((space, str(named.get("name"))))
         if provider is None:
             message = f"The metrics provider '{named.get('name')}' was not found in the Krake database."
-            return Reason(names.UNKNOWN_METRICS_PROVIDER, message)
+            return Reason(names.UNKNOWN_METRICS_PROVIDER, message, told=_miss(names.PROVIDERS, space, str(named.get("name"))))
         raw = self._ask(provider, str(named.get("metric")))
         live = member(provider.body, "spec", "type") != "static"
         return raw if isinstance(raw, Reason) else _normalise(ref.name, raw, metric.body["spec"], live)
@@ -147,6 +149,11 @@ class MetricBook:
             return Reason(names.UNREACHABLE_METRICS_PROVIDER, message)
         code = getattr(seen, "code", "") or names.UNREACHABLE_METRICS_PROVIDER
         return Reason(code, str(getattr(seen, "error", seen)), failed=True)
+
+
+def _miss(kinds: tuple[tuple[str, str], tuple[str, str]], space: str, name: str) -> str:
+    (_, everywhere), (_, inside) = kinds
+    return f"there is no {inside} '{name}' in namespace {space}" if space else f"there is no {everywhere} '{name}'"
 
 
 def _index(world: World, kind: tuple[str, str]) -> Mapping[tuple[str, str], Document]:

@@ -65,7 +65,11 @@ def _reason(decided: Decided) -> str:
 
 def _report_metrics(document: Document, site: Site) -> Iterator[Finding]:
     for metric, reason in site.readings.reasons:
-        yield _warn("krake-failing-metric", f"the metric {metric} of {document.key} cannot be used: {reason.message}", document)
+        yield _warn(
+            "krake-failing-metric",
+            f"the metric {metric} of {document.key} cannot be used: {reason.told or reason.message}",
+            document,
+        )
     standing = site.readings.standing
     if standing is not None and not standing.weight:
         message = f"the weights of {document.key}'s metrics add up to 0: no mean can be taken, and they are left aside"

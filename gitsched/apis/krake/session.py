@@ -104,17 +104,15 @@ class KrakeSession:
         for key, decided in self.decisions.applications.items():
             if (key.kind, key.name, key.namespace) == wanted:
                 return judge(decided)
-        for known in (self.decisions.bindings, self.decisions.magnum):
-            for key, (_, binding) in known.items():
-                if (key.kind, key.name, key.namespace) == wanted:
-                    return sorted(binding.verdicts)
-        return None
+        known = (*self.decisions.bindings, *self.decisions.magnum)
+        found = next((key for key in known if (key.kind, key.name, key.namespace) == wanted), None)
+        return self.decisions.judge(found) if found else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.krake.explanation import explain  # only the verb explain needs it
+        from gitsched.apis.krake.explanation import explain, explain_binding  # only the verb explain needs it
 
         decided = self.decisions.applications.get(template.key)
-        return explain(decided) if decided is not None else None
+        return explain(decided) if decided is not None else explain_binding(self.decisions, template)
 
     def _outcome(self, decided: Decided) -> Outcome:
         document, step = decided.app.document, decided.steps[-1]
