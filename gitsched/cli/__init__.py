@@ -19,6 +19,7 @@ VERBS = {
     "explain": "Say why a workload is where it is.",
     "export": "Print what only an API server can take, as patches.",
     "schedule": "Decide without Git: documents in, decided documents out.",
+    "help-code": "Say what a finding means, and what to do about it.",
     "version": "Print the version.",
 }
 
@@ -32,7 +33,7 @@ class Verbs(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        command: click.Command = import_module(f"gitsched.cli.{name}").command
+        command: click.Command = import_module(f"gitsched.cli.{name.replace('-', '_')}").command
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import exit_codes, options, output, reports
 
 
 @click.command("plan")
@@ -25,6 +25,7 @@ from gitsched.cli import exit_codes, options, output
 @options.TARGET
 @options.EXPECT
 @options.FAIL_ON
+@reports.OPTION
 @options.FORMAT
 @options.LOG
 def command(
@@ -36,6 +37,7 @@ def command(
     log_format: str,
     location: str,
     output_repository: str | None,
+    wanted: tuple[reports.Report, ...],
     **chosen: Any,
 ) -> int:
     """Show which workloads would move where, and why.
@@ -56,4 +58,5 @@ def command(
         )
     found = review(run)
     output.show_as(form, lambda width: write_plan(found, width), lambda: describe_review(found))
+    reports.write_reports(wanted, reports.list_writers(found.findings, found.outcomes))
     return judge(found, fail_on, detailed=detailed)

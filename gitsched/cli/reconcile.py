@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import exit_codes, options, output, reports
 
 
 @click.command("reconcile")
@@ -16,6 +16,7 @@ from gitsched.cli import exit_codes, options, output
 @options.METRICS
 @options.EXPECT
 @options.FAIL_ON
+@reports.OPTION
 @options.FORMAT
 @options.LOG
 def command(
@@ -24,6 +25,7 @@ def command(
     log_format: str,
     location: str,
     output_repository: str | None,
+    wanted: tuple[reports.Report, ...],
     **chosen: Any,
 ) -> int:
     """Decide where everything runs, and commit that to the output branch.
@@ -40,4 +42,5 @@ def command(
         run = reconcile(Settings(location=location, output=output_repository, **chosen))
     found = review(run)
     output.show_as(form, lambda width: write_run(found, width), lambda: describe_review(found))
+    reports.write_reports(wanted, reports.list_writers(found.findings, found.outcomes))
     return judge(found, fail_on)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import exit_codes, options, output, reports
 from gitsched.model.finding import Finding
 
 
@@ -17,9 +17,18 @@ from gitsched.model.finding import Finding
 @options.SOURCE
 @options.NOW
 @options.FAIL_ON
+@reports.OPTION
 @options.FORMAT
 @options.LOG
-def command(target: str | None, form: str, fail_on: exit_codes.FailOn, log_format: str, location: str, **chosen: Any) -> int:
+def command(
+    target: str | None,
+    form: str,
+    fail_on: exit_codes.FailOn,
+    log_format: str,
+    location: str,
+    wanted: tuple[reports.Report, ...],
+    **chosen: Any,
+) -> int:
     """Check manifests, clusters and policies against their schemas and against each other.
 
     Reads the worktree, where there is one; with a REVISION that commit. With a PATH everything is checked, since policies and what
@@ -46,6 +55,7 @@ def command(target: str | None, form: str, fail_on: exit_codes.FailOn, log_forma
     if path is not None and root is not None:
         findings = below(findings, path.resolve(), root)
     output.show_as(form, lambda width: write_findings(findings, width), lambda: describe_findings(findings))
+    reports.write_reports(wanted, reports.list_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
     return exit_codes.judge_run(findings, fail_on, pending=pending)
 

@@ -37,7 +37,7 @@ def shared(verb: str) -> set[str]:
     """The options that the first section gives a verb: each table names its commands in the line before it."""
     found: set[str] = set()
     for verbs, table in re.findall(
-        r"^[A-Z][^|\n]*: ((?:`\w+`(?:, )?)+)\.\n\n((?:\|.*\n)+)", sections()["Options of several commands"], re.MULTILINE
+        r"^[A-Z][^|\n]*: ((?:`[\w-]+`(?:, )?)+)\.\n\n((?:\|.*\n)+)", sections()["Options of several commands"], re.MULTILINE
     ):
         for row in table.splitlines()[2:]:
             if f"`{verb}`" in verbs or f"`{verb}`" in row:
@@ -45,7 +45,9 @@ def shared(verb: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan", "reconcile", "watch", "explain", "export", "schedule", "init", "version"])
+@pytest.mark.parametrize(
+    "verb", ["validate", "plan", "reconcile", "watch", "explain", "export", "schedule", "init", "help-code", "version"]
+)
 def test_every_option_of_a_verb_is_on_the_page_and_every_option_on_the_page_is_one(verb: str) -> None:
     said = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
     # `schedule` and `watch` are said to have what the tables give others, but for these.
@@ -71,7 +73,7 @@ def test_every_page_has_the_same_exit_codes_as_the_program(page: str) -> None:
 
 @pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
 def test_every_command_that_a_page_shows_has_the_options_it_is_shown_with(page: str) -> None:
-    shown = re.findall(r"gitsched (\w+)((?: [^`\n#;|]+)?)", (ROOT / "docs" / page).read_text())
+    shown = re.findall(r"gitsched ([\w-]+)((?: [^`\n#;|]+)?)", (ROOT / "docs" / page).read_text())
     for verb, rest in shown:
         if verb in VERBS:
             assert set(re.findall(r"(?<= )(--?[a-z][\w-]*)", rest)) <= flags(verb) | {"--help"}, (verb, rest)
