@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +11,8 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
-    from gitsched.reconcile import Run
+    from gitsched.reconcile import Run, Settings
+    from gitsched.watch import Attempt, Bell
 
 
 @click.command("watch")
@@ -28,6 +25,14 @@ if TYPE_CHECKING:
     help="How often to look at a remote; refs on this machine are seen at once.",
 )
 @click.option("--once", is_flag=True, help="Run once and leave, like reconcile, with the log of watch.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a run that has begun may go on after SIGTERM or SIGINT.",
+)
 @options.SOURCE
 @options.TARGET
 @options.COMMIT
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 def command(
     interval: float,
     once: bool,
+    grace: float,
     fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
@@ -48,49 +54,42 @@ def command(
     """Reconcile whenever the source moves or a deadline passes.
 
     Mistakes in the input are logged and waited out. SIGTERM ends it with 0, SIGINT (Ctrl-C) with 130; a run that has begun is ended
-    first.
+    first, or given up after --grace seconds and at a second signal, which leaves nothing half done.
     """
-    from gitsched.reconcile import Session, Settings
-    from gitsched.watch import watch
+    from gitsched.reconcile import Settings
 
     output.start_log(log_format)
-    session = Session(Settings(location=location, output=output_repository, now=now, **chosen))
-    journal = Journal()
+    settings = Settings(location=location, output=output_repository, now=now, **chosen)
     if once:
-        from gitsched.cli.reviewing import judge, review
+        return _run_once(settings, fail_on)
+    from gitsched.watch import Abandoned, Bell, heed_signals
 
-        run = session.run(now)
-        journal.write(run)
-        return judge(review(run), fail_on)
-    with stopped() as signals:
-        output.LOGGER.info("watching %s", location, extra={"fields": {"event": "start"}})
-        watch(session, interval=timedelta(seconds=interval), report=journal.write, stop=signals.event)
-    return exit_codes.INTERRUPTED if signals.number == signal.SIGINT else exit_codes.DONE
-
-
-class Signals:
-    """Which signal asked for an end, if one did."""
-
-    def __init__(self) -> None:
-        self.event, self.number = threading.Event(), 0
-
-    def note(self, number: int, _frame: FrameType | None) -> None:
-        self.number = number
-        self.event.set()
-        # Whoever asks twice does not want to wait for the end of a run.
-        signal.signal(number, signal.SIG_DFL)
+    bell = Bell()
+    with heed_signals(bell, timedelta(seconds=grace)) as ending:
+        try:
+            _run(settings, bell, timedelta(seconds=interval))
+        except Abandoned:
+            output.LOGGER.warning("the run was given up where it was", extra={"fields": {"event": "abandoned"}})
+    output.LOGGER.info("ended", extra={"fields": {"event": "end"}})
+    return exit_codes.INTERRUPTED if ending.number == signal.SIGINT else exit_codes.DONE
 
 
-@contextmanager
-def stopped() -> Iterator[Signals]:
-    """Signals that end a process set an event instead, so that a run that has begun comes to its end."""
-    signals = Signals()
-    before = {number: signal.signal(number, signals.note) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _run_once(settings: Settings, fail_on: exit_codes.FailOn) -> int:
+    from gitsched.cli.reviewing import judge, review
+    from gitsched.reconcile import Session
+
+    run = Session(settings).run(settings.now)
+    Journal().write(run)
+    return judge(review(run), fail_on)
+
+
+def _run(settings: Settings, bell: Bell, interval: timedelta) -> None:
+    from gitsched.reconcile import Session
+    from gitsched.watch import watch
+
+    session = Session(settings)
+    output.LOGGER.info("watching %s", settings.location, extra={"fields": {"event": "start"}})
+    watch(session, interval=interval, listener=Journal(), bell=bell)
 
 
 class Journal:
@@ -100,6 +99,14 @@ class Journal:
         self.known: frozenset[str] = frozenset()
         self.source: str | None = None
         self.refused = ""
+
+    def begin(self) -> None:
+        """A look that begins is not worth a line."""
+
+    def end(self, attempt: Attempt) -> None:
+        """What went wrong is told by the loop."""
+        if attempt.run is not None:
+            self.write(attempt.run)
 
     def write(self, run: Run) -> None:
         """Tell what is new since the last run."""

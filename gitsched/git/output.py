@@ -87,24 +87,27 @@ class Output:
             self._clone.refresh(self._fetch)
         return self.repository.target(self._mirror)
 
-    def publish(self, commit: str, expected: str | None, note: str | None) -> None:
+    def publish(self, commit: str, expected: str | None, note: str | None) -> bool:
         """Move the branch from `expected` (None: it must not exist) to a commit whose one parent that is, or raise Conflict.
 
-        The remote moves first, then the local ref. A commit equal to `expected` moves nothing. The note, set on the commit with its
-        committer's name and time, is best effort: a server that declines it is logged, not raised.
+        False when that very commit was there already, by somebody else who cares for the note, too, as a rule; else the next run sees
+        that there is none. The remote moves first, then the local ref. A commit equal to `expected` moves nothing. The note, set on
+        the commit with its committer's name and time, is best effort: a server that declines it is logged, not raised.
         """
         self.check()
         repository = self.repository
         parents = repository.commit(commit).parents
         if commit != expected and parents != ((expected,) if expected else ()):
             raise ValueError(f"commit {commit} has the parents {parents}, expected was {expected}")
+        mine = True
         if self.remote is not None and commit != expected:
-            wire.push(repository, self.remote, self._ref, commit, expected)
+            mine = wire.push(repository, self.remote, self._ref, commit, expected)
             self._follow(repository, commit)
         elif commit != expected:
             repository.swap(self._ref, commit, expected if repository.target(self._ref) is not None else None)
-        if note is not None:
+        if note is not None and mine:
             self._annotate(repository, commit, note)
+        return mine
 
     def check(self) -> None:
         """Permanent when the branch must not be written: the source is read from it, it is symbolic, or it is checked out."""

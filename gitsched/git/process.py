@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -39,6 +40,8 @@ work on something else than what it was told to; a hook or `git rebase --exec` t
 
 OLDEST = (2, 31)
 """The first git that takes configuration from GIT_CONFIG_COUNT, by which every command's protocols and checks are set."""
+_TIME_TO_END = 2.0
+"""Seconds between asking git to end and making it."""
 _VERSION = re.compile(r"git version (\d+)\.(\d+)")
 
 
@@ -129,6 +132,11 @@ def _say(version: tuple[int, int]) -> str:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
+    """End git and all that it started: asked first, so that it can remove its lock files, then forced."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        # Also when git itself is gone: who is left of its group still holds the pipes.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=_TIME_TO_END)
+            return

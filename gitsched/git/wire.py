@@ -92,13 +92,14 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
         raise classify(f"cannot fetch from {redact(url)}", done.err)
 
 
-def push(repository: Repository, url: str, ref: str, new: str, expected: str | None, also: Sequence[str] = ()) -> tuple[str, ...]:
+def push(repository: Repository, url: str, ref: str, new: str, expected: str | None) -> bool:
     """Move the remote's ref from `expected` (None: it must not exist) to the commit `new`, or raise Conflict.
 
+    False says that the remote had that very commit already when it came to moving the ref: a second process has decided the same, or
+    the answer to our own push was lost and the transport sent it again.
+
     The lease makes sure that the ref is where it was seen; `expected` must be the one parent of `new` too (ValueError: a bug of the
-    caller), since a lease alone lets a push drop history. A push that the server took without our hearing of it succeeds when it
-    is repeated. `also` are refs (notes) that are pushed as they are here afterwards, in a push of their own, which a server may
-    decline without harm: what it said is returned.
+    caller), since a lease alone lets a push drop history. A push that the server took without our hearing of it is a success.
     """
     parents = repository.commit(new).parents
     if new != expected and parents != ((expected,) if expected else ()):
@@ -106,18 +107,21 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
     lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
     doing = f"cannot push to {ref} of {redact(url)}"
     for wait in (*_LOCK_WAITS, None):
-        failure: GitschedError | None
+        failure: GitschedError
         try:
             done = _push(repository, url, [lease], f"{new}:{ref}")
-            failure = None if done.code == 0 else classify(doing, f"{done.out}\n{done.err}")
+            if done.code == 0:
+                return not any(line.startswith("=\t") for line in done.out.splitlines())
+            failure = classify(doing, f"{done.out}\n{done.err}")
         except Temporary as error:
             failure = error
-        if failure is None or _settled(repository, url, ref, new, expected, failure):
-            break
+        if _settled(repository, url, ref, new, expected, failure):
+            # Who was refused, and finds the ref where it ought to be, cannot claim to have moved it.
+            return not isinstance(failure, Conflict | Locked)
         if wait is None or not isinstance(failure, Locked):
             raise failure
         time.sleep(wait)
-    return tuple(complaint for name in also if (complaint := push_aside(repository, url, name)))
+    raise AssertionError("unreachable")
 
 
 def remote_url(repository: Repository, name: str) -> str | None:

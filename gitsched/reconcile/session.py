@@ -198,13 +198,14 @@ class Session:
         before = set(repository.listing(bare, observed.prefix.rstrip("/")).items()) if bare else set()
         changed_parts = {name for name, _ in before ^ set(repository.listing(planted, observed.prefix.rstrip("/")).items())}
         commit = self._commit_output(observed, planned, tree, changed_parts)
-        output.publish(commit, observed.head, note)
+        mine = output.publish(commit, observed.head, note)
         self._written = Written(tree, groups)
         self._familiar.add(tree)
         records = Records(repository, tree, observed.prefix, self._memo, self._bodies)
         anew = planned.decided.dirty & planned.outcomes.keys()
         records.learn(document for key in anew for document in planned.outcomes[key].documents)
-        return run._replace(after=commit)
+        # Another process has decided the same and was faster: the output is as it should be, and that was not our doing.
+        return run._replace(after=commit) if mine else run._replace(changed=False)
 
     def _write_groups(self, repository: Repository, groups: Mapping[str, Files], observed: Observed, bare: str | None) -> str:
         """The tree without the front page: only what differs from the last tree when that is the one we wrote."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
-from gitsched.watch import LONGEST, pause, stamp, wait_for_change, watch
+from gitsched.watch import LONGEST, Attempt, Bell, pause, stamp, wait_for_change, watch
 
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 PATIENCE = 30.0
@@ -106,8 +105,8 @@ def test_a_remote_is_polled_and_the_output_pushed_to_it(
 class Failing:
     """A session that fails in one way after another, then asks for the end."""
 
-    def __init__(self, stop: threading.Event, *errors: GitschedError) -> None:
-        self.errors, self.stop, self.runs = list(errors), stop, 0
+    def __init__(self, bell: Bell, *errors: GitschedError) -> None:
+        self.errors, self.bell, self.runs = list(errors), bell, 0
 
     def watch_paths(self) -> list[Path]:
         return []
@@ -115,21 +114,34 @@ class Failing:
     def run(self, now: datetime) -> NoReturn:
         self.runs += 1
         if len(self.errors) == 1:
-            self.stop.set()
+            self.bell.stop()
         raise self.errors.pop(0)
 
 
+class Attempts:
+    def __init__(self) -> None:
+        self.seen: list[Attempt] = []
+
+    def begin(self) -> None:
+        pass
+
+    def end(self, attempt: Attempt) -> None:
+        self.seen.append(attempt)
+
+
 def test_no_error_of_the_input_ends_it() -> None:
-    stop = threading.Event()
-    session = Failing(stop, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
+    bell, attempts = Bell(), Attempts()
+    session = Failing(bell, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
     watch(
         session,
         interval=timedelta(milliseconds=1),
-        report=lambda run: None,
-        stop=stop,
+        listener=attempts,
+        bell=bell,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
     )
     assert session.runs == 4
+    assert [type(attempt.error) for attempt in attempts.seen] == [Conflict, Permanent, Conflict, Permanent]
+    assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "time", "retry"]
 
 
 def test_pauses_double_up_to_a_limit_and_never_undercut_what_was_asked_for() -> None:
@@ -144,7 +156,7 @@ def test_pauses_double_up_to_a_limit_and_never_undercut_what_was_asked_for() -> 
 def test_what_moved_before_the_wait_is_not_waited_for(tmp_path: Path) -> None:
     seen = stamp([tmp_path])
     (tmp_path / "main").write_text("1")
-    wait_for_change([tmp_path], seen, timedelta(hours=1), threading.Event())
+    assert wait_for_change([tmp_path], seen, timedelta(hours=1), Bell()) == "ref"
 
 
 def test_locks_are_no_change(tmp_path: Path) -> None:

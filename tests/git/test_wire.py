@@ -40,7 +40,7 @@ def test_a_push_creates_and_moves_a_branch(mine: Repository, remote: str, git, b
     a = make(mine, "a")
     b = make(mine, "b", a)
     assert wire.observe(remote, OUT) is None
-    assert wire.push(mine, remote, OUT, a, None) == ()
+    assert wire.push(mine, remote, OUT, a, None)
     wire.push(mine, remote, OUT, b, a)
     assert wire.observe(remote, OUT) == b == git("rev-parse", OUT, at=bare)
     git("fsck", "--strict", at=bare)
@@ -82,10 +82,10 @@ def test_a_commit_that_would_drop_history_is_never_pushed(mine: Repository, remo
 def test_a_push_that_landed_may_be_repeated(mine: Repository, remote: str):
     a = make(mine, "a")
     b = make(mine, "b", a)
-    wire.push(mine, remote, OUT, a, None)
-    wire.push(mine, remote, OUT, a, None)
-    wire.push(mine, remote, OUT, b, a)
-    wire.push(mine, remote, OUT, b, a)
+    assert wire.push(mine, remote, OUT, a, None)
+    assert not wire.push(mine, remote, OUT, a, None), "the second says that the first had done it"
+    assert wire.push(mine, remote, OUT, b, a)
+    assert not wire.push(mine, remote, OUT, b, a)
 
 
 def test_a_push_whose_answer_was_lost_is_a_success(mine: Repository, server):
@@ -132,11 +132,14 @@ def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git
     a = make(mine, "a")
     notes = "refs/notes/hydrator.metadata"
     mine.note(a, "n", **ADA)
-    assert wire.push(mine, remote, OUT, a, None, also=[notes]) == ()
+    wire.push(mine, remote, OUT, a, None)
+    assert wire.push_aside(mine, remote, notes) is None
     assert git("notes", f"--ref={notes}", "show", a, at=bare) == "n"
     git("update-ref", notes, git("commit-tree", "-m", "x", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", at=bare), at=bare)
     b = make(mine, "b", a)
-    (complaint,) = wire.push(mine, remote, OUT, b, a, also=[notes])
+    wire.push(mine, remote, OUT, b, a)
+    complaint = wire.push_aside(mine, remote, notes)
+    assert complaint is not None
     assert "rejected" in complaint
     assert wire.observe(remote, OUT) == b
 
