@@ -1,45 +1,36 @@
-"""gitsched export: decisions that only an API server can take, as patches."""
+"""gitsched export: decisions and directions for programs that do not read the output branch by themselves."""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
 
 import click
 
-from gitsched.cli import options, output
+FORMS = {
+    "flux": "Print the objects with which Flux takes a cluster's directory.",
+    "argocd": "Print the ApplicationSet with which Argo CD takes every directory.",
+    "knative": "Print what only an API server can take, as patches.",
+}
 
 
-@click.command("export")
-@click.argument("api", type=click.Choice(["knative"]))
-@click.option("--revision", metavar="REVISION", help="Export what is decided at this branch, tag or commit.")
-@click.option("--worktree", is_flag=True, help="Export what is decided for the files as they lie in the worktree.")
-@options.SOURCE
-@options.TARGET
-@options.NOW
-@options.FORMAT
-@options.LOG
-def command(
-    api: str,
-    worktree: bool,
-    form: str,
-    log_format: str,
-    location: str,
-    output_repository: str | None,
-    **chosen: Any,
-) -> None:
-    """Print what was decided as patches: placements of event sources, marks of pods that are to be emptied, replicas.
+class Forms(click.Group):
+    """One command a consumer; only the one that is called is imported."""
 
-    They live in a status, or in objects that somebody else applies, so they cannot come from Git. The text is kubectl commands for a
-    shell. What the documents in the source say already is left out.
-    """
-    if worktree and chosen["revision"] is not None:
-        raise click.UsageError("--worktree and --revision exclude each other")
-    from gitsched.apis.knative.patches import describe_patches, make_patches, write_commands
-    from gitsched.reconcile import Settings, preview
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(FORMS)
 
-    output.start_log(log_format)
-    with output.progress("Planning"):
-        decided = preview(Settings(location=location, worktree=worktree, output=output_repository, **chosen)).plan.decided
-    records = (record for session in decided.sessions if session.name == api for record in session.documents())
-    patches = make_patches(records, decided.catalog.templates.values())
-    output.show_as(form, lambda _: write_commands(patches), lambda: describe_patches(patches))
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in FORMS:
+            return None
+        module = import_module("gitsched.cli.patching" if name == "knative" else "gitsched.cli.consuming")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(FORMS.items()))
+
+
+@click.group("export", cls=Forms)
+def command() -> None:
+    """Print what other programs need besides the output branch. Writes nothing to Git."""

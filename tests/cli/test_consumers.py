@@ -1,0 +1,288 @@
+"""Flux and Argo CD take the output branch with the objects that gitsched prints for them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.cli.conftest import Run
+
+ADDRESS = "https://git.example.com/platform/fleet.git"
+DURATION = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+
+
+def strict(*required: str, **members: Any) -> dict[str, Any]:
+    """An object with these members and no others; an API server prunes what it does not know, which nobody notices."""
+    return {"type": "object", "additionalProperties": False, "required": list(required), "properties": members}
+
+
+TEXT, FLAG, LISTED = {"type": "string", "minLength": 1}, {"type": "boolean"}, {"type": "array", "minItems": 1}
+NAMED = strict("name", name=TEXT)
+
+
+def kind(version: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = strict("name", "namespace", name={"type": "string", "pattern": "^[a-z0-9][a-z0-9.-]*$"}, namespace=TEXT)
+    return strict(
+        "apiVersion", "kind", "metadata", "spec", apiVersion={"const": version}, kind={"const": name}, metadata=metadata, spec=spec
+    )
+
+
+# What the CRDs of source-controller v1, kustomize-controller v1 and Argo CD v3 say about the fields that are used.
+SHAPES = {
+    "GitRepository": kind(
+        "source.toolkit.fluxcd.io/v1",
+        "GitRepository",
+        strict(
+            "interval",
+            "url",
+            interval={"pattern": DURATION},
+            url={"pattern": "^(http|https|ssh)://.*$"},
+            ref=strict("branch", branch=TEXT),
+            sparseCheckout=LISTED | {"items": TEXT},
+            secretRef=NAMED,
+            verify=strict("secretRef", mode={"enum": ["head", "HEAD", "Tag", "TagAndHEAD"]}, secretRef=NAMED),
+        ),
+    ),
+    "Kustomization": kind(
+        "kustomize.toolkit.fluxcd.io/v1",
+        "Kustomization",
+        strict(
+            "interval",
+            "prune",
+            "sourceRef",
+            interval={"pattern": DURATION},
+            path={"pattern": "^\\./"},
+            prune=FLAG,
+            wait=FLAG,
+            sourceRef=strict(
+                "kind", "name", kind={"enum": ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]}, name=TEXT
+            ),
+        ),
+    ),
+    "ApplicationSet": kind(
+        "argoproj.io/v1alpha1",
+        "ApplicationSet",
+        strict(
+            "generators",
+            "template",
+            goTemplate=FLAG,
+            goTemplateOptions={"type": "array", "items": {"enum": ["missingkey=error"]}},
+            generators=LISTED
+            | {
+                "items": strict(
+                    "git",
+                    git=strict(
+                        "repoURL",
+                        "revision",
+                        repoURL=TEXT,
+                        revision=TEXT,
+                        requeueAfterSeconds={"type": "integer"},
+                        files=LISTED | {"items": strict("path", path=TEXT)},
+                        directories=LISTED | {"items": strict("path", path=TEXT)},
+                    ),
+                )
+            },
+            syncPolicy=strict(
+                applicationsSync={"enum": ["create-only", "create-update", "create-delete", "sync"]},
+                preserveResourcesOnDeletion=FLAG,
+            ),
+            template=strict(
+                "metadata",
+                "spec",
+                metadata=strict("name", name=TEXT, annotations={"type": "object", "additionalProperties": TEXT}),
+                spec=strict(
+                    "destination",
+                    "project",
+                    destination=NAMED,
+                    project=TEXT,
+                    source=strict("repoURL", repoURL=TEXT, targetRevision=TEXT, path=TEXT),
+                    syncPolicy=strict(automated=strict(prune=FLAG, selfHeal=FLAG)),
+                ),
+            ),
+        ),
+    ),
+}
+
+
+def check(text: str) -> list[dict[str, Any]]:
+    """The documents of a stream, each of the shape that its CRD demands."""
+    documents = list(yaml.safe_load_all(text))
+    for document in documents:
+        jsonschema.validate(document, SHAPES[document["kind"]])
+    return documents
+
+
+@pytest.fixture
+def pushed(fleet: Path, git: Callable[..., str]) -> Path:
+    git("remote", "add", "origin", ADDRESS, at=fleet)
+    return fleet
+
+
+def take(tree: Path, path: str) -> str:
+    """What a delivery tool would apply from a directory of the branch."""
+    done = subprocess.run(["kubectl", "kustomize", str(tree / path)], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_flux_gets_a_repository_and_a_kustomization_of_its_cluster(gitsched: Run, pushed: Path) -> None:
+    repository, kustomization = check(gitsched("export", "flux", "--cluster", "one").stdout)
+    assert repository["spec"] == {
+        "interval": "1m",
+        "url": ADDRESS,
+        "ref": {"branch": "placements"},
+        "sparseCheckout": ["clusters/one"],
+    }
+    assert kustomization["spec"]["path"] == "./clusters/one"
+    assert kustomization["spec"]["sourceRef"] == {"kind": "GitRepository", "name": repository["metadata"]["name"]}
+    assert (kustomization["spec"]["prune"], kustomization["spec"]["wait"]) == (True, True)
+
+
+@pytest.mark.kubectl
+def test_the_path_that_flux_is_given_is_one_that_kustomize_builds(
+    gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path
+) -> None:
+    gitsched("reconcile")
+    for cluster in ("one", "two"):
+        repository, kustomization = check(gitsched("export", "flux", "--cluster", cluster).stdout)
+        tree = tmp_path / cluster
+        git("clone", "-q", "--no-checkout", "-b", repository["spec"]["ref"]["branch"], str(pushed), str(tree), at=tmp_path)
+        git("sparse-checkout", "set", *repository["spec"]["sparseCheckout"], at=tree)
+        git("checkout", "-q", at=tree)
+        built = [document["kind"] for document in yaml.safe_load_all(take(tree, kustomization["spec"]["path"]))]
+        assert "ConfigMap" in built
+        assert ("Deployment" in built) is (cluster == "one")
+
+
+def test_a_file_for_every_cluster_can_be_written(gitsched: Run, pushed: Path, tmp_path: Path) -> None:
+    done = gitsched("export", "flux", "--directory", str(tmp_path / "flux"))
+    assert (done.returncode, "wrote 2 files" in done.stdout) == (0, True)
+    for cluster in ("one", "two"):
+        _, kustomization = check((tmp_path / "flux" / cluster / "placements.yaml").read_text())
+        assert kustomization["spec"]["path"] == f"./clusters/{cluster}"
+
+
+def test_objects_of_several_clusters_are_not_printed_in_one_stream(gitsched: Run, pushed: Path) -> None:
+    """Applied to one cluster, the last of them would win."""
+    done = gitsched("export", "flux")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--cluster" in done.stderr
+    assert "--directory" in done.stderr
+
+
+def test_only_signed_commits_are_taken_where_gitsched_signs(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
+    spec = "spec: {output: {signing: {format: ssh, key: /keys/fleet}}}\n"
+    commit(pushed, gitsched=f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\n{spec}")
+    repository, _ = check(gitsched("export", "flux", "--cluster", "one").stdout)
+    assert repository["spec"]["verify"] == {"mode": "HEAD", "secretRef": {"name": "gitsched-keys"}}
+    repository, _ = check(gitsched("export", "flux", "--cluster", "one", "--verify", "ours", "--secret", "deploy").stdout)
+    assert repository["spec"]["verify"]["secretRef"]["name"] == "ours"
+    assert repository["spec"]["secretRef"]["name"] == "deploy"
+
+
+@pytest.mark.parametrize(
+    ("remote", "flux", "argocd"),
+    [
+        pytest.param(
+            "git@git.example.com:platform/fleet.git", "ssh://git@git.example.com/platform/fleet.git", None, id="host and path"
+        ),
+        pytest.param(
+            "ssh://git@git.example.com:2222/fleet.git", "ssh://git@git.example.com:2222/fleet.git", None, id="ssh with a port"
+        ),
+        pytest.param(
+            "https://ada:hunter2@git.example.com/fleet.git", "https://git.example.com/fleet.git", "", id="a token in the URL"
+        ),
+    ],
+)
+def test_the_address_is_one_that_the_tool_understands_and_without_secrets(
+    gitsched: Run, fleet: Path, git: Callable[..., str], remote: str, flux: str, argocd: str | None
+) -> None:
+    git("remote", "add", "origin", remote, at=fleet)
+    repository, _ = check(gitsched("export", "flux", "--cluster", "one").stdout)
+    (applications,) = check(gitsched("export", "argocd").stdout)
+    assert repository["spec"]["url"] == flux
+    assert applications["spec"]["generators"][0]["git"]["repoURL"] == (remote if argocd is None else flux)
+
+
+def test_an_address_that_no_cluster_could_reach_is_refused(gitsched: Run, fleet: Path) -> None:
+    done = gitsched("export", "argocd")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--url" in done.stderr
+    (applications,) = check(gitsched("export", "argocd", "--url", ADDRESS).stdout)
+    assert applications["spec"]["template"]["spec"]["source"]["repoURL"] == ADDRESS
+
+
+def test_the_directory_of_a_configured_path_is_used(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
+    spec = "spec: {output: {path: fleet/a, branch: decided}}\n"
+    commit(pushed, gitsched=f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\n{spec}")
+    repository, kustomization = check(gitsched("export", "flux", "--cluster", "one").stdout)
+    assert (repository["spec"]["ref"]["branch"], kustomization["spec"]["path"]) == ("decided", "./fleet/a/clusters/one")
+    (applications,) = check(gitsched("export", "argocd").stdout)
+    assert applications["spec"]["generators"][0]["git"]["files"] == [{"path": "fleet/a/clusters/*/cluster.json"}]
+
+
+def expand(template: str, values: dict[str, Any]) -> str:
+    """As Argo CD fills in a Go template that has members only; a missing one is an error, as missingkey=error has it."""
+
+    def find(match: re.Match[str]) -> str:
+        value: Any = values
+        for name in match[1].strip().removeprefix(".").split("."):
+            value = value[name]
+        return str(value)
+
+    return re.sub(r"\{\{(.+?)\}\}", find, template)
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("generator", ["files", "directories"])
+def test_argo_cd_makes_an_application_of_every_clusters_directory(
+    gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path, generator: str
+) -> None:
+    gitsched("reconcile")
+    (applications,) = check(gitsched("export", "argocd", "--generator", generator).stdout)
+    git("worktree", "add", "-q", "--detach", str(tmp_path / "tree"), "placements", at=pushed)
+    (pattern,) = applications["spec"]["generators"][0]["git"][generator]
+    template = applications["spec"]["template"]
+    targets = {}
+    for found in sorted((tmp_path / "tree").glob(pattern["path"])):
+        directory = found.parent if generator == "files" else found
+        path = {
+            "path": str(directory.relative_to(tmp_path / "tree")),
+            "basename": directory.name,
+            "basenameNormalized": directory.name,
+        }
+        values = {**(json.loads(found.read_text()) if generator == "files" else {}), "path": path}
+        assert expand(template["metadata"]["name"], values) == f"placed-{directory.name}"
+        assert "ConfigMap" in take(tmp_path / "tree", expand(template["spec"]["source"]["path"], values))
+        targets[directory.name] = expand(template["spec"]["destination"]["name"], values)
+    assert targets == {"one": "one", "two": "two"}
+
+
+def test_some_clusters_alone_can_be_given_to_argo_cd(gitsched: Run, pushed: Path) -> None:
+    (applications,) = check(gitsched("export", "argocd", "--cluster", "two", "--project", "fleet").stdout)
+    assert applications["spec"]["generators"][0]["git"]["files"] == [{"path": "clusters/two/cluster.json"}]
+    assert applications["spec"]["template"]["spec"]["project"] == "fleet"
+    assert gitsched("export", "argocd", "--cluster", "three").returncode == 2
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_programs_get_a_list(gitsched: Run, pushed: Path, form: str) -> None:
+    listed = yaml.safe_load(gitsched("export", "flux", "--cluster", "one", "-o", form).stdout)
+    assert (listed["kind"], [item["kind"] for item in listed["items"]]) == ("List", ["GitRepository", "Kustomization"])
+
+
+def test_the_page_shows_what_is_printed(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "consume.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    shown = [list(yaml.safe_load_all(block)) for block in blocks]
+    (pushed / "one.yaml").rename(pushed / "fra-prod-1.yaml")
+    commit(pushed, **{"fra-prod-1": (pushed / "fra-prod-1.yaml").read_text().replace("name: one", "name: fra-prod-1")})
+    assert check(gitsched("export", "flux", "--cluster", "fra-prod-1").stdout) in shown
+    assert check(gitsched("export", "argocd", "--project", "fleet").stdout) in shown
