@@ -20,7 +20,7 @@ from gitsched.schedule.fleet import Candidate, Fleet
 CLUSTER: dict[str, Any] = {
     "apiVersion": "cluster.open-cluster-management.io/v1",
     "kind": "ManagedCluster",
-    "metadata": {"name": "dub", "labels": {"env": "prod", "version": "1.30.4", "count": "12"}},
+    "metadata": {"name": "dub", "annotations": {}, "finalizers": [], "labels": {"env": "prod", "version": "1.30.4", "count": "12"}},
     "spec": {"taints": [{"key": "gpu", "effect": "NoSelect"}]},
     "status": {
         "allocatable": {"cpu": 4, "memory": "16Gi"},
@@ -72,7 +72,7 @@ quantity(managedCluster.status.allocatable["memory"]).compareTo(quantity("16384M
 quantity("2").add(quantity("500m")).sub(1).asApproximateFloat() == 1.5
 isQuantity("1.5Gi") && !isQuantity("many")
 semver(managedCluster.metadata.labels["version"]).isGreaterThan(semver("1.29.9"))
-semver("1.30.0-rc.1").isLessThan(semver("1.30.0")) && !isSemver("v1.30.0") && isSemver("v1.30", true)
+semver("1.30.0-rc.1").isLessThan(semver("1.30.0")) && !isSemver("v1.30.0")
 managedCluster.metadata.labels.version.matches("^1[.](30|31)[.][0-9]+$")
 int(managedCluster.metadata.labels.count) > 11
 managedCluster.metadata.labels.exists(k, k.startsWith("v"))
@@ -89,7 +89,13 @@ ip.isCanonical("::1") && !ip.isCanonical("0:0::1") && ip("10.0.0.1").family() ==
 timestamp("2026-03-01T08:00:00Z") + duration("1h30m") == timestamp("2026-03-01T09:30:00Z")
 timestamp("2026-03-01T08:00:00Z").getDayOfWeek() == 0 && timestamp("2026-03-01T23:30:00Z").getHours("+01:00") == 0
 type(1) == int && type("") == string && type([]) == list && type(1.5) == double
-1 < 1.5 && 2 >= 2.0 && dyn(1) == 1.0
+dyn(1) < 1.5 && dyn(2) >= 2.0 && dyn(1) == 1.0
+[1, 2].exists(x, x > 1.5)
+managedCluster.metadata.labels.`env` == "prod" && managedCluster.`kind` == "ManagedCluster"
+!has(managedCluster.metadata.annotations) && !has(managedCluster.metadata.finalizers) && has(managedCluster.status.conditions)
+sign(quantity("-1")) == -1 && size(managedCluster) > 3
+[1, "a"].exists(x, x == 1) && [] == [1].filter(x, x > 1)
+"%d of %s".format([1000000.0, {"b": [1, null], "a": true}]) == "1000000 of {a: true, b: [1, null]}"
 7 / 2 == 3 && -7 / 2 == -3 && -7 % 3 == -1
 {"a": 1, "b": [2]}.b[0] == 2 && {"a": 1} == {"a": 1}
 optional.of(1).optMap(x, x + 1).value() == 2 && optional.none().or(optional.of(3)).value() == 3
@@ -118,6 +124,17 @@ REFUSED = {
     "cluster.metadata.name == 'c1'": "'cluster' at character 1 is not known",
     "managedCluster.metadata.name.shout()": "the function shout() at character 29 is not offered",
     "sets.contains([1], [1])": "is not known",
+    "1 < 1.5": "< at character 3 does not take int and double",
+    "1 in [1.0]": "in at character 3 does not take int and list(double)",
+    "{1: 'a'}[1.0] == 'a'": "no entry for a key that is double",
+    "[1, 2].exists(x, x == 'a')": "does not take int and string",
+    "[1, 2].map(x, x).indexOf('a') == 0": "does not take list(int), string",
+    "[['a']].max() == ['a']": "does not take list(list(string))",
+    "optional.of(1).orValue('a') == 1": "does not take optional(int), string",
+    "'a,b'.split(',').exists(x, x == 1)": "does not take string and int",
+    "[1].existsOne(x, x == 1)": "is not offered",
+    "semver('v1.2', true).major() == 1": "does not take string, bool",
+    "managedCluster.metadata.labels.in == 'x'": "between back quotes",
     "size()": "does not take nothing",
     "'a'.startsWith(1)": "does not take string, int",
     "1 + 'a'": "+ at character 3 does not take int and string",

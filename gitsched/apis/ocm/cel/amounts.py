@@ -80,7 +80,7 @@ def compare_quantities(left: Amount, right: Amount) -> int:
     return (left > right) - (left < right)
 
 
-@function("quantity.sign(): int")
+@function("sign(quantity): int")
 def sign(value: Amount) -> int:
     return (value.amount > 0) - (value.amount < 0)
 
@@ -115,35 +115,25 @@ def subtract(left: Amount, right: Amount | int) -> Amount:
     return Amount(left.amount - (right if isinstance(right, int) else right.amount))
 
 
-@function("semver(string): semver", "semver(string, bool): semver")
-def semver(text: str, normal: bool = False) -> Version:
-    parsed = _parse(text, normal)
+@function("semver(string): semver")
+def semver(text: str) -> Version:
+    parsed = _parse(text)
     if parsed is None:
         raise Failed("no semantic version")
     return parsed
 
 
-@function("isSemver(string): bool", "isSemver(string, bool): bool")
-def is_semver(text: str, normal: bool = False) -> bool:
-    return _parse(text, normal) is not None
+@function("isSemver(string): bool")
+def is_semver(text: str) -> bool:
+    return _parse(text) is not None
 
 
-def _parse(text: str, normal: bool) -> Version | None:
-    match = _SEMVER.fullmatch(_normalise(text) if normal else text)
+def _parse(text: str) -> Version | None:
+    match = _SEMVER.fullmatch(text)
     if match is None:
         return None
     major, minor, patch = (int(part) for part in match.groups()[:3])
     return Version((major, minor, patch), match[4] or "") if max(major, minor, patch) <= _LARGEST else None
-
-
-def _normalise(text: str) -> str:
-    """A leading v is gone, as are leading zeros; missing numbers are zero."""
-    text = text.strip().removeprefix("v")
-    head = re.match(r"[0-9.]*", text)
-    numbers = head[0] if head else ""
-    rest = text[len(numbers) :]
-    parts = [part.lstrip("0") or "0" if part else "" for part in numbers.split(".")]
-    return ".".join([*parts, "0", "0"][: max(3, len(parts))]) + rest if numbers else text
 
 
 @function("semver.isGreaterThan(semver): bool")

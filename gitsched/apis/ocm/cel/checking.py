@@ -5,6 +5,9 @@ Types are known of literals and of what functions give; everything in a document
 
 from __future__ import annotations
 
+from collections import abc
+
+from gitsched.apis.ocm.cel.kinds import DYN, agree, entry, give, head, join, key, list_of, map_of, passed
 from gitsched.apis.ocm.cel.registry import FUNCTIONS, Overload, resolve, type_of
 from gitsched.apis.ocm.cel.syntax import (
     Bind,
@@ -21,7 +24,6 @@ from gitsched.apis.ocm.cel.syntax import (
     reject_expression,
 )
 
-DYN = "dyn"
 TYPES = ("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint")
 _NUMBERS = ("int", "uint", "double")
 _ARITHMETIC: dict[str, tuple[str, ...]] = {
@@ -39,8 +41,26 @@ _MOMENTS = {
     ("-", "timestamp", "duration"): "timestamp",
     ("-", "duration", "duration"): "duration",
 }
+_ORDER = ("<", "<=", ">", ">=")
 _ORDERED = ("string", "bytes", "bool", "timestamp", "duration")
-Scope = dict[str, str]
+
+
+class Scope(dict[str, str]):
+    """The types of variables. `loops` has an entry for each macro that was met, here or in any scope around.
+
+    As upstream's checker does, int and double may be compared as soon as there has been one, and not before.
+    """
+
+    __slots__ = ("loops",)
+
+    def __init__(self, kinds: abc.Mapping[str, str], loops: list[str] | None = None) -> None:
+        super().__init__(kinds)
+        self.loops: list[str] = [] if loops is None else loops
+
+    def enter(self, variable: str, kind: str) -> Scope:
+        """The scope of a macro's body."""
+        self.loops.append(variable)
+        return Scope({**self, variable: kind}, self.loops)
 
 
 def infer(node: Node, scope: Scope) -> str:
@@ -55,24 +75,23 @@ def infer(node: Node, scope: Scope) -> str:
         case Index():
             return _infer_index(node, scope)
         case Listing():
-            for entry, optional in node.entries:
-                _expect(infer(entry, scope), ("optional",) if optional else (), entry.at)
-            return "list"
+            return list_of(_infer_entry(value, optional, scope) for value, optional in node.entries)
         case Mapping():
-            for key, value, _ in node.entries:
-                _expect(infer(key, scope), ("string", "int", "uint", "bool"), key.at)
-                infer(value, scope)
-            return "map"
+            keys = []
+            for name, _, _ in node.entries:
+                keys.append(infer(name, scope))
+                _expect(keys[-1], ("string", "int", "uint", "bool"), name.at)
+            return map_of(keys, [_infer_entry(value, optional, scope) for _, value, optional in node.entries])
         case Loop():
             return _infer_loop(node, scope)
         case Bind():
             _expect(infer(node.operand, scope), ("optional",), node.at)
-            infer(node.body, {**scope, node.variable: DYN})
+            infer(node.body, scope.enter(node.variable, DYN))
             return "optional"
     return _infer_call(node, scope)
 
 
-def find_overloads(call: Call, scope: Scope) -> tuple[str, list[Overload], tuple[Node, ...]]:
+def find_overloads(call: Call, scope: abc.Container[str]) -> tuple[str, list[Overload], tuple[Node, ...]]:
     """The name of a function, the overloads that are written like this call, and all arguments, the target first."""
     target = call.target
     if isinstance(target, Name) and target.name not in scope and f"{target.name}.{call.name}" in FUNCTIONS:
@@ -81,6 +100,15 @@ def find_overloads(call: Call, scope: Scope) -> tuple[str, list[Overload], tuple
         name, member = call.name, target is not None
         arguments = call.arguments if target is None else (target, *call.arguments)
     return name, resolve(name, member, len(arguments)), arguments
+
+
+def _infer_entry(node: Node, optional: bool, scope: Scope) -> str:
+    """An entry of a list or map; one that may be left out is what the optional holds."""
+    kind = infer(node, scope)
+    if not optional:
+        return kind
+    _expect(kind, ("optional",), node.at)
+    return entry(kind)
 
 
 def _infer_name(node: Name, scope: Scope) -> str:
@@ -94,44 +122,48 @@ def _infer_name(node: Name, scope: Scope) -> str:
 def _infer_select(node: Select, scope: Scope) -> str:
     kind = infer(node.operand, scope)
     _expect(kind, ("map", "cluster", "optional"), node.at)
-    return "bool" if node.test else "optional" if node.optional or kind == "optional" else DYN
+    return "bool" if node.test else "optional" if node.optional or head(kind) == "optional" else entry(kind)
 
 
 def _infer_index(node: Index, scope: Scope) -> str:
     kind = infer(node.operand, scope)
     _expect(kind, ("map", "cluster", "list", "optional"), node.at)
     index = infer(node.place, scope)
-    if kind == "list":
-        _expect(index, _NUMBERS, node.at)
-    return "optional" if node.optional or kind == "optional" else DYN
+    if head(kind) == "optional":
+        return "optional"
+    if not agree(index, key(kind)):
+        raise Refused(f"{kind} at character {node.at + 1} has no entry for a key that is {index}")
+    return "optional" if node.optional else entry(kind)
 
 
 def _infer_loop(node: Loop, scope: Scope) -> str:
-    _expect(infer(node.operand, scope), ("list", "map", "cluster"), node.at)
-    inner = {**scope, node.variable: DYN}
+    kind = infer(node.operand, scope)
+    _expect(kind, ("list", "map", "cluster"), node.at)
+    inner = scope.enter(node.variable, passed(kind))
     body = infer(node.body, inner)
     if node.only is not None:
         _expect(infer(node.only, inner), ("bool",), node.at)
     if node.macro == "map":
-        return "list"
+        return list_of([body])
     _expect(body, ("bool",), node.at)
-    return "list" if node.macro == "filter" else "bool"
+    return list_of([passed(kind)]) if node.macro == "filter" else "bool"
 
 
 def _infer_call(node: Call, scope: Scope) -> str:
     if node.target is None and node.name in _OPERATORS:
-        return _OPERATORS[node.name](node, [infer(argument, scope) for argument in node.arguments])
+        kinds = [infer(argument, scope) for argument in node.arguments]
+        if scope.loops and node.name in _ORDER and all(kind in _NUMBERS for kind in kinds):
+            return "bool"
+        return _OPERATORS[node.name](node, kinds)
     name, overloads, arguments = find_overloads(node, scope)
     if name not in FUNCTIONS:
         raise reject_expression(f"the function {name}() at character {node.at + 1} is not offered", "cel-unsupported")
     kinds = [infer(argument, scope) for argument in arguments]
-    fitting = [
-        o for o in overloads if all(DYN in (kind, wanted) or kind == wanted for kind, wanted in zip(kinds, o.types, strict=True))
-    ]
+    results = (give(kinds, overload.types, overload.result) for overload in overloads)
+    fitting = {result for result in results if result is not None}
     if not fitting:
         raise Refused(f"the function {name}() at character {node.at + 1} does not take {', '.join(kinds) or 'nothing'}")
-    results = {overload.result for overload in fitting}
-    return results.pop() if len(results) == 1 else DYN
+    return join(sorted(fitting))
 
 
 def _infer_arithmetic(node: Call, kinds: list[str]) -> str:
@@ -142,8 +174,8 @@ def _infer_arithmetic(node: Call, kinds: list[str]) -> str:
     if DYN in kinds:
         known = left if right == DYN else right
         _expect(known, (*_ARITHMETIC[node.name], "timestamp", "duration"), node.at)
-        return DYN
-    if left != right or left not in _ARITHMETIC[node.name]:
+        return DYN if known == "duration" or (known, node.name) == ("timestamp", "-") else known
+    if not agree(left, right) or head(left) not in _ARITHMETIC[node.name]:
         raise _no_operator(node, kinds)
     return left
 
@@ -152,14 +184,14 @@ def _infer_order(node: Call, kinds: list[str]) -> str:
     left, right = kinds
     for kind in kinds:
         _expect(kind, (*_NUMBERS, *_ORDERED), node.at)
-    if DYN not in kinds and left != right and not (left in _NUMBERS and right in _NUMBERS):
+    if not agree(left, right):
         raise _no_operator(node, kinds)
     return "bool"
 
 
 def _infer_equality(node: Call, kinds: list[str]) -> str:
     left, right = kinds
-    if DYN not in kinds and left != right:
+    if not agree(left, right) and not agree(right, left):
         raise _no_operator(node, kinds)
     return "bool"
 
@@ -172,13 +204,15 @@ def _infer_logic(node: Call, kinds: list[str]) -> str:
 
 def _infer_choice(node: Call, kinds: list[str]) -> str:
     _expect(kinds[0], ("bool",), node.at)
-    if DYN not in kinds[1:] and kinds[1] != kinds[2]:
+    if not agree(kinds[1], kinds[2]):
         raise _no_operator(node, kinds)
     return kinds[1] if kinds[1] == kinds[2] else DYN
 
 
 def _infer_in(node: Call, kinds: list[str]) -> str:
     _expect(kinds[1], ("list", "map", "cluster"), node.at)
+    if not agree(kinds[0], passed(kinds[1])):
+        raise _no_operator(node, kinds)
     return "bool"
 
 
@@ -189,7 +223,7 @@ def _infer_minus(node: Call, kinds: list[str]) -> str:
 
 _OPERATORS = {
     **dict.fromkeys(_ARITHMETIC, _infer_arithmetic),
-    **dict.fromkeys(("<", "<=", ">", ">="), _infer_order),
+    **dict.fromkeys(_ORDER, _infer_order),
     **dict.fromkeys(("==", "!="), _infer_equality),
     **dict.fromkeys(("&&", "||", "!"), _infer_logic),
     "?:": _infer_choice,
@@ -199,7 +233,7 @@ _OPERATORS = {
 
 
 def _expect(kind: str, wanted: tuple[str, ...], at: int) -> None:
-    if wanted and kind not in (DYN, *wanted):
+    if head(kind) not in (DYN, *wanted):
         raise Refused(f"{kind} does not fit at character {at + 1}: {' or '.join(wanted)} is wanted")
 
 

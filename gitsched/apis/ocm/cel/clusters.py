@@ -113,15 +113,25 @@ class Compiler:
         return subject
 
 
+_ALWAYS = frozenset({"conditions", "version", "creationTimestamp", "timeAdded", "hubAcceptsClient"})
+"""Members that Go writes even when they are empty."""
+
+
 def show_cluster(body: Body) -> Body:
-    """A ManagedCluster as Go writes the typed object: some members are there even when nobody wrote them, quantities are texts."""
+    """A ManagedCluster as Go writes the typed object: some members are there even when nobody wrote them, others are absent when they
+    are empty, quantities are texts."""
     spec, status = body.get("spec") or {}, body.get("status") or {}
-    shown: Body = {**body, "metadata": {"creationTimestamp": None, **body["metadata"]}}
-    shown["spec"] = {"hubAcceptsClient": False, "leaseDurationSeconds": 60, **spec}
+    shown: Body = {**body, "metadata": {"creationTimestamp": None, **_leave_out(body["metadata"])}}
+    shown["spec"] = {"hubAcceptsClient": False, "leaseDurationSeconds": 60, **_leave_out(spec)}
     if spec.get("taints"):
-        shown["spec"]["taints"] = [{"timeAdded": None, **taint} for taint in spec["taints"]]
-    shown["status"] = {"conditions": None, "version": {}, **status}
+        shown["spec"]["taints"] = [{"timeAdded": None, **_leave_out(taint)} for taint in spec["taints"]]
+    shown["status"] = {"conditions": None, "version": {}, **_leave_out(status)}
     for name in ("allocatable", "capacity"):
-        if name in status:
+        if status.get(name):
             shown["status"][name] = {resource: str(amount) for resource, amount in status[name].items()}
     return shown
+
+
+def _leave_out(body: Body) -> Body:
+    """Without what is empty."""
+    return {name: value for name, value in body.items() if name in _ALWAYS or (value not in ("", 0, None, [], {}))}

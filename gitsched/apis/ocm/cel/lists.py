@@ -9,14 +9,17 @@ from gitsched.apis.ocm.cel.operators import add
 from gitsched.apis.ocm.cel.registry import Spend, function
 from gitsched.apis.ocm.cel.values import Failed, equal, less
 
+_NUMBERS = ("int", "uint", "double")
+_ORDERED = (*_NUMBERS, "bool", "string", "bytes", "timestamp", "duration")
 
-@function("list.isSorted(): bool", metered=True)
+
+@function(*(f"list({kind}).isSorted(): bool" for kind in _ORDERED), metered=True)
 def is_sorted(spend: Spend, values: list[Any]) -> bool:
     spend(len(values))
     return not any(less(after, before) for before, after in pairwise(values))
 
 
-@function("list.sum(): dyn", metered=True)
+@function(*(f"list({kind}).sum(): {kind}" for kind in (*_NUMBERS, "duration")), metered=True)
 def total(spend: Spend, values: list[Any]) -> Any:
     spend(len(values))
     if not values:
@@ -27,12 +30,12 @@ def total(spend: Spend, values: list[Any]) -> Any:
     return result
 
 
-@function("list.min(): dyn", metered=True)
+@function(*(f"list({kind}).min(): {kind}" for kind in _ORDERED), metered=True)
 def least(spend: Spend, values: list[Any]) -> Any:
     return _extreme(spend, values, greatest=False)
 
 
-@function("list.max(): dyn", metered=True)
+@function(*(f"list({kind}).max(): {kind}" for kind in _ORDERED), metered=True)
 def greatest(spend: Spend, values: list[Any]) -> Any:
     return _extreme(spend, values, greatest=True)
 
@@ -48,13 +51,13 @@ def _extreme(spend: Spend, values: list[Any], *, greatest: bool) -> Any:
     return best
 
 
-@function("list.indexOf(dyn): int", metered=True)
+@function("list(T).indexOf(T): int", metered=True)
 def index_of(spend: Spend, values: list[Any], wanted: Any) -> int:
     spend(len(values))
     return next((at for at, value in enumerate(values) if equal(value, wanted)), -1)
 
 
-@function("list.lastIndexOf(dyn): int", metered=True)
+@function("list(T).lastIndexOf(T): int", metered=True)
 def last_index_of(spend: Spend, values: list[Any], wanted: Any) -> int:
     spend(len(values))
     return next((at for at in range(len(values) - 1, -1, -1) if equal(values[at], wanted)), -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +40,9 @@ class Program:
 
     __slots__ = ("_code", "text")
 
-    def __init__(self, text: str, scope: Scope) -> None:
+    def __init__(self, text: str, scope: abc.Mapping[str, str]) -> None:
         node = parse(text)
-        infer(node, scope)
+        infer(node, Scope(scope))
         self.text = text
         self._code = _compile(node, frozenset(scope))
 
@@ -291,7 +292,7 @@ def _compile_call(node: Call, scope: frozenset[str]) -> Code:
             return operator(frame.spend, *[operand(frame) for operand in operands])
 
         return operate
-    name, overloads, nodes = find_overloads(node, dict.fromkeys(scope, ""))
+    name, overloads, nodes = find_overloads(node, scope)
     arguments = [_compile(argument, scope) for argument in nodes]
 
     def call(frame: Frame) -> Any:

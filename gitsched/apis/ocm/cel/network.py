@@ -217,7 +217,7 @@ def escaped_path(address: Url) -> str:
     return path if "%" in path else quote(path, safe="/!$&'()*+,;=:@-._~")
 
 
-@function("url.getQuery(): map")
+@function("url.getQuery(): map(string, list(string))")
 def query(address: Url) -> dict[str, list[str]]:
     return parse_qs(address.parts.query, keep_blank_values=True, max_num_fields=1000)
 

@@ -126,8 +126,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 """What is not evaluated lazily."""
 
 
-@function("size(string): int", "size(bytes): int", "size(list): int", "size(map): int")
-@function("string.size(): int", "bytes.size(): int", "list.size(): int", "map.size(): int")
+@function("size(string): int", "size(bytes): int", "size(list): int", "size(map): int", "size(cluster): int")
+@function("string.size(): int", "bytes.size(): int", "list.size(): int", "map.size(): int", "cluster.size(): int")
 def size(value: Any) -> int:
     return len(value)
 
@@ -250,12 +250,12 @@ def optional_none() -> Optional:
     return NONE
 
 
-@function("global optional.of(dyn): optional")
+@function("global optional.of(T): optional(T)")
 def optional_of(value: Any) -> Optional:
     return Optional(True, value)
 
 
-@function("global optional.ofNonZeroValue(dyn): optional")
+@function("global optional.ofNonZeroValue(T): optional(T)")
 def optional_of_non_zero(value: Any) -> Optional:
     empty = value is None or (isinstance(value, (str, bytes, list, dict, float)) and not value) or value is False
     return NONE if empty or (is_integer(value) and value == 0) else Optional(True, value)
@@ -266,18 +266,18 @@ def has_value(value: Optional) -> bool:
     return value.present
 
 
-@function("optional.value(): dyn")
+@function("optional(T).value(): T")
 def value_of(value: Optional) -> Any:
     if not value.present:
         raise Failed("optional.none() dereference")
     return value.value
 
 
-@function("optional.or(optional): optional")
+@function("optional(T).or(optional(T)): optional(T)")
 def either(value: Optional, other: Optional) -> Optional:
     return value if value.present else other
 
 
-@function("optional.orValue(dyn): dyn")
+@function("optional(T).orValue(T): T")
 def or_value(value: Optional, other: Any) -> Any:
     return value.value if value.present else other

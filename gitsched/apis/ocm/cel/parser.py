@@ -26,7 +26,9 @@ LONGEST = 4096
 DEEPEST = 60
 """Parts of an expression inside each other."""
 _RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
-_LOOPS = {"all": 2, "exists": 2, "exists_one": 2, "existsOne": 2, "filter": 2}
+_SYNTAX = frozenset({"in", "true", "false", "null"})
+"""Words that are part of the grammar, so that they cannot be members as they are."""
+_LOOPS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2}
 
 
 def parse(text: str) -> Node:
@@ -136,8 +138,9 @@ class _Parser:
                 raise reject_expression("the expression has too many parts", "cel-cost")
             if dot := self._take("."):
                 optional = bool(self._take("?"))
-                name = self._need_name()
-                called = not optional and self._take("(")
+                quoted = self._token.kind == "quoted"
+                name = self._need_member()
+                called = not optional and not quoted and self._take("(")
                 node = self._call(node, name, dot.at) if called else Select(node, name, dot.at, optional=optional)
             elif bracket := self._take("["):
                 optional = bool(self._take("?"))
@@ -168,6 +171,15 @@ class _Parser:
         if self._take("("):
             return self._global(name, self._arguments(), token.at)
         return Name(name, token.at)
+
+    def _need_member(self) -> str:
+        token = self._token
+        if token.kind == "quoted":
+            self._at += 1
+            return token.text.strip("`")
+        if token.text in _SYNTAX:
+            raise Refused(f"{token.text!r} at character {token.at + 1} is no member; write it between back quotes")
+        return self._need_name()
 
     def _arguments(self) -> tuple[Node, ...]:
         arguments: list[Node] = []
@@ -211,7 +223,7 @@ class _Parser:
     def _call(self, target: Node, name: str, at: int) -> Node:
         arguments = self._arguments()
         if name in _LOOPS and len(arguments) == _LOOPS[name]:
-            return Loop(name.replace("existsOne", "exists_one"), target, _variable(arguments[0]), arguments[1], at)
+            return Loop(name, target, _variable(arguments[0]), arguments[1], at)
         if name == "map" and len(arguments) in (2, 3):
             only = arguments[1] if len(arguments) == 3 else None
             return Loop(name, target, _variable(arguments[0]), arguments[-1], at, only)

@@ -10,29 +10,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from gitsched.apis.ocm.cel.characters import PERL, POSIX, WORD, Holds, among, between, is_character
+
 _LARGEST_REPEAT, _LARGEST_PROGRAM = 1000, 5000
-_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-_SPACE, _DIGIT = frozenset(" \t\n\f\r"), frozenset("0123456789")
-_PERL = {"d": _DIGIT, "s": _SPACE, "w": _WORD}
-_POSIX = {
-    "alnum": frozenset(_WORD - {"_"}),
-    "alpha": frozenset(_WORD - {"_"} - _DIGIT),
-    "ascii": frozenset(map(chr, range(128))),
-    "blank": frozenset(" \t"),
-    "cntrl": frozenset([*map(chr, range(32)), "\x7f"]),
-    "digit": _DIGIT,
-    "graph": frozenset(map(chr, range(33, 127))),
-    "lower": frozenset("abcdefghijklmnopqrstuvwxyz"),
-    "print": frozenset(map(chr, range(32, 127))),
-    "punct": frozenset(c for c in map(chr, range(33, 127)) if not c.isalnum()),
-    "space": frozenset(" \t\n\v\f\r"),
-    "upper": frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-    "word": _WORD,
-    "xdigit": frozenset("0123456789abcdefABCDEF"),
-}
 _SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _ESCAPES = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
-Holds = Callable[[str], bool]
 
 
 class BadPattern(Exception):
@@ -139,7 +121,7 @@ def _holds(what: str, at: int, text: str) -> bool:
             return before in ("", "\n")
         case "line end":
             return after in ("", "\n")
-    border = (before in _WORD) != (after in _WORD)
+    border = (before in WORD) != (after in WORD)
     return border == (what == "border")
 
 
@@ -234,7 +216,7 @@ class _Reader:
                 return self._escape(flags), flags
             case "*" | "+" | "?":
                 raise BadPattern(f"nothing to repeat before {character}")
-        return [Step("char", _is(character, flags))], flags
+        return [Step("char", is_character(character, flags.fold))], flags
 
     def _group(self, flags: Flags, depth: int) -> tuple[list[Step] | None, Flags]:
         inner = flags
@@ -290,16 +272,16 @@ class _Reader:
                 end = self._text.find("\\E", self._at)
                 quoted = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
                 self._at = len(self._text) if end < 0 else end + 2
-                return [Step("char", _is(c, flags)) for c in quoted]
+                return [Step("char", is_character(c, flags.fold)) for c in quoted]
         known = self._known_class()
-        return [Step("char", known if known is not None else _is(self._character(), flags))]
+        return [Step("char", known if known is not None else is_character(self._character(), flags.fold))]
 
     def _known_class(self) -> Holds | None:
         """The class that an escape stands for, if it is one; the backslash has been read."""
         character = self._text[self._at]
-        if character.lower() in _PERL:
+        if character.lower() in PERL:
             self._at += 1
-            return _among(_PERL[character.lower()], character.isupper())
+            return among(PERL[character.lower()], character.isupper())
         if character not in "pP":
             return None
         self._at += 1
@@ -329,12 +311,12 @@ class _Reader:
                 digits, self._at = self._text[self._at : end], end + 1
             else:
                 digits, self._at = self._text[self._at : self._at + 2], self._at + 2
-            if not digits or not all(c in _POSIX["xdigit"] for c in digits) or int(digits, 16) > 0x10FFFF:
+            if not digits or not all(c in POSIX["xdigit"] for c in digits) or int(digits, 16) > 0x10FFFF:
                 raise BadPattern("an escape that is no character")
             return chr(int(digits, 16))
         if character == "0":
             return "\0"
-        if character in _WORD:
+        if character in WORD:
             raise BadPattern(f"\\{character} means nothing")
         return character
 
@@ -356,9 +338,9 @@ class _Reader:
                 high = self._single()
                 if high < low:
                     raise BadPattern("a range from high to low")
-                tests.append(_between(low, high, flags))
+                tests.append(between(low, high, flags.fold))
             else:
-                tests.append(_is(low, flags))
+                tests.append(is_character(low, flags.fold))
         self._at += 1
         return lambda c: any(test(c) for test in tests) != negative
 
@@ -366,9 +348,9 @@ class _Reader:
         if self._text.startswith("[:", self._at):
             end = self._text.find(":]", self._at)
             name = self._text[self._at + 2 : end]
-            if end >= 0 and name.removeprefix("^") in _POSIX:
+            if end >= 0 and name.removeprefix("^") in POSIX:
                 self._at = end + 2
-                return _among(_POSIX[name.removeprefix("^")], name.startswith("^"))
+                return among(POSIX[name.removeprefix("^")], name.startswith("^"))
         if self._text.startswith("\\", self._at) and self._text[self._at + 1 : self._at + 2] in tuple("dDsSwWpP"):
             self._at += 1
             return self._known_class()
@@ -384,23 +366,6 @@ class _Reader:
                 raise BadPattern("missing ]")
             return self._character()
         return character
-
-
-def _is(character: str, flags: Flags) -> Holds:
-    if flags.fold:
-        low = character.lower()
-        return lambda c: c.lower() == low
-    return lambda c: c == character
-
-
-def _between(low: str, high: str, flags: Flags) -> Holds:
-    if flags.fold:
-        return lambda c: low <= c <= high or low <= c.lower() <= high or low <= c.upper() <= high
-    return lambda c: low <= c <= high
-
-
-def _among(characters: frozenset[str], negative: bool) -> Holds:
-    return lambda c: (c in characters) != negative
 
 
 def _multiply(atom: list[Step], least: int, most: int | None, lazy: bool) -> list[Step]:

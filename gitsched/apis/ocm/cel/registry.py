@@ -1,6 +1,7 @@
 """Functions by name, each an overload with its types.
 
 `string.startsWith(string): bool` is a member, `size(list): int` is not, and `global optional.none(): optional` has a name of two parts.
+T is any type, the same one wherever it stands in a signature.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
+from gitsched.apis.ocm.cel.kinds import ANY, DYN, head
 from gitsched.apis.ocm.cel.values import Failed, Optional, TypeValue, UInt, type_name
 
-_SIGNATURE = re.compile(r"(?:global (?P<full>[\w.]+)|(?:(?P<target>\w+)\.)?(?P<name>\w+))\((?P<types>[\w, ]*)\): (?P<result>\w+)")
+_SIGNATURE = re.compile(
+    r"(?:global (?P<full>[\w.]+)|(?:(?P<target>\w+(?:\(\w+\))?)\.)?(?P<name>\w+))"
+    r"\((?P<types>[\w, ()]*)\): (?P<result>\w+(?:\([\w, ()]+\))?)"
+)
 _TYPES: dict[type, str] = {
     bool: "bool",
     UInt: "uint",
@@ -70,7 +75,9 @@ def type_of(value: Any) -> str:
 
 
 def fits(value: Any, wanted: str) -> bool:
-    return wanted == "dyn" or type_of(value) == wanted
+    return (
+        wanted in (DYN, ANY) or (wanted == "map" and isinstance(value, dict)) or type_of(value) == head(wanted)
+    )  # of the parts only the checker knows
 
 
 def resolve(name: str, member: bool, count: int) -> list[Overload]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from gitsched.apis.ocm.cel.operators import format_double, to_string
@@ -57,7 +59,7 @@ def last_index_of(text: str, part: str, end: int | None = None) -> int:
     return text.rfind(part, 0, end + len(part))
 
 
-@function("list.join(): string", "list.join(string): string", metered=True)
+@function("list(string).join(): string", "list(string).join(string): string", metered=True)
 def join(spend: Spend, parts: list[Any], separator: str = "") -> str:
     spend(len(parts))
     if not all(isinstance(part, str) for part in parts):
@@ -84,7 +86,7 @@ def replace(spend: Spend, text: str, old: str, new: str, count: int = -1) -> str
     return text.replace(old, new, count)
 
 
-@function("string.split(string): list", "string.split(string, int): list", metered=True)
+@function("string.split(string): list(string)", "string.split(string, int): list(string)", metered=True)
 def split(spend: Spend, text: str, separator: str, count: int = -1) -> list[str]:
     spend(len(text) // 10)
     if count == 0:
@@ -124,7 +126,7 @@ def find(spend: Spend, text: str, pattern: str) -> str:
     return "" if match is None else text[match[0] : match[1]]
 
 
-@function("string.findAll(string): list", "string.findAll(string, int): list", metered=True)
+@function("string.findAll(string): list(string)", "string.findAll(string, int): list(string)", metered=True)
 def find_all(spend: Spend, text: str, pattern: str, count: int = -1) -> list[str]:
     compiled = _compile(pattern)
     found: list[str] = []
@@ -194,6 +196,8 @@ def format_text(spend: Spend, text: str, values: list[Any]) -> str:
 def _format(verb: str, precision: str, value: Any) -> str:
     if precision and not (precision[0] == "." and precision[1:].isdecimal() and len(precision) < 4 and verb in "fe"):
         raise Failed(f"the precision {precision!r} means nothing")
+    if verb == "d" and isinstance(value, float):
+        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else format_double(value)
     if verb in "fe" and is_number(value):
         return f"{float(value):{precision or '.6'}{verb}}"
     if verb == "s":

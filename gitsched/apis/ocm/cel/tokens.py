@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     r"|(?P<int>0x[0-9a-fA-F]+[uU]?|[0-9]+[uU]?)"
     r"""|(?P<text>(?:[rR][bB]?|[bB][rR]?)?(?:\"\"\"|'''|"|'))"""
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<quoted>`[A-Za-z0-9_./ -]+`)"
     r"|(?P<sign>\|\||&&|==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{}])"
 )
 _ESCAPE = re.compile(
@@ -29,7 +30,10 @@ RESERVED = frozenset(
 
 
 class Token(NamedTuple):
-    """`kind` is literal, name, sign or end; `text` is the sign or name, `value` that of a literal."""
+    """`kind` is literal, name, quoted (a member between back quotes), sign or end.
+
+    `text` is the sign or name as written, `value` that of a literal.
+    """
 
     kind: str
     text: str
