@@ -146,7 +146,8 @@ class Decisions:
         """The clouds of a namespace and the global ones together, each with its kind in its name."""
         own, everybody = self.cloud_arenas(namespace)
         sites = (site._replace(name=f"{site.ref.kind}/{site.name}") for arena in (own, everybody) for site in arena.sites)
-        return Arena(sites, self._rules)  # where stickiness stands in every denominator, a cloud must be as far from it as a cluster
+        # Where stickiness stands in every denominator, a cloud has to be as far from it as a cluster.
+        return Arena(sites, self._rules)
 
     def _moment(self, *arenas: Arena) -> datetime:
         """When a decision is made: at the source's moment, or when the metrics that it rests upon were observed, if that was later."""
