@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -107,43 +107,19 @@ def _begin(
     observations: Mapping[Any, Any],
 ) -> Decided:
     catalog = build_catalog(loose, config.kinds, RESERVED)
-    world = _open_world(catalog, previous, config, at, now, observations)
-    context = (catalog.settings, world.broken, config, catalog.contested)
+    broken = frozenset((*catalog.broken, *catalog.twins))
+    world = World(
+        catalog.settings, catalog.templates, broken, previous, config, at, now, observations, catalog.contested, catalog.arrival
+    )
+    context = (catalog.settings, broken, config, catalog.contested)
     if memory.context != context:
         memory.context = context
         memory.steady.clear()
-    return _decide_all(catalog, world, memory, catalog.templates)
-
-
-def decide_catalog(
-    catalog: Catalog,
-    previous: Mapping[Key, Body],
-    config: Config,
-    at: datetime,
-    now: datetime,
-    observations: Mapping[Any, Any],
-    only: Collection[Key] | None = None,
-) -> Decided:
-    """Decide the workloads of a catalog that somebody changed; of the templates `only` these, where they are named."""
-    wanted = catalog.templates if only is None else {key: catalog.templates[key] for key in catalog.templates if key in only}
-    return _decide_all(catalog, _open_world(catalog, previous, config, at, now, observations), Memory(), wanted)
-
-
-def _open_world(
-    catalog: Catalog, previous: Mapping[Key, Body], config: Config, at: datetime, now: datetime, observations: Mapping[Any, Any]
-) -> World:
-    broken = frozenset((*catalog.broken, *catalog.twins))
-    return World(
-        catalog.settings, catalog.templates, broken, previous, config, at, now, observations, catalog.contested, catalog.arrival
-    )
-
-
-def _decide_all(catalog: Catalog, world: World, memory: Memory, wanted: Mapping[Key, Document]) -> Decided:
     sessions = tuple(api.open(world) for api in APIS if api.is_used(world))
     relating = _relating(sessions)
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
-    for key, document in wanted.items():
+    for key, document in catalog.templates.items():
         outcome = _recall(document, relating, world, memory) or _decide(document, sessions, relating, world, memory)
         if outcome is not None:
             outcomes[key] = outcome
