@@ -55,11 +55,28 @@ class Effect(NamedTuple):
         return max(self.short - self.short_before, 0) + self.waiting
 
     @property
+    def growth(self) -> Mapping[str, int]:
+        """By how many replicas each cluster that is not as before differs; a manifest without any counts 1."""
+        names = (name for name in self.before.keys() | self.after.keys() if _size(self.after, name) != _size(self.before, name))
+        return {name: _size(self.after, name) - _size(self.before, name) for name in sorted(names)}
+
+    @property
     def moving(self) -> int:
         """How many replicas start somewhere; one for a manifest without any."""
-        started = ((count, self.before.get(name, 0)) for name, count in self.after.items())
-        counted = sum(max((count or 0) - (had or 0), 0) for count, had in started if count is not None)
-        return counted if self.replicas is not None else int(bool(self.after.keys() - self.before.keys()))
+        started = [more for more in self.growth.values() if more > 0]
+        return sum(started) if self.replicas is not None else int(bool(started))
+
+    @property
+    def thinned(self) -> bool:
+        """Whether it only runs on fewer clusters than before, and nothing more is amiss."""
+        return (
+            not self.worse and not self.homeless and not self.why and all(more < 0 for more in self.growth.values()) and self.moves
+        )
+
+
+def _size(places: Mapping[str, int | None], name: str) -> int:
+    count = places.get(name, 0)
+    return 1 if count is None else count
 
 
 class Crowd(NamedTuple):

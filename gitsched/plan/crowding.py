@@ -14,7 +14,8 @@ Shares = Mapping[Key, Mapping[str, int | None]]
 
 
 class Crowding(NamedTuple):
-    """`waiting` replicas by workload have no room where they are sent. `assumed` are clusters that take some and do not say what is free."""
+    """`waiting` replicas by workload have no room where they are sent. `assumed` are clusters that take
+    some and do not say what is free."""
 
     waiting: Mapping[Key, int]
     crowds: tuple[Crowd, ...]

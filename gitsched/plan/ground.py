@@ -102,7 +102,9 @@ def decide_after(ground: Ground, catalog: Catalog, only: Collection[Key] | None 
     return after
 
 
-def _decide(ground: Ground, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None) -> Aftermath:
+def _decide(
+    ground: Ground, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None
+) -> Aftermath:
     broken = frozenset((*catalog.broken, *catalog.twins))
     world = World(
         catalog.settings,
@@ -117,7 +119,9 @@ def _decide(ground: Ground, catalog: Catalog, records: Mapping[Key, Body], now: 
         catalog.arrival,
     )
     sessions = tuple(api.open(world) for api in APIS if api.is_used(world))
-    wanted = catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
+    wanted = (
+        catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
+    )
     outcomes = {key: found for key, template in wanted if (found := _place(template, sessions)) is not None}
     for session in sessions:
         for document, outcome in session.own():

@@ -15,6 +15,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.simulation import DIMENSIONS, Scope
 from gitsched.plan.catalog import Catalog
+from gitsched.plan.checking import check
 from gitsched.plan.registry import APIS
 
 NAMED = 8
@@ -32,10 +33,12 @@ _COUNTS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
 class Scaling(NamedTuple):
     """Workloads whose replicas grow or shrink by a factor, rounded up.
 
-    `kind`, `namespace` and `name` are patterns as of a shell; `labels` must hold, too, where given. `text` is how somebody wrote it.
+    `kind`, `namespace` and `name` are patterns as of a shell; `labels` must hold, too, where given. `pattern` and `factor_text` are how
+    somebody wrote it.
     """
 
-    text: str
+    pattern: str
+    factor_text: str
     factor: Fraction
     kind: str = "*"
     namespace: str = "*"
@@ -62,6 +65,24 @@ class Scenario(NamedTuple):
     copies: tuple[tuple[str, str], ...] = ()
     scale: tuple[Scaling, ...] = ()
     fresh: bool = False
+
+
+def describe(scenario: Scenario) -> str:
+    """What happens, as a sentence without its full stop."""
+    said = [
+        *_tell(scenario.lose, "lost"),
+        *_tell(scenario.drain, "drained"),
+        *(f"cluster {member(body, 'metadata', 'name')} is added" for body in scenario.add),
+        *(f"cluster {new} is added, like {name}" for name, new in scenario.copies),
+        *(f"the replicas of {scaling.pattern} are multiplied by {scaling.factor_text}" for scaling in scenario.scale),
+        *(["everything is placed as if for the first time"] if scenario.fresh else ()),
+    ]
+    return "; ".join(said) or "nothing happens"
+
+
+def _tell(scopes: tuple[Scope, ...], what: str) -> list[str]:
+    names = [str(scope) for scope in scopes]
+    return [f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {what}"] if names else []
 
 
 class Altered(NamedTuple):
@@ -153,17 +174,19 @@ def _copies(
             yield _new(kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), sites)
 
 
-def _additions(
-    sites: Mapping[str, list[tuple[Sites, Document, Site]]], bodies: Iterable[Body]
-) -> Iterable[tuple[str, Document]]:
+def _additions(sites: Mapping[str, list[tuple[Sites, Document, Site]]], bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
     for body in bodies:
         api_version = str(body.get("apiVersion") or body.get("api") or "")
         kind = _SITES.get((group_of(api_version), str(body.get("kind"))))
         if kind is None:
             raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is no cluster, so it cannot be added")
+        verdict = check(body)
+        wrong = next((issue for issue in verdict.issues if issue.severity == "error"), None)
+        if wrong is not None:
+            raise Permanent(f"the added {body.get('kind')} {member(body, 'metadata', 'name')} is not valid: {wrong.message}")
         name, namespace = str(member(body, "metadata", "name") or ""), member(body, "metadata", "namespace")
         space = str(namespace or "default") if kind.group == "kubernetes" else ""
-        yield _new(kind, Document(Key(kind.group, kind.kind, space, name), api_version, body), sites)
+        yield _new(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), sites)
 
 
 def _new(kind: Sites, document: Document, sites: Mapping[str, object]) -> tuple[str, Document]:
@@ -188,9 +211,7 @@ def _replace(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iter
     return catalog._replace(settings=ordered, broken=broken)
 
 
-def _scale(
-    templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
-) -> tuple[Mapping[Key, Document], int]:
+def _scale(templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config) -> tuple[Mapping[Key, Document], int]:
     declared = {
         (group_of(kind.api_version), kind.kind): (tuple(kind.replicas_path.split(".")),)
         for kind in config.workloads
@@ -206,7 +227,7 @@ def _scale(
                 before = changed.get(key, template)
                 changed[key] = before._replace(body=_multiply(before.body, paths, scaling.factor))
         if not hit:
-            raise Permanent(f"no workload with replicas is selected by {scaling.text!r}")
+            raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
     return {**templates, **changed}, len(changed)
 
 

@@ -100,7 +100,7 @@ def _short(outcome: Outcome | None, places: Mapping[str, int | None]) -> int:
 def _why(outcome: Outcome | None) -> str:
     """Why nothing better was found, in the words of its API."""
     if outcome is None:
-        return "its document is broken, so that nobody decides about it"
+        return "its document is broken, or there twice, so that nobody decides about it"
     for _, body in outcome.documents:
         for condition in member(body, "status", "conditions") or ():
             if condition.get("type") == "Scheduled" and condition.get("status") == "False":
