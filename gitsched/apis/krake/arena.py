@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from gitsched.apis.krake.constraint_sets import RESOURCES, Constraints, satisfying, tell_mismatch
@@ -48,7 +49,6 @@ class Arena:
         self.sites = tuple(sorted(sites, key=lambda site: site.name))
         fields = ({RESOURCES: site.resources} if site.resources else {} for site in self.sites)
         self.fleet = Fleet(Candidate(site.name, site.labels, field) for site, field in zip(self.sites, fields, strict=True))
-        self.measures = [site.readings.measures(rules.measure) for site in self.sites]
         self.rules = rules
         standings: list[Standing | None] = [site.readings.standing for site in self.sites]
         self.ranking = Ranking(self.fleet, standings, rules.stickiness, rules.everywhere)
@@ -57,6 +57,11 @@ class Arena:
         self.failed = sum(1 << i for i, site in enumerate(self.sites) if site.readings.failed)
         self.declaring = sum(1 << i for i, site in enumerate(self.sites) if site.declares)
         self.live = any(site.readings.live for site in self.sites)
+
+    @cached_property
+    def measures(self) -> list[dict[str, float]]:
+        """What metric constraints are compared with, by index."""
+        return [site.readings.measures(self.rules.measure) for site in self.sites]
 
     def index(self, ref: Ref | None) -> int | None:
         """Where a site is that a reference means."""

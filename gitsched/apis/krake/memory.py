@@ -20,8 +20,8 @@ MODIFYING: Final = ("annotations", "inherit_labels", "labels")
 class Memory(NamedTuple):
     """Of an Application, Cluster or MagnumCluster; `target` is the cluster, cloud or project that it is bound to.
 
-    `modified` is when the document got its present version, `digest` what tells versions apart. `known` says that the last run recorded
-    this very version.
+    `modified` is when the document got its present version, `digest` what tells versions apart, "" where there is no record yet. `known`
+    says that the last run recorded this very version.
     """
 
     state: str
@@ -52,9 +52,10 @@ def recall(document: Document, previous: Body | None, at: datetime, final: tuple
     """
     source, record = document.body.get("status") or {}, (previous or {}).get("status") or {}
     metadata, before = document.body.get("metadata") or {}, (previous or {}).get("metadata") or {}
-    digest = digest_of(document.body)
+    # Without a record there is nothing to compare with, and most clusters never get one.
+    digest = digest_of(document.body) if previous is not None else ""
     recorded = member(before, "annotations", DIGEST)
-    known, changed = recorded == digest, recorded is not None and recorded != digest
+    known, changed = recorded is not None and recorded == digest, recorded is not None and recorded != digest
 
     def read(name: str) -> Any:
         value = record.get(name)
@@ -107,7 +108,7 @@ def write_record(document: Document, memory: Memory, status: Body, labels: Body 
         "created": format_time(memory.created),
         "modified": format_time(memory.modified),
         "owners": list(memory.owners),
-        "annotations": {DIGEST: memory.digest},
+        "annotations": {DIGEST: memory.digest or digest_of(document.body)},
     }
     body: Body = {"api": key.group, "kind": key.kind, "metadata": metadata}
     if spec is not None:

@@ -97,7 +97,7 @@ class MetricBook:
         self._observations = world.observations
         self._metrics = [_index(world, kind) for kind in names.METRICS]
         self._providers = [_index(world, kind) for kind in names.PROVIDERS]
-        self._known: dict[tuple[MetricRef, str], Value | Reason] = {}
+        self._known: dict[tuple[str, bool, str], Value | Reason] = {}
 
     def read(self, refs: Sequence[MetricRef], namespace: str, owner: str) -> Readings:
         """All metrics of the resource `owner`, which lies in `namespace` ("" for a global one)."""
@@ -116,10 +116,11 @@ class MetricBook:
             message = f"Attempt to reference a namespaced metric {ref.name} on a non-namespaced resource {owner}"
             return Reason(names.INVALID_METRIC, message)
         space = namespace if ref.namespaced else ""
-        key = ref._replace(weight=0.0), space
-        if key not in self._known:
-            self._known[key] = self._read(ref, space)
-        return self._known[key]
+        key = ref.name, ref.namespaced, space
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._read(ref, space)
+        return found
 
     def _read(self, ref: MetricRef, space: str) -> Value | Reason:
         metric = self._metrics[ref.namespaced].get((space, ref.name))

@@ -1,0 +1,94 @@
+"""Measure how many applications a second the Krake profile decides, beside Krake's own scheduler on the very same inputs.
+
+    python -m benchmarks.krake
+
+The reference figures were taken once from Krake 92f8648 (Python, its API in memory) on one core of a quiet two-core machine; times differ
+between machines, so read the ratio as an order of magnitude. Krake reads all clusters and metrics anew for every application; here that is
+done once in a run, so that there are two ratios: of a run for one application, and of one application among a thousand.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+import gitsched
+from gitsched.apis.krake.session import KrakeSession
+from gitsched.apis.world import World
+from gitsched.model.time import parse_time
+
+INPUTS = Path(__file__).with_name("inputs") / "krake"
+UPSTREAM = {10: 0.0020, 100: 0.0177, 1000: 0.467}
+"""CPU seconds that Krake takes for one application with five metrics a cluster, by number of clusters."""
+CROWD = 1000
+ROUNDS = 5
+
+
+class Cost(NamedTuple):
+    """CPU seconds of a run: by the scheduler alone, and from documents to documents (validated, decided, written)."""
+
+    core: float
+    whole: float
+
+
+def read(clusters: int) -> dict[str, Any]:
+    """The recorded input: clusters with five metrics each, and one application."""
+    with lzma.open(INPUTS / f"clusters-{clusters}.json.xz", "rt", encoding="utf-8") as file:
+        case: dict[str, Any] = json.load(file)
+    return case
+
+
+def crowd(case: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The documents of an input with `count` applications that are equal but for their names."""
+    rest = [document for document in case["resources"] if document["kind"] != "Application"]
+    (one,) = (document for document in case["resources"] if document["kind"] == "Application")
+    return rest + [{**one, "metadata": {**one["metadata"], "name": f"app-{number}"}} for number in range(count)]
+
+
+def measure(case: dict[str, Any], count: int) -> Cost:
+    """Decide so many applications in one run, nothing remembered from before."""
+    documents = crowd(case, count)
+    spent = 0.0
+    open_session = KrakeSession.__init__
+
+    def timed(session: KrakeSession, world: World) -> None:
+        nonlocal spent
+        start = process_time()
+        open_session(session, world)
+        spent += process_time() - start
+
+    KrakeSession.__init__ = timed
+    try:
+        start = process_time()
+        result = gitsched.schedule(documents, now=parse_time(case["now"]))
+        whole = process_time() - start
+    finally:
+        KrakeSession.__init__ = open_session
+    applications = [document for document in result.documents if document["kind"] == "Application"]
+    if len(applications) != count or not all(document["status"].get("scheduled_to") for document in applications):
+        raise RuntimeError(f"{count} applications were to be placed")
+    return Cost(spent, whole)
+
+
+def best(case: dict[str, Any], count: int) -> Cost:
+    """The least of several runs, of each figure for itself."""
+    costs = [measure(case, count) for _ in range(ROUNDS)]
+    return Cost(min(cost.core for cost in costs), min(cost.whole for cost in costs))
+
+
+def main() -> None:
+    print(f"{'clusters':>8} {'applications':>12} {'scheduler/s':>12} {'whole/s':>9} {'Krake/s':>8} {'ratio':>7} {'whole':>7}")
+    for clusters, upstream in UPSTREAM.items():
+        case = read(clusters)
+        for count in (1, CROWD):
+            core, whole = (count / seconds for seconds in best(case, count))
+            print(
+                f"{clusters:8} {count:12} {core:12.0f} {whole:9.0f} {1 / upstream:8.1f} {core * upstream:7.0f} {whole * upstream:7.0f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
