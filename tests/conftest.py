@@ -20,7 +20,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
 PROGRAMS = {
     "kubectl": ("kubectl",),
     "prometheus": ("prometheus",),
-    "browser": ("chromium", "chromium-browser", "google-chrome"),
+    "browser": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
 }
 """Marker → programs, any of which serves. `make test` runs without them; GITSCHED_REQUIRE_ALL=1 insists on them."""
 

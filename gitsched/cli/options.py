@@ -87,15 +87,16 @@ NOW = click.option(
 LOG = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How stderr is written."
 )
-FORMAT = click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="How stdout is written.",
-)
+
+
+def choose_format(*forms: str) -> Decorator:
+    """-o, with the first form as its default."""
+    return click.option(
+        "-o", "--output", "form", type=click.Choice(forms), default=forms[0], show_default=True, help="How stdout is written."
+    )
+
+
+FORMAT = choose_format("text", "json", "yaml")
 FAIL_ON = click.option(
     "--fail-on",
     type=click.Choice(["error", "unschedulable", "none"]),

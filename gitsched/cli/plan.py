@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gitsched.cli import exit_codes, options, output, reports
+
+if TYPE_CHECKING:
+    from gitsched.reconcile import Run, Settings
 
 
 @click.command("plan")
@@ -26,7 +29,7 @@ from gitsched.cli import exit_codes, options, output, reports
 @options.EXPECT
 @options.FAIL_ON
 @reports.OPTION
-@options.FORMAT
+@options.choose_format("text", "json", "yaml", "html")
 @options.LOG
 def command(
     revision: str | None,
@@ -52,11 +55,26 @@ def command(
     from gitsched.report.text import write_plan
 
     output.start_log(log_format)
-    with output.progress("Planning"):
-        run = preview(
-            Settings(location=location, revision=revision, worktree=worktree, output=output_repository, trusted=False, **chosen)
-        )
-    found = review(run)
-    output.show_as(form, lambda width: write_plan(found, width), lambda: describe_review(found))
+    settings = Settings(location=location, revision=revision, worktree=worktree, output=output_repository, trusted=False, **chosen)
+    if form == "html":
+        run = _show_page(settings)
+        found = review(run)
+    else:
+        with output.progress("Planning"):
+            run = preview(settings)
+        found = review(run)
+        output.show_as(form, lambda width: write_plan(found, width), lambda: describe_review(found))
     reports.write_reports(wanted, reports.list_writers(found.findings, found.outcomes))
     return judge(found, fail_on, detailed=detailed)
+
+
+def _show_page(settings: Settings) -> Run:
+    """Write the page, for which every decision is explained."""
+    from gitsched.cli.reviewing import review
+    from gitsched.reconcile.surveying import survey
+    from gitsched.report.page import Fleet, write_page
+
+    with output.progress("Planning"):
+        run, explanations = survey(settings)
+    output.show(write_page(review(run), Fleet(run.plan.facts, explanations)))
+    return run

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.model.change import Move
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Body, Key, group_of, member
 from gitsched.model.files import PlannedFile
 from gitsched.model.finding import Finding, rank
@@ -20,7 +21,6 @@ from gitsched.plan.catalog import Loose
 from gitsched.plan.deciding import Decided, Memory, decide
 from gitsched.plan.keeping import Kept, keep_bytes
 from gitsched.plan.rendering import Canvas, Files, render
-from gitsched.render.cluster import ClusterFacts
 from gitsched.render.layout import kept_path
 
 

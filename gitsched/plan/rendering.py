@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.files import Keep, PlannedFile
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import locate
 from gitsched.plan.deciding import Decided
-from gitsched.render.cluster import ClusterFacts
 from gitsched.render.directory import STUB_TWIN, complete_directory
 from gitsched.render.layout import cluster_path, relative_path, segment, status_path
 from gitsched.render.manifest import plan_manifest, write_manifest

@@ -13,9 +13,12 @@ from gitsched.model.finding import Finding, Location, Rule
 Places = dict[Rule, Location | None]
 
 
-def point(explanation: Explanation, repository: Repository) -> Explanation:
-    """The explanation with the line of each rule instead of that of its document, where the text is at hand."""
-    places: Places = {}
+def point(explanation: Explanation, repository: Repository, places: Places | None = None) -> Explanation:
+    """The explanation with the line of each rule instead of that of its document, where the text is at hand.
+
+    `places` are those that were looked up before; more are added.
+    """
+    places = {} if places is None else places
     candidates = tuple(_point(candidate, repository, places) for candidate in explanation.candidates)
     return explanation._replace(candidates=candidates, findings=point_findings(explanation.findings, repository))
 
@@ -29,11 +32,6 @@ def point_findings(findings: Iterable[Finding], repository: Repository) -> tuple
         else finding
         for finding in findings
     )
-
-
-def point_rule(rule: Rule, repository: Repository) -> Location | None:
-    """The place of one rule; None where its text is not at hand."""
-    return _find(rule, repository, {})
 
 
 def _point(candidate: Candidate, repository: Repository, places: Places) -> Candidate:

@@ -5,24 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from gitsched.model.files import Bytes
 from gitsched.render.layout import STUB
 from gitsched.render.yaml import dump, quote
 
 STUB_NAME = "gitsched-placement"
-
-
-class ClusterFacts(NamedTuple):
-    """What generators downstream read about a cluster; `replicas` and `workloads` count what is placed there."""
-
-    name: str
-    labels: Mapping[str, str]
-    region: str = ""
-    provider: str = ""
-    replicas: int = 0
-    workloads: int = 0
 
 
 def cluster_json(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Key
 from gitsched.model.files import PlannedFile
-from gitsched.render.cluster import STUB_NAME, ClusterFacts, cluster_json, kustomization, namespace_manifest, stub
+from gitsched.render.cluster import STUB_NAME, cluster_json, kustomization, namespace_manifest, stub
 from gitsched.render.layout import CLUSTER_FACTS, KUSTOMIZATION, STUB, relative_path
 
 STUB_TWIN = relative_path(Key("", "ConfigMap", "default", STUB_NAME))

@@ -15,7 +15,7 @@ def write_explanation(value: Explanation, width: int) -> str:
             lines += _section("Attached to", list(value.attached), width)
             lines += _section("Why now", [value.trigger], width)
             lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
-            lines += _section("Overrides, in order", list(map(_override, value.overrides)), width)
+            lines += _section("Overrides, in order", list(map(describe_override, value.overrides)), width)
         lines += _section("Findings", [str(finding) for finding in value.findings], width)
         return "\n".join(lines) + "\n"
     losers = [f"not {loser.policy}: {loser.why}" for loser in value.losers]
@@ -29,7 +29,7 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _section("Selection", [*value.selection], width)
     lines += _section("Division", [*value.division_rule, *map(_weigh, value.division)], width)
     lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
-    lines += _section("Overrides, in order", list(map(_override, value.overrides)), width)
+    lines += _section("Overrides, in order", list(map(describe_override, value.overrides)), width)
     lines += [line for table in value.tables for line in _table(table, width)]
     lines += _section("Findings", [str(finding) for finding in value.findings], width)
     return "\n".join(lines) + "\n"
@@ -57,7 +57,8 @@ def _candidates(candidates: tuple[Candidate, ...], among: str, width: int) -> li
     if not candidates:
         return []
     rows = [
-        (f"  {entry.verdict.name}", entry.group, "yes" if entry.verdict.eligible else "no", _why(entry)) for entry in candidates
+        (f"  {entry.verdict.name}", entry.group, "yes" if entry.verdict.eligible else "no", describe_candidate(entry))
+        for entry in candidates
     ]
     if len({entry.group for entry in candidates}) > 1:
         table = columns([(f"  {among.upper()}", "GROUP", "FITS", "WHY"), *rows])
@@ -70,7 +71,8 @@ def _candidates(candidates: tuple[Candidate, ...], among: str, width: int) -> li
     return ["", f"{among.capitalize()}s", *table]
 
 
-def _why(entry: Candidate) -> str:
+def describe_candidate(entry: Candidate) -> str:
+    """The first thing against a candidate with its file:line, or its score, and its room; "" where there is nothing to say."""
     verdict = entry.verdict
     scores = ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
     total = f"score {verdict.total:g}" if verdict.total is not None else ""
@@ -79,7 +81,8 @@ def _why(entry: Candidate) -> str:
     return "; ".join(filter(None, [told, entry.room]))
 
 
-def _override(override: Override) -> str:
+def describe_override(override: Override) -> str:
+    """A policy, what it changes and where."""
     place = f" ({override.location})" if override.location else ""
     return f"{override.policy}{place}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
 

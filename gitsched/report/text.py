@@ -21,7 +21,7 @@ INFOS_SHOWN = 5
 
 def write_plan(review: Review, width: int) -> str:
     """What a commit to the output branch would change; lines of at most `width` characters where words allow."""
-    return _write(_plan_verdict(review), review, width)
+    return _write(plan_verdict(review), review, width)
 
 
 def write_run(review: Review, width: int) -> str:
@@ -54,7 +54,8 @@ def _write(verdict: str, review: Review, width: int) -> str:
     )
 
 
-def _plan_verdict(review: Review) -> str:
+def plan_verdict(review: Review) -> str:
+    """What a plan comes to, in one sentence."""
     source = f"commit {short(review.source)}" if review.source else "the worktree"
     if review.before is None:
         placed = review.states["placed"]

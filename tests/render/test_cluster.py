@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Document, Key
 from gitsched.model.files import Bytes, Keep, PlannedFile
-from gitsched.render.cluster import ClusterFacts, cluster_json, kustomization, namespace_manifest
+from gitsched.render.cluster import cluster_json, kustomization, namespace_manifest
 from gitsched.render.directory import STUB_TWIN, complete_directory
 from gitsched.render.layout import relative_path
 from gitsched.render.manifest import plan_manifest

@@ -13,10 +13,10 @@ from gitsched.apis.karmada.cluster_taints import NAMED, taint_clusters, tell_tai
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
 from gitsched.apis.karmada.taint_policy import NO_POLICIES, TaintPolicies
 from gitsched.apis.karmada.tainting import ADDED, Added, Tainted, apply_taints, note_taints
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.finding import Finding, Location
 from gitsched.model.time import format_time, parse_time
-from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule.fleet import Candidate, Fleet
 
 FIRST_SEEN = "gitsched.io/taints-first-seen"

@@ -30,6 +30,7 @@ from gitsched.apis.karmada.taint_policy import read_taint_policies
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
 from gitsched.apis.karmada.workload import Demand, Shape, read_demand
 from gitsched.apis.world import World
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Explanation
@@ -37,9 +38,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Request, Target
 from gitsched.model.time import parse_time
-from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule import pipeline
-from gitsched.schedule.room import Room
 
 _REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
 _DEADLINES = 64
@@ -203,21 +202,6 @@ class KarmadaSession:
         from gitsched.apis.karmada.explanation import explain  # only the verb explain needs it
 
         return explain(self, template)
-
-    def room(self) -> Mapping[str, Room | None]:
-        from gitsched.apis.karmada.foresight import list_room  # only simulations need it
-
-        return list_room(self)
-
-    def ask(self, template: Document) -> tuple[tuple[str, int], ...]:
-        from gitsched.apis.karmada.foresight import read_ask
-
-        return read_ask(self, template)
-
-    def reach(self, template: Document) -> frozenset[str] | None:
-        from gitsched.apis.karmada.foresight import find_reach
-
-        return find_reach(self, template)
 
     def demand(self, template: Document) -> Demand:
         """What a workload asks for."""

@@ -10,12 +10,12 @@ from gitsched.apis.knative.memory import recall_rendering, record_adapter, recor
 from gitsched.apis.knative.reading import Reading, Sources, Stuck, read_sources, read_world
 from gitsched.apis.knative.settling import Settled, settle
 from gitsched.apis.world import World
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
-from gitsched.render.cluster import ClusterFacts
 
 _READ = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps", "StatefulSet")))
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from gitsched.apis.ocm.names import SET_LABEL
 from gitsched.apis.ocm.selectors import having_label, parse_labels
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Body, Document, member, text_map
 from gitsched.model.taints import parse_taint
-from gitsched.render.cluster import ClusterFacts
 from gitsched.schedule.fleet import Candidate, Fleet
 
 _REGION, _PLATFORM = "region.open-cluster-management.io", "platform.open-cluster-management.io"

@@ -20,11 +20,11 @@ from gitsched.apis.ocm.run import Sets, list_decisions, run
 from gitsched.apis.ocm.scores import Scores
 from gitsched.apis.ocm.workloads import Standing, Workload, named_placement, read_replica_set, read_template, spread
 from gitsched.apis.world import World, list_previous
+from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.outcome import Outcome
-from gitsched.render.cluster import ClusterFacts
 
 
 class OcmSession:

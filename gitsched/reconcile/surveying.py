@@ -1,0 +1,33 @@
+"""A run with the reasons of all its decisions, for reports that answer questions nobody has asked yet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gitsched.model.document import Key
+from gitsched.model.explanation import Explanation
+from gitsched.reconcile.pointing import Places, point
+from gitsched.reconcile.session import Session
+from gitsched.reconcile.settings import Run, Settings
+
+
+class Survey(NamedTuple):
+    """A preview, and why each workload is where it is."""
+
+    run: Run
+    explanations: dict[Key, Explanation]
+
+
+def survey(settings: Settings) -> Survey:
+    """What `preview` does, and the explanation of every workload that some policy places."""
+    session = Session(settings)
+    run = session.run(settings.now, write=False)
+    decided = run.plan.decided
+    found: dict[Key, Explanation] = {}
+    places: Places = {}
+    for key in run.plan.outcomes:
+        template = decided.templates.get(key)
+        told = template and next((told for each in decided.sessions if (told := each.explain(template))), None)
+        if told:
+            found[key] = point(told, session.source.repository, places)
+    return Survey(run, found)

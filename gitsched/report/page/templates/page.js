@@ -1,0 +1,241 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("fleet-data").textContent);
+  const text = (number) => data.texts[number];
+  const BATCH = 100; // rows drawn at once
+  const NAME = 20; // widths of columns, in rem
+  const CELL = 2.6;
+  const form = document.getElementById("filters");
+  const frame = document.getElementById("fleet-window");
+  const said = document.getElementById("fleet-count");
+  const dialog = document.getElementById("why");
+  let columns = [];
+  let rows = [];
+  let drawn = 0;
+  let body = null;
+
+  const make = (tag, content, attributes = {}) => {
+    const node = document.createElement(tag);
+    if (content !== undefined && content !== null) node.textContent = content;
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    return node;
+  };
+  const title = (row) => `${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}`;
+  const amount = (replicas) => (replicas === null ? "✓" : String(replicas));
+
+  // Every workload once: what stands in each column, before and after.
+  for (const row of data.workloads) {
+    row.now = new Map(row.after);
+    row.then = row.before ? new Map(row.before) : row.now;
+    row.going = new Set(row.leaving || []);
+    row.text = title(row).toLowerCase();
+  }
+
+  const cellOf = (row, column) => {
+    const now = row.now.get(column);
+    const then = row.then.get(column);
+    if (now === undefined && then === undefined) return row.going.has(column) ? ["old", "−", "leaving"] : null;
+    if (now === undefined) return ["old", `−${then === null ? "" : then}`, row.going.has(column) ? "leaving" : "taken away"];
+    if (then === undefined) return ["new", `+${now === null ? "" : now}`, "new"];
+    if (now !== then) return ["turn", `${amount(then)}→${amount(now)}`, "changed"];
+    return ["here", amount(now), ""];
+  };
+
+  const chosen = () => {
+    const wanted = new FormData(form);
+    const words = (name) => String(wanted.get(name) || "").toLowerCase().split(/\s+/).filter(Boolean);
+    const match = (haystack, needles) => needles.every((needle) => haystack.includes(needle));
+    const places = words("cluster");
+    columns = data.clusters
+      .map((cluster, index) => ({ cluster, index }))
+      .filter(({ cluster }) => !wanted.get("region") || cluster.region === wanted.get("region"))
+      .filter(({ cluster }) => match([cluster.name, cluster.provider, ...cluster.labels].join(" ").toLowerCase(), places));
+    const seen = new Set(columns.map(({ index }) => index));
+    const narrowed = columns.length < data.clusters.length;
+    const names = words("workload");
+    rows = data.workloads
+      .filter((row) => !wanted.get("namespace") || row.namespace === wanted.get("namespace").slice(1))
+      .filter((row) => !wanted.get("state") || (wanted.get("state") === "changed" ? row.before : row.state === wanted.get("state")))
+      .filter((row) => match(row.text, names))
+      .filter((row) => !narrowed || [...row.now.keys(), ...row.then.keys()].some((column) => seen.has(column)));
+    if (wanted.get("empty")) {
+      const used = new Set(rows.flatMap((row) => [...row.now.keys(), ...row.then.keys(), ...row.going]));
+      columns = columns.filter(({ index }) => used.has(index));
+    }
+  };
+
+  const draw = () => {
+    chosen();
+    const table = make("table", null, {
+      class: "grid", role: "grid", "aria-label": "Workloads by cluster",
+      "aria-rowcount": rows.length + 1, "aria-colcount": columns.length + 1,
+    });
+    const widths = make("colgroup");
+    const first = make("col");
+    first.style.width = `${NAME}rem`;
+    widths.append(first, ...columns.map(() => {
+      const col = make("col");
+      col.style.width = `${CELL}rem`;
+      return col;
+    }));
+    table.style.width = `${NAME + CELL * columns.length}rem`;
+    const head = make("tr", null, { "aria-rowindex": 1 });
+    const corner = make("th", null, { scope: "col" });
+    corner.append(make("span", "Workload"));
+    head.append(corner, ...columns.map(({ cluster }) => {
+      const cell = make("th", null, { scope: "col", title: [cluster.name, cluster.region, cluster.provider, ...cluster.labels].filter(Boolean).join("\n") });
+      cell.append(make("span", cluster.name));
+      return cell;
+    }));
+    const top = make("thead");
+    top.append(head);
+    body = make("tbody");
+    table.append(widths, top, body);
+    frame.replaceChildren(table);
+    drawn = 0;
+    extend();
+    said.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
+      ? `${rows.length} workloads on ${columns.length} clusters`
+      : `${rows.length} of ${data.workloads.length} workloads, ${columns.length} of ${data.clusters.length} clusters`;
+    frame.scrollTop = 0;
+    frame.scrollLeft = 0;
+  };
+
+  const extend = () => {
+    const more = rows.slice(drawn, drawn + BATCH).map((row, offset) => {
+      const line = make("tr", null, { "aria-rowindex": drawn + offset + 2 });
+      const name = make("th", title(row), { scope: "row", title: title(row), tabindex: drawn + offset === 0 ? 0 : -1 });
+      line.append(name, ...columns.map(({ cluster, index }) => {
+        const cell = cellOf(row, index);
+        if (!cell) return make("td", "", { tabindex: -1 });
+        const [kind, sign, word] = cell;
+        return make("td", sign, { class: kind, tabindex: -1, "aria-label": `${cluster.name}: ${sign}${word ? `, ${word}` : ""}` });
+      }));
+      return line;
+    });
+    body.append(...more);
+    drawn += more.length;
+  };
+
+  const list = (lines) => lines.map((line) => make("p", line));
+  const explain = (row, column) => {
+    const parts = [];
+    const close = make("button", "Close", { class: "plain close", type: "button" });
+    close.addEventListener("click", () => dialog.close());
+    parts.push(make("h2", title(row), { id: "why-title" }));
+    if (row.why) parts.push(make("p", text(row.why.location), { class: "soft" }));
+    const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
+    parts.push(make("h3", row.before ? "Where it would run" : "Where it runs"), make("p", where(row.after)));
+    if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), make("p", text(row.cause)));
+    else if (row.reason !== undefined && text(row.reason)) parts.push(make("p", text(row.reason)));
+    if (row.leaving) parts.push(make("p", `leaving: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
+    if (row.why) {
+      const asked = column === undefined ? null : data.clusters[column].name;
+      const own = asked === null ? [] : row.why.candidates.filter(([, , , names]) => names.some((number) => text(number) === asked));
+      if (own.length) {
+        parts.push(make("h3", asked));
+        parts.push(...own.map(([fits, group, reason]) => make("p", [text(group), fits ? "fits" : "does not fit", text(reason)].filter(Boolean).join(": "))));
+      }
+      for (const [heading, lines] of row.why.sections) parts.push(make("h3", text(heading)), ...list(lines.map(text)));
+      if (row.why.candidates.length) {
+        const table = make("table", null, { class: "list" });
+        const head = make("tr");
+        const grouped = row.why.candidates.some(([, group]) => text(group));
+        head.append(make("th", `${text(row.why.among)}s`, { scope: "col" }));
+        if (grouped) head.append(make("th", "group", { scope: "col" }));
+        head.append(make("th", "fits", { scope: "col" }), make("th", "why", { scope: "col" }));
+        table.append(head);
+        for (const [fits, group, reason, names] of row.why.candidates) {
+          const line = make("tr");
+          const cell = make("td");
+          if (names.length > 8) {
+            const details = make("details");
+            details.append(make("summary", `${names.length} ${text(row.why.among)}s`), make("p", names.map(text).join(", ")));
+            cell.append(details);
+          } else cell.textContent = names.map(text).join(", ");
+          line.append(cell);
+          if (grouped) line.append(make("td", text(group)));
+          line.append(make("td", fits ? "yes" : "no"), make("td", text(reason)));
+          table.append(line);
+        }
+        parts.push(make("h3", "Candidates"), table);
+      }
+    }
+    dialog.replaceChildren(close, ...parts);
+    dialog.showModal();
+    dialog.scrollTop = 0;
+  };
+
+  const position = (cell) => [cell.parentElement.rowIndex - 1, cell.cellIndex];
+  const cellAt = (line, column) => {
+    while (line >= drawn && drawn < rows.length) extend();
+    const row = body.rows[Math.max(0, Math.min(line, body.rows.length - 1))];
+    return row && row.cells[Math.max(0, Math.min(column, columns.length))];
+  };
+  const focus = (cell) => {
+    if (!cell) return;
+    for (const other of body.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+    cell.tabIndex = 0;
+    cell.focus({ preventScroll: true });
+    cell.scrollIntoView({ block: "nearest", inline: "nearest" });
+    // The sticky heads hide what is scrolled just to the edge.
+    const head = frame.querySelector("thead").getBoundingClientRect();
+    const box = cell.getBoundingClientRect();
+    if (box.top < head.bottom) frame.scrollTop -= head.bottom - box.top;
+    const name = cell.parentElement.cells[0].getBoundingClientRect();
+    if (cell.cellIndex > 0 && box.left < name.right) frame.scrollLeft -= name.right - box.left;
+  };
+  const open = (cell) => {
+    const [line, column] = position(cell);
+    explain(rows[line], column > 0 ? columns[column - 1].index : undefined);
+  };
+
+  frame.addEventListener("keydown", (event) => {
+    const cell = event.target.closest("tbody th, tbody td");
+    if (!cell || event.ctrlKey && !["Home", "End"].includes(event.key) || event.altKey || event.metaKey) return;
+    const [line, column] = position(cell);
+    const moves = {
+      ArrowUp: [line - 1, column], ArrowDown: [line + 1, column], ArrowLeft: [line, column - 1], ArrowRight: [line, column + 1],
+      PageUp: [line - 20, column], PageDown: [line + 20, column],
+      Home: [event.ctrlKey ? 0 : line, 0], End: [event.ctrlKey ? rows.length - 1 : line, columns.length],
+    };
+    if (event.key === "Enter" || event.key === " ") open(cell);
+    else if (moves[event.key]) focus(cellAt(...moves[event.key]));
+    else return;
+    event.preventDefault();
+  });
+  frame.addEventListener("click", (event) => {
+    const cell = event.target.closest("tbody th, tbody td");
+    if (cell) { focus(cell); open(cell); }
+  });
+  frame.addEventListener("scroll", () => {
+    if (drawn < rows.length && frame.scrollTop + 2 * frame.clientHeight > frame.scrollHeight) extend();
+  });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  form.addEventListener("input", draw);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(draw));
+
+  for (const [id, values] of [
+    ["filter-namespace", data.workloads.map((row) => `=${row.namespace}`)],
+    ["filter-region", data.clusters.map((cluster) => cluster.region).filter(Boolean)],
+  ]) {
+    const select = document.getElementById(id);
+    for (const value of [...new Set(values)].sort()) select.append(make("option", value.replace(/^=/, "") || "(none)", { value }));
+  }
+  const states = document.getElementById("filter-state");
+  const present = new Set(data.workloads.map((row) => row.state));
+  if (data.workloads.some((row) => row.before)) states.append(make("option", "changed", { value: "changed" }));
+  for (const state of ["placed", "pending", "stale", "gone"]) if (present.has(state)) states.append(make("option", state, { value: state }));
+
+  const byName = new Map(data.workloads.map((row) => [title(row), row]));
+  for (const name of document.querySelectorAll("[data-workload]")) {
+    const row = byName.get(name.dataset.workload);
+    if (!row) continue;
+    const button = make("button", name.textContent, { class: "name", type: "button" });
+    button.addEventListener("click", () => explain(row));
+    name.replaceChildren(button);
+  }
+  document.getElementById("fleet-tools").hidden = false;
+  draw();
+})();

@@ -1,0 +1,226 @@
+"""`plan -o html` in a real browser: nothing is fetched, everything can be reached with the keyboard, and no name becomes markup."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from gitsched.cli.reviewing import review
+from gitsched.model.change import Move
+from gitsched.model.cluster import ClusterFacts
+from gitsched.model.decision import Verdict
+from gitsched.model.document import Key
+from gitsched.model.explanation import Candidate, Explanation
+from gitsched.model.finding import Finding
+from gitsched.model.outcome import Outcome, Placed
+from gitsched.reconcile import Settings, reconcile
+from gitsched.reconcile.surveying import survey
+from gitsched.report.page import Fleet, write_page
+from gitsched.report.review import Review
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
+NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
+WORKLOADS, CLUSTERS = 1000, 100
+EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>{{ 7 * 7 }}@team `x` | <!--"
+Open = Callable[[str], Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))))
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page from a file; whatever it asks the network for, or complains of, fails the test."""
+    troubles: list[str] = []
+
+    def open_page(html: str) -> Page:
+        path = tmp_path / "page.html"
+        path.write_text(html, encoding="utf-8")
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith("file://") else troubles.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    assert not troubles
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The bundled example on the day on which its primary data centre is down."""
+    base = tmp_path_factory.mktemp("example")
+    fleet = base / "fleet"
+    shutil.copytree(ROOT / "examples" / "repo", fleet)
+    settings = Settings(now=NOW, cache=base / "cache", location=str(fleet))
+
+    def commit() -> None:
+        for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "Fleet"]):
+            subprocess.run(["git", *command], cwd=fleet, check=True)
+
+    commit()
+    reconcile(settings)
+    for name in ("fra-prod-1", "fra-prod-2"):
+        path = fleet / "clusters" / f"{name}.yaml"
+        path.write_text(path.read_text().replace("spec:\n", "spec:\n  taints: [{key: example.com/down, effect: NoExecute}]\n", 1))
+    commit()
+    run, explanations = survey(settings)
+    return write_page(review(run), Fleet(run.plan.facts, explanations))
+
+
+def crowd() -> str:
+    """A thousand workloads, each on three of a hundred clusters."""
+    names = [f"cluster-{number:03}" for number in range(CLUSTERS)]
+    facts = {name: ClusterFacts(name, {"tier": "a"}, f"region-{number % 5}") for number, name in enumerate(names)}
+    outcomes, explanations = [], {}
+    for number in range(WORKLOADS):
+        key = Key("apps", "Deployment", f"team-{number % 10}", f"app-{number:04}")
+        placed = tuple(Placed(names[(number * 7 + step * 31) % CLUSTERS], 2 + step) for step in range(3))
+        outcomes.append(Outcome(key, "karmada", "placed", "PropagationPolicy/x/y", "", placed, 9, (), "by y", NOW))
+        verdicts = (Verdict(name, False, f"taint of {name}", {}, None) for name in names)
+        explanations[key] = Explanation(str(key), policy="PropagationPolicy/x/y", candidates=tuple(map(Candidate, verdicts)))
+    return write_page(Review("c0ffee", "placements", before="beef", outcomes=outcomes, time=NOW), Fleet(facts, explanations))
+
+
+def test_what_moves_is_listed_and_every_cell_says_why(example: str, show: Open) -> None:
+    page = show(example)
+    assert page.title().startswith("12 workloads move: commit ")
+    assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
+    cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first
+    cell.click()
+    told = page.get_by_role("dialog").inner_text()
+    assert "Deployment shop/cart" in told
+    assert "before: fra-prod-1 2, fra-prod-2 2" in told
+    assert "nimbus-eu-central-1\n\ncloud: fits" in told
+    assert "clusters/fra-prod-1.yaml:" in told
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+
+
+def test_the_name_of_a_move_opens_its_reasons_too(example: str, show: Open) -> None:
+    page = show(example)
+    page.get_by_role("button", name="StatefulSet payments/ledger").click()
+    assert "Groups, in order" in page.get_by_role("dialog").inner_text()
+
+
+def test_filters_narrow_both_sides(example: str, show: Open) -> None:
+    page = show(example)
+    page.get_by_label("Workload", exact=True).fill("deploy shop")
+    assert page.locator("#fleet-count").inner_text() == "3 of 22 workloads, 10 of 10 clusters"
+    page.get_by_label("Hide empty clusters").check()
+    columns = page.locator("#fleet-window thead th").all_inner_texts()[1:]
+    assert "fra-gpu-1" not in columns
+    assert {"fra-prod-1", "nimbus-eu-central-1"} <= set(columns)
+    page.get_by_role("button", name="Show everything").click()
+    expect(page.locator("#fleet-count")).to_have_text("22 workloads on 10 clusters")
+    page.get_by_label("State").select_option("changed")
+    assert page.locator("#fleet-count").inner_text() == "12 of 22 workloads, 10 of 10 clusters"
+
+
+def test_the_matrix_is_one_stop_of_the_tab_key_and_arrows_move_in_it(example: str, show: Open) -> None:
+    page = show(example)
+    page.get_by_role("button", name="Show everything").focus()
+    page.keyboard.press("Tab")
+    focused = "document.activeElement.textContent"
+    assert page.evaluate(focused) == "ClusterRole metrics-reader"
+    for key, text in (
+        ("ArrowDown", "CustomResourceDefinition postgresclusters.database.example.com"),
+        ("ArrowRight", "✓"),
+        ("Home", None),
+    ):
+        page.keyboard.press(key)
+        assert text is None or page.evaluate(focused) == text
+    page.keyboard.press("Control+End")
+    assert page.evaluate("document.activeElement.parentElement.cells[0].textContent") == "ConfigMap support/helpdesk-mail"
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog").get_by_role("heading", level=2).inner_text() == "ConfigMap support/helpdesk-mail"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.closest('tr').cells[0].textContent") == "ConfigMap support/helpdesk-mail"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#fleet-window')") is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_screen_readers_and_weak_eyes_are_served(example: str, browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
+    (tmp_path / "page.html").write_text(example)
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # axe is a script, too
+    page.goto((tmp_path / "page.html").as_uri())
+    assert Axe().run(page).violations_count == 0
+    page.get_by_role("button", name="Deployment shop/cart").click()
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    page.close()
+
+
+def test_without_scripts_everything_but_the_matrix_is_there(example: str, browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(example)
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    text = page.inner_text("body")
+    assert "Deployment shop/cart" in text
+    assert "cluster-room-assumed" in text
+    assert "The matrix needs JavaScript" in text
+
+
+def test_a_thousand_workloads_on_a_hundred_clusters_can_be_read_to_the_end(show: Open) -> None:
+    page = show(crowd())
+    assert page.locator("#fleet-count").inner_text() == "1000 workloads on 100 clusters"
+    assert page.locator("#fleet-window tbody tr").count() < WORKLOADS
+    page.locator("#fleet-window tbody th").first.focus()
+    page.keyboard.press("Control+End")
+    assert page.locator("#fleet-window tbody tr").count() == WORKLOADS
+    assert page.evaluate("document.activeElement.getAttribute('aria-label') ?? ''") in ("", "cluster-099: 4")
+    assert page.evaluate("document.activeElement.parentElement.cells[0].textContent") == "Deployment team-9/app-0999"
+    page.get_by_label("Workload", exact=True).fill("app-0123")
+    page.get_by_label("Region").select_option("region-1")
+    assert page.locator("#fleet-count").inner_text() == "1 of 1000 workloads, 20 of 100 clusters"
+    assert page.locator("#fleet-window td.here").all_inner_texts() == ["2"]
+
+
+def test_the_same_reason_stands_in_the_page_only_once() -> None:
+    html = crowd()
+    assert html.count("taint of cluster-007") == 1
+    assert len(html) < 2_000_000
+
+
+def test_hostile_names_stay_text(show: Open) -> None:
+    key = Key("apps", "Deployment", "shop", EVIL)
+    outcome = Outcome(key, "karmada", "placed", EVIL, EVIL, (Placed(EVIL, 2),), 2, (), EVIL, NOW)
+    why = Explanation(str(key), EVIL, EVIL, EVIL, candidates=(Candidate(Verdict(EVIL, False, EVIL, {}, None), EVIL),))
+    told = Review(
+        EVIL,
+        EVIL,
+        EVIL,
+        before=EVIL,
+        refused=EVIL,
+        outcomes=[outcome],
+        moves=[Move(key, {}, {EVIL: 2}, EVIL)],
+        findings=[Finding("error", "unknown-field", EVIL)],
+    )
+    page = show(write_page(told, Fleet({EVIL: ClusterFacts(EVIL, {EVIL: EVIL}, EVIL, EVIL)}, {key: why})))
+    page.locator("#fleet-window tbody td.new").click()
+    assert page.evaluate("window.pwned") is None
+    assert page.get_by_role("dialog").inner_text().count(EVIL) >= 5
+    assert page.locator("main img").count() == 0
+
+
+def test_an_empty_fleet_is_a_page_as_well(show: Open) -> None:
+    page = show(write_page(Review("", "placements"), Fleet({}, {})))
+    assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
+    assert "No workload moves." in page.inner_text("body")
