@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.sites import Sites
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
@@ -15,6 +16,7 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.issue import Issue
 from gitsched.model.outcome import Outcome
+from gitsched.schedule.room import Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,30 @@ class Relating(Protocol):
         ...
 
 
+@runtime_checkable
+class Foreseeing(Protocol):
+    """What a session offers besides where clusters have room that workloads use up, so that a simulation can tell what fits together."""
+
+    def room(self) -> Mapping[str, Room | None]:
+        """What is free on each cluster; None where nobody knows."""
+        ...
+
+    def ask(self, template: Document, /) -> tuple[tuple[str, int], ...]:
+        """What one replica of a workload uses up, by resource (see `gitsched.schedule.room`), its pod included."""
+        ...
+
+    def reach(self, template: Document, /) -> frozenset[str] | None:
+        """The clusters without which the decision about a workload could be another one; None where it could be any."""
+        ...
+
+
 class Api(NamedTuple):
     """One policy API, as the registry knows it.
 
     `groups` are the API groups whose documents it reads and that are never placed. `is_used` says, cheaply, whether a world has anything
     for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` are,
     by (group, kind), what a schema cannot say about a defaulted document. `waive` names the codes of those that settings turn off.
+    `sites` are its documents that stand for clusters, None where it has none.
     """
 
     name: str
@@ -139,3 +159,4 @@ class Api(NamedTuple):
     default: Callable[[Body], Body]
     rules: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]]
     waive: Callable[[Config], frozenset[str]] = lambda _: frozenset()
+    sites: Sites | None = None

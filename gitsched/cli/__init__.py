@@ -17,6 +17,8 @@ VERBS = {
     "reconcile": "Plan, and commit to the output branch.",
     "watch": "Reconcile whenever the source moves or a deadline passes.",
     "explain": "Say why a workload is where it is.",
+    "simulate": "Say what would happen if a cluster or a region were lost.",
+    "scores": "Turn observations of clusters into scores that Placements use.",
     "export": "Print what Flux, Argo CD and API servers need besides the output branch.",
     "schedule": "Decide without Git: documents in, decided documents out.",
     "help-code": "Say what a finding means, and what to do about it.",

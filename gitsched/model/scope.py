@@ -16,7 +16,7 @@ _CLUSTER_SCOPED = {
     "cluster.open-cluster-management.io": "ManagedCluster ManagedClusterSet",
     "core": "GlobalMetric GlobalMetricsProvider",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
-    "gitsched.io": "Config DecisionBasis RolloutReport",
+    "gitsched.io": "ClusterScores Config DecisionBasis RolloutReport",
     "infrastructure": "GlobalCloud GlobalInfrastructureProvider",
     "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
     "node.k8s.io": "RuntimeClass",

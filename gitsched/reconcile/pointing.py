@@ -34,6 +34,11 @@ def point_findings(findings: Iterable[Finding], repository: Repository) -> tuple
     )
 
 
+def point_rule(rule: Rule, repository: Repository) -> Location | None:
+    """The place of one rule; None where its text is not at hand."""
+    return _find(rule, repository, {})
+
+
 def _point(candidate: Candidate, repository: Repository, places: Places) -> Candidate:
     place = None if candidate.rule is None else _find(candidate.rule, repository, places)
     return candidate if place is None else candidate._replace(location=f"{place.path}:{place.line}")

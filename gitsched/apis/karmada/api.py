@@ -6,6 +6,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.karmada.admission import RULES, TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.names import GROUPS
+from gitsched.apis.karmada.sites import SITES
 from gitsched.apis.world import Api, Session, World
 
 
@@ -19,4 +20,4 @@ def _waive(config: Config) -> frozenset[str]:
     return frozenset({TAINT_POLICY_NO_EXECUTE}) if config.karmada.allow_no_execute_taint_policy else frozenset()
 
 
-API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES, _waive)
+API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES, _waive, SITES)

@@ -39,6 +39,7 @@ from gitsched.model.outcome import Outcome
 from gitsched.model.request import Request, Target
 from gitsched.model.time import parse_time
 from gitsched.schedule import pipeline
+from gitsched.schedule.room import Room
 
 _REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
 _DEADLINES = 64
@@ -202,6 +203,21 @@ class KarmadaSession:
         from gitsched.apis.karmada.explanation import explain  # only the verb explain needs it
 
         return explain(self, template)
+
+    def room(self) -> Mapping[str, Room | None]:
+        from gitsched.apis.karmada.foresight import list_room  # only simulations need it
+
+        return list_room(self)
+
+    def ask(self, template: Document) -> tuple[tuple[str, int], ...]:
+        from gitsched.apis.karmada.foresight import read_ask
+
+        return read_ask(self, template)
+
+    def reach(self, template: Document) -> frozenset[str] | None:
+        from gitsched.apis.karmada.foresight import find_reach
+
+        return find_reach(self, template)
 
     def demand(self, template: Document) -> Demand:
         """What a workload asks for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gitsched.apis.krake.admission import RULES
 from gitsched.apis.krake.defaults import default
 from gitsched.apis.krake.names import APPLICATION, CLUSTER, GROUPS, MAGNUM_CLUSTER
+from gitsched.apis.krake.sites import SITES
 from gitsched.apis.world import Api, Session, World
 
 _DECIDED = (APPLICATION, CLUSTER, MAGNUM_CLUSTER)
@@ -20,4 +21,4 @@ def _open(world: World) -> Session:
     return KrakeSession(world)
 
 
-API = Api("krake", GROUPS, _is_used, _open, default, RULES)
+API = Api("krake", GROUPS, _is_used, _open, default, RULES, sites=SITES)

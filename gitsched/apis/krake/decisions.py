@@ -135,7 +135,7 @@ class Decisions:
 
     def _create(self, app: Application, step: Step) -> Step:
         """The look with the name of the cluster that is to be made, whose document is kept as long as nobody commits one."""
-        taken = {key.name for key in (*self.clusters, *self.created) if key.namespace == app.key.namespace}
+        taken = {key.name for key in (*self.clusters, *self.created, *self.broken) if key.namespace == app.key.namespace}
         name = step.memory.awaited or name_cluster(app.identity, taken)
         document = create_cluster(app.document, name)
         if document.key not in self.clusters:
@@ -146,7 +146,8 @@ class Decisions:
         """The clouds of a namespace and the global ones together, each with its kind in its name."""
         own, everybody = self.cloud_arenas(namespace)
         sites = (site._replace(name=f"{site.ref.kind}/{site.name}") for arena in (own, everybody) for site in arena.sites)
-        return Arena(sites, Rules(measure=self._rules.measure))
+        # Where stickiness stands in every denominator, a cloud has to be as far from it as a cluster.
+        return Arena(sites, self._rules)
 
     def _moment(self, *arenas: Arena) -> datetime:
         """When a decision is made: at the source's moment, or when the metrics that it rests upon were observed, if that was later."""

@@ -51,6 +51,9 @@ def report_application(decided: Decided, gone: Key | None, stays: bool) -> Itera
     elif step.memory.state == "DEGRADED" and step.memory.reason and not step.mask:
         where = " and stays where it is" if stays else ""
         yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_reason(decided)}", document)
+    if decided.before.target is not None and decided.before.scheduled is None:
+        message = f"{key} is bound, and its status does not say since when: it counts as placed long ago"
+        yield _warn("krake-timestamps", message, document)._replace(severity="info")
     if gone is not None:
         yield _warn("cluster-gone", f"{key} is bound to {gone}, which is not there: nothing is rendered for it", document)
     if not member(document.body, "spec", "manifest"):

@@ -21,6 +21,8 @@ from gitsched.apis.ocm.names import (
     VERSIONS,
     WORK_GROUP,
 )
+from gitsched.apis.ocm.producing import GROUP_OWN, judge_measures
+from gitsched.apis.ocm.producing import KIND as CLUSTER_SCORES
 from gitsched.manifests.identity import check_identity
 from gitsched.model.document import Body, group_of, member
 from gitsched.model.issue import Issue
@@ -121,5 +123,6 @@ RULES: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]] = {
     (GROUP, DECISION): _judged(judge_nothing),
     (GROUP, SCORE): _judged(judge_score),
     (WORK_GROUP, REPLICA_SET): _judged(judge_nothing),
+    (GROUP_OWN, CLUSTER_SCORES): judge_measures,
 }
 """By API group and kind: what is wrong with a defaulted document that its schema accepts."""

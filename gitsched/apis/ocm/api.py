@@ -5,6 +5,7 @@ from __future__ import annotations
 from gitsched.apis.ocm.admission import RULES
 from gitsched.apis.ocm.defaults import default
 from gitsched.apis.ocm.names import GROUPS
+from gitsched.apis.ocm.sites import SITES
 from gitsched.apis.world import Api, Session, World
 
 
@@ -18,4 +19,4 @@ def _open(world: World) -> Session:
     return OcmSession(world)
 
 
-API = Api("ocm", GROUPS, _is_used, _open, default, RULES)
+API = Api("ocm", GROUPS, _is_used, _open, default, RULES, sites=SITES)

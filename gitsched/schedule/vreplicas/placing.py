@@ -110,8 +110,8 @@ def _add(stays: Shares, missing: int, adapter: Adapter, ledger: Ledger, profile:
 
 
 def _replace(vpod: Vpod, stays: Shares, adapter: Adapter, ledger: Ledger, profile: Profile) -> Shares:
-    """All anew, without looking back; or, where not all find a place, what there was, even if it is more than is wanted; only where a pod
-    holds more than it can is the surplus taken away."""
+    """All anew, without looking back; or, where not all find a place, what there was. That may be more than is wanted; the surplus is
+    taken away only where something sits on a pod that may take nothing, or that holds more than it can."""
     ledger.give(stays)
     entries = dict.fromkeys(_on_pods(stays, adapter), 0)
     board = Board(adapter, profile, ledger.free, entries, list(adapter.pods))
@@ -121,8 +121,12 @@ def _replace(vpod: Vpod, stays: Shares, adapter: Adapter, ledger: Ledger, profil
     ledger.give(shares)
     ledger.take(vpod.held)
     surplus = sum(vpod.held.values()) - vpod.wanted
-    crowded = any(stays.get(ordinal, 0) < number and may_stay(ordinal, adapter) for ordinal, number in vpod.held.items())
-    return _unpack(vpod.held, surplus, ledger) if crowded and surplus > 0 else vpod.held
+    if surplus <= 0 or vpod.held == _on_pods(stays, adapter):
+        return vpod.held
+    shares = _remove_idle(vpod.held, surplus, adapter)
+    ledger.give(vpod.held)
+    ledger.take(shares)
+    return _unpack(shares, max(sum(shares.values()) - vpod.wanted, 0), ledger)
 
 
 def _fill(board: Board, shares: Shares, missing: int) -> Shares:

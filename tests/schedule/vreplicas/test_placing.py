@@ -134,3 +134,16 @@ def test_where_evenness_has_to_give_way_the_pod_that_is_behind_catches_up_first(
     held = {0: 1, **dict.fromkeys(range(1, 7), 9), 7: 2}
     shares = place(Vpod("s", 60, held), adapter, Ledger(adapter, [held, {0: 19}]), strategy)
     assert shares == {**held, 7: 5}
+
+
+@pytest.mark.parametrize(
+    ("held", "after"),
+    [
+        pytest.param({0: 3, 1: 3}, {0: 3, 1: 3}, id="as it was, be it too much"),
+        pytest.param({0: 3, 1: 1, 5: 2}, {0: 3, 1: 1}, id="what is on a pod that is gone goes first"),
+        pytest.param({0: 9, 1: 1}, {0: 4}, id="a pod that holds more than it can is relieved"),
+    ],
+)
+def test_replace_without_a_removing_profile_changes_all_or_nothing(held: Shares, after: Shares) -> None:
+    strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(0, strict=True)), ()), None, replaces=True)
+    assert run(even(3, 5), [Vpod("s", 4, held)], strategy) == {"s": after}

@@ -1,0 +1,61 @@
+"""Where clusters stand, and what happens to them: what a simulation has to know of an API's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from gitsched.model.document import Body, Document
+
+
+class Site(NamedTuple):
+    """A cluster by its name on the output branch; "" and () where its document does not say."""
+
+    name: str
+    region: str
+    provider: str
+    zones: tuple[str, ...]
+
+    def values(self, by: str) -> tuple[str, ...]:
+        """Where it stands by one of the dimensions: cluster, zone, region or provider."""
+        match by:
+            case "cluster":
+                return (self.name,)
+            case "zone":
+                return self.zones
+        return tuple(filter(None, (self.region if by == "region" else self.provider,)))
+
+
+class Sites(NamedTuple):
+    """The documents of one (group, kind) that stand for clusters.
+
+    `lose` gives the document of a cluster that everything must leave, or None where the document has to be gone for that; `drain` that of
+    one which workloads leave unless they tolerate it, None where the API knows no such thing. `copy` gives an empty cluster like another
+    one, under another name.
+    """
+
+    group: str
+    kind: str
+    read: Callable[[Document], Site]
+    lose: Callable[[Body, datetime], Body | None]
+    drain: Callable[[Body, datetime], Body] | None
+    copy: Callable[[Body, str], Body]
+
+
+def rename(body: Body, name: str) -> Body:
+    """A document under another name, without what only a server or an earlier life of it could say."""
+    kept = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("labels", "annotations", "namespace")}
+    return {**body, "metadata": {**kept, "name": name}}
+
+
+def add_taint(body: Body, key: str, effect: str, since: str) -> Body:
+    """A document with one more entry under spec.taints."""
+    spec = body.get("spec") or {}
+    taint = {"key": key, "effect": effect, "timeAdded": since}
+    return {**body, "spec": {**spec, "taints": [*(spec.get("taints") or ()), taint]}}
+
+
+def mark_deleted(body: Body, moment: str) -> Body:
+    """A document whose object is being deleted since a moment."""
+    return {**body, "metadata": {**(body.get("metadata") or {}), "deletionTimestamp": moment}}

@@ -1,0 +1,247 @@
+"""What happens in a simulation, and the documents as they are when it has happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.sites import Site, Sites
+from gitsched.model.document import Body, Document, Key, group_of, member, text_map
+from gitsched.model.errors import Permanent
+from gitsched.model.labels import Selector
+from gitsched.model.simulation import DIMENSIONS, Scope
+from gitsched.plan.catalog import Catalog
+from gitsched.plan.checking import check
+from gitsched.plan.registry import APIS
+
+NAMED = 8
+"""Names that one message lists at most."""
+_SITES: Mapping[tuple[str, str], Sites] = {(api.sites.group, api.sites.kind): api.sites for api in APIS if api.sites is not None}
+_COUNTS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("apps", "Deployment"): (("spec", "replicas"),),
+    ("apps", "ReplicaSet"): (("spec", "replicas"),),
+    ("apps", "StatefulSet"): (("spec", "replicas"),),
+    ("batch", "Job"): (("spec", "parallelism"), ("spec", "completions")),
+}
+"""Where built-in kinds say how many; a missing count is 1."""
+
+
+class Scaling(NamedTuple):
+    """Workloads whose replicas grow or shrink by a factor, rounded up.
+
+    `kind`, `namespace` and `name` are patterns as of a shell; `labels` must hold, too, where given. `pattern` and `factor_text` are how
+    somebody wrote it.
+    """
+
+    pattern: str
+    factor_text: str
+    factor: Fraction
+    kind: str = "*"
+    namespace: str = "*"
+    name: str = "*"
+    labels: Selector | None = None
+
+    def selects(self, document: Document) -> bool:
+        key = document.key
+        pairs = ((key.kind, self.kind), (key.namespace, self.namespace), (key.name, self.name))
+        if not all(fnmatchcase(value, pattern) for value, pattern in pairs):
+            return False
+        return self.labels is None or self.labels.matches(text_map(member(document.body, "metadata", "labels")))
+
+
+class Scenario(NamedTuple):
+    """Everything that happens at once. `add` are documents of clusters, `copies` pairs of a cluster and the name of another one like it.
+
+    `fresh` forgets what was decided before: everything is placed as if for the first time.
+    """
+
+    lose: tuple[Scope, ...] = ()
+    drain: tuple[Scope, ...] = ()
+    add: tuple[Body, ...] = ()
+    copies: tuple[tuple[str, str], ...] = ()
+    scale: tuple[Scaling, ...] = ()
+    fresh: bool = False
+
+
+def describe(scenario: Scenario) -> str:
+    """What happens, as a sentence without its full stop."""
+    said = [
+        *_tell(scenario.lose, "lost"),
+        *_tell(scenario.drain, "drained"),
+        *(f"cluster {member(body, 'metadata', 'name')} is added" for body in scenario.add),
+        *(f"cluster {new} is added, like {name}" for name, new in scenario.copies),
+        *(f"the replicas of {scaling.pattern} are multiplied by {scaling.factor_text}" for scaling in scenario.scale),
+        *(["everything is placed as if for the first time"] if scenario.fresh else ()),
+    ]
+    return "; ".join(said) or "nothing happens"
+
+
+def _tell(scopes: tuple[Scope, ...], what: str) -> list[str]:
+    names = [str(scope) for scope in scopes]
+    return [f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {what}"] if names else []
+
+
+class Altered(NamedTuple):
+    """A catalog in which a scenario has happened, and to whom."""
+
+    catalog: Catalog
+    lost: tuple[str, ...]
+    drained: tuple[str, ...]
+    added: tuple[str, ...]
+    partial: tuple[str, ...]
+    scaled: int
+
+
+def list_sites(catalog: Catalog) -> dict[str, list[tuple[Sites, Document, Site]]]:
+    """The documents that stand for each cluster, by its name: several APIs may know the same one. Broken ones count, too."""
+    found: dict[str, list[tuple[Sites, Document, Site]]] = {}
+    for kind, sites in _SITES.items():
+        broken = (document for key, document in sorted(catalog.broken.items()) if (key.group, key.kind) == kind)
+        for document in (*catalog.settings.get(kind, ()), *broken):
+            site = sites.read(document)
+            found.setdefault(site.name, []).append((sites, document, site))
+    return dict(sorted(found.items()))
+
+
+def list_values(catalog: Catalog, by: str) -> list[str]:
+    """Every cluster, zone, region or provider that can be lost, in order."""
+    entries = (entry for entries in list_sites(catalog).values() for entry in entries)
+    return sorted({value for _, _, site in entries for value in site.values(by)})
+
+
+def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime) -> Altered:
+    """Let a scenario happen. Permanent where it names what is not there, or is there already."""
+    sites = list_sites(catalog)
+    lost, partial = _choose(sites, scenario.lose)
+    drained = [name for name in _choose(sites, scenario.drain)[0] if name not in lost]
+    changes: dict[Key, Document | None] = {}
+    for name in lost:
+        for kind, document, _ in sites[name]:
+            body = kind.lose(document.body, moment)
+            changes[document.key] = None if body is None else document._replace(body=body)
+    for name in drained:
+        for kind, document, _ in sites[name]:
+            if kind.drain is None:
+                raise Permanent(f"{document.key} cannot be drained: its API has no taints; say that it is lost instead")
+            changes[document.key] = document._replace(body=kind.drain(document.body, moment))
+    new = [*_copies(sites, scenario.copies), *_additions(sites, scenario.add)]
+    templates, scaled = _scale(catalog.templates, scenario.scale, config)
+    return Altered(
+        _replace(catalog, changes, [document for _, document in new])._replace(templates=templates),
+        tuple(lost),
+        tuple(drained),
+        tuple(name for name, _ in new),
+        tuple(partial),
+        scaled,
+    )
+
+
+def _choose(sites: Mapping[str, list[tuple[Sites, Document, Site]]], scopes: Iterable[Scope]) -> tuple[list[str], list[str]]:
+    """The clusters that stand nowhere else than in the scopes, and those that also do."""
+    wanted = list(scopes)
+    whole: dict[str, None] = {}
+    partial: dict[str, None] = {}
+    for by in DIMENSIONS:
+        gone = {scope.name for scope in wanted if scope.by == by}
+        met: set[str] = set()
+        for name, entries in sites.items() if gone else ():
+            values = {value for _, _, site in entries for value in site.values(by)}
+            met |= values
+            if values & gone:
+                (whole if values <= gone else partial).setdefault(name)
+        for unknown in sorted(gone - met):
+            known = sorted(met)
+            more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
+            raise Permanent(f"there is no {by} {unknown!r}; there {_are(known[:NAMED], by)}{more}")
+    return sorted(whole), sorted(partial.keys() - whole.keys())
+
+
+def _are(names: list[str], by: str) -> str:
+    return f"are: {', '.join(names)}" if names else f"is none: no cluster says in which {by} it stands"
+
+
+def _copies(
+    sites: Mapping[str, list[tuple[Sites, Document, Site]]], copies: Iterable[tuple[str, str]]
+) -> Iterable[tuple[str, Document]]:
+    for name, new in copies:
+        if name not in sites:
+            raise Permanent(f"there is no cluster {name!r} to make another one like")
+        for kind, document, _ in sites[name]:
+            yield _new(kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), sites)
+
+
+def _additions(sites: Mapping[str, list[tuple[Sites, Document, Site]]], bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
+    for body in bodies:
+        api_version = str(body.get("apiVersion") or body.get("api") or "")
+        kind = _SITES.get((group_of(api_version), str(body.get("kind"))))
+        if kind is None:
+            raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is no cluster, so it cannot be added")
+        verdict = check(body)
+        wrong = next((issue for issue in verdict.issues if issue.severity == "error"), None)
+        if wrong is not None:
+            raise Permanent(f"the added {body.get('kind')} {member(body, 'metadata', 'name')} is not valid: {wrong.message}")
+        name, namespace = str(member(body, "metadata", "name") or ""), member(body, "metadata", "namespace")
+        space = str(namespace or "default") if kind.group == "kubernetes" else ""
+        yield _new(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), sites)
+
+
+def _new(kind: Sites, document: Document, sites: Mapping[str, object]) -> tuple[str, Document]:
+    name = kind.read(document).name
+    if name in sites:
+        raise Permanent(f"there is a cluster {name!r} already")
+    return name, document
+
+
+def _replace(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterable[Document]) -> Catalog:
+    settings = {kind: list(documents) for kind, documents in catalog.settings.items()}
+    for kind in _SITES:
+        if kind in settings:
+            kept = (changes.get(document.key, document) for document in settings[kind])
+            settings[kind] = [document for document in kept if document is not None]
+    broken = {key: document for key, document in catalog.broken.items() if key not in changes}
+    known = {document.key for documents in settings.values() for document in documents}
+    mended = (document for key, document in changes.items() if document is not None and key not in known)
+    for document in (*mended, *new):
+        settings.setdefault((document.key.group, document.key.kind), []).append(document)
+    ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
+    return catalog._replace(settings=ordered, broken=broken)
+
+
+def _scale(templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config) -> tuple[Mapping[Key, Document], int]:
+    declared = {
+        (group_of(kind.api_version), kind.kind): (tuple(kind.replicas_path.split(".")),)
+        for kind in config.workloads
+        if kind.replicas_path
+    }
+    changed: dict[Key, Document] = {}
+    for scaling in scalings:
+        hit = False
+        for key, template in templates.items():
+            paths = declared.get((key.group, key.kind)) or _COUNTS.get((key.group, key.kind), ())
+            if paths and scaling.selects(template):
+                hit = True
+                before = changed.get(key, template)
+                changed[key] = before._replace(body=_multiply(before.body, paths, scaling.factor))
+        if not hit:
+            raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
+    return {**templates, **changed}, len(changed)
+
+
+def _multiply(body: Body, paths: tuple[tuple[str, ...], ...], factor: Fraction) -> Body:
+    for path in paths:
+        count = member(body, *path)
+        if count is None and path != paths[0]:
+            continue
+        if count is None or (isinstance(count, int) and not isinstance(count, bool)):
+            body = _put(body, path, -((-1 if count is None else -count) * factor.numerator // factor.denominator))
+    return body
+
+
+def _put(body: Body, path: tuple[str, ...], value: int) -> Body:
+    name, *rest = path
+    inner = body.get(name)
+    return {**body, name: _put(inner if isinstance(inner, dict) else {}, tuple(rest), value) if rest else value}

@@ -1,0 +1,52 @@
+"""Simulations of what is in Git: the plan is made as a reconcile would make it, and then something happens to it. No ref moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from gitsched.git import Repository
+from gitsched.model.simulation import Resilience, ResilienceChange, Shift, Simulation
+from gitsched.plan.comparing import compare
+from gitsched.plan.ground import Ground, make_ground
+from gitsched.plan.scenario import Scenario
+from gitsched.plan.simulating import simulate, sweep
+from gitsched.reconcile.pointing import point_rule
+from gitsched.reconcile.session import Session
+from gitsched.reconcile.settings import Settings
+
+T = TypeVar("T")
+
+
+def simulate_source(settings: Settings, scenario: Scenario) -> Simulation:
+    """What a scenario does to what the source asks for. Permanent where it names what is not there."""
+    return _on(settings, lambda ground, _: simulate(ground, scenario))
+
+
+def sweep_source(settings: Settings, by: str) -> Resilience:
+    """Every single loss of a `cluster`, `zone`, `region` or `provider`."""
+    return _on(settings, lambda ground, _: sweep(ground, by))
+
+
+def compare_sources(base: Settings, head: Settings, by: str) -> ResilienceChange:
+    """Every single loss at two revisions, and whom the change between them makes more, or less, vulnerable."""
+    return _on(base, lambda old, _: _on(head, lambda new, repository: _point(compare(old, new, by), repository)))
+
+
+def _on(settings: Settings, answer: Callable[[Ground, Repository], T]) -> T:
+    session = Session(settings._replace(observations="recorded"))
+    observed = session.observe()
+    plan = session.plan(observed, settings.now)
+    ground = make_ground(plan.decided, observed.snapshot.config, max(settings.now, plan.time), plan.observations)
+    return answer(ground, session.source.repository)
+
+
+def _point(change: ResilienceChange, repository: Repository) -> ResilienceChange:
+    """With the line of each cause."""
+    return change._replace(shifts=tuple(_locate(change.shifts, repository)))
+
+
+def _locate(shifts: Iterable[Shift], repository: Repository) -> Iterable[Shift]:
+    for shift in shifts:
+        place = point_rule(shift.rule, repository) if shift.rule is not None else None
+        yield shift._replace(cause=f"{place.path}:{place.line}", rule=None) if place else shift._replace(rule=None)

@@ -1,0 +1,88 @@
+"""A report as paragraphs and tables, to be written as Markdown or as one page of HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+from gitsched.report.table import printable
+
+Cells = Sequence[str]
+_ACTIVE = re.compile(r"([\\`*_{}\[\]<>#!|~@&$])")
+_STYLE = """\
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color-scheme: light dark }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
+th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8886 }
+td.number, th.number { text-align: right }
+caption { text-align: left; font-weight: 600; padding: .3rem 0 }
+tr.bad td { background: #d331 } tr.bad th { border-left: 4px solid #c22; padding-left: .4rem }
+.wide { overflow-x: auto }"""
+
+
+class Paragraph(NamedTuple):
+    text: str
+    heading: bool = False
+
+
+class Grid(NamedTuple):
+    """A table; `bad` are the rows, by number, that somebody should look at. Every row has as many cells as `head`."""
+
+    head: Cells
+    rows: Sequence[Cells]
+    bad: frozenset[int] = frozenset()
+    caption: str = ""
+
+
+Block = Paragraph | Grid
+
+
+def write_markdown(blocks: Iterable[Block]) -> str:
+    """GitHub's Markdown; names cannot become links, mentions, tags or another cell."""
+    parts = []
+    for block in blocks:
+        if isinstance(block, Paragraph):
+            parts.append(("### " if block.heading else "") + quote(block.text))
+        elif block.rows:
+            lines = [block.head, ["---"] * len(block.head), *([quote(cell) for cell in row] for row in block.rows)]
+            parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def quote(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    plain = _ACTIVE.sub(r"\\\1", printable(text)).replace("\\@", "&#64;").replace("\\<", "&lt;").replace("\\&", "&amp;")
+    return plain.replace("\\|", "&#124;").replace("://", "&#58;//")
+
+
+def write_html(title: str, blocks: Iterable[Block]) -> str:
+    """One self-contained page: no script, nothing to load."""
+    parts = [part for block in blocks for part in _tag(block)]
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *parts])
+    return f'<!doctype html>\n<html lang="en"><head>{head}<style>\n{_STYLE}\n</style></head><body>\n{body}\n</body></html>\n'
+
+
+def _tag(block: Block) -> Iterable[str]:
+    if isinstance(block, Paragraph):
+        name = "h2" if block.heading else "p"
+        yield f"<{name}>{escape(printable(block.text))}</{name}>"
+        return
+    if not block.rows:
+        return
+    numeric = [all(cell in ("-", "") or cell.isdecimal() for cell in column) for column in zip(*block.rows, strict=True)]
+    yield '<div class="wide"><table>' + (f"<caption>{escape(block.caption)}</caption>" if block.caption else "")
+    titles = "".join(_cell('th scope="col"', cell, number) for cell, number in zip(block.head, numeric, strict=True))
+    yield f"<thead><tr>{titles}</tr></thead><tbody>"
+    for number, row in enumerate(block.rows):
+        first, *rest = zip(row, numeric, strict=True)
+        cells = _cell('th scope="row"', first[0], number=False) + "".join(_cell("td", cell, num) for cell, num in rest)
+        mark = ' class="bad"' if number in block.bad else ""
+        yield f"<tr{mark}>{cells}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _cell(tag: str, text: str, number: bool) -> str:
+    mark = " class=number" if number else ""
+    return f"<{tag}{mark}>{escape(printable(text))}</{tag.partition(' ')[0]}>"

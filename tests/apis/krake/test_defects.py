@@ -1,0 +1,127 @@
+"""What ends the worker of Krake's scheduler, or leads it astray, is a finding here, and everything else goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gitsched
+from tests.apis.krake.conftest import (
+    SPACE,
+    TOSCA,
+    Body,
+    Story,
+    application,
+    cloud,
+    cluster,
+    codes,
+    find,
+    measure,
+    metric,
+    weigh,
+)
+
+GONE = {"api": "infrastructure", "kind": "Cloud", "namespace": SPACE, "name": "gone"}
+HERE = {"api": "kubernetes", "kind": "Cluster", "namespace": SPACE, "name": "one"}
+
+
+@pytest.mark.parametrize(
+    ("documents", "wanted"),
+    [
+        pytest.param(
+            [cluster("one", metrics=weigh(same=1)), metric("same", 1, 1), *measure(same=1)[:1]],
+            {"krake-metric-range", "krake-failing-metric", "unschedulable"},
+            id="min is max",
+        ),
+        pytest.param(
+            [cluster("one", metrics=weigh(a=1, b=-1)), *measure(a=0.5, b=0.5)], {"krake-weights"}, id="weights add up to nothing"
+        ),
+        pytest.param(
+            [cluster("one", metrics=weigh(unknown=1))], {"krake-failing-metric", "unschedulable"}, id="a metric is not there"
+        ),
+        pytest.param(
+            [cluster("one", tosca=TOSCA, scheduled_to=GONE, inherit_labels=True)], {"krake-cloud-missing"}, id="a cloud is gone"
+        ),
+        pytest.param(
+            [application(constraints={"metrics": ["a > five"]}), cluster("one", metrics=weigh(a=1)), *measure(a=0.5)],
+            {"krake-constraint-number", "unschedulable"},
+            id="a constraint compares with a word",
+        ),
+        pytest.param(
+            [application(constraints={"metrics": ["a > 0"]}), cluster("one")], {"unschedulable"}, id="a constraint without metrics"
+        ),
+        pytest.param([application(status={"scheduled_to": HERE}), cluster("one")], {"krake-timestamps"}, id="no timestamps"),
+        pytest.param(
+            [cluster("one", tosca=TOSCA, constraints={"labels": ["a is b"]}), cloud("c", labels={"a": "b"})],
+            set(),
+            id="label constraints on a cloud, and none on its metrics",
+        ),
+        pytest.param([application(auto_cluster_create=True)], {"unschedulable"}, id="nothing to choose from"),
+    ],
+)
+def test_a_crash_of_upstream_is_a_finding(documents: list[Body], wanted: set[str]) -> None:
+    others = [] if any(body["kind"] == "Application" for body in documents) else [application()]
+    assert codes(Story(*others, *documents).run()) == wanted
+
+
+def test_without_a_mean_of_its_metrics_a_cluster_is_one_without_metrics() -> None:
+    story = Story(application(), cluster("one", metrics=weigh(a=1, b=-1)), *measure(a=0.5, b=0.5))
+    story.run()
+    assert story.place() == "one"
+
+
+def test_one_cluster_with_a_bad_metric_stops_only_itself() -> None:
+    sick = cluster("sick", metrics=weigh(same=1))
+    story = Story(application(), sick, cluster("sound"), metric("same", 1, 1), *measure(same=1)[:1])
+    story.run()
+    assert story.place() == "sound"
+    assert story.status("Cluster", "sick")["state"] == "FAILING_METRICS"
+    assert story.status("Cluster", "sick")["metrics_reasons"]["same"]["code"] == "INVALID_METRIC"
+
+
+def test_a_metric_that_recovers_leaves_no_reason_behind() -> None:
+    story = Story(application(), cluster("one", metrics=weigh(a=1)), *measure(a=7))
+    story.run()
+    assert story.place() is None
+    story.run(3600, *measure(a=0.7))
+    assert story.place() == "one"
+    records = [body for body in story.left if body["kind"] == "Cluster"]
+    assert all("metrics_reasons" not in body["status"] for body in records)
+
+
+def test_a_cluster_that_was_offline_is_not_online_because_its_metrics_recovered() -> None:
+    story = Story(application(), cluster("one", "OFFLINE", metrics=weigh(a=1)), *measure(a=7))
+    story.run()
+    story.run(3600, *measure(a=0.7))
+    assert story.place() is None
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "0.5", None])
+def test_what_a_static_provider_holds_is_a_number_or_a_finding(value: Any) -> None:
+    schedule = Story(application(), cluster("one", metrics=weigh(a=1)), cluster("two"), *measure(a=value)).run()
+    assert schedule.findings
+    assert find(list(schedule.documents), "Application", "echo")["status"]["scheduled_to"]["name"] == "two"
+
+
+def test_what_is_missing_is_told_by_kind_and_namespace() -> None:
+    inside = cluster("one", metrics=[{"name": "m", "weight": 1, "namespaced": True}])
+    (told,) = (f.message for f in Story(inside).run().findings if f.code == "krake-failing-metric")
+    assert f"there is no Metric 'm' in namespace {SPACE}" in told
+    (told,) = (f.message for f in Story(cluster("one", metrics=weigh(a=1)), metric("a")).run().findings)
+    assert "there is no GlobalMetricsProvider 'p'" in told
+
+
+def test_a_metric_of_a_namespace_has_no_global_provider() -> None:
+    local = {**metric("a"), "kind": "Metric", "metadata": {"name": "a", "namespace": SPACE}}
+    refs = [{"name": "a", "weight": 1, "namespaced": True}]
+    schedule = Story(cluster("one", metrics=refs), local, *measure(a=0.5)).run()
+    assert codes(schedule) == {"krake-failing-metric"}
+    source = {**measure(a=0.5)[0], "kind": "MetricsProvider", "metadata": {"name": "p", "namespace": SPACE}}
+    assert codes(Story(cluster("one", metrics=refs), local, source).run()) == set()
+
+
+def test_validate_places_a_mistake_in_the_text_of_a_constraint() -> None:
+    (finding,) = gitsched.validate([application(constraints={"labels": ["location is DE", "location of DE"]})])
+    assert finding.code == "krake-label-constraint"
+    assert "expected an operator such as is, is not, in, not in at character 10" in finding.message

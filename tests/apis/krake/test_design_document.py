@@ -1,0 +1,108 @@
+"""The examples of Krake's design document, to the letter: its metrics and providers, and every spelling of its constraints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import gitsched
+from gitsched.apis.krake import parse_label_constraint, parse_metric_constraint
+from gitsched.apis.krake.constraints import ConstraintError
+from gitsched.metrics.questions import list_questions
+from tests.apis.krake.conftest import Body, Story, application, cluster, codes, weigh
+
+TEXT = Path(__file__).with_name("design-document.yaml").read_text()
+PLACEHOLDER = "<metrics provider name>"
+
+
+def read(provider: str = PLACEHOLDER) -> list[Body]:
+    return list(yaml.safe_load_all(TEXT.replace(PLACEHOLDER, provider)))
+
+
+def test_every_document_is_valid_as_it_stands() -> None:
+    assert list(gitsched.validate(read())) == []
+
+
+def test_the_placeholder_is_a_provider_that_is_not_there() -> None:
+    schedule = Story(*read(), cluster("one", metrics=weigh(heat_demand_zone_1=0.45))).run()
+    (finding,) = schedule.findings
+    assert finding.code == "krake-failing-metric"
+    assert f"there is no GlobalMetricsProvider '{PLACEHOLDER}'" in finding.message
+
+
+def test_the_static_provider_gives_its_value() -> None:
+    story = Story(*read("static_provider"), cluster("one", metrics=weigh(heat_demand_zone_1=0.45)), application(), stickiness=0)
+    schedule = story.run()
+    (verdict,) = schedule.explain("Application", "echo", "tenant-a")
+    assert codes(schedule) == set()
+    assert verdict.total == pytest.approx(0.9 / 5)
+
+
+@pytest.mark.parametrize(
+    ("provider", "members"),
+    [
+        ("prometheus_provider", {"url"}),
+        ("kafka_provider", {"comparison_column", "table", "url", "value_column"}),
+        ("influx_provider", {"bucket", "org", "url", "token"}),
+    ],
+)
+def test_any_of_its_providers_can_be_asked(provider: str, members: set[str]) -> None:
+    (question,) = list_questions(read(provider))
+    assert (question.provider, question.metric, set(question.spec)) == (provider, "heat_demand_zone_1", members)
+
+
+LABELS = {
+    "location is DE": [True, False, False],
+    "location = DE": [True, False, False],
+    "location == DE": [True, False, False],
+    "location is not DE": [False, True, False],
+    "location != DE": [False, True, False],
+    "location in (DE, FR)": [True, False, False],
+    "location not in (DE, FR)": [False, True, False],
+}
+"""Each with its verdict on DE, on SK, and on a cluster without the label."""
+METRICS = {
+    **dict.fromkeys(("load is 5", "load = 5", "load == 5"), "no yes no"),
+    **dict.fromkeys(("load is not 5", "load != 5"), "yes no yes"),
+    **dict.fromkeys(("load greater than 5", "load gt 5", "load > 5"), "no no yes"),
+    **dict.fromkeys(("load greater than or equal 5", "load gte 5", "load >= 5", "load => 5"), "no yes yes"),
+    **dict.fromkeys(("load less than 5", "load lt 5", "load < 5"), "yes no no"),
+    **dict.fromkeys(("load less than or equal 5", "load lte 5", "load <= 5", "load =< 5"), "yes yes no"),
+}
+"""Each with its verdict on 4, 5 and 6."""
+
+
+@pytest.mark.parametrize(("text", "verdicts"), LABELS.items())
+def test_a_label_constraint(text: str, verdicts: list[bool]) -> None:
+    constraint = parse_label_constraint(text)
+    assert [constraint.match(labels) for labels in ({"location": "DE"}, {"location": "SK"}, {})] == verdicts
+
+
+@pytest.mark.parametrize(("text", "verdicts"), METRICS.items())
+def test_a_metric_constraint(text: str, verdicts: str) -> None:
+    constraint = parse_metric_constraint(text)
+    assert [constraint.match({"load": value}) for value in (4.0, 5.0, 6.0)] == [word == "yes" for word in verdicts.split()]
+    assert not constraint.match({})
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "position"),
+    [
+        pytest.param(parse_label_constraint, "", 0, id="nothing"),
+        pytest.param(parse_label_constraint, "location", 8, id="a name alone"),
+        pytest.param(parse_label_constraint, "location is", 11, id="no value"),
+        pytest.param(parse_label_constraint, "location in DE", 12, id="no list"),
+        pytest.param(parse_label_constraint, "location in (DE SK)", 16, id="no comma"),
+        pytest.param(parse_label_constraint, "location is DE SK", 15, id="too much"),
+        pytest.param(parse_label_constraint, "location is -DE", 12, id="no value for a label"),
+        pytest.param(parse_metric_constraint, "load in (5)", 5, id="a set of numbers"),
+        pytest.param(parse_metric_constraint, "load > -5", 7, id="a negative number"),
+    ],
+)
+def test_a_mistake_has_its_position(parse: Any, text: str, position: int) -> None:
+    with pytest.raises(ConstraintError, match="at character") as error:
+        parse(text)
+    assert error.value.position == position

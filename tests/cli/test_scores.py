@@ -1,0 +1,210 @@
+"""User stories 1 and 2 of the design: scores come from what is observed, and nobody writes a controller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Run
+from tests.metrics.conftest import Received, Response, Server
+
+SETS = """\
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {name: global}
+spec: {clusterSelector: {selectorType: LabelSelector, labelSelector: {}}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: global, namespace: ns1}
+spec: {clusterSet: global}
+"""
+MANAGED = """\
+---
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: NAME}
+spec: {hubAcceptsClient: true}
+"""
+PLACEMENT = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: Placement
+metadata:
+  name: placement
+  namespace: ns1
+spec:
+  numberOfClusters: 3
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: default
+            scoreName: cpuratio
+        weight: 1
+"""
+HEAD = "apiVersion: gitsched.io/v1alpha1\nkind: ClusterScores\nmetadata: {name: default}\nspec:\n  scores:\n"
+PUSHED = HEAD + "  - name: cpuratio\n    static: {ash: 88, bru: 66, cph: 40, dub: 10, edi: 0}\n    range: {worst: 0, best: 100}\n"
+ASKED = HEAD + "  - name: cpuratio\n    prometheus: {url: 'URL', query: 'free by (cluster)', label: cluster}\n"
+CLUSTERS = ("ash", "bru", "cph", "dub", "edi")
+AT = ("--now", "2026-03-02T08:00:00Z")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def place(fleet: Path, commit: Callable[..., None]) -> Path:
+    sets = SETS + "".join(MANAGED.replace("NAME", name) for name in CLUSTERS)
+    commit(fleet, sets=sets, placement=PLACEMENT)
+    return fleet
+
+
+def vector(values: dict[str, str]) -> Response:
+    result = [{"metric": {"cluster": name}, "value": [1, value]} for name, value in values.items()]
+    return Response(json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}))
+
+
+def read(place: Path, name: str = "default") -> dict[str, tuple[str | None, dict[str, int]]]:
+    """By cluster: until when its scores count, and the scores."""
+    documents = yaml.load_all((place / f"scores/{name}.yaml").read_text(), yaml.BaseLoader)
+    return {
+        body["metadata"]["namespace"]: (
+            body["status"].get("validUntil"),
+            {score["name"]: int(score["value"]) for score in body["status"]["scores"]},
+        )
+        for body in documents
+    }
+
+
+def chosen(gitsched: Run, git: Callable[..., str], place: Path, now: str) -> list[str]:
+    done = gitsched("reconcile", "--now", now)
+    assert done.returncode == 0, done.stderr
+    path = "placements:status/cluster.open-cluster-management.io/placementdecision/ns1/placement-decision-1.yaml"
+    decision = yaml.safe_load(git("show", path, at=place))
+    return [entry["clusterName"] for entry in decision["status"]["decisions"]]
+
+
+def test_story_1_what_each_cluster_pushes_chooses_the_best_three(
+    gitsched: Run, git: Callable[..., str], commit: Callable[..., None], place: Path
+) -> None:
+    commit(place, source=PUSHED)
+    done = gitsched("scores", *AT)
+    assert (done.returncode, done.stdout) == (0, "scores/default.yaml: scores of 5 clusters\n"), done.stderr
+    assert read(place)["ash"] == ("2026-03-02T09:00:00Z", {"cpuratio": 76})
+    assert [scores["cpuratio"] for _, scores in read(place).values()] == [76, 32, -20, -80, -100]
+    commit(place)
+    assert chosen(gitsched, git, place, "2026-03-02T08:00:00Z") == ["ash", "bru", "cph"]
+    commit(place, source=PUSHED.replace("ash: 88", "ash: 1"))
+    gitsched("scores", "--now", "2026-03-02T08:30:00Z")
+    commit(place)
+    assert chosen(gitsched, git, place, "2026-03-02T08:30:00Z") == ["bru", "cph", "dub"]
+
+
+def test_story_2_metrics_that_the_hub_collects_choose_and_end_in_time(
+    gitsched: Run, git: Callable[..., str], commit: Callable[..., None], place: Path, server: Server
+) -> None:
+    asked: list[Received] = []
+
+    def answer(received: Received) -> Response:
+        asked.append(received)
+        return vector({"ash": "1e9", "bru": "3e9", "cph": "2e9", "dub": "1.5e9", "unknown": "9e9"})
+
+    server.handle = answer
+    commit(place, source=ASKED.replace("URL", f"{server.url}/thanos"))
+    done = gitsched("scores", *AT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "scores/default.yaml: scores of 4 clusters; without any score, which counts as 0: edi\n"
+    assert parse_qs(urlsplit(asked[0].path).query) == {"query": ["free by (cluster)"]}
+    assert urlsplit(asked[0].path).path == "/thanos/api/v1/query"
+    assert {name: scores["cpuratio"] for name, (_, scores) in read(place).items()} == {
+        "ash": -100,
+        "bru": 100,
+        "cph": 0,
+        "dub": -50,
+    }
+    commit(place)
+    assert chosen(gitsched, git, place, "2026-03-02T08:30:00Z") == ["bru", "cph", "edi"]
+    assert chosen(gitsched, git, place, "2026-03-02T09:00:01Z") == ["ash", "bru", "cph"], "expired: names decide"
+
+
+def test_a_token_comes_from_the_environment_and_goes_only_to_the_server(
+    gitsched: Run, commit: Callable[..., None], place: Path, server: Server
+) -> None:
+    server.handle = lambda received: vector({"ash": "1"})
+    commit(place, source=ASKED.replace("URL", server.url).replace("label: cluster", "tokenFrom: {env: THANOS_TOKEN}"))
+    done = gitsched("scores", *AT, THANOS_TOKEN="f00d")
+    assert done.returncode == 0, done.stderr
+    assert server.seen[0].headers["Authorization"] == "Bearer f00d"
+    assert "f00d" not in (place / "scores/default.yaml").read_text() + done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Response("", 500), "status 500"),
+        (Response('{"data": {"resultType": "matrix", "result": []}}'), "no instant vector"),
+        (Response('{"data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}}'), "no label 'cluster'"),
+        (vector({"ash": "NaN"}), "Invalid value"),
+    ],
+)
+def test_without_an_answer_the_file_stays_as_it_is(
+    gitsched: Run, commit: Callable[..., None], place: Path, server: Server, answer: Response, why: str
+) -> None:
+    server.handle = lambda received: answer
+    commit(place, source=ASKED.replace("URL", server.url))
+    (place / "scores").mkdir()
+    (place / "scores/default.yaml").write_text("# as it was\n")
+    done = gitsched("scores", *AT)
+    assert done.returncode == 4
+    assert why in done.stderr
+    assert server.url not in done.stderr
+    assert (place / "scores/default.yaml").read_text() == "# as it was\n"
+
+
+def test_a_dry_run_prints_the_documents(gitsched: Run, commit: Callable[..., None], place: Path) -> None:
+    commit(place, source=PUSHED.replace("spec:\n", "spec:\n  validFor: forever\n  path: fleet/scores.yaml\n"))
+    done = gitsched("scores", "--dry-run", *AT)
+    documents = list(yaml.safe_load_all(done.stdout))
+    assert [body["metadata"]["namespace"] for body in documents] == list(CLUSTERS)
+    assert all("validUntil" not in body["status"] for body in documents)
+    assert not (place / "fleet").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("range: {worst: 0, best: 100}", "range: {worst: 1, best: 1}"), "ocm-score-source"),
+        (("range: {worst: 0, best: 100}", "prometheus: {url: 'http://x', query: up}"), "ocm-score-source"),
+        (("range: {worst: 0, best: 100}", "\n  - {name: cpuratio, static: {}}"), "ocm-score-duplicate"),
+        (("cpuratio", "7"), "wrong-type"),
+    ],
+)
+def test_mistakes_have_a_place(gitsched: Run, commit: Callable[..., None], place: Path, change: tuple[str, str], code: str) -> None:
+    commit(place, source=PUSHED.replace(*change))
+    done = gitsched("validate")
+    assert f"[{code}]" in done.stdout
+    assert "source.yaml:" in done.stdout
+    assert gitsched("scores", *AT).returncode == 1
+
+
+@pytest.mark.parametrize("path", ["../outside.yaml", "/tmp/outside.yaml", ".git/config"])
+def test_nothing_is_written_outside_of_the_worktree(gitsched: Run, commit: Callable[..., None], place: Path, path: str) -> None:
+    commit(place, source=PUSHED.replace("spec:\n", f"spec:\n  path: {path}\n"))
+    done = gitsched("scores", *AT)
+    assert (done.returncode, "no path inside of the worktree" in done.stderr) == (1, True)
+
+
+def test_without_a_definition_it_says_so(gitsched: Run, place: Path) -> None:
+    done = gitsched("scores", *AT)
+    assert (done.returncode, "there is no ClusterScores" in done.stderr) == (1, True)

@@ -1,0 +1,96 @@
+"""A fleet of four clusters in two regions, and a shop whose workloads say how many of them they need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gitsched.cli import main
+from tests.scenarios.conftest import Fleet, deployment, fleet, make_fleet
+
+__all__ = [
+    "SHOP",
+    "Fleet",
+    "Simulate",
+    "cluster",
+    "deployment",
+    "divide",
+    "effects",
+    "fleet",
+    "make_fleet",
+    "places",
+    "shop",
+    "simulate",
+]
+
+Simulate = Callable[..., Any]
+
+
+def cluster(
+    name: str, *, region: str = "west", zone: str = "", pods: int | None = None, cpu: int = 100, provider: str = "own"
+) -> str:
+    """A Cluster that says what room it has, if `pods` is given."""
+    room = (
+        f"status:\n  resourceSummary:\n    allocatable: {{cpu: '{cpu}', memory: 1Ti, pods: '{pods}'}}\n" if pods is not None else ""
+    )
+    spec = f"  syncMode: Push\n  region: {region}\n  provider: {provider}\n" + (f"  zones: [{zone}]\n" if zone else "")
+    return f"apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata:\n  name: {name}\nspec:\n{spec}{room}"
+
+
+def divide(name: str, where: str, how: str = "{replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}") -> str:
+    """A policy in `default` for the Deployment of its name."""
+    return (
+        f"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: {name}, namespace: default}}\nspec:\n"
+        f"  resourceSelectors:\n  - {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n  placement:\n"
+        f"    clusterAffinity:\n      {where}\n    replicaScheduling: {how}\n"
+    )
+
+
+WEIGHTED = "{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}"
+SHOP: dict[str, str] = {
+    "clusters/w1.yaml": cluster("w1", zone="wa", pods=50),
+    "clusters/w2.yaml": cluster("w2", zone="wb", pods=50),
+    "clusters/e1.yaml": cluster("e1", region="east", zone="ea", pods=50),
+    "clusters/e2.yaml": cluster("e2", region="east", zone="ea, eb", pods=50),
+    "apps/cart.yaml": deployment("cart", 4),
+    "apps/pay.yaml": deployment("pay", 3),
+    "apps/site.yaml": deployment("site", 2),
+    "policies/cart.yaml": divide("cart", "clusterNames: [w1, w2, e1]", WEIGHTED),
+    "policies/pay.yaml": divide("pay", "clusterNames: [w1, w2]", WEIGHTED),
+    "policies/site.yaml": divide("site", "labelSelector: {}", "{replicaSchedulingType: Duplicated}"),
+}
+
+
+@pytest.fixture
+def shop(fleet: Fleet) -> Fleet:
+    """Reconciled."""
+    fleet.commit(SHOP)
+    fleet.reconcile()
+    return fleet
+
+
+@pytest.fixture
+def simulate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Simulate:
+    """The command's output, parsed where it is JSON; `code` is the exit code that is expected."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str, code: int = 0) -> Any:
+        capsys.readouterr()
+        found = main(["simulate", "-C", str(fleet.path), "--now", "2026-03-02T10:00:00Z", *arguments])
+        printed = capsys.readouterr()
+        assert found == code, printed.err
+        return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
+
+    return run
+
+
+def effects(found: Any) -> dict[str, Any]:
+    """The effects of a simulation by the name of the workload."""
+    return {effect["workload"]["name"]: effect for effect in found["effects"]}
+
+
+def places(entries: list[dict[str, Any]]) -> dict[str, int | None]:
+    return {entry["cluster"]: entry["replicas"] for entry in entries}

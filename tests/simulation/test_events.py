@@ -1,0 +1,191 @@
+"""What `gitsched simulate` says about one event."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from tests.simulation.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects, places
+
+
+def test_a_lost_cluster_moves_what_runs_there_and_the_reason_says_what_has_no_place(shop: Fleet, simulate: Simulate) -> None:
+    found = simulate("--lose", "w1", "--lose", "w2", "-o", "json")
+    assert found["lost"] == ["w1", "w2"]
+    told = effects(found)
+    assert places(told["cart"]["after"]) == {"e1": 4}
+    assert (told["pay"]["short"], told["pay"]["homeless"]) == (3, True)
+    assert "did not match the placement cluster affinity" in told["pay"]["why"]
+    assert (found["homeless"], found["short"]) == (1, 3)
+
+
+def test_what_only_loses_one_of_several_copies_is_told_in_one_line(shop: Fleet, simulate: Simulate) -> None:
+    told = simulate("--lose", "e2")
+    assert "1 workload loses a copy and has others: Deployment default/site.\n" in told
+    assert "0 short" not in told
+
+
+def test_nothing_is_written_and_no_branch_moves(shop: Fleet, simulate: Simulate) -> None:
+    before = shop.git("for-each-ref")
+    simulate("--sweep", "clusters")
+    simulate("--lose", "region/west", "--scale", "cart=3", "--add-like", "e1=e9")
+    assert (shop.git("for-each-ref"), shop.git("status", "--porcelain")) == (before, "")
+
+
+def test_a_cluster_in_several_zones_survives_the_loss_of_one_of_them(shop: Fleet, simulate: Simulate) -> None:
+    found = simulate("--lose", "zone/ea", "-o", "json")
+    assert (found["lost"], found["partlyLost"]) == (["e1"], ["e2"])
+    both = simulate("--lose", "zone/ea", "--lose", "zone/eb", "-o", "json")
+    assert (both["lost"], both["partlyLost"]) == (["e1", "e2"], [])
+
+
+def test_a_drained_cluster_keeps_what_tolerates_every_taint(fleet: Fleet, simulate: Simulate) -> None:
+    tolerant = SHOP["policies/pay.yaml"].replace(
+        "    replicaScheduling", "    clusterTolerations: [{operator: Exists}]\n    replicaScheduling"
+    )
+    fleet.commit(SHOP | {"policies/pay.yaml": tolerant})
+    fleet.reconcile()
+    drained = effects(simulate("--drain", "w1", "--drain", "w2", "-o", "json"))
+    assert (drained.keys() & {"cart", "pay"}, places(drained["cart"]["after"])) == ({"cart"}, {"e1": 4})
+    assert "pay" in effects(simulate("--lose", "w1", "--lose", "w2", "-o", "json"))
+
+
+def test_a_toleration_for_a_time_has_run_out_when_a_cluster_is_drained(fleet: Fleet, simulate: Simulate) -> None:
+    patient = "    clusterTolerations: [{operator: Exists, effect: NoExecute, tolerationSeconds: 300}]\n    replicaScheduling"
+    fleet.commit(SHOP | {"policies/pay.yaml": SHOP["policies/pay.yaml"].replace("    replicaScheduling", patient)})
+    fleet.reconcile()
+    assert places(effects(simulate("--drain", "w1", "-o", "json"))["pay"]["after"]) == {"w2": 3}
+
+
+def test_replicas_that_do_not_fit_beside_what_others_take_wait_for_room(fleet: Fleet, simulate: Simulate) -> None:
+    """Each workload alone fits on w2, both do not: the first by name gets the room."""
+    files = {
+        "clusters/w1.yaml": cluster("w1", pods=50),
+        "clusters/w2.yaml": cluster("w2", pods=5),
+        **{f"apps/{name}.yaml": deployment(name, 4) for name in ("a", "b")},
+        **{f"policies/{name}.yaml": divide(name, "clusterNames: [w1, w2]") for name in ("a", "b")},
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    found = simulate("--lose", "w1", "-o", "json")
+    waiting = {name: effect["waiting"] for name, effect in effects(found).items()}
+    assert (waiting, found["waiting"], found["short"]) == ({"a": 0, "b": 3}, 3, 0)
+    assert found["full"] == [{"cluster": "w2", "sent": 8, "waiting": 3, "resource": "pods"}]
+    assert "w2 is sent 8 replicas more, and has no room for 3 of them: pods." in simulate("--lose", "w1")
+
+
+def test_what_is_requested_counts_and_not_only_pods(fleet: Fleet, simulate: Simulate) -> None:
+    container = "  template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 300m}}}]}}\n"
+    files = {
+        "clusters/w1.yaml": cluster("w1", pods=50),
+        "clusters/w2.yaml": cluster("w2", pods=50, cpu=1),
+        **{f"apps/{name}.yaml": deployment(name, 2) + container for name in ("a", "b")},
+        **{f"policies/{name}.yaml": divide(name, "clusterNames: [w1, w2]") for name in ("a", "b")},
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    assert simulate("--lose", "w1", "-o", "json")["full"] == [{"cluster": "w2", "sent": 4, "waiting": 1, "resource": "cpu"}]
+
+
+def test_a_cluster_that_does_not_say_what_room_it_has_is_taken_to_have_enough_and_named(fleet: Fleet, simulate: Simulate) -> None:
+    fleet.commit(SHOP | {"clusters/w2.yaml": cluster("w2", zone="wb")})
+    fleet.reconcile()
+    assert "Taken to have room, because they do not say: w2." in simulate("--lose", "w1")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "grown"),
+    [
+        ("cart=1.5", {"cart": 6}),
+        ("default/*=2", {"cart": 8, "pay": 6, "site": 4}),
+        ("deploy/default/p?y=2", {"pay": 6}),
+        ("app=cart=0", {"cart": 0}),
+        ("cart=0.3", {"cart": 2}),
+    ],
+)
+def test_workloads_grow_by_a_factor_rounded_up(fleet: Fleet, simulate: Simulate, pattern: str, grown: dict[str, int]) -> None:
+    labelled = deployment("cart", 4).replace("metadata:\n", "metadata:\n  labels: {app: cart}\n")
+    fleet.commit(SHOP | {"apps/cart.yaml": labelled})
+    fleet.reconcile()
+    told = effects(simulate("--scale", pattern, "-o", "json"))
+    assert {name: effect["replicas"] for name, effect in told.items()} == grown
+    assert sum(count or 0 for count in places(told["cart"]["after"]).values()) == grown["cart"] if "cart" in grown else True
+
+
+def test_growth_beyond_the_room_of_all_clusters_leaves_replicas_without_a_place(fleet: Fleet, simulate: Simulate) -> None:
+    fleet.commit(SHOP | {"policies/pay.yaml": divide("pay", "clusterNames: [w1, w2]")})
+    fleet.reconcile()
+    found = simulate("--scale", "pay=100", "-o", "json")
+    told = effects(found)["pay"]
+    assert (told["replicas"], told["short"], found["short"]) == (300, 297, 297)
+    assert "not enough" in told["why"]
+
+
+def test_static_weights_do_not_ask_for_room_so_that_growth_beyond_it_waits(shop: Fleet, simulate: Simulate) -> None:
+    found = simulate("--scale", "pay=100", "-o", "json")
+    assert (found["short"], found["waiting"], [crowd["cluster"] for crowd in found["full"]]) == (0, 297 - 100, ["w1", "w2"])
+
+
+def test_an_added_cluster_takes_what_had_no_place(fleet: Fleet, simulate: Simulate) -> None:
+    fleet.commit(SHOP | {"policies/pay.yaml": divide("pay", "labelSelector: {matchLabels: {tier: gold}}", WEIGHTED)})
+    fleet.reconcile()
+    new = cluster("w3", pods=9).replace("  name: w3\n", "  name: w3\n  labels: {tier: gold}\n")
+    fleet.write({"new.txt": new})
+    told = effects(simulate("--add", str(fleet.path / "new.txt"), "-o", "json"))["pay"]
+    assert (told["shortBefore"], told["short"], places(told["after"])) == (3, 0, {"w3": 3})
+
+
+def test_a_copy_of_a_cluster_is_empty_and_a_fresh_start_uses_it(fleet: Fleet, simulate: Simulate) -> None:
+    full = yaml.safe_load(cluster("w1", pods=4))
+    full["status"]["resourceSummary"]["allocated"] = {"pods": "4"}
+    files = SHOP | {
+        "clusters/w1.yaml": yaml.safe_dump(full),
+        "policies/cart.yaml": divide("cart", "fieldSelector: {matchExpressions: [{key: region, operator: In, values: [west]}]}"),
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    found = effects(simulate("--add-like", "w1=w9", "--lose", "w2", "-o", "json"))
+    assert places(found["cart"]["after"]) == {"w9": 4}
+
+
+def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate: Simulate) -> None:
+    shop.commit({"apps/again.yaml": SHOP["apps/pay.yaml"]}, hour=1)
+    told = effects(simulate("--lose", "region/west", "-o", "json"))["pay"]
+    assert (told["homeless"], told["why"]) == (True, "its document is broken, or there twice, so that nobody decides about it")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "say either what happens"),
+        (("--lose", "w1", "--sweep", "zones"), 2, "say either what happens"),
+        (("--lose", "moon"), 1, "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
+        (("--lose", "provider/moon"), 1, "there is no provider 'moon'; there are: own"),
+        (("--lose", "planet/mars"), 2, "'planet/mars' is neither a cluster nor one of"),
+        (("--scale", "cart"), 2, "is not of the form WORKLOADS=FACTOR"),
+        (("--scale", "cart=1e9"), 2, "is not of the form WORKLOADS=FACTOR"),
+        (("--scale", "nobody=2"), 1, "no workload with replicas is selected by 'nobody'"),
+        (("--add-like", "w1"), 2, "is not of the form CLUSTER=NEW"),
+        (("--add-like", "w1=w2"), 1, "there is a cluster 'w2' already"),
+        (("--add-like", "moon=w9"), 1, "there is no cluster 'moon' to make another one like"),
+        (("--add", "nothing.yaml"), 2, "cannot read nothing.yaml"),
+        (("--lose", "w1", "--against", "main"), 2, "--against needs --sweep"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(
+    shop: Fleet, simulate: Simulate, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    told = simulate(*arguments, code=code)
+    assert message in told
+    assert "Traceback" not in told
+
+
+def test_what_is_added_has_to_be_a_valid_cluster(shop: Fleet, simulate: Simulate) -> None:
+    shop.write({"new.txt": deployment("x")})
+    assert "is no cluster, so it cannot be added" in simulate("--add", str(shop.path / "new.txt"), code=1)
+    shop.write({"new.txt": cluster("w3").replace("syncMode: Push", "syncMode: Sometimes")})
+    assert "the added Cluster w3 is not valid" in simulate("--add", str(shop.path / "new.txt"), code=1)
+
+
+def test_the_exit_code_can_stop_a_pipeline(shop: Fleet, simulate: Simulate) -> None:
+    simulate("--lose", "e2", "--fail-on", "short")
+    simulate("--lose", "region/west", "--fail-on", "short", code=1)
