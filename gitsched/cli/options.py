@@ -28,6 +28,14 @@ def combine(*decorators: Decorator) -> Decorator:
     return decorate
 
 
+def read_environment(command: click.Command) -> None:
+    """Let every option of a command be given by a variable, too: --cache-dir by GITSCHED_CACHE_DIR."""
+    for option in command.params:
+        if isinstance(option, click.Option):
+            option.envvar = option.envvar or "GITSCHED_" + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
+            option.show_envvar = True
+
+
 def read_now(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> datetime:
     """--now, else the clock: commands read it once and nothing below them does."""
     if value is None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import signal
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import exit_codes, options, output, serving
+from gitsched.model.time import format_time
 
 if TYPE_CHECKING:
-    from gitsched.reconcile import Run, Settings
+    from gitsched.reconcile import Settings
+    from gitsched.report.review import Review
     from gitsched.watch import Attempt, Bell
+    from gitsched.watch.service import Service
 
 
 @click.command("watch")
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long a run that has begun may go on after SIGTERM or SIGINT.",
 )
+@serving.SERVE
 @options.SOURCE
 @options.TARGET
 @options.COMMIT
@@ -44,6 +48,7 @@ def command(
     interval: float,
     once: bool,
     grace: float,
+    debounce: float,
     fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
@@ -59,6 +64,7 @@ def command(
     from gitsched.reconcile import Settings
 
     output.start_log(log_format)
+    asked = serving.Serving(*(chosen.pop(name) for name in serving.Serving._fields))
     settings = Settings(location=location, output=output_repository, now=now, **chosen)
     if once:
         return _run_once(settings, fail_on)
@@ -67,29 +73,60 @@ def command(
     bell = Bell()
     with heed_signals(bell, timedelta(seconds=grace)) as ending:
         try:
-            _run(settings, bell, timedelta(seconds=interval))
+            _run(settings, asked, bell, fail_on, (timedelta(seconds=interval), timedelta(seconds=debounce)))
         except Abandoned:
             output.LOGGER.warning("the run was given up where it was", extra={"fields": {"event": "abandoned"}})
     output.LOGGER.info("ended", extra={"fields": {"event": "end"}})
     return exit_codes.INTERRUPTED if ending.number == signal.SIGINT else exit_codes.DONE
 
 
+options.read_environment(command)
+
+
 def _run_once(settings: Settings, fail_on: exit_codes.FailOn) -> int:
     from gitsched.cli.reviewing import judge, review
     from gitsched.reconcile import Session
 
-    run = Session(settings).run(settings.now)
-    Journal().write(run)
-    return judge(review(run), fail_on)
+    found = review(Session(settings).run(settings.now))
+    Journal().write(found)
+    return judge(found, fail_on)
 
 
-def _run(settings: Settings, bell: Bell, interval: timedelta) -> None:
+def _run(
+    settings: Settings, asked: serving.Serving, bell: Bell, fail_on: exit_codes.FailOn, times: tuple[timedelta, timedelta]
+) -> None:
+    from gitsched.git.urls import redact
     from gitsched.reconcile import Session
     from gitsched.watch import watch
 
     session = Session(settings)
-    output.LOGGER.info("watching %s", settings.location, extra={"fields": {"event": "start"}})
-    watch(session, interval=interval, listener=Journal(), bell=bell)
+    service = serving.open_service(asked, session, bell, fail_on)
+    try:
+        output.LOGGER.info("watching %s", redact(settings.location), extra={"fields": {"event": "start"}})
+        interval, debounce = times
+        watch(session, interval=interval, debounce=debounce, listener=Audience(Journal(), service), bell=bell)
+    finally:
+        service.close()
+
+
+class Audience(NamedTuple):
+    """Who is told of what the loop does."""
+
+    journal: Journal
+    service: Service
+
+    def begin(self) -> None:
+        """A look begins, which is not worth a line."""
+        self.service.begin()
+
+    def end(self, attempt: Attempt) -> None:
+        """It is over; what went wrong is told by the loop."""
+        from gitsched.cli.reviewing import review
+
+        found = review(attempt.run) if attempt.run is not None else None
+        if found is not None:
+            self.journal.write(found)
+        self.service.end(attempt, found)
 
 
 class Journal:
@@ -100,20 +137,8 @@ class Journal:
         self.source: str | None = None
         self.refused = ""
 
-    def begin(self) -> None:
-        """A look that begins is not worth a line."""
-
-    def end(self, attempt: Attempt) -> None:
-        """What went wrong is told by the loop."""
-        if attempt.run is not None:
-            self.write(attempt.run)
-
-    def write(self, run: Run) -> None:
+    def write(self, found: Review) -> None:
         """Tell what is new since the last run."""
-        from gitsched.cli.reviewing import review
-        from gitsched.report.data import describe_review
-
-        found = review(run)
         fresh = {str(finding): finding for finding in found.findings if finding.severity != "info"}
         for text, finding in fresh.items():
             if text not in self.known:
@@ -124,20 +149,21 @@ class Journal:
             output.LOGGER.error("refused: %s", found.refused, extra={"fields": {"event": "refused", "source": found.source}})
         self.refused = found.refused
         if found.after is not None or found.source != self.source:
-            self._tell(found.source, found.after, describe_review(found))
+            self._tell(found)
         self.source = found.source
 
-    def _tell(self, source: str, after: str | None, data: dict[str, Any]) -> None:
+    def _tell(self, found: Review) -> None:
         from gitsched.report.text import short
 
-        fields = {"event": "run", "source": source, "commit": after, "moves": len(data["moves"]), "nextWakeup": data["nextWakeup"]}
-        counts = data["workloads"]
-        message = f"committed {short(after)}, {fields['moves']} moves" if after else "nothing to commit"
+        source, after, wakeup = found.source, found.after, found.next_wakeup
+        moment = format_time(wakeup) if wakeup else None
+        fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "nextWakeup": moment}
+        message = f"committed {short(after)}, {len(found.moves)} moves" if after else "nothing to commit"
         output.LOGGER.info(
             "commit %s: %s; %d of %d workloads placed",
             short(source),
             message,
-            counts["placed"],
-            counts["total"],
+            found.states["placed"],
+            len(found.outcomes),
             extra={"fields": fields},
         )

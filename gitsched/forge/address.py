@@ -1,0 +1,54 @@
+"""Where a forge is, found out from the address of a repository that it hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+from urllib.parse import quote, urlsplit
+
+from gitsched.forge.github import GitHub
+from gitsched.forge.gitlab import GitLab
+from gitsched.forge.status import Forge
+from gitsched.git.urls import identify, is_loopback
+from gitsched.model.errors import Permanent
+
+Kind = Literal["github", "gitlab"]
+_FORGES: dict[Kind, Callable[[str, str], Forge]] = {"github": GitHub, "gitlab": GitLab}
+
+
+def open_forge(kind: Kind, repository: str | None, *, api: str | None, project: str | None) -> Forge:
+    """The adapter for a repository at this URL; `api` and `project` say what the URL does not. Permanent where neither does."""
+    host, path = _split(repository)
+    if not (api or host) or not (project or path):
+        lack = "--forge-api" if not (api or host) else "--forge-project"
+        raise Permanent(f"the source's address does not say where its forge is; say it with {lack}")
+    address = api or _find_api(kind, host)
+    if not address.startswith("https://") and not (address.startswith("http://") and is_loopback(address)):
+        raise Permanent("the address of a forge begins with https://; anything else would show the token to the network")
+    if urlsplit(address).username is not None or urlsplit(address).query:
+        raise Permanent("the address of a forge has no user and no query; the token has a place of its own")
+    return _FORGES[kind](address, project or path)
+
+
+def link_commit(kind: Kind, repository: str | None, commit: str) -> str:
+    """The page of a commit; "" where the repository is on no server."""
+    host, path = _split(repository)
+    if not host:
+        return ""
+    return f"https://{host}/{quote(path)}/{'-/' if kind == 'gitlab' else ''}commit/{commit}"
+
+
+def _find_api(kind: Kind, host: str) -> str:
+    if kind == "gitlab":
+        return f"https://{host}/api/v4"
+    return "https://api.github.com" if host == "github.com" else f"https://{host}/api/v3"
+
+
+def _split(repository: str | None) -> tuple[str, str]:
+    """Host and path of a repository, both "" for one of this machine. A port counts where it is one of HTTP."""
+    host, _, path = identify(repository or "/").partition("/")
+    if not host or not path:
+        return "", ""
+    if repository is not None and repository.startswith("https://"):
+        host = urlsplit(repository).netloc.rpartition("@")[2]
+    return host, path

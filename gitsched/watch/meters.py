@@ -1,0 +1,140 @@
+"""Metrics for Prometheus: what the last run decided as gauges, what happened since the start as counters and histograms."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from gitsched import __version__
+from gitsched.model.errors import Conflict, Temporary
+from gitsched.report.review import Review
+from gitsched.watch.condition import Condition
+from gitsched.watch.loop import Attempt
+from gitsched.watch.pages import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.forge.reporter import Outcome as Delivery
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
+_RESULTS = ("committed", "unchanged", "refused", "conflict", "temporary", "permanent")
+
+
+class Seen(NamedTuple):
+    """What the last run that ended well left, and when that was (seconds since 1970)."""
+
+    review: Review
+    time: float
+
+
+class Meters:
+    """All metrics of one process, in a registry of their own. For several threads at once."""
+
+    def __init__(self, condition: Condition) -> None:
+        # They would double the series and say nothing that process_start_time_seconds does not.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's only function without annotations
+        self._registry = CollectorRegistry()
+        self._last = _Last(condition)
+        self._registry.register(self._last)
+        ProcessCollector(registry=self._registry)
+        self._runs = Histogram(
+            "gitsched_reconcile_duration_seconds",
+            "Time of one run, from looking at the remote to the moved ref.",
+            ["result"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._latency = Histogram(
+            "gitsched_push_to_commit_seconds",
+            "Time from a push to the source until the output branch had moved.",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._moves = self._count("gitsched_decisions_changed", "Workloads whose placement a commit changed.")
+        self._conflicts = self._count(
+            "gitsched_conflicts", "Races for the output branch that somebody else won with another commit."
+        )
+        self._hooks = self._count("gitsched_webhooks", "Webhooks that came, by what became of them.", "outcome")
+        self._statuses = self._count("gitsched_statuses", "Commit statuses for the forge, by what became of them.", "outcome")
+        # A series that appears with its first event has no increase that an alert could see.
+        for result in _RESULTS:
+            self._runs.labels(result)
+        for hook in ("accepted", "unsigned", "refused"):
+            self._hooks.labels(hook)
+        for delivery in ("sent", "failed", "dropped"):
+            self._statuses.labels(delivery)
+
+    def note(self, attempt: Attempt, review: Review | None, now: float) -> None:
+        """A run is over; `review` is what it decided, unless it failed."""
+        self._runs.labels(_judge(attempt)).observe(attempt.seconds)
+        if isinstance(attempt.error, Conflict):
+            self._conflicts.inc()
+        if review is not None:
+            self._last.seen = Seen(review, now)
+            self._moves.inc(len(review.moves) if review.after is not None else 0)
+
+    def note_latency(self, seconds: float) -> None:
+        """A push has led to a commit."""
+        self._latency.observe(seconds)
+
+    def count_hook(self, outcome: Outcome) -> None:
+        """A webhook came."""
+        self._hooks.labels(outcome).inc()
+
+    def count_status(self, outcome: Delivery) -> None:
+        """A status was sent, or was not."""
+        self._statuses.labels(outcome).inc()
+
+    def expose(self, accepted: str) -> tuple[str, bytes]:
+        """The type and text of all metrics, in what an Accept header prefers."""
+        encode, media = choose_encoder(accepted)
+        return media, encode(self._registry)
+
+    def _count(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(name, help_text, labels, registry=self._registry)
+
+
+class _Last(Collector):
+    """Gauges, all of one run: read from one value, so that no scrape sees half of the next."""
+
+    def __init__(self, condition: Condition) -> None:
+        self.seen: Seen | None = None
+        self._condition = condition
+
+    def collect(self) -> Iterable[Metric]:
+        yield InfoMetricFamily("gitsched_build", "The version that runs.", value={"version": __version__})
+        ready = self._condition.judge_readiness().well
+        yield GaugeMetricFamily("gitsched_ready", "Whether the output follows the source, as /readyz says.", value=ready)
+        if (seen := self.seen) is None:
+            return
+        review = seen.review
+        yield GaugeMetricFamily("gitsched_last_success_timestamp_seconds", "When the last run ended well.", value=seen.time)
+        decisions = GaugeMetricFamily("gitsched_decisions", "Workloads by what was decided about them.", labels=["state"])
+        for state, number in review.states.items():
+            decisions.add_metric([state], number)
+        yield decisions
+        yield GaugeMetricFamily("gitsched_unclaimed_objects", "Objects that no policy selects.", value=review.unclaimed)
+        findings = GaugeMetricFamily("gitsched_findings", "Findings about the source, by code.", labels=["severity", "code"])
+        for (severity, code), number in sorted(Tally((f.severity, f.code) for f in review.findings).items()):
+            findings.add_metric([severity, code], number)
+        yield findings
+        refused = bool(review.refused)
+        yield GaugeMetricFamily("gitsched_guard_refused", "Whether the guard against removals holds a commit back.", value=refused)
+        if review.next_wakeup is not None:
+            moment = review.next_wakeup.timestamp()
+            yield GaugeMetricFamily(
+                "gitsched_next_wakeup_timestamp_seconds", "When time alone can change a decision.", value=moment
+            )
+
+
+def _judge(attempt: Attempt) -> str:
+    if attempt.run is not None:
+        return "refused" if attempt.run.refused else "committed" if attempt.run.after is not None else "unchanged"
+    return (
+        "conflict" if isinstance(attempt.error, Conflict) else "temporary" if isinstance(attempt.error, Temporary) else "permanent"
+    )

@@ -1,0 +1,80 @@
+"""A server on this machine that plays the API of a forge."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import pytest
+
+
+class Received(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Said(NamedTuple):
+    code: int = 201
+    body: str = "{}"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Api:
+    """Says `answers` one after the other, then the last one again and again; `seen` is what it was asked."""
+
+    def __init__(self) -> None:
+        self.seen: list[Received] = []
+        self.answers = [Said()]
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                data = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.seen.append(Received(self.command, self.path, dict(self.headers), json.loads(data)))
+                said = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
+                self.send_response(said.code)
+                for name, value in said.headers:
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(said.body.encode())))
+                self.end_headers()
+                self.wfile.write(said.body.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    server = Api()
+    yield server
+    server.close()
+
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture
+def until() -> Until:
+    """Wait for something; the test fails when it does not come."""
+
+    def wait(seen: Callable[[], bool]) -> None:
+        for _ in range(3000):
+            if seen():
+                return
+            threading.Event().wait(0.01)
+        raise AssertionError("it did not happen within 30 seconds")
+
+    return wait
