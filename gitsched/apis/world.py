@@ -143,6 +143,15 @@ class Foreseeing(Protocol):
         ...
 
 
+@runtime_checkable
+class Consulting(Protocol):
+    """What a session offers besides where it reads documents that are of no API's own group: they are no workloads that somebody forgot."""
+
+    def consulted(self) -> Iterable[Key]:
+        """Their identities."""
+        ...
+
+
 class Api(NamedTuple):
     """One policy API, as the registry knows it.
 

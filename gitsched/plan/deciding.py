@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.world import Relating, Session, World
+from gitsched.apis.world import Consulting, Relating, Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
@@ -34,8 +34,9 @@ class Decided(NamedTuple):
 
     @property
     def unclaimed(self) -> int:
-        """How many objects no policy selects, and no API has a record of."""
+        """How many objects no policy selects, no API has a record of, and none consults."""
         claimed = self.outcomes.keys() | {key for session in self.sessions for key, _ in session.documents()}
+        claimed |= {key for session in self.sessions if isinstance(session, Consulting) for key in session.consulted()}
         return sum(key not in claimed for key in self.catalog.templates)
 
     @property

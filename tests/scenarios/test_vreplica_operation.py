@@ -84,6 +84,49 @@ def test_a_source_that_grows_meanwhile_gets_the_pods_back(fleet: Fleet) -> None:
     assert sum(stage.placements().values()) == 9
 
 
+def test_a_mark_that_was_taken_back_counts_no_more_though_a_dump_repeats_it(fleet: Fleet) -> None:
+    stage = crowd(fleet, autoscaler=HOURLY)
+    fleet.reconcile(1.2)
+    stage.commit({"pods.yaml": pods(stage.where, marked={3, 4, 5})}, 1.4)
+    assert stage.marked() == {3, 4, 5}
+    stage.commit({"sources/orders.yaml": source("orders", 9)}, 1.5)
+    assert stage.marks() == {3: False, 4: False, 5: False}
+    assert sum(stage.placements().values()) == 9
+    before = fleet.head
+    stage.commit({"notes.txt": "nothing"}, 1.6)
+    assert fleet.head == before, "it stays so in the next run"
+    stage.commit({"pods.yaml": pods(stage.where)}, 1.7)
+    assert stage.marks() == {}
+
+
+def test_what_cannot_leave_a_marked_pod_stays_asks_for_pods_and_goes_when_they_are_there(fleet: Fleet) -> None:
+    stage = Stage(fleet)
+    stage.commit({"sources/busy.yaml": source("busy", 18)}, 1)
+    stage.commit({"pods.yaml": pods(stage.where, marked={2})}, 2)
+    assert (stage.placements()[2], stage.placements("busy")[2], stage.replicas) == (2, 2, 9)
+    assert len(stage.findings("knative-lingering")) == 2
+    stage.where.update({6: "n0", 7: "n1", 8: "n2"})
+    stage.commit({"pods.yaml": pods(stage.where, marked={2})}, 3)
+    assert 2 not in stage.placements() | stage.placements("busy")
+    assert (sum(stage.placements().values()), sum(stage.placements("busy").values()), stage.replicas) == (6, 18, 9)
+    assert stage.findings("knative-lingering") == []
+
+
+def test_what_gets_a_place_and_what_goes_is_counted(fleet: Fleet) -> None:
+    stage = Stage(fleet)
+    assert stage.findings("knative-placed") == ["a place for 6 vreplicas of 1 source: shop/orders (6)"]
+    stage.commit({"sources/orders.yaml": source("orders", 5), "sources/more.yaml": source("more", 2)}, 1)
+    assert stage.findings("knative-placed") == ["a place for 2 vreplicas of 1 source: shop/more (2)"]
+    assert stage.findings("knative-removed") == ["no longer wanted: 1 vreplica of 1 source: shop/orders (1)"]
+
+
+def test_nodes_and_pods_are_no_forgotten_workloads(fleet: Fleet) -> None:
+    stage = Stage(fleet)
+    assert fleet.reconcile(1).plan.unclaimed == 0
+    stage.fleet.commit({"other.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: shop}\n"}, hour=2)
+    assert fleet.reconcile(2).plan.unclaimed == 1
+
+
 def test_a_late_run_empties_pods_as_punctual_ones_did(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, hours in ((punctual, (0.5, 1.2, 1.7, 2.2, 5)), (late, (5,))):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from .conftest import Fleet
 
 ADAPTER, NAMESPACE = "kafkasource-mt-adapter", "knative-eventing"
+MARK = "eventing.knative.dev/unschedulable"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 RENDERED = f"clusters/events/{NAMESPACE}/statefulset-{ADAPTER}.yaml"
 
@@ -22,9 +23,10 @@ def node(name: str, zone: str, *, cordoned: bool = False, taints: Iterable[str] 
     )
 
 
-def pod(ordinal: int, node_name: str | None) -> str:
+def pod(ordinal: int, node_name: str | None, marked: bool = False) -> str:
     spec = f"{{nodeName: {node_name}}}" if node_name else "{}"
-    return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {ADAPTER}-{ordinal}, namespace: {NAMESPACE}}}\nspec: {spec}\n"
+    notes = f", annotations: {{{MARK}: 'true'}}" if marked else ""
+    return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {ADAPTER}-{ordinal}, namespace: {NAMESPACE}{notes}}}\nspec: {spec}\n"
 
 
 def adapter(replicas: int) -> str:
@@ -47,8 +49,8 @@ def settings(capacity: int = 4, **more: Any) -> str:
     return f"{head}    capacity: {capacity}\n{lines}"
 
 
-def pods(nodes: Mapping[int, str | None]) -> str:
-    return "---\n".join(pod(ordinal, name) for ordinal, name in nodes.items())
+def pods(nodes: Mapping[int, str | None], marked: Container[int] = ()) -> str:
+    return "---\n".join(pod(ordinal, name, ordinal in marked) for ordinal, name in nodes.items())
 
 
 class Stage:
@@ -92,10 +94,15 @@ class Stage:
         """Of the manifest that the cluster gets."""
         return int(self.fleet.load(RENDERED)["spec"]["replicas"])
 
+    def marks(self) -> dict[int, bool]:
+        """What the output branch says about pods: that they are to be emptied, or that they are not any more."""
+        paths = (path for path in self.fleet.files() if path.startswith("status/") and "/pod/" in path)
+        notes = {path: self.fleet.load(path)["metadata"]["annotations"][MARK] for path in paths}
+        return {int(path.removesuffix(".yaml").rsplit("-", 1)[1]): note == "true" for path, note in notes.items()}
+
     def marked(self) -> set[int]:
         """The pods that are to be emptied."""
-        paths = (path for path in self.fleet.files() if path.startswith("status/") and "/pod/" in path)
-        return {int(path.removesuffix(".yaml").rsplit("-", 1)[1]) for path in paths}
+        return {ordinal for ordinal, marked in self.marks().items() if marked}
 
     def findings(self, code: str) -> list[str]:
         return [entry["message"] for entry in self.fleet.load("gitsched.json")["findings"] if entry["code"] == code]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.knative import names
-from gitsched.apis.knative.pods import read_replicas
+from gitsched.apis.knative.pods import Cluster, read_replicas
 from gitsched.apis.knative.settling import Memory
 from gitsched.apis.knative.source import write_placements
 from gitsched.model.document import Body, Document, Key, member, text_map
@@ -22,17 +22,20 @@ class Rendering(NamedTuple):
     replicas: int
 
 
-def recall(adapter: Document, pods: Mapping[int, Document], previous: Mapping[Key, Body]) -> Memory:
+def recall(adapter: Document, cluster: Cluster, previous: Mapping[Key, Body]) -> Memory:
     """What the last run decided, unless the StatefulSet in the source says another number than it did then."""
     said = read_replicas(adapter.body)
     record = previous.get(adapter.key)
-    marks = frozenset(ordinal for ordinal in pods if _is_mark(previous.get(names.pod_key(adapter.key, ordinal))))
+    recorded = ((ordinal, previous.get(names.pod_key(adapter.key, ordinal))) for ordinal in cluster.pods)
+    known = {ordinal: _is_mark(mark) for ordinal, mark in recorded if mark is not None}
+    marks = frozenset(ordinal for ordinal, marked in known.items() if marked)
+    lifted = cluster.marked & (known.keys() - marks)
     if record is None:
-        return Memory(said, marks)
+        return Memory(said, marks, lifted)
     notes = _notes(record)
     heard = notes.get(names.SOURCE_REPLICAS)
     replicas = read_replicas(record) if heard in (None, str(said)) else said
-    return Memory(replicas, marks, parse_time(notes.get(names.SURPLUS_SINCE)), parse_time(notes.get(names.COMPACTED_AT)))
+    return Memory(replicas, marks, lifted, parse_time(notes.get(names.SURPLUS_SINCE)), parse_time(notes.get(names.COMPACTED_AT)))
 
 
 def recall_rendering(previous: Body | None) -> Rendering | None:
@@ -65,9 +68,9 @@ def record_source(document: Document, adapter: Key, shares: Shares) -> Body:
     return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata, "status": status}
 
 
-def record_mark(key: Key) -> Body:
-    """A pod that is to be emptied."""
-    metadata = {"name": key.name, "namespace": key.namespace, "annotations": {names.UNSCHEDULABLE: "true"}}
+def record_mark(key: Key, marked: bool) -> Body:
+    """A pod that is to be emptied, or not any more although the source says so."""
+    metadata = {"name": key.name, "namespace": key.namespace, "annotations": {names.UNSCHEDULABLE: str(marked).lower()}}
     return {"apiVersion": "v1", "kind": key.kind, "metadata": metadata}
 
 
@@ -75,8 +78,8 @@ def _notes(body: Body) -> Mapping[str, str]:
     return text_map(member(body, "metadata", "annotations"))
 
 
-def _is_mark(record: Body | None) -> bool:
-    return record is not None and names.is_true(_notes(record).get(names.UNSCHEDULABLE))
+def _is_mark(record: Body) -> bool:
+    return names.is_true(_notes(record).get(names.UNSCHEDULABLE))
 
 
 def _write(moment: datetime | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.apis.knative.reading import Reading, Sources, locate
-from gitsched.apis.knative.settling import Settled
+from gitsched.apis.knative.settling import Settled, count_lingering
 from gitsched.model.finding import Finding
 from gitsched.schedule.vreplicas.adapter import Shares
 
@@ -28,6 +28,12 @@ def describe(reading: Reading, settled: Settled, sources: Sources, cluster: str)
             why = "no new pod could take them, either" if name in settled.unhelped else "no pod can take them now"
             message = f"{pending} of {reading.question.wanted[name]} vreplicas of {name} are pending: {why}"
             yield Finding("warning", "knative-pending", message, locate(document), document.key.resource)
+        lingering = count_lingering(settled.adapter, settled.held[name])
+        if lingering:
+            marked = {o: n for o, n in settled.held[name].items() if o in settled.adapter.marked}
+            where = _list_shares(adapter.key.name, marked)
+            message = f"{_count('vreplica', lingering)} of {name} cannot leave marked pods, {where}: no other pod has a place"
+            yield Finding("warning", "knative-lingering", message, locate(document), document.key.resource)
     yield from _describe_moves(reading, settled)
     if settled.evicted:
         message = (
@@ -51,25 +57,42 @@ def tell_replicas(settled: Settled) -> str:
 
 
 def _describe_moves(reading: Reading, settled: Settled) -> Iterator[Finding]:
-    """What leaves a pod for another one, source by source, and all of it in one line where there are several."""
+    """What leaves a pod for another one, source by source; and in one line each what moves, gets a place and goes."""
     adapter = reading.adapter.key
-    touched: dict[str, int] = {}
+    moved: dict[str, int] = {}
+    placed: dict[str, int] = {}
+    removed: dict[str, int] = {}
     for name, document in reading.sources.items():
         before, after = reading.held[name], settled.held[name]
         gone = {o: n - after.get(o, 0) for o, n in before.items() if n > after.get(o, 0)}
         come = {o: n - before.get(o, 0) for o, n in after.items() if n > before.get(o, 0)}
-        moved = min(sum(gone.values()), sum(come.values()))
-        if moved:
-            touched[name] = moved
+        both = min(sum(gone.values()), sum(come.values()))
+        moved[name], placed[name], removed[name] = both, sum(come.values()) - both, sum(gone.values()) - both
+        if both:
             where = f"from {_list_shares(adapter.name, gone)} to {_list_shares(adapter.name, come)}"
             message = (
-                f"{moved} of {sum(before.values())} vreplicas of {name} move, {where}; these consumers are touched, all others stay"
+                f"{both} of {sum(before.values())} vreplicas of {name} move, {where}; these consumers are touched, all others stay"
             )
             yield Finding("info", "knative-moved", message, locate(document), document.key.resource)
-    if len(touched) > 1:
-        named = _list(f"{name} ({moved})" for name, moved in touched.items())
-        message = f"{sum(touched.values())} vreplicas of {len(touched)} sources move: {named}"
-        yield Finding("info", "knative-moved", message, None, adapter.resource)
+    if sum(map(bool, moved.values())) > 1:
+        yield _sum_up("knative-moved", "another pod for", moved, reading)
+    if any(placed.values()):
+        yield _sum_up("knative-placed", "a place for", placed, reading)
+    if any(removed.values()):
+        yield _sum_up("knative-removed", "no longer wanted:", removed, reading)
+
+
+def _sum_up(code: str, what: str, numbers: Mapping[str, int], reading: Reading) -> Finding:
+    """To how many vreplicas something happens, and of which sources, those with most first."""
+    some = sorted((entry for entry in numbers.items() if entry[1]), key=lambda entry: -entry[1])
+    keys = {name: reading.sources[name].key for name, _ in some}
+    named = _list(f"{keys[name].namespace}/{keys[name].name} ({number})" for name, number in some)
+    message = f"{what} {_count('vreplica', sum(numbers.values()))} of {_count('source', len(some))}: {named}"
+    return Finding("info", code, message, None, reading.adapter.key.resource)
+
+
+def _count(noun: str, number: int) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _list_shares(adapter: str, shares: Shares) -> str:

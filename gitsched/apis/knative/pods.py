@@ -20,9 +20,8 @@ class Cluster(NamedTuple):
     marked: frozenset[int]
     lost: Mapping[str, tuple[int, ...]]
 
-    def adapt(self, capacity: int, replicas: int, marked: frozenset[int]) -> Adapter:
+    def adapt(self, capacity: int, replicas: int, marks: frozenset[int]) -> Adapter:
         """The pods as the scheduler sees them: those that have a place on a usable node and no mark may take new vreplicas."""
-        marks = self.marked | marked
         schedulable = {}
         for ordinal, document in self.pods.items():
             node = node_of(document)

@@ -93,7 +93,7 @@ def read_world(world: World, sources: Sources) -> Reading:
     others = [read_placements(world.previous.get(key, {}), adapter.key) for key in sources.broken]
     others += _apply_reserved(settings.reserved, sources, held, adapter.key)
     question = Question(cluster, settings.capacity, strategy, settings.autoscaler, wanted, tuple(filter(None, others)))
-    memory = recall(adapter, cluster.pods, world.previous)
+    memory = recall(adapter, cluster, world.previous)
     documents = {name: document for name, (document, _) in sources.sound.items()}
     configured = _find_policy(world, adapter.key, names.SCHEDULER) is not None
     return Reading(adapter, cluster, question, memory, documents, held, configured, settings.cluster)

@@ -47,8 +47,9 @@ class KnativeSession:
         adapter = reading.adapter
         records = [(adapter.key, record_adapter(adapter, settled.memory, world.config.knative.cluster))]
         records += [(d.key, record_source(d, adapter.key, settled.held[name])) for name, d in reading.sources.items()]
-        marks = (names.pod_key(adapter.key, ordinal) for ordinal in sorted(settled.memory.marks))
-        records += [(key, record_mark(key)) for key in marks]
+        marks, lifted = settled.memory.marks, settled.memory.lifted
+        pods = [(names.pod_key(adapter.key, ordinal), ordinal in marks) for ordinal in sorted(marks | lifted)]
+        records += [(key, record_mark(key, marked)) for key, marked in pods]
         self.reading, self.settled = reading, settled
         self.wakeup, self.time = settled.wakeup, settled.time
         self._records = (*records, *_recorded(self.sources.broken, world))
@@ -96,6 +97,16 @@ class KnativeSession:
 
     def documents(self) -> Iterable[tuple[Key, Body]]:
         return self._records
+
+    def consulted(self) -> Iterable[Key]:
+        """Nodes, the StatefulSet's Pods, and what configures the two schedulers."""
+        if self.reading is None:
+            return ()
+        adapter = self.reading.adapter.key
+        pods = (document.key for document in self.reading.cluster.pods.values())
+        policies = (Key("", "ConfigMap", adapter.namespace, name) for name in (names.SCHEDULER, names.DESCHEDULER))
+        nodes = (key for key in self.world.templates if (key.group, key.kind) == ("", "Node"))
+        return (*pods, *policies, *nodes)
 
     def place(self, _template: Document) -> Outcome | None:
         return None

@@ -6,7 +6,7 @@ does at once what Knative does, and leaves the moving to the next run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -27,11 +27,12 @@ Held = dict[str, Shares]
 
 
 class Memory(NamedTuple):
-    """What a run hands to the next. `marks` are the pods that gitsched marked; `since` is when fewer pods began to do; `compacted` is when
-    some were emptied last."""
+    """What a run hands to the next. `marks` are the pods that gitsched marked, `lifted` those where the mark that it took back has come to
+    stand in the source meanwhile; `since` is when fewer pods began to do; `compacted` is when some were emptied last."""
 
     replicas: int
     marks: frozenset[int] = frozenset()
+    lifted: frozenset[int] = frozenset()
     since: datetime | None = None
     compacted: datetime | None = None
 
@@ -75,6 +76,11 @@ def settle(question: Question, memory: Memory, held: Held, at: datetime, now: da
     return settled
 
 
+def _adapt(question: Question, memory: Memory) -> Adapter:
+    marks = (question.cluster.marked - memory.lifted) | memory.marks
+    return question.cluster.adapt(question.capacity, memory.replicas, marks)
+
+
 def _place_all(question: Question, adapter: Adapter, held: Held) -> tuple[Held, State]:
     ledger = Ledger(adapter, (*held.values(), *question.others))
     placed = {
@@ -89,7 +95,7 @@ def _collect(question: Question, adapter: Adapter, held: Held) -> State:
 
 def _replace(question: Question, memory: Memory, held: Held, moment: datetime) -> Settled:
     settings, strategy = question.autoscaler, question.strategy
-    adapter = question.cluster.adapt(question.capacity, memory.replicas, memory.marks)
+    adapter = _adapt(question, memory)
     placed, state = _place_all(question, adapter, held)
     settled = Settled(memory, placed, adapter, state)
     if settings.skip or not settings.leader or not _is_scalable(state, strategy):
@@ -105,27 +111,31 @@ def _replace(question: Question, memory: Memory, held: Held, moment: datetime) -
         return settled._replace(wakeup=since + settings.refresh_period if evicted else None)
     if not evicted:
         return settled
-    return settled._replace(memory=memory._replace(marks=memory.marks | evicted, compacted=moment), evicted=evicted)
+    return settled._replace(
+        memory=memory._replace(marks=memory.marks | evicted, lifted=memory.lifted - evicted, compacted=moment), evicted=evicted
+    )
 
 
 def _keep(question: Question, memory: Memory, held: Held, moment: datetime) -> Settled:
     settings = question.autoscaler
-    adapter = question.cluster.adapt(question.capacity, memory.replicas, memory.marks)
+    adapter = _adapt(question, memory)
     placed, state = _place_all(question, adapter, held)
-    if any(state.pending.values()) and any(mark < memory.replicas for mark in memory.marks):
+    stuck = _count_stuck(adapter, placed, state)
+    if stuck and any(mark < memory.replicas for mark in memory.marks):
         # The pods that are being emptied are needed after all.
-        memory = memory._replace(marks=frozenset(), since=None)
-        adapter = question.cluster.adapt(question.capacity, memory.replicas, memory.marks)
+        memory = memory._replace(marks=frozenset(), lifted=memory.lifted | (memory.marks & question.cluster.marked), since=None)
+        adapter = _adapt(question, memory)
         placed, state = _place_all(question, adapter, held)
-    unhelped = _find_unhelped(question, adapter, placed, state)
+        stuck = _count_stuck(adapter, placed, state)
+    unhelped = _find_unhelped(question, adapter, placed, state, stuck)
     settled = Settled(memory, placed, adapter, state, unhelped)
     if settings.skip or not settings.leader:
         return settled._replace(memory=memory._replace(since=None))
-    helped = sum(number for name, number in state.pending.items() if name not in unhelped)
+    helped = sum(number for name, number in stuck.items() if name not in unhelped)
     replicas = autoscaling.scale_up(state, question.strategy, helped)
     if replicas > memory.replicas:
         return settled._replace(memory=memory._replace(replicas=replicas, since=None))
-    if not settings.attempt_scale_down or any(state.pending.values()):
+    if not settings.attempt_scale_down or stuck:
         return settled._replace(memory=memory._replace(since=None))
     return _take_away(question, settled, moment)
 
@@ -150,8 +160,9 @@ def _find_smaller(question: Question, settled: Settled, moment: datetime) -> Set
     memory, state = settled.memory, settled.state
     replicas = autoscaling.scale_down(state, question.strategy)
     if replicas < memory.replicas:
-        memory = memory._replace(replicas=replicas, marks=frozenset(mark for mark in memory.marks if mark < replicas))
-        adapter = question.cluster.adapt(question.capacity, replicas, memory.marks)
+        marks, lifted = (frozenset(o for o in some if o < replicas) for some in (memory.marks, memory.lifted))
+        memory = memory._replace(replicas=replicas, marks=marks, lifted=lifted)
+        adapter = _adapt(question, memory)
         return settled._replace(memory=memory, adapter=adapter, state=_collect(question, adapter, settled.held))
     top = frozenset(autoscaling.find_evictable(state, question.strategy))
     evicted = _occupied(top, settled.held)
@@ -161,7 +172,7 @@ def _find_smaller(question: Question, settled: Settled, moment: datetime) -> Set
     placed, state = _place_all(question, adapter, settled.held)
     if _occupied(top, placed) or any(state.pending.values()):
         return None
-    memory = memory._replace(marks=memory.marks | top, compacted=moment)
+    memory = memory._replace(marks=memory.marks | top, lifted=memory.lifted - top, compacted=moment)
     return settled._replace(memory=memory, held=placed, adapter=adapter, state=state, evicted=settled.evicted | evicted)
 
 
@@ -173,16 +184,25 @@ def _is_scalable(state: State, strategy: Strategy) -> bool:
     return autoscaling.find_factor(state, strategy) > 0
 
 
-def _find_unhelped(question: Question, adapter: Adapter, held: Held, state: State) -> frozenset[str]:
-    """The sources with pending vreplicas that no new pod could take: the fault is not that there are too few."""
+def count_lingering(adapter: Adapter, shares: Shares) -> int:
+    """Vreplicas of a source that sit on marked pods, since no other pod can take them."""
+    return sum(number for ordinal, number in shares.items() if ordinal in adapter.marked)
+
+
+def _count_stuck(adapter: Adapter, held: Held, state: State) -> dict[str, int]:
+    """By source, the vreplicas that wait for a pod: those without a place, and those that cannot leave a marked one."""
+    stuck = {name: state.pending[name] + count_lingering(adapter, shares) for name, shares in held.items()}
+    return {name: number for name, number in stuck.items() if number}
+
+
+def _find_unhelped(question: Question, adapter: Adapter, held: Held, state: State, stuck: Iterable[str]) -> frozenset[str]:
+    """The sources with vreplicas that wait and that no new pod could take: the fault is not that there are too few."""
     strategy = question.strategy
     if strategy.packs:
         return frozenset()
     unhelped = set()
     new = state.last + 1
-    for name, pending in state.pending.items():
-        if not pending:
-            continue
+    for name in stuck:
         wider = adapter.extend(new)
         ledger = Ledger(wider, (*held.values(), *question.others))
         counts = {ordinal: number for ordinal, number in held[name].items() if ordinal in wider.pods}
