@@ -76,9 +76,9 @@ def test_every_page_has_the_same_exit_codes_as_the_program(page: str) -> None:
         assert {int(code): meaning for code, meaning in rows} == exit_codes.MEANINGS
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+@pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
 def test_every_command_that_a_page_shows_has_the_options_it_is_shown_with(page: str) -> None:
-    shown = re.findall(r"gitsched ([\w-]+)((?: [^`\n#;|]+)?)", (ROOT / "docs" / page).read_text())
+    shown = re.findall(r"gitsched ([\w-]+)((?: [^`\n#;|]+)?)", (ROOT / page).read_text())
     for verb, rest in shown:
         if verb in VERBS:
             assert set(re.findall(r"(?<= )(--?[a-z][\w-]*)", rest)) <= flags(verb) | {"--help"}, (verb, rest)

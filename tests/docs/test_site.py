@@ -1,0 +1,112 @@
+"""The pages are one documentation: found from the site's navigation and from README, about codes, kinds and options that there are."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import gitsched
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "cli"))
+from finding_codes import find_codes  # of the commands' tests, where importlib mode does not look
+
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+ALL = [ROOT / "README.md", *PAGES]
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+CODE = re.compile(r"(?<!`)`([a-z0-9]+(?:-[a-z0-9]+)+)`(?!`)|\[([a-z0-9]+(?:-[a-z0-9]+)+)\](?!\()")
+OTHER_WORDS = {
+    "applied-placement",
+    "create-update",
+    "flux-system",
+    "gitsched-keys",
+    "gitsched-placement",
+    "gitsched-validate",
+    "help-code",
+    "karmada-controller-manager",
+    "karmada-system",
+    "not-ready",
+}
+"""What is written like a finding's code on some page and is none."""
+ALLOWING = {
+    "apiVersion": "gitsched.io/v1alpha1",
+    "kind": "Config",
+    "metadata": {"name": "gitsched"},
+    "spec": {"karmada": {"allowNoExecuteTaintPolicy": True}},
+}
+"""Settings that the page about failover says its example needs."""
+
+
+def name(path: Path) -> str:
+    return path.name
+
+
+def leaves(entry: Any) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for child in entry.values() if isinstance(entry, dict) else entry:
+            yield from leaves(child)
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```yaml[^\n]*\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def manifests(page: Path) -> list[dict[str, Any]]:
+    found = [document for block in blocks(page) for document in yaml.safe_load_all(block)]
+    return [document for document in found if isinstance(document, dict) and "apiVersion" in document]
+
+
+def test_every_page_stands_once_in_the_navigation() -> None:
+    assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES]
+
+
+def test_readme_leads_to_every_page() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [page.name for page in PAGES if f"(docs/{page.name})" not in text and page.name != "index.md"] == []
+
+
+def test_the_site_is_refused_when_a_link_leads_nowhere() -> None:
+    validation = SITE["validation"]
+    assert SITE["strict"] is True
+    assert {rule for part in validation.values() for rule in part.values()} == {"warn"}
+    assert {"not_found", "anchors"} <= validation["links"].keys()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_page_begins_with_its_title(page: Path) -> None:
+    assert re.match(r"# \S.*\n\n", page.read_text())
+    assert len(re.findall(r"^# ", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_page_leads_out_of_the_site(page: Path) -> None:
+    assert re.findall(r"\]\(\.\./[^)]*\)", page.read_text()) == []
+
+
+def test_every_finding_that_a_page_names_is_one() -> None:
+    codes = find_codes()
+    named = {match[1] or match[2] for page in ALL for match in CODE.finditer(page.read_text())}
+    assert {word for word in named if not any(fnmatchcase(word, code) for code in codes)} == OTHER_WORDS
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_every_manifest_that_a_page_shows_is_valid(page: Path) -> None:
+    findings = [finding for shown in manifests(page) for finding in gitsched.validate([shown, ALLOWING])]
+    assert [str(finding) for finding in findings if finding.severity != "info" and finding.code != "duplicate-identity"] == []
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_every_kind_of_a_policy_api_that_a_page_shows_has_a_schema(page: Path) -> None:
+    groups = {path.name for path in (ROOT / "schemas").iterdir() if path.is_dir()}
+    for shown in manifests(page):
+        group, _, version = shown["apiVersion"].rpartition("/")
+        assert group not in groups or (ROOT / "schemas" / group / version / f"{shown['kind']}.json").is_file(), shown["kind"]
