@@ -15,7 +15,7 @@ from gitsched.render.record import Record, record
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 CONFIG = json.loads((ROOT / "schemas/gitsched.io/v1alpha1/Config.json").read_text())["properties"]["spec"]
-LATER = {"knative", "notifications"}
+LATER = {"notifications"}
 
 
 def name(path: Path) -> str:
