@@ -58,7 +58,7 @@ def manifests(page: Path) -> list[dict[str, Any]]:
 
 
 def test_every_page_stands_once_in_the_navigation() -> None:
-    assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES]
+    assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES], "add the page to nav in mkdocs.yml, and to README"
 
 
 def test_readme_leads_to_every_page() -> None:
