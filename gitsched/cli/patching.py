@@ -37,7 +37,8 @@ def knative(
 
     output.start_log(log_format)
     with output.progress("Planning"):
-        decided = preview(Settings(location=location, worktree=worktree, output=output_repository, **chosen)).plan.decided
+        settings = Settings(location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen)
+        decided = preview(settings).plan.decided
     records = (record for session in decided.sessions if session.name == "knative" for record in session.documents())
     patches = make_patches(records, decided.catalog.templates.values())
     output.show_as(form, lambda _: write_commands(patches), lambda: describe_patches(patches))

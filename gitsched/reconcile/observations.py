@@ -42,10 +42,9 @@ def gather(bodies: Iterable[Body], record: Record | None, manner: Manner, now: d
     if not questions:
         return Gathered(Observations())
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
-    asked, left = _divide(questions, manner)
-    if not asked:
-        found = recall(questions, recorded)
-        return Gathered(found, _tell(left) if manner.live else ())
+    asked, left = _divide(questions, manner, record)
+    if not manner.live or not asked:
+        return Gathered(recall(questions, recorded), _tell(left))
     from gitsched.metrics.observing import observe_questions  # most runs ask nobody
 
     found = observe_questions(asked, manner.timeout, manner.hosts)
@@ -56,7 +55,7 @@ def gather(bodies: Iterable[Body], record: Record | None, manner: Manner, now: d
 
 def recall(questions: Iterable[Question], recorded: Observations) -> Observations:
     """What the record says about questions; of what it does not say, nobody knows anything."""
-    missing = "was not recorded by the last run"
+    missing = "was not observed yet: `reconcile` does, and `plan --observations live`"
     entries = (
         (
             question.key,
@@ -67,11 +66,9 @@ def recall(questions: Iterable[Question], recorded: Observations) -> Observation
     return Observations(entries, recorded.time)
 
 
-def _divide(questions: list[Question], manner: Manner) -> tuple[list[Question], list[Question]]:
-    """Those to ask, and those to take from the record."""
-    if not manner.live:
-        return [], questions
-    if manner.trusted is None:
+def _divide(questions: list[Question], manner: Manner, record: Record | None) -> tuple[list[Question], list[Question]]:
+    """Those that may be asked, and those that are other ones than the output branch was made with."""
+    if manner.trusted is None or (record is None and not manner.live):
         return questions, []
     known = {question.key: question for question in list_questions(manner.trusted())}
     asked = [question for question in questions if known.get(question.key) == question]

@@ -25,8 +25,9 @@ def survey(settings: Settings) -> Survey:
     decided = run.plan.decided
     found: dict[Key, Explanation] = {}
     places: Places = {}
+    own = {document.key: document for documents in decided.catalog.settings.values() for document in documents}
     for key in run.plan.outcomes:
-        template = decided.templates.get(key)
+        template = decided.templates.get(key) or own.get(key)
         told = template and next((told for each in decided.sessions if (told := each.explain(template))), None)
         if told:
             found[key] = point(told, session.source.repository, places)

@@ -44,8 +44,10 @@ def report_application(decided: Decided, gone: Key | None, stays: bool) -> Itera
     key = document.key
     if is_deleted(document.body):
         return
-    if step.action == "hold":
+    if step.action == "hold" and stays:
         yield _warn("stale-decision", f"{key} keeps its previous placement: {step.why}", document)
+    elif step.action == "hold":
+        yield _warn("unschedulable", f"{key} is not placed yet: {step.why}", document)
     elif step.memory.state == "FAILED":
         yield _warn("unschedulable", f"{key} has failed: {_reason(decided)}", document)
     elif step.memory.state == "DEGRADED" and step.memory.reason and not step.mask:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gitsched.apis.krake import applications, names
 from gitsched.apis.krake.arena import Site
+from gitsched.apis.krake.constraint_sets import tell_mismatch
 from gitsched.apis.krake.decisions import Decided, Decisions
 from gitsched.apis.krake.inventory import is_deleted
 from gitsched.apis.krake.memory import recall
@@ -123,7 +124,7 @@ class KrakeSession:
         return Outcome(
             key=key,
             api=self.name,
-            state="stale" if step.action == "hold" else "placed" if placed else "pending",
+            state="pending" if not placed else "stale" if step.action == "hold" else "placed",
             policy="",
             group="",
             placed=placed,
@@ -135,6 +136,7 @@ class KrakeSession:
             findings=tuple(report_application(decided, Key(*memory.target) if gone and memory.target else None, bool(placed))),
             before=tuple(Placed(directory_of(ref.namespace, ref.name)) for ref in (decided.before.target,) if ref),
             manifests=_manifests(document),
+            cause=_tell_move(decided) if placed else "",
         )
 
     def _seen(self, site: Site) -> Site:
@@ -156,6 +158,25 @@ def judge(decided: Decided) -> list[Verdict]:
     if around.clouds is not None:
         verdicts += around.clouds.verdicts(app.constraints, None, around.clouds.matching(app.constraints))
     return sorted(verdicts)
+
+
+def _tell_move(decided: Decided) -> str:
+    """Why an application left the cluster where it was; "" where it did not."""
+    step, arena, former = decided.step, decided.around.clusters, decided.before.target
+    if step.action != "bind" or former is None or step.memory.target is None:
+        return ""
+    if not step.compared:
+        return step.why
+    if step.held is None:
+        return f"{former.name} is not there any more"
+    if not step.mask >> step.held & 1:
+        site = arena.sites[step.held]
+        why = site.why or tell_mismatch(decided.app.constraints, site.labels, site.resources, arena.measures[step.held])
+        return f"{former.name} does not fit: {why}"
+    chosen = arena.index(step.memory.target)
+    scores = [arena.ranking.total(at, step.mask, step.held) for at in (chosen, step.held) if at is not None]
+    mine, its = (f"scores {score:.4g}" if score is not None else "has no score" for score in scores)
+    return f"{step.memory.target.name} {mine}, {former.name} {its} with its stickiness"
 
 
 def _manifests(document: Document) -> tuple[tuple[Key, Body], ...]:
