@@ -148,6 +148,8 @@ def test_a_better_cluster_wins_only_beyond_the_stickiness(tenant: Fleet, prometh
     run = tenant.reconcile(2)
     assert place(tenant) == "two"
     assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
+    (move,) = run.plan.moves
+    assert "two scores 0.5545, one scores 0.5455 with its stickiness" in move.reason
     assert tenant.trailers()["Gitsched-Cause"] == "observation"
     assert tenant.load(STATUS)["status"]["scheduled"] == "2026-03-02T10:00:00Z", "when the metric was observed"
 
@@ -182,7 +184,8 @@ def test_what_is_not_placed_yet_waits_for_a_dead_server(tenant: Fleet, prometheu
     prometheus.values = None
     run = tenant.reconcile()
     assert "scheduled_to" not in tenant.load(STATUS)["status"]
-    assert [outcome.state for outcome in run.plan.outcomes.values()] == ["stale"]
+    assert [outcome.state for outcome in run.plan.outcomes.values()] == ["pending"]
+    assert "unschedulable" in codes(run)
     prometheus.values = {"a": 0.1, "b": 0.9}
     tenant.reconcile(1)
     assert place(tenant) == "two"
@@ -238,10 +241,14 @@ def test_a_change_of_a_url_is_planned_with_recorded_values_and_the_plan_says_so(
     evil = make_server()
     tenant.git("checkout", "-q", "-b", "proposal")
     tenant.commit({"metrics/provider.yaml": provider("prometheus", f"{{url: '{evil.url}'}}")}, hour=1)
-    run = tenant.preview(1, revision="proposal", observations="live", trusted=False)
-    assert evil.seen == []
-    assert "krake-provider-changed" in codes(run)
-    assert run.plan.moves == ()
+    for observations in ("live", "recorded"):
+        run = tenant.preview(1, revision="proposal", observations=observations, trusted=False)
+        assert evil.seen == []
+        assert codes(run) == {"krake-provider-changed"}
+        assert run.plan.moves == ()
+    assert codes(tenant.preview(1, revision="main", observations="recorded", trusted=False)) == set(), (
+        "nothing else is other than before"
+    )
 
 
 def test_a_proposal_that_leaves_providers_alone_may_be_planned_with_live_values(tenant: Fleet, prometheus: Prometheus) -> None:
@@ -265,6 +272,29 @@ def make_server() -> Iterator[Callable[[], Server]]:
     yield make
     for server in servers:
         server.close()
+
+
+def test_an_application_that_is_removed_leaves_its_cluster(tenant: Fleet) -> None:
+    tenant.commit({"apps/other.yaml": application("other")})
+    tenant.reconcile()
+    tenant.commit({"apps/echo.yaml": None}, hour=1)
+    run = tenant.reconcile(1)
+    assert [(move.key.name, move.after) for move in run.plan.moves] == [("echo", {})]
+    assert [path for path in tenant.files() if "echo" in path] == []
+    assert [path for path in tenant.files() if "deployment-other" in path] != []
+
+
+def test_a_cluster_that_everybody_is_on_cannot_go_by_mistake(fleet: Fleet) -> None:
+    apps = {f"app-{number}.yaml": application(f"app-{number}") for number in range(12)}
+    fleet.commit({"one.yaml": cluster("one"), **apps})
+    fleet.reconcile()
+    fleet.commit({"one.yaml": None}, hour=1)
+    before = fleet.head
+    assert "12 of 12 workloads" in fleet.reconcile(1).refused
+    assert fleet.head == before
+    fleet.commit({"one.yaml": cluster("one", state="OFFLINE")}, hour=2)
+    run = fleet.reconcile(2)
+    assert (run.refused, run.plan.moves) == ("", ()), "what is bound stays where it is"
 
 
 def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometheus) -> None:
