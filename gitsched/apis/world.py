@@ -12,7 +12,7 @@ from gitsched.apis.sites import Sites
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.explanation import Explanation
+from gitsched.model.explanation import Change, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.issue import Issue
 from gitsched.model.outcome import Outcome
@@ -149,6 +149,22 @@ class Consulting(Protocol):
 
     def consulted(self) -> Iterable[Key]:
         """Their identities."""
+        ...
+
+
+class Edit(NamedTuple):
+    """A change of one document, and the document with it; None where it can only be said."""
+
+    change: Change
+    document: Document | None = None
+
+
+@runtime_checkable
+class Advising(Protocol):
+    """What a session offers besides where it knows what is in the way of a workload."""
+
+    def propose(self, template: Document, cluster: str, /) -> Edit | None:
+        """The next, smallest change that would bring a workload nearer to a cluster; None where it knows none."""
         ...
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gitsched.cli import options, output
+
+if TYPE_CHECKING:
+    from gitsched.model.explanation import Explanation
+    from gitsched.model.standing import Standing
 
 SHORT = {
     "app": "Application",
@@ -38,12 +42,15 @@ KINDS = (
 @click.command("explain")
 @click.argument("workload", metavar="KIND/NAME")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workload; `default` by default.")
-@click.option("--revision", metavar="REVISION", help="Explain at this branch, tag or commit.")
+@click.option(
+    "--why-not", metavar="CLUSTER", multiple=True, help="Only say what is against this cluster, and what would change that."
+)
+@click.option("--revision", "--at", metavar="REVISION", help="Explain at this branch, tag or commit.")
 @click.option("--worktree", is_flag=True, help="Explain the files as they lie in the worktree.")
 @options.SOURCE
 @options.TARGET
 @options.NOW
-@options.FORMAT
+@options.choose_format("text", "markdown", "json", "yaml")
 @click.option(
     "--format",
     "shape",
@@ -56,6 +63,7 @@ KINDS = (
 def command(
     workload: str,
     namespace: str | None,
+    why_not: tuple[str, ...],
     worktree: bool,
     form: str,
     shape: str,
@@ -66,23 +74,49 @@ def command(
 ) -> None:
     """Say which policy a workload has and why, which groups were tried, what is against each cluster, how replicas are divided.
 
-    KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n.
+    KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n. For cluster/NAME: what
+    runs there, what room is left, and why not more.
     """
     kind, space, name = read_workload(workload, namespace)
     if worktree and chosen["revision"] is not None:
         raise click.UsageError("--worktree and --revision exclude each other")
-    if shape != "gitsched" and form == "text":
+    if shape != "gitsched" and form in ("text", "markdown"):
         raise click.UsageError(f"--format {shape} needs -o json or -o yaml")
+    from gitsched.model.standing import Standing
     from gitsched.reconcile import Settings, explain
-    from gitsched.report.data import describe_explanation
-    from gitsched.report.explain import write_explanation
 
     output.start_log(log_format)
+    settings = Settings(location=location, worktree=worktree, output=output_repository, **chosen)
     with output.progress("Planning"):
-        found = explain(Settings(location=location, worktree=worktree, output=output_repository, **chosen), kind, space, name)
+        found = explain(settings, kind, space, name, why_not)
+    if isinstance(found, Standing):
+        _show_cluster(found, form)
+    else:
+        _show_workload(found, form, shape)
+
+
+def _show_cluster(found: Standing, form: str) -> None:
+    from gitsched.report.blocks import write_markdown
+    from gitsched.report.standing import describe_standing, list_standing_blocks, write_standing
+
+    if form == "markdown":
+        output.show(write_markdown(list_standing_blocks(found)))
+    else:
+        output.show_as(form, lambda width: write_standing(found, width), lambda: describe_standing(found))
+
+
+def _show_workload(found: Explanation, form: str, shape: str) -> None:
+    from gitsched.report.data import describe_explanation
+    from gitsched.report.explain import list_explanation_blocks, write_explanation
+
     native = found.native
     if shape != "gitsched" and native is None:
         raise click.UsageError(f"{found.workload} is not decided by a Placement: there is nothing that --format {shape} could say")
+    if form == "markdown":
+        from gitsched.report.blocks import write_markdown
+
+        output.show(write_markdown(list_explanation_blocks(found)))
+        return
     output.show_as(
         form,
         lambda width: write_explanation(found, width),

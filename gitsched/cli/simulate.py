@@ -49,15 +49,7 @@ SWEEPS = {"clusters": "cluster", "zones": "zone", "regions": "region", "provider
 @options.SOURCE
 @options.TARGET
 @options.NOW
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["text", "markdown", "json", "yaml", "html"]),
-    default="text",
-    show_default=True,
-    help="How stdout is written.",
-)
+@options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG
 def command(
     lose: tuple[str, ...],

@@ -65,6 +65,28 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
+class Change(NamedTuple):
+    """One change of what somebody wrote: `text` completes "it would be chosen if". `rule` is what `location` can be told more exactly
+    from."""
+
+    text: str
+    location: str = ""
+    rule: Rule | None = None
+
+
+class Counterfactual(NamedTuple):
+    """What would bring a workload to a cluster: all of `changes` together, in the order in which they were found.
+
+    `enough` says that it was decided once more with them, and chosen; then `gets` is how many replicas it had there, None where nothing
+    is counted. Without it they are what is in the way as far as is known.
+    """
+
+    cluster: str
+    changes: tuple[Change, ...] = ()
+    enough: bool = False
+    gets: int | None = None
+
+
 class Explanation(NamedTuple):
     """The whole way of one workload through the scheduler.
 
@@ -74,8 +96,9 @@ class Explanation(NamedTuple):
     tried. `selection` are the lines that say what spread constraints made of them. `division` is how the replicas are shared and
     `division_rule` the lines that say by which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where
     it runs, and `overrides` what changes its manifest there, in the order in which they are applied. `attached` are the workloads that
-    bring it along, with their places. `among` is what the candidates are; `tables` come after the result. `native` is the same as the
-    API's own debugging tools say it, where it has any.
+    bring it along, with their places. `advice` says what would have to be otherwise for clusters that were not chosen, `unasked` for how
+    many more of them nobody looked; `narrowed` says that it is only about some clusters. `among` is what the candidates are; `tables` come
+    after the result. `native` is the same as the API's own debugging tools say it, where it has any.
     """
 
     workload: str
@@ -95,5 +118,8 @@ class Explanation(NamedTuple):
     findings: tuple[Finding, ...] = ()
     attached: tuple[str, ...] = ()
     among: str = "cluster"
+    advice: tuple[Counterfactual, ...] = ()
+    unasked: int = 0
+    narrowed: bool = False
     tables: tuple[Table, ...] = ()
     native: Mapping[str, Any] | None = None

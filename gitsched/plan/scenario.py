@@ -131,7 +131,7 @@ def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime
     new = [*_copies(sites, scenario.copies), *_additions(sites, scenario.add)]
     templates, scaled = _scale(catalog.templates, scenario.scale, config)
     return Altered(
-        _replace(catalog, changes, [document for _, document in new])._replace(templates=templates),
+        amend(catalog, changes, [document for _, document in new])._replace(templates=templates),
         tuple(lost),
         tuple(drained),
         tuple(name for name, _ in new),
@@ -154,14 +154,14 @@ def _choose(sites: Mapping[str, list[tuple[Sites, Document, Site]]], scopes: Ite
             if values & gone:
                 (whole if values <= gone else partial).setdefault(name)
         for unknown in sorted(gone - met):
-            known = sorted(met)
-            more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
-            raise Permanent(f"there is no {by} {unknown!r}; there {_are(known[:NAMED], by)}{more}")
+            raise Permanent(f"there is no {by} {unknown!r}; there {name_some(sorted(met), by)}")
     return sorted(whole), sorted(partial.keys() - whole.keys())
 
 
-def _are(names: list[str], by: str) -> str:
-    return f"are: {', '.join(names)}" if names else f"is none: no cluster says in which {by} it stands"
+def name_some(names: list[str], by: str = "cluster") -> str:
+    """The first of the names that there are, for a message."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"are: {', '.join(names[:NAMED])}{more}" if names else f"is none: no cluster says in which {by} it stands"
 
 
 def _copies(
@@ -196,12 +196,12 @@ def _new(kind: Sites, document: Document, sites: Mapping[str, object]) -> tuple[
     return name, document
 
 
-def _replace(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterable[Document]) -> Catalog:
+def amend(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterable[Document] = ()) -> Catalog:
+    """A catalog in which documents that APIs read are others, gone (None), or new; those that were broken are not any more."""
     settings = {kind: list(documents) for kind, documents in catalog.settings.items()}
-    for kind in _SITES:
-        if kind in settings:
-            kept = (changes.get(document.key, document) for document in settings[kind])
-            settings[kind] = [document for document in kept if document is not None]
+    for kind in {(key.group, key.kind) for key in changes} & settings.keys():
+        kept = (changes.get(document.key, document) for document in settings[kind])
+        settings[kind] = [document for document in kept if document is not None]
     broken = {key: document for key, document in catalog.broken.items() if key not in changes}
     known = {document.key for documents in settings.values() for document in documents}
     mended = (document for key, document in changes.items() if document is not None and key not in known)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gitsched.git import Repository
 from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import locate
-from gitsched.model.explanation import Candidate, Explanation
+from gitsched.model.explanation import Candidate, Change, Explanation
 from gitsched.model.finding import Finding, Location, Rule
 
 Places = dict[Rule, Location | None]
@@ -20,7 +20,11 @@ def point(explanation: Explanation, repository: Repository, places: Places | Non
     """
     places = {} if places is None else places
     candidates = tuple(_point(candidate, repository, places) for candidate in explanation.candidates)
-    return explanation._replace(candidates=candidates, findings=point_findings(explanation.findings, repository))
+    advice = tuple(
+        entry._replace(changes=tuple(_point_change(change, repository, places) for change in entry.changes))
+        for entry in explanation.advice
+    )
+    return explanation._replace(candidates=candidates, advice=advice, findings=point_findings(explanation.findings, repository))
 
 
 def point_findings(findings: Iterable[Finding], repository: Repository) -> tuple[Finding, ...]:
@@ -42,6 +46,11 @@ def point_rule(rule: Rule, repository: Repository) -> Location | None:
 def _point(candidate: Candidate, repository: Repository, places: Places) -> Candidate:
     place = None if candidate.rule is None else _find(candidate.rule, repository, places)
     return candidate if place is None else candidate._replace(location=f"{place.path}:{place.line}")
+
+
+def _point_change(change: Change, repository: Repository, places: Places) -> Change:
+    place = None if change.rule is None else _find(change.rule, repository, places)
+    return change if place is None else change._replace(location=f"{place.path}:{place.line}")
 
 
 def _find(rule: Rule, repository: Repository, places: Places) -> Location | None:

@@ -35,7 +35,14 @@ class Grid(NamedTuple):
     caption: str = ""
 
 
-Block = Paragraph | Grid
+class Items(NamedTuple):
+    """A list, with a title before it."""
+
+    title: str
+    lines: Sequence[str]
+
+
+Block = Paragraph | Grid | Items
 
 
 def write_markdown(blocks: Iterable[Block]) -> str:
@@ -44,6 +51,8 @@ def write_markdown(blocks: Iterable[Block]) -> str:
     for block in blocks:
         if isinstance(block, Paragraph):
             parts.append(("### " if block.heading else "") + quote(block.text))
+        elif isinstance(block, Items):
+            parts += [f"**{quote(block.title)}**", "\n".join(f"- {quote(line)}" for line in block.lines)] if block.lines else []
         elif block.rows:
             lines = [block.head, ["---"] * len(block.head), *([quote(cell) for cell in row] for row in block.rows)]
             parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
@@ -68,6 +77,10 @@ def _tag(block: Block) -> Iterable[str]:
     if isinstance(block, Paragraph):
         name = "h2" if block.heading else "p"
         yield f"<{name}>{escape(printable(block.text))}</{name}>"
+        return
+    if isinstance(block, Items):
+        lines = "".join(f"<li>{escape(printable(line))}</li>" for line in block.lines)
+        yield f"<h3>{escape(block.title)}</h3><ul>{lines}</ul>"
         return
     if not block.rows:
         return

@@ -88,6 +88,16 @@ def describe_explanation(value: Explanation) -> dict[str, Any]:
         "trigger": value.trigger,
         "result": [_describe_share(share) for share in value.result],
         "overrides": [override._asdict() for override in value.overrides],
+        "advice": [
+            {
+                "cluster": entry.cluster,
+                "changes": [{"text": change.text, "location": change.location} for change in entry.changes],
+                "enough": entry.enough,
+                "replicas": entry.gets,
+            }
+            for entry in value.advice
+        ],
+        "unasked": value.unasked,
         "tables": [
             {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
             for table in value.tables

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gitsched.model.explanation import Candidate, Explanation, Override, Share, Table
-from gitsched.report.table import columns, fits, wrap
+from gitsched.model.explanation import Candidate, Counterfactual, Explanation, Override, Share, Table
+from gitsched.report.blocks import Block, Grid, Items, Paragraph
+from gitsched.report.table import columns, count, fits, wrap
 
 
 def write_explanation(value: Explanation, width: int) -> str:
@@ -18,6 +19,12 @@ def write_explanation(value: Explanation, width: int) -> str:
             lines += _section("Overrides, in order", list(map(describe_override, value.overrides)), width)
         lines += _section("Findings", [str(finding) for finding in value.findings], width)
         return "\n".join(lines) + "\n"
+    if value.narrowed:
+        lines += _section("Policy", [value.policy], width)
+        lines += _candidates(value.candidates, value.among, width)
+        lines += _section("Result", [f"it runs in {_share(share)}" for share in value.result], width)
+        lines += _section("Would be chosen if", list_advice(value), width)
+        return "\n".join(lines) + "\n"
     losers = [f"not {loser.policy}: {loser.why}" for loser in value.losers]
     policy = f"{value.policy}: {value.policy_reason}" if value.policy_reason else value.policy
     lines += _section("Policy", [policy, value.claim, *losers], width)
@@ -30,9 +37,50 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _section("Division", [*value.division_rule, *map(_weigh, value.division)], width)
     lines += _section("Result", [_share(share) for share in value.result] or ["nowhere"], width)
     lines += _section("Overrides, in order", list(map(describe_override, value.overrides)), width)
+    lines += _section("Would be chosen if", list_advice(value), width)
     lines += [line for table in value.tables for line in _table(table, width)]
     lines += _section("Findings", [str(finding) for finding in value.findings], width)
     return "\n".join(lines) + "\n"
+
+
+def list_explanation_blocks(value: Explanation) -> list[Block]:
+    """The same for Markdown."""
+    head = (value.among.capitalize(), "Group", "Fits", "Why")
+    rows = [(e.verdict.name, e.group, "yes" if e.verdict.eligible else "no", _why(e)) for e in value.candidates]
+    policy = f"{value.policy or 'none selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
+    losers = (f"not {loser.policy}: {loser.why}" for loser in value.losers)
+    groups = [f"{attempt.name or 'the only group'}: {attempt.verdict}" + _after(attempt.message) for attempt in value.attempts]
+    result = [_share(share) for share in value.result] or ["nowhere"]
+    return [
+        Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
+        Items("Result", [] if value.narrowed and not value.result else result),
+        Items("Policy", list(filter(None, [policy, value.claim, *losers]))),
+        Items("Attached to", value.attached),
+        Items("Why now", [value.trigger] if value.trigger and not value.narrowed else []),
+        Items("Groups, in order", [] if value.narrowed else groups),
+        Grid(head, rows),
+        Items("Selection", value.selection),
+        Items("Division", [*value.division_rule, *map(_weigh, value.division)]),
+        Items("Overrides, in order", [] if value.narrowed else list(map(describe_override, value.overrides))),
+        Items("Would be chosen if", list_advice(value)),
+        *(Grid(table.columns, table.rows, caption=table.title) for table in value.tables if not value.narrowed),
+        Items("Findings", [] if value.narrowed else [str(finding) for finding in value.findings]),
+    ]
+
+
+def list_advice(value: Explanation) -> list[str]:
+    """What would have to be otherwise, a line for each cluster."""
+    lines = [f"{entry.cluster}: {_advise(entry)}" for entry in value.advice]
+    return [*lines, f"{count(value.unasked, 'more cluster')}: ask with --why-not CLUSTER"] if value.unasked else lines
+
+
+def _advise(entry: Counterfactual) -> str:
+    changes = " and ".join(change.text + (f" ({change.location})" if change.location else "") for change in entry.changes)
+    if not changes:
+        return "nobody knows by what change"
+    if not entry.enough:
+        return f"at least {changes}; whether that is enough is not known"
+    return changes + (f"; it would get {count(entry.gets, 'replica')}" if entry.gets is not None else "")
 
 
 def _section(title: str, entries: list[str], width: int) -> list[str]:

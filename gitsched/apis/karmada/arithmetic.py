@@ -45,10 +45,11 @@ def _limit(room: Room, resource: str, amount: int) -> str:
     free = room.free.get(resource)
     if free is None:
         return f"no {resource}"
-    return f"{resource} {_write(resource, max(free, 0))} / {_write(resource, amount)} = {max(free, 0) // amount}"
+    return f"{resource} {write_amount(resource, max(free, 0))} / {write_amount(resource, amount)} = {max(free, 0) // amount}"
 
 
-def _write(resource: str, count: int) -> str:
+def write_amount(resource: str, count: int) -> str:
+    """An amount of a resource (cpu in thousandths) as Kubernetes writes it."""
     return str(Quantity(Fraction(count, 1000) if resource == "cpu" else Fraction(count), binary=resource != "cpu"))
 
 

@@ -39,10 +39,10 @@ def _affinity_pointer(candidate: Candidate, request: Request, group: Group) -> P
     term = (*placement, "clusterAffinities", request.groups.index(group)) if group.name else (*placement, "clusterAffinity")
     if group.affinity is None or group.overflow:
         return term
-    return (*term, _refusing_member(group.affinity, candidate))
+    return (*term, refusing_member(group.affinity, candidate))
 
 
-def _refusing_member(affinity: Affinity, candidate: Candidate) -> str:
+def refusing_member(affinity: Affinity, candidate: Candidate) -> str:
     """The first member of an affinity that does not hold for a candidate."""
     if affinity.names and candidate.name not in affinity.names:
         return "clusterNames"

@@ -29,7 +29,7 @@ from gitsched.apis.karmada.suspension import find_suspended, hold
 from gitsched.apis.karmada.taint_policy import read_taint_policies
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
 from gitsched.apis.karmada.workload import Demand, Shape, read_demand
-from gitsched.apis.world import World
+from gitsched.apis.world import Edit, World
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.document import Body, Document, Key, member, text_map
@@ -218,6 +218,11 @@ class KarmadaSession:
         from gitsched.apis.karmada.foresight import find_reach
 
         return find_reach(self, template)
+
+    def propose(self, template: Document, cluster: str) -> Edit | None:
+        from gitsched.apis.karmada.advice import propose  # only the verb explain needs it
+
+        return propose(self, template, cluster)
 
     def demand(self, template: Document) -> Demand:
         """What a workload asks for."""

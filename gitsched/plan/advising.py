@@ -1,0 +1,47 @@
+"""What would have to be otherwise: changes that an API proposes, made to documents, and everything decided once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from gitsched.apis.world import Advising
+from gitsched.model.document import Document, Key
+from gitsched.model.explanation import Change, Counterfactual
+from gitsched.plan.ground import Ground, decide_after
+from gitsched.plan.scenario import amend
+
+_MOST = 8
+"""Changes that one answer may have."""
+_LATER = timedelta(seconds=1)
+"""Somebody makes the changes after what is decided."""
+
+
+def advise(ground: Ground, key: Key, clusters: Iterable[str]) -> tuple[Counterfactual, ...]:
+    """What would bring a workload to each of some clusters where it does not run."""
+    template = ground.decided.templates[key]
+    found = ground.decided.outcomes.get(key)
+    shares = found.shares if found is not None else {}
+    return tuple(_advise(ground, template, cluster) for cluster in clusters if cluster not in shares)
+
+
+def _advise(ground: Ground, template: Document, cluster: str) -> Counterfactual:
+    """One change after another, each looked for in the world that the earlier ones made."""
+    later = ground._replace(moment=ground.moment + _LATER)
+    catalog, sessions = ground.decided.catalog, ground.decided.sessions
+    changes: list[Change] = []
+    while len(changes) < _MOST:
+        edit = next((e for s in sessions if isinstance(s, Advising) and (e := s.propose(template, cluster)) is not None), None)
+        if edit is None or edit.change in changes:
+            break
+        changes.append(edit.change)
+        if edit.document is None:
+            break
+        known = any(edit.document.key == document.key for documents in catalog.settings.values() for document in documents)
+        catalog = amend(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
+        after = decide_after(later, catalog, {template.key})
+        sessions = after.sessions
+        shares = after.outcomes[template.key].shares if template.key in after.outcomes else {}
+        if cluster in shares:
+            return Counterfactual(cluster, tuple(changes), enough=True, gets=shares[cluster])
+    return Counterfactual(cluster, tuple(changes))

@@ -1,0 +1,106 @@
+"""What a cluster holds by a plan, what room that leaves, and what keeps everything else away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from gitsched.model.document import Body, Key, member, text_map
+from gitsched.model.finding import Finding
+from gitsched.model.outcome import Outcome
+from gitsched.model.quantity import Quantity
+from gitsched.model.standing import Absence, Resident, Standing, Stock
+from gitsched.model.taints import parse_taint
+from gitsched.plan.ground import Ground, list_foreseeing
+from gitsched.plan.scenario import list_sites
+
+EXAMPLES = 3
+"""Workloads named for one reason."""
+_FITS = "could run there, and run elsewhere"
+
+
+def survey_cluster(ground: Ground, cluster: str, findings: Iterable[Finding] = ()) -> Standing:
+    """A cluster that is among the sites of the plan. `findings` are all that are known; those about it are shown."""
+    entries = list_sites(ground.decided.catalog)[cluster]
+    bodies = [document.body for _, document, _ in entries]
+    origin = entries[0][1].origin
+    resources = {document.key.resource for _, document, _ in entries}
+    sites = [site for _, _, site in entries]
+    return Standing(
+        name=cluster,
+        location=f"{origin.path}:{origin.line}" if origin else "",
+        region=next((site.region for site in sites if site.region), ""),
+        provider=next((site.provider for site in sites if site.provider), ""),
+        zones=next((site.zones for site in sites if site.zones), ()),
+        labels={name: text for body in bodies for name, text in text_map(member(body, "metadata", "labels")).items()},
+        remarks=(*_remark(bodies), *(finding.message for finding in findings if finding.resource in resources)),
+        residents=tuple(_list_residents(ground, cluster)),
+        stocks=_count_stocks(ground, cluster),
+        absences=_list_absences(ground, cluster),
+    )
+
+
+def _remark(bodies: Iterable[Body]) -> Iterator[str]:
+    for body in bodies:
+        if member(body, "metadata", "deletionTimestamp"):
+            yield "it is being deleted"
+        for taint in member(body, "spec", "taints") or ():
+            yield f"taint {parse_taint(taint)}"
+
+
+def _list_residents(ground: Ground, cluster: str) -> Iterator[Resident]:
+    for key, outcome in sorted(ground.decided.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])):
+        for place in outcome.placed:
+            if place.cluster == cluster:
+                known = cluster in ground.running.get(key, {})
+                yield Resident(key, place.replicas, outcome.policy, not known and not place.leaving, place.leaving)
+
+
+def _count_stocks(ground: Ground, cluster: str) -> tuple[Stock, ...] | None:
+    """What is free, and what is left of it when the plan has been carried out."""
+    sessions = list_foreseeing(ground.decided.sessions)
+    for api, session in sessions.items():
+        room = session.room().get(cluster)
+        if room is None:
+            continue
+        taken: dict[str, int] = {}
+        for key, outcome in ground.decided.outcomes.items():
+            more = _grown(outcome, ground.running.get(key, {}), cluster) if outcome.api == api else 0
+            for name, amount in session.ask(ground.decided.templates[key]) if more else ():
+                taken[name] = taken.get(name, 0) + amount * more
+        return tuple(
+            Stock(name, _write(name, amount), _write(name, amount - taken.get(name, 0)))
+            for name, amount in sorted(room.free.items())
+        )
+    return None
+
+
+def _grown(outcome: Outcome, running: Mapping[str, int | None], cluster: str) -> int:
+    return max((outcome.shares.get(cluster) or 0) - (running.get(cluster) or 0), 0)
+
+
+def _write(resource: str, count: int) -> str:
+    amount = Fraction(count, 1000) if resource == "cpu" else Fraction(count)
+    return str(Quantity(amount, binary=resource in ("memory", "ephemeral-storage")))
+
+
+def _list_absences(ground: Ground, cluster: str) -> tuple[Absence, ...]:
+    reasons: dict[str, list[Key]] = {}
+    for key, outcome in ground.decided.outcomes.items():
+        if all(place.cluster != cluster for place in outcome.placed):
+            reasons.setdefault(_why_absent(ground, key, outcome, cluster), []).append(key)
+    found = [Absence(reason, len(keys), tuple(sorted(keys)[:EXAMPLES])) for reason, keys in reasons.items()]
+    return tuple(sorted(found, key=lambda absence: (-absence.workloads, absence.reason)))
+
+
+def _why_absent(ground: Ground, key: Key, outcome: Outcome, cluster: str) -> str:
+    session = next(session for session in ground.decided.sessions if session.name == outcome.api)
+    verdicts = session.verdicts(*_named(key)) or session.candidates(ground.decided.templates[key])
+    verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
+    if verdict is None:
+        return outcome.reason if outcome.state != "placed" else "go where something else decides"
+    return verdict.reason or (_FITS if verdict.eligible else "nothing is said about it")
+
+
+def _named(key: Key) -> tuple[str, str, str]:
+    return key.kind, key.name, key.namespace

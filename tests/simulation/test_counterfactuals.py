@@ -1,0 +1,256 @@
+"""`gitsched explain --why-not`: the smallest change that would bring a workload to a cluster, and that it really would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gitsched.cli import main
+from tests.scenarios.conftest import moment
+from tests.simulation.conftest import WEIGHTED, Fleet, cluster, deployment, divide
+
+Explain = Callable[..., Any]
+REBALANCER = """\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: now}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: cart}]}
+"""
+
+
+@pytest.fixture
+def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Explain:
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str, code: int = 0) -> Any:
+        capsys.readouterr()
+        assert main(["explain", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == code
+        printed = capsys.readouterr()
+        return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
+
+    return run
+
+
+def room(pods: int) -> str:
+    return f"status:\n  resourceSummary:\n    allocatable: {{pods: '{pods}'}}\n"
+
+
+TAINTED = cluster("w3").replace("spec:\n", "spec:\n  taints:\n  - {key: power, value: 'off', effect: NoSchedule}\n")
+LABELS = "labelSelector: {matchExpressions: [{key: tier, operator: In, values: [gold]}, {key: old, operator: DoesNotExist}]}"
+OLD = cluster("w3").replace("  name: w3\n", "  name: w3\n  labels: {old: 'yes'}\n")
+NEW = cluster("w3").replace("  name: w3\n", "  name: w3\n  labels: {tier: gold}\n")
+EVERY = "labelSelector: {}"
+DUPLICATED = "{replicaSchedulingType: Duplicated}"
+SPREAD = "    spreadConstraints: [{{spreadByField: cluster, maxGroups: {}, minGroups: 1}}]\n"
+STATIC = (
+    "{{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {{staticWeightList: ["
+    "{{targetCluster: {{clusterNames: [w1]}}, weight: 1}}{}]}}}}"
+)
+DYNAMIC = (
+    "{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}"
+)
+EAST = "fieldSelector: {matchExpressions: [{key: region, operator: In, values: [east]}]}"
+ORDERED = divide("cart", EVERY, DUPLICATED).replace(
+    "    clusterAffinity:\n      labelSelector: {}\n",
+    "    clusterAffinities:\n    - {affinityName: home, clusterNames: [w1]}\n    - {affinityName: away, clusterNames: [w3]}\n",
+)
+SERVING = cluster("w3") + "status:\n  apiEnablements: [{groupVersion: v1, resources: [{kind: Pod, name: pods}]}]\n"
+ALL = SERVING.replace(
+    "{kind: Pod, name: pods}]}",
+    "{kind: Pod, name: pods}]}, {groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}",
+)
+POLICY = "policies/cart.yaml"
+CASES = [
+    pytest.param(
+        {POLICY: divide("cart", "clusterNames: [w1]", DUPLICATED)},
+        "clusterNames named it (policies/cart.yaml:9)",
+        {POLICY: divide("cart", "clusterNames: [w1, w3]", DUPLICATED)},
+        id="by name",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", "exclude: [w3]", DUPLICATED)},
+        "exclude did not name it (policies/cart.yaml:9)",
+        {POLICY: divide("cart", "exclude: []", DUPLICATED)},
+        id="excluded",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", LABELS, DUPLICATED), "clusters/w3.yaml": OLD, "clusters/w1.yaml": NEW.replace("w3", "w1")},
+        "it had the label tier=gold and not the label old=yes (clusters/w3.yaml:5)",
+        {"clusters/w3.yaml": NEW},
+        id="labels",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EAST, DUPLICATED), "clusters/w1.yaml": cluster("w1", region="east")},
+        "its region were east (clusters/w3.yaml:7)",
+        {"clusters/w3.yaml": cluster("w3", region="east")},
+        id="region",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": TAINTED},
+        "its policy tolerated power=off:NoSchedule (policies/cart.yaml:7)",
+        {
+            POLICY: divide("cart", EVERY, DUPLICATED)
+            + "    clusterTolerations: [{key: power, operator: Equal, value: 'off', effect: NoSchedule}]\n"
+        },
+        id="taint",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": SERVING},
+        "it served Deployment of apps/v1 (clusters/w3.yaml:10)",
+        {"clusters/w3.yaml": ALL},
+        id="API",
+    ),
+    pytest.param(
+        {POLICY: ORDERED},
+        "no cluster of home could take it, so that it went to away (policies/cart.yaml:8)",
+        {"clusters/w1.yaml": TAINTED.replace("w3", "w1").replace("NoSchedule", "NoExecute")},
+        id="a later group",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED) + SPREAD.format(1)},
+        "maxGroups of clusters were 2 instead of 1 (policies/cart.yaml:11)",
+        {POLICY: divide("cart", EVERY, DUPLICATED) + SPREAD.format(2)},
+        id="spread",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, STATIC.format(""))},
+        "a WorkloadRebalancer had it placed anew and its static weight there were 1 (policies/cart.yaml:10)",
+        {POLICY: divide("cart", EVERY, STATIC.format(", {targetCluster: {clusterNames: [w3]}, weight: 1}"))},
+        id="weight",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY), "clusters/w1.yaml": cluster("w1") + room(8), "clusters/w3.yaml": cluster("w3") + room(5)},
+        "a WorkloadRebalancer had it placed anew and it had room for 13 replicas instead of 5 (clusters/w3.yaml:10)",
+        {"clusters/w3.yaml": cluster("w3") + room(13), "again.yaml": REBALANCER},
+        id="room",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "told", "mended"), CASES)
+def test_the_change_is_the_one_that_brings_it_there(
+    fleet: Fleet, explain: Explain, files: dict[str, str], told: str, mended: dict[str, str]
+) -> None:
+    base = {"clusters/w1.yaml": cluster("w1"), "clusters/w3.yaml": cluster("w3"), "apps/cart.yaml": deployment("cart", 4)}
+    fleet.commit(base | files)
+    fleet.reconcile()
+    assert fleet.where("default/deployment-cart") == ["w1"]
+    answer = explain("deploy/cart", "--why-not", "w3", "-o", "json")["advice"][0]
+    assert answer["enough"], answer
+    assert " and ".join(c["text"] + (f" ({c['location']})" if c["location"] else "") for c in answer["changes"]) == told
+    fleet.commit(mended, hour=1)
+    fleet.reconcile(1)
+    where = fleet.where("default/deployment-cart")
+    assert "w3" in where
+    placed = {entry["name"]: entry.get("replicas") for entry in fleet.binding("cart-deployment")["spec"]["clusters"]}
+    assert answer["replicas"] == placed["w3"]
+
+
+def test_several_obstacles_are_told_together(fleet: Fleet, explain: Explain) -> None:
+    tolerant = cluster("w3", region="east").replace(
+        "spec:\n", "spec:\n  taints: [{key: a, effect: NoSchedule}, {key: b, effect: NoExecute}]\n"
+    )
+    west = "fieldSelector: {matchExpressions: [{key: region, operator: In, values: [west]}]}"
+    fleet.commit(
+        {
+            "w1.yaml": cluster("w1"),
+            "w3.yaml": tolerant,
+            "cart.yaml": deployment("cart", 1),
+            "p.yaml": divide("cart", west, DUPLICATED),
+        }
+    )
+    fleet.reconcile()
+    told = explain("deploy/cart", "--why-not", "w3")
+    assert (
+        "w3: its region were west (w3.yaml:8) and its policy tolerated a:NoSchedule (p.yaml:7) and its policy tolerated b:NoExecute"
+        in told
+    )
+    assert "it would get 1 replica" in told
+
+
+def test_nothing_of_what_is_asked_is_written(shop: Fleet, explain: Explain) -> None:
+    before = shop.git("for-each-ref"), shop.files()
+    explain("deploy/pay", "--why-not", "e1")
+    explain("deploy/pay")
+    assert (shop.git("for-each-ref"), shop.files()) == before
+
+
+def test_without_the_option_every_cluster_that_is_not_used_has_its_line(shop: Fleet, explain: Explain) -> None:
+    told = explain("deploy/pay")
+    section = told.partition("Would be chosen if\n")[2].partition("\n\n")[0]
+    assert [line.split(":")[0].strip() for line in section.splitlines()] == ["e1", "e2"]
+
+
+def test_a_large_fleet_is_not_asked_unasked(fleet: Fleet, explain: Explain) -> None:
+    files = {f"clusters/c{i:02}.yaml": cluster(f"c{i:02}") for i in range(12)}
+    fleet.commit(files | {"cart.yaml": deployment("cart"), "p.yaml": divide("cart", "clusterNames: [c00]", DUPLICATED)})
+    fleet.reconcile()
+    assert "  3 more clusters: ask with --why-not CLUSTER\n" in explain("deploy/cart")
+    assert "c11: clusterNames named it" in explain("deploy/cart", "--why-not", "c11")
+
+
+def test_a_cluster_where_it_runs_needs_no_change(shop: Fleet, explain: Explain) -> None:
+    told = explain("deploy/pay", "--why-not", "w1")
+    assert "it runs in w1: 2" in told
+    assert "Would be chosen if" not in told
+
+
+def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: Explain) -> None:
+    old = shop.git("rev-parse", "HEAD")
+    shop.commit({"policies/pay.yaml": divide("pay", "clusterNames: [w1, e1]", WEIGHTED)}, hour=1)
+    assert "clusterNames named it" in explain("deploy/pay", "--at", old, "--why-not", "e1")
+    assert "clusterNames" not in explain("deploy/pay", "--at", "main", "--why-not", "e1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("deploy/cart", "--why-not", "moon"), "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
+        (("cluster/moon",), "there is no Cluster default/moon in the source"),
+        (("cluster/w1", "--why-not", "w2"), "is no workload, and nothing is decided about it"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(shop: Fleet, explain: Explain, arguments: tuple[str, ...], message: str) -> None:
+    told = explain(*arguments, code=1)
+    assert message in told
+    assert "Traceback" not in told
+
+
+def test_a_cluster_says_what_runs_there_and_what_keeps_the_rest_away(shop: Fleet, explain: Explain) -> None:
+    found = explain("cluster/e1", "-o", "json")
+    assert {entry["workload"]["name"]: entry["replicas"] for entry in found["residents"]} == {"cart": 2, "site": 2}
+    assert [(entry["reason"], entry["count"]) for entry in found["absences"]] == [
+        ("cluster(s) did not match the placement cluster affinity constraint", 1)
+    ]
+    assert (found["region"], found["zones"]) == ("east", ["ea"])
+    assert {entry["resource"]: entry["free"] for entry in found["room"]} == {"cpu": "100", "memory": "1Ti", "pods": "50"}
+
+
+def test_room_that_the_plan_is_about_to_use_is_taken_off(shop: Fleet, explain: Explain) -> None:
+    shop.commit({"apps/site.yaml": deployment("site", 12)}, hour=1)
+    found = explain("cluster/e1", "-o", "json")
+    assert {entry["resource"]: (entry["free"], entry["left"]) for entry in found["room"]}["pods"] == ("50", "40")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "yaml"])
+def test_a_cluster_is_told_in_every_form(shop: Fleet, explain: Explain, form: str) -> None:
+    told = explain("cluster/e1", "-o", form)
+    assert "e1" in told
+    assert "site" in told
+
+
+@pytest.mark.parametrize("words", [("deploy/cart",), ("deploy/cart", "--why-not", "e2"), ("cluster/w1",)])
+def test_no_line_is_longer_than_a_narrow_terminal(
+    shop: Fleet, explain: Explain, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, explain(*words).splitlines())) <= 80
+
+
+def test_markdown_says_what_the_text_says(shop: Fleet, explain: Explain) -> None:
+    told = explain("deploy/pay", "-o", "markdown")
+    assert "### Deployment.apps/default/pay" in told
+    assert "**Would be chosen if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in told
