@@ -46,7 +46,7 @@ def write_explanation(value: Explanation, width: int) -> str:
 def list_explanation_blocks(value: Explanation) -> list[Block]:
     """The same for Markdown."""
     head = (value.among.capitalize(), "Group", "Fits", "Why")
-    rows = [(e.verdict.name, e.group, "yes" if e.verdict.eligible else "no", _why(e)) for e in value.candidates]
+    rows = [(e.verdict.name, e.group, "yes" if e.verdict.eligible else "no", describe_candidate(e)) for e in value.candidates]
     policy = f"{value.policy or 'none selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
     losers = (f"not {loser.policy}: {loser.why}" for loser in value.losers)
     groups = [f"{attempt.name or 'the only group'}: {attempt.verdict}" + _after(attempt.message) for attempt in value.attempts]
