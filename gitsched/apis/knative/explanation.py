@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.apis.knative.names import SCHEDULER
 from gitsched.apis.knative.notes import tell_replicas
@@ -10,7 +10,7 @@ from gitsched.apis.knative.pods import node_of
 from gitsched.apis.knative.reading import Reading, locate
 from gitsched.apis.knative.settling import Settled
 from gitsched.model.decision import Verdict
-from gitsched.model.document import Document
+from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.explanation import Candidate, Explanation, Share, Table
 from gitsched.model.finding import Finding
 from gitsched.schedule.vreplicas.autoscaling import find_factor
@@ -102,6 +102,24 @@ def explain(reading: Reading, settled: Settled, template: Document, findings: tu
         return explained._replace(candidates=(), trigger=tell_replicas(settled), result=(replicas,), tables=tables)
     held = settled.held[str(template.key)]
     return explained._replace(result=tuple(Share(f"{adapter.name}-{ordinal}", None, number) for ordinal, number in held.items()))
+
+
+def explain_stay(template: Document, records: Iterable[tuple[Key, Body]], finding: Finding) -> Explanation | None:
+    """Why something is as the last run left it; None for what the last run left nothing about."""
+    record = dict(records).get(template.key)
+    if record is None:
+        return None
+    place = locate(template)
+    held = member(record, "status", "placements") or ()
+    return Explanation(
+        str(template.key),
+        f"{place.path}:{place.line}" if place else "",
+        policy="none that can be used",
+        policy_reason=finding.message,
+        result=tuple(Share(entry["podName"], None, entry["vreplicas"]) for entry in held),
+        findings=(finding,),
+        among="pod",
+    )
 
 
 def _name_policy(reading: Reading) -> str:

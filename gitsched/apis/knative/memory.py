@@ -10,6 +10,7 @@ from gitsched.apis.knative import names
 from gitsched.apis.knative.pods import Cluster, read_replicas
 from gitsched.apis.knative.settling import Memory
 from gitsched.apis.knative.source import write_placements
+from gitsched.apis.world import World, list_previous
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.vreplicas.adapter import Shares
@@ -36,6 +37,24 @@ def recall(adapter: Document, cluster: Cluster, previous: Mapping[Key, Body]) ->
     heard = notes.get(names.SOURCE_REPLICAS)
     replicas = read_replicas(record) if heard in (None, str(said)) else said
     return Memory(replicas, marks, lifted, parse_time(notes.get(names.SURPLUS_SINCE)), parse_time(notes.get(names.COMPACTED_AT)))
+
+
+def recall_adapter(world: World) -> tuple[Key, Body] | None:
+    """The StatefulSet that the last run decided about, and what it left there; None when the source has it no more."""
+    for key, record in list_previous(world.previous, "apps", "StatefulSet"):
+        if names.SOURCE_REPLICAS in _notes(record) and (key in world.templates or key in world.broken):
+            return key, record
+    return None
+
+
+def recall_marks(adapter: Key, world: World) -> list[tuple[Key, Body]]:
+    """What the last run left about pods."""
+    pods = list_previous(world.previous, "", "Pod")
+    return [
+        (key, body)
+        for key, body in pods
+        if key.namespace == adapter.namespace and names.read_ordinal(key.name, adapter.name) is not None
+    ]
 
 
 def recall_rendering(previous: Body | None) -> Rendering | None:

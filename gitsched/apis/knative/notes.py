@@ -25,7 +25,7 @@ def describe(reading: Reading, settled: Settled, sources: Sources, cluster: str)
     for name, document in reading.sources.items():
         pending = settled.state.pending[name]
         if pending:
-            why = "no new pod could take them, either" if name in settled.unhelped else "no pod can take them now"
+            why = _tell_pending(pending, settled.helped.get(name, pending))
             message = f"{pending} of {reading.question.wanted[name]} vreplicas of {name} are pending: {why}"
             yield Finding("warning", "knative-pending", message, locate(document), document.key.resource)
         lingering = count_lingering(settled.adapter, settled.held[name])
@@ -46,6 +46,12 @@ def describe(reading: Reading, settled: Settled, sources: Sources, cluster: str)
             "name its cluster in knative.cluster, or apply what `gitsched export knative` prints"
         )
         yield Finding("info", "knative-no-cluster", message, locate(adapter), adapter.key.resource)
+
+
+def _tell_pending(pending: int, helped: int) -> str:
+    if not helped:
+        return "no new pod could take them, either"
+    return "no pod can take them now" if helped >= pending else f"no pod can take them now, and new pods no more than {helped}"
 
 
 def tell_replicas(settled: Settled) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitsched.apis.knative import names
-from gitsched.apis.knative.memory import recall
+from gitsched.apis.knative.memory import recall, recall_adapter
 from gitsched.apis.knative.pods import Cluster, read_cluster
 from gitsched.apis.knative.policies import read_profile
 from gitsched.apis.knative.settling import Held, Memory, Question
@@ -102,6 +102,10 @@ def read_world(world: World, sources: Sources) -> Reading:
 def find_adapter(world: World) -> Document:
     """The StatefulSet whose pods hold vreplicas: the one that the settings name, Kafka's, the only one beside config-scheduler, or the
     only one. Raises Stuck."""
+    known = recall_adapter(world)
+    if known is not None and known[0] in world.broken:
+        message = f"{known[0]} cannot be used, so vreplicas stay where they are"
+        raise Stuck(Finding("warning", "stale-decision", message, None, known[0].resource))
     named = world.config.knative.stateful_set
     sets = {key: document for key, document in world.templates.items() if (key.group, key.kind) == ("apps", "StatefulSet")}
     if named:

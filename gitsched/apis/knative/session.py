@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gitsched.apis.knative import names, notes
-from gitsched.apis.knative.memory import recall_rendering, record_adapter, record_mark, record_source
+from gitsched.apis.knative.memory import (
+    Rendering,
+    recall_adapter,
+    recall_marks,
+    recall_rendering,
+    record_adapter,
+    record_mark,
+    record_source,
+)
 from gitsched.apis.knative.reading import Reading, Sources, Stuck, read_sources, read_world
 from gitsched.apis.knative.settling import Settled, settle
 from gitsched.apis.world import World
@@ -31,15 +39,25 @@ class KnativeSession:
         self.reading: Reading | None = None
         self.settled: Settled | None = None
         self.findings: tuple[Finding, ...] = self.sources.findings
+        self.stuck: Finding | None = None
         self.wakeup: datetime | None = None
         self.time: datetime | None = None
         self._records: tuple[tuple[Key, Body], ...] = ()
+        self._known: tuple[Key, Body] | None = None
         try:
             self._decide(read_world(world, self.sources))
         except Stuck as stuck:
-            self.findings = (*self.findings, stuck.finding)
-            kept = (key for key in (*(document.key for document, _ in self.sources.sound.values()), *self.sources.broken))
-            self._records = tuple(_recorded(kept, world))
+            self._stay(stuck.finding)
+
+    def _stay(self, finding: Finding) -> None:
+        """Nothing can be decided: everything is as the last run left it."""
+        world = self.world
+        self.findings = (*self.findings, finding)
+        self.stuck = finding
+        self._known = recall_adapter(world)
+        sources = (key for key in (*(document.key for document, _ in self.sources.sound.values()), *self.sources.broken))
+        marks = recall_marks(self._known[0], world) if self._known else []
+        self._records = (*([self._known] if self._known else []), *marks, *_recorded(sources, world))
 
     def _decide(self, reading: Reading) -> None:
         world = self.world
@@ -69,53 +87,64 @@ class KnativeSession:
         return True
 
     def own(self) -> Iterable[tuple[Document, Outcome]]:
-        cluster = self.world.config.knative.cluster
-        if not cluster or self.reading is None or self.settled is None:
-            return
-        adapter, replicas = self.reading.adapter, self.settled.memory.replicas
+        if self.reading is not None and self.settled is not None:
+            adapter, replicas = self.reading.adapter, self.settled.memory.replicas
+            cluster = self.world.config.knative.cluster
+            if cluster:
+                reason, time = notes.tell_replicas(self.settled), self.settled.time or self.world.at
+                yield adapter, self._outcome(adapter, Rendering(cluster, replicas), "placed", reason, time)
+        elif self._known is not None and self._known[0] in self.world.templates and self.stuck is not None:
+            adapter, rendering = self.world.templates[self._known[0]], recall_rendering(self._known[1])
+            if rendering is not None:
+                yield adapter, self._outcome(adapter, rendering, "stale", self.stuck.message, self.world.at)
+
+    def _outcome(self, adapter: Document, rendering: Rendering, state: str, reason: str, time: datetime) -> Outcome:
         before = recall_rendering(self.world.previous.get(adapter.key))
-        yield (
-            adapter,
-            Outcome(
-                key=adapter.key,
-                api=self.name,
-                state="placed",
-                policy="knative.cluster",
-                group="",
-                placed=(Placed(cluster, replicas, edits=(("spec.replicas", replicas),)),),
-                replicas=replicas,
-                documents=(),
-                reason=notes.tell_replicas(self.settled),
-                time=self.settled.time or self.world.at,
-                before=(Placed(before.cluster, before.replicas),) if before else (),
-            ),
+        cluster, replicas = rendering
+        return Outcome(
+            key=adapter.key,
+            api=self.name,
+            state=state,
+            policy="knative.cluster",
+            group="",
+            placed=(Placed(cluster, replicas, edits=(("spec.replicas", replicas),)),),
+            replicas=replicas,
+            documents=(),
+            reason=reason,
+            time=time,
+            before=(Placed(before.cluster, before.replicas),) if before else (),
         )
 
     def clusters(self) -> Mapping[str, ClusterFacts]:
-        cluster = self.world.config.knative.cluster
-        return {cluster: ClusterFacts(cluster, {})} if cluster and self.settled else {}
+        rendering = recall_rendering(self._known[1]) if self._known else None
+        name = self.world.config.knative.cluster if self.settled else rendering.cluster if rendering else ""
+        return {name: ClusterFacts(name, {})} if name else {}
 
     def documents(self) -> Iterable[tuple[Key, Body]]:
         return self._records
 
     def consulted(self) -> Iterable[Key]:
         """Nodes, the StatefulSet's Pods, and what configures the two schedulers."""
-        if self.reading is None:
-            return ()
-        adapter = self.reading.adapter.key
-        pods = (document.key for document in self.reading.cluster.pods.values())
-        policies = (Key("", "ConfigMap", adapter.namespace, name) for name in (names.SCHEDULER, names.DESCHEDULER))
-        nodes = (key for key in self.world.templates if (key.group, key.kind) == ("", "Node"))
-        return (*pods, *policies, *nodes)
+        adapter = self.reading.adapter.key if self.reading else self._known[0] if self._known else None
+        for key in self.world.templates:
+            match key:
+                case Key("", "Node"):
+                    yield key
+                case Key("", "Pod", namespace, name) if adapter and namespace == adapter.namespace:
+                    if names.read_ordinal(name, adapter.name) is not None:
+                        yield key
+                case Key("", "ConfigMap", _, names.SCHEDULER | names.DESCHEDULER):
+                    yield key
 
     def place(self, _template: Document) -> Outcome | None:
         return None
 
     def selects(self, template: Document) -> bool:
-        return template.key in self.sources.broken
+        return template.key in self.sources.broken or (self._known is not None and template.key == self._known[0])
 
-    def keep(self, _template: Document, _why: str) -> Outcome | None:
-        return None
+    def keep(self, template: Document, why: str) -> Outcome | None:
+        rendering = recall_rendering(self._known[1]) if self._known and template.key == self._known[0] else None
+        return self._outcome(template, rendering, "stale", why, self.world.at) if rendering else None
 
     def candidates(self, _template: Document) -> list[Verdict]:
         return []
@@ -126,9 +155,11 @@ class KnativeSession:
         return judge(self.reading, self.settled, kind, name, namespace) if self.reading and self.settled else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.knative.explanation import explain  # only the verb explain needs it
+        from gitsched.apis.knative.explanation import explain, explain_stay  # only the verb explain needs it
 
-        return explain(self.reading, self.settled, template, self.findings) if self.reading and self.settled else None
+        if self.reading is None or self.settled is None:
+            return explain_stay(template, self._records, self.stuck) if self.stuck else None
+        return explain(self.reading, self.settled, template, self.findings)
 
 
 def _recorded(keys: Iterable[Key], world: World) -> Iterable[tuple[Key, Body]]:

@@ -6,17 +6,17 @@ does at once what Knative does, and leaves the moving to the next run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Autoscaler
 from gitsched.apis.knative.pods import Cluster
 from gitsched.schedule.vreplicas import autoscaling
 from gitsched.schedule.vreplicas.adapter import Adapter, Shares, Vpod
-from gitsched.schedule.vreplicas.board import Board
 from gitsched.schedule.vreplicas.ledger import Ledger
-from gitsched.schedule.vreplicas.placing import Strategy, place
+from gitsched.schedule.vreplicas.placing import Strategy, place, try_new_pods
 from gitsched.schedule.vreplicas.state import State, collect
 
 DEADLINES = 64
@@ -49,14 +49,15 @@ class Question(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """`adapter` and `state` are as they are after the run. `unhelped` are sources whose pending vreplicas no new pod could take.
+    """`adapter` and `state` are as they are after the run. `helped` is by source how many of the
+    vreplicas that wait new pods could take.
     `evicted` are the pods that were marked in this run. `time` is the deadline that changed something, None where none did."""
 
     memory: Memory
     held: Held
     adapter: Adapter
     state: State
-    unhelped: frozenset[str] = frozenset()
+    helped: Mapping[str, int] = MappingProxyType({})
     evicted: frozenset[int] = frozenset()
     wakeup: datetime | None = None
     time: datetime | None = None
@@ -127,12 +128,11 @@ def _keep(question: Question, memory: Memory, held: Held, moment: datetime) -> S
         adapter = _adapt(question, memory)
         placed, state = _place_all(question, adapter, held)
         stuck = _count_stuck(adapter, placed, state)
-    unhelped = _find_unhelped(question, adapter, placed, state, stuck)
-    settled = Settled(memory, placed, adapter, state, unhelped)
+    helped = _find_helped(question, adapter, placed, state, stuck)
+    settled = Settled(memory, placed, adapter, state, helped)
     if settings.skip or not settings.leader:
         return settled._replace(memory=memory._replace(since=None))
-    helped = sum(number for name, number in stuck.items() if name not in unhelped)
-    replicas = autoscaling.scale_up(state, question.strategy, helped)
+    replicas = autoscaling.scale_up(state, question.strategy, sum(helped.values()))
     if replicas > memory.replicas:
         return settled._replace(memory=memory._replace(replicas=replicas, since=None))
     if not settings.attempt_scale_down or stuck:
@@ -195,17 +195,10 @@ def _count_stuck(adapter: Adapter, held: Held, state: State) -> dict[str, int]:
     return {name: number for name, number in stuck.items() if number}
 
 
-def _find_unhelped(question: Question, adapter: Adapter, held: Held, state: State, stuck: Iterable[str]) -> frozenset[str]:
-    """The sources with vreplicas that wait and that no new pod could take: the fault is not that there are too few."""
-    strategy = question.strategy
-    if strategy.packs:
-        return frozenset()
-    unhelped = set()
-    new = state.last + 1
-    for name in stuck:
-        wider = adapter.extend(new)
-        ledger = Ledger(wider, (*held.values(), *question.others))
-        counts = {ordinal: number for ordinal, number in held[name].items() if ordinal in wider.pods}
-        if Board(wider, strategy.adding.relaxed or strategy.adding, ledger.free, counts, [new]).refusal(new):
-            unhelped.add(name)
-    return frozenset(unhelped)
+def _find_helped(question: Question, adapter: Adapter, held: Held, state: State, stuck: Mapping[str, int]) -> dict[str, int]:
+    """By source, how many of those that wait new pods could take: where it is none, the fault is not that there are too few."""
+    profile = question.strategy.adding
+    if question.strategy.packs or profile.welcomes:
+        return dict(stuck)
+    ledger = Ledger(adapter, (*held.values(), *question.others))
+    return {name: try_new_pods(held[name], number, state.last + 1, adapter, ledger, profile) for name, number in stuck.items()}

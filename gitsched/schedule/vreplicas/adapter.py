@@ -50,8 +50,8 @@ class Adapter:
         pods = {ordinal: pod for ordinal, pod in self.pods.items() if ordinal not in ordinals}
         return Adapter(self.capacity, self.replicas, pods, self.zones, self.marked | ordinals)
 
-    def extend(self, ordinal: int) -> Adapter:
-        """The same with one more pod, on a node of its own."""
-        node = Pod(ordinal, "", "")
-        pods, zones = {**self.pods, ordinal: node}, {**self.zones, "": ""}
-        return Adapter(self.capacity, max(self.replicas, ordinal + 1), pods, zones, self.marked)
+    def extend(self, first: int, number: int) -> Adapter:
+        """The same with more pods, from an ordinal on, on a node of their own."""
+        new = range(first, first + number)
+        pods, zones = {**self.pods, **{ordinal: Pod(ordinal, "", "") for ordinal in new}}, {**self.zones, "": ""}
+        return Adapter(self.capacity, max(self.replicas, new.stop), pods, zones, self.marked - frozenset(new))

@@ -52,6 +52,15 @@ def place(vpod: Vpod, adapter: Adapter, ledger: Ledger, strategy: Strategy) -> S
     return dict(sorted(shares.items()))
 
 
+def try_new_pods(shares: Shares, number: int, first: int, adapter: Adapter, ledger: Ledger, profile: Profile) -> int:
+    """How many more vreplicas of a source would find a place on new pods alone, from an ordinal on; as many of them as could do."""
+    pods = -(-number // adapter.capacity)
+    wider = adapter.extend(first, pods)
+    free = {**ledger.free, **dict.fromkeys(range(first, first + pods), adapter.capacity)}
+    board = Board(wider, profile.relaxed or profile, free, _on_pods(shares, wider), range(first, first + pods))
+    return sum(_fill(board, {}, number).values())
+
+
 def may_stay(ordinal: int, adapter: Adapter) -> bool:
     """Whether what a pod holds may stay there. A pod that is gone for a while, or whose node is, comes back under its name."""
     return ordinal < adapter.replicas and ordinal not in adapter.marked

@@ -44,6 +44,11 @@ class Profile:
         """Whether it keeps pods within their capacity."""
         return any(predicate.level == "room" for predicate in self.predicates)
 
+    @cached_property
+    def welcomes(self) -> bool:
+        """Whether a new pod takes anything that it has room for."""
+        return all(predicate.level == "room" for predicate in (self.relaxed or self).predicates)
+
     def has(self, plugin: type[Predicate] | type[Priority]) -> bool:
         """Whether a plug-in is listed, be it with weight 0."""
         return any(isinstance(entry, plugin) for entry in (*self.predicates, *(priority for priority, _ in self.priorities)))

@@ -1,0 +1,109 @@
+"""Measure how fast the vreplicas of one source are placed, beside Knative's own scheduler on the very same inputs.
+
+    python -m benchmarks.knative
+
+The reference figures were taken once from knative/eventing ef6b31a (Go) on one core of a quiet two-core machine: CPU seconds of one
+Schedule() call. Times differ between machines, so read the ratio as an order of magnitude.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any, NamedTuple
+
+import gitsched
+from gitsched.apis.knative import settling
+from gitsched.model.time import parse_time
+from gitsched.schedule.vreplicas.adapter import Shares
+
+INPUTS = Path(__file__).with_name("inputs") / "knative"
+UPSTREAM: dict[str, dict[tuple[int, int], float | None]] = {
+    "zone": {
+        (100, 10): 0.005,
+        (100, 100): 0.040,
+        (100, 500): 1.2,
+        (1000, 10): 0.028,
+        (1000, 100): 1.12,
+        (1000, 500): 14.6,
+        (10000, 10): None,
+        (10000, 100): None,
+        (10000, 500): None,
+    },
+    "seed": {
+        (100, 10): 0.007,
+        (100, 100): 0.45,
+        (100, 500): 8.1,
+        (1000, 10): 0.36,
+        (1000, 100): 4.5,
+        (1000, 500): 80,
+        (10000, 10): None,
+        (10000, 100): None,
+        (10000, 500): None,
+    },
+}
+"""CPU seconds of upstream by profile, vreplicas and pods; None where nobody waited for it. The profile `zone` has one predicate, `seed`
+the three that the design document shows; both spread over zones and prefer low ordinals. 80 is extrapolated."""
+ROUNDS = 5
+
+
+class Times(NamedTuple):
+    """CPU seconds: `core` for the placing, `whole` from documents to documents."""
+
+    core: float
+    whole: float
+
+
+def measure(case: dict[str, Any]) -> Times:
+    """Place the source of an input once, nothing remembered from before."""
+    spent = 0.0
+    place: Callable[..., Shares] = settling.place
+
+    def timed(*arguments: Any) -> Shares:
+        nonlocal spent
+        start = process_time()
+        shares = place(*arguments)
+        spent += process_time() - start
+        return shares
+
+    config = {"knative": {"capacity": case["config"]["capacity"], "scaleUp": "replace", "autoscaler": case["config"]["autoscaler"]}}
+    settling.place = timed
+    try:
+        start = process_time()
+        result = gitsched.schedule(case["resources"], now=parse_time(case["now"]), config=config)
+        whole = process_time() - start
+    finally:
+        settling.place = place
+    (source,) = (document for document in result.documents if document["kind"] == "KafkaSource")
+    (wanted,) = (body["spec"]["consumers"] for body in case["resources"] if body["kind"] == "KafkaSource")
+    if sum(placement["vreplicas"] for placement in source["status"]["placements"]) != wanted:
+        raise AssertionError("not every vreplica has a place")
+    return Times(spent, whole)
+
+
+def read(profile: str, vreplicas: int, pods: int) -> dict[str, Any]:
+    """One input."""
+    with lzma.open(INPUTS / f"{profile}-{vreplicas}v-{pods}p.json.xz", "rt", encoding="utf-8") as file:
+        case: dict[str, Any] = json.load(file)
+        return case
+
+
+def main() -> None:
+    print(
+        f"{'profile':8} {'vreplicas':>9} {'pods':>5} {'placing ms':>11} {'whole ms':>9} {'vreplicas/s':>11} {'Knative ms':>10} {'ratio':>6}"
+    )
+    for profile, figures in UPSTREAM.items():
+        for (vreplicas, pods), upstream in figures.items():
+            case = read(profile, vreplicas, pods)
+            times = [measure(case) for _ in range(ROUNDS)]
+            core, whole = (median(column) for column in zip(*times, strict=True))
+            beside = f"{upstream * 1000:10.0f} {upstream / core:6.1f}" if upstream else f"{'-':>10} {'-':>6}"
+            print(f"{profile:8} {vreplicas:9} {pods:5} {core * 1000:11.1f} {whole * 1000:9.1f} {vreplicas / core:11.0f} {beside}")
+
+
+if __name__ == "__main__":
+    main()
