@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.model.time import format_time, parse_time
+
 ObservationKey = tuple[str, str, str, str]
 """Kind of the provider, its namespace ("" for a global one), its name, and the metric's name on the provider."""
 
@@ -18,22 +20,39 @@ class Failure(NamedTuple):
     error: str
 
 
-class Observations(dict[ObservationKey, float | Failure]):
-    """A finite number, or a Failure, by key. `time` is when they were made, None where nobody says."""
+STATUS = "CommitStatus"
+"""Kind of the key of a Status: (STATUS, "", cluster, output commit)."""
+
+
+class Status(NamedTuple):
+    """What a cluster said of an output commit: `state` is Success or Failure, `time` the date of the commit."""
+
+    state: str
+    time: datetime
+
+
+Observation = float | Failure | Status
+
+
+class Observations(dict[ObservationKey, Observation]):
+    """A finite number, a Failure, or a Status, by key. `time` is when they were made, None where nobody says."""
 
     __slots__ = ("time",)
 
-    def __init__(self, entries: Iterable[tuple[ObservationKey, float | Failure]] = (), time: datetime | None = None) -> None:
+    def __init__(self, entries: Iterable[tuple[ObservationKey, Observation]] = (), time: datetime | None = None) -> None:
         super().__init__(entries)
         self.time = time
 
 
-def write_observations(observations: Mapping[ObservationKey, float | Failure]) -> dict[str, Any]:
+def write_observations(observations: Mapping[ObservationKey, Observation]) -> dict[str, Any]:
     """Observations as JSON, by `kind/namespace/provider/metric`."""
-    return {
-        "/".join(key): {"code": value.code, "error": value.error} if isinstance(value, Failure) else value
-        for key, value in sorted(observations.items())
-    }
+    return {"/".join(key): _write(observations[key]) for key in sorted(observations)}
+
+
+def _write(value: Observation) -> Any:
+    if isinstance(value, Status):
+        return {"state": value.state, "time": format_time(value.time)}
+    return value._asdict() if isinstance(value, Failure) else value
 
 
 def read_observations(entries: Mapping[str, Any], time: datetime | None) -> Observations:
@@ -43,7 +62,10 @@ def read_observations(entries: Mapping[str, Any], time: datetime | None) -> Obse
         key = text.split("/", 3)
         if len(key) != 4:
             continue
-        if isinstance(value, dict):
+        moment = parse_time(value.get("time")) if isinstance(value, dict) else None
+        if isinstance(value, dict) and moment is not None:
+            found[key[0], key[1], key[2], key[3]] = Status(str(value.get("state")), moment)
+        elif isinstance(value, dict):
             found[key[0], key[1], key[2], key[3]] = Failure(str(value.get("code")), str(value.get("error")))
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
             found[key[0], key[1], key[2], key[3]] = float(value)

@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
+from gitsched.apis.gitsched.config import Forge
+from gitsched.metrics.failures import Unreachable
 from gitsched.metrics.questions import Question, list_questions
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
-from gitsched.model.observation import Failure, Observations, read_observations
+from gitsched.model.observation import STATUS, Failure, Observations, read_observations
 from gitsched.render.record import Record
 
 _UNKNOWN = "UNREACHABLE_METRICS_PROVIDER"
@@ -51,6 +53,35 @@ def gather(bodies: Iterable[Body], record: Record | None, manner: Manner, now: d
     found.update(recall(left, recorded))
     found.time = now
     return Gathered(found, _tell(left))
+
+
+def gather_statuses(
+    gathered: Gathered,
+    forge: Forge | None,
+    commits: Iterable[tuple[str, datetime]],
+    clusters: Collection[str],
+    record: Record | None,
+    manner: Manner,
+    now: datetime,
+) -> Gathered:
+    """The same with what clusters report at the forge, of the output's latest commits; of what nobody may follow, what was recorded."""
+    if forge is None or not clusters:
+        return gathered
+    recorded = read_observations(record.observations, record.observed_at) if record else Observations()
+    found, findings = gathered
+    if manner.live and manner.trusted is None:
+        from gitsched.metrics.statuses import ask_statuses  # most runs ask nobody
+
+        try:
+            found.update(ask_statuses(forge, commits, clusters, manner.timeout, manner.hosts))
+            found.time = now
+            return Gathered(found, findings)
+        except Unreachable as error:
+            message = f"commit statuses are not known, and what was recorded last counts: {error}"
+            findings = (*findings, Finding("warning", "ocm-statuses-unknown", message))
+    found.update((key, value) for key, value in recorded.items() if key[0] == STATUS)
+    found.time = found.time or recorded.time
+    return Gathered(found, findings)
 
 
 def recall(questions: Iterable[Question], recorded: Observations) -> Observations:

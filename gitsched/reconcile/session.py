@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from gitsched import __version__
 from gitsched.apis.gitsched.config import FILE, Config
+from gitsched.apis.ocm.names import CLUSTER as MANAGED_CLUSTER
+from gitsched.apis.ocm.names import GROUP as OCM_GROUP
+from gitsched.apis.ocm.names import REPLICA_SET
+from gitsched.apis.ocm.rollout import follows_reports
 from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
 from gitsched.git.process import run_git
 from gitsched.model.document import Body
@@ -22,7 +26,7 @@ from gitsched.plan.planning import Input, Plan, Workspace, plan
 from gitsched.plan.rendering import Files
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
-from gitsched.reconcile.observations import Gathered, Manner, gather
+from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
 from gitsched.reconcile.pointing import point_findings
 from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
@@ -32,6 +36,10 @@ from gitsched.render.record import GITATTRIBUTES, Record
 
 ALLOW_REMOVALS = "Gitsched-Allow-Removals"
 """The trailer of a source commit that lets the guard pass."""
+
+
+LOOKED_BACK = 5
+"""Output commits that are asked for what clusters reported of them."""
 
 
 class Observed(NamedTuple):
@@ -162,7 +170,21 @@ class Session:
             trusted=None if settings.trusted else lambda: self._followed(observed),
         )
         bodies = (loose.body for loose in snapshot.documents if loose.group == "core" and not loose.broken)
-        return gather(bodies, observed.record, manner, now)
+        gathered = gather(bodies, observed.record, manner, now)
+        forge, clusters = snapshot.config.observations.statuses, set[str]()
+        if forge is not None and any(follows_reports(loose.body) for loose in snapshot.documents if loose.kind == REPLICA_SET):
+            clusters = {loose.name for loose in snapshot.documents if (loose.group, loose.kind) == (OCM_GROUP, MANAGED_CLUSTER)}
+        return gather_statuses(gathered, forge, self._recent(observed), clusters, observed.record, manner, now)
+
+    def _recent(self, observed: Observed) -> Iterator[tuple[str, datetime]]:
+        """The latest commits of the output, the newest first: clusters that are slow still speak of the one before."""
+        head, repository = observed.head, observed.output.repository
+        for _ in range(LOOKED_BACK):
+            if not head or not repository.has(head):
+                break
+            commit = repository.commit(head)
+            yield head, commit.time
+            head = commit.parents[0] if commit.parents else None
 
     def _followed(self, observed: Observed) -> list[Body]:
         """The documents of the commit that the output branch was made from: somebody who may has let them in."""

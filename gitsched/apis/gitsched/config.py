@@ -155,11 +155,24 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Forge:
+    """Where clusters report as commit statuses: `type` is github, gitlab or gitea, `context` has {cluster} in it, `token_from` names an
+    environment variable or a file."""
+
+    type: str
+    repository: str
+    url: str = ""
+    context: str = "{cluster}"
+    token_from: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Observing:
     """How metrics are asked for. `on_failure` is hold or exclude; `timeout` is for all providers together, in seconds."""
 
     on_failure: str = "hold"
     timeout: float = 20.0
+    statuses: Forge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +296,21 @@ def _parse_observing(observations: Section) -> Observing:
     timeout = observations.number("timeout", Observing().timeout)
     if not 0 < timeout <= 600:
         observations.refuse("timeout", "a number of seconds, more than 0 and at most 600")
-    return Observing(observations.choice("onFailure", "hold", "exclude"), timeout)
+    return Observing(observations.choice("onFailure", "hold", "exclude"), timeout, _parse_forge(observations.section("statuses")))
+
+
+def _parse_forge(statuses: Section) -> Forge | None:
+    if not statuses.values:
+        return None
+    kind, url = statuses.choice("forge", "github", "gitlab", "gitea"), statuses.text("url")
+    if kind == "gitea" and not url:
+        statuses.refuse("url", "the address of the server")
+    context = statuses.text("context", "{cluster}")
+    if context.count("{cluster}") != 1:
+        statuses.refuse("context", "a text with {cluster} in it, once")
+    place = statuses.section("tokenFrom")
+    tokens = {name: place.text(name) for name in ("env", "file") if place.text(name)}
+    return Forge(kind, _need(statuses, "repository"), url, context, tokens)
 
 
 def _parse_seconds(section: Section, name: str, default: timedelta) -> timedelta:

@@ -9,7 +9,7 @@ from gitsched.apis.ocm.memory import ROLLOUT, Memory, remember
 from gitsched.apis.ocm.notes import locate
 from gitsched.apis.ocm.rollout import NOTHING
 from gitsched.apis.ocm.workloads import Spreading, Standing, Workload
-from gitsched.model.document import Body, Document, Key, member
+from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.time import format_time
@@ -109,19 +109,24 @@ def _record(workload: Workload, spreading: Spreading, former: tuple[Key, ...], p
     key, progress = workload.record, spreading.progress
     waiting = _waiting(workload, spreading)
     current = len(progress.steps) - sum(step.revision != workload.revision for step in progress.steps.values())
+    rollout = remember(progress.steps, (*workload.objects, *former))
     counts = {
         "total": current + len(waiting),
         "applied": current,
         "available": len(progress.done),
         "degraded": len(progress.failed),
     }
+    before: Body = member(previous or {}, "status", "summary") or {}
+    same = text_map(member(previous or {}, "metadata", "annotations")).get(ROLLOUT) == rollout
+    if same and before.get("degraded") == counts["degraded"] and counts["available"] < counts["total"]:
+        counts["available"] = before.get("available", 0)  # that one more has reported is no reason for a commit: all of them are
     return {
         "apiVersion": f"{key.group}/v1alpha1",
         "kind": key.kind,
         "metadata": {
             "name": key.name,
             "namespace": key.namespace,
-            "annotations": {ROLLOUT: remember(progress.steps, (*workload.objects, *former))},
+            "annotations": {ROLLOUT: rollout},
         },
         "status": {
             "conditions": [

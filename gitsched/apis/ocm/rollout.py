@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body
+from gitsched.model.document import Body, member
 from gitsched.model.time import EPOCH, parse_duration
 
 SUCCESS, FAILURE = "Success", "Failure"
@@ -62,6 +62,13 @@ class Progress(NamedTuple):
     done: frozenset[str]
     failed: frozenset[str]
     wakeup: datetime | None
+
+
+def follows_reports(replica_set: Body) -> bool:
+    """Whether a ManifestWorkReplicaSet goes on as clusters report; nothing is taken for granted about the document."""
+    references = member(replica_set, "spec", "placementRefs")
+    entries = references if isinstance(references, list) else []
+    return any(member(entry, "rolloutStrategy", "type") not in (None, "All") for entry in entries if isinstance(entry, dict))
 
 
 def parse_strategy(written: Body, per_group: object) -> Strategy:

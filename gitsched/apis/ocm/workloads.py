@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.memory import Memory
+from gitsched.apis.ocm.reports import Reports
 from gitsched.apis.ocm.rollout import DecisionGroup, Progress, Report, Step, Strategy, advance, parse_strategy
 from gitsched.model.document import Body, Document, Key, group_of, member, text_map
 from gitsched.model.scope import is_namespaced
@@ -102,12 +103,14 @@ def spread(
     workload: Workload,
     placements: Mapping[Key, Standing],
     memory: Memory,
-    reports: Mapping[str, Report],
+    reports: Reports,
     known: Mapping[str, object],
     at: datetime,
     now: datetime,
 ) -> Spreading:
-    """Where a workload is to be now. `known` are the clusters that there are: nothing is rendered for others."""
+    """Where a workload is to be now. What was observed is an event of its own, as a deadline is.
+
+    `known` are the clusters that there are: nothing is rendered for others."""
     groups: dict[Key, tuple[DecisionGroup, ...]] = {}
     taken: set[str] = set()
     strategies: list[tuple[Strategy, tuple[DecisionGroup, ...]]] = []
@@ -121,13 +124,14 @@ def spread(
     steps: Mapping[str, Step] = memory.steps
     moment = time = at
     for _ in range(MOMENTS):
-        progress = _advance(strategies, workload.revision, steps, reports, moment)
+        progress = _advance(strategies, workload.revision, steps, reports.at(moment), moment)
         if progress.steps != steps and moment > at:
             time = moment
         steps = progress.steps
-        if progress.wakeup is None or progress.wakeup > now:
+        coming = [event for event in (progress.wakeup, reports.seen) if event is not None and moment < event <= now]
+        if not coming:
             break
-        moment = progress.wakeup
+        moment = min(coming)
     return Spreading(groups, progress, time)
 
 

@@ -1,0 +1,168 @@
+"""A rollout goes on as clusters report with commit statuses of a forge, one context each, on the output commit that they were given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gitsched.apis.gitsched.config import parse_config
+from gitsched.apis.gitsched.reading import SettingError
+from tests.metrics.conftest import Received, Response, Server
+from tests.scenarios.test_rollouts import PLACEMENT, SETS, STAGES, colours, everywhere, managed, replica_set
+
+PATHS = {
+    "github": "/repos/acme/fleet/commits/{}/status",
+    "gitea": "/api/v1/repos/acme/fleet/commits/{}/status",
+    "gitlab": "/api/v4/projects/acme%2Ffleet/repository/commits/{}/statuses",
+}
+HALF = {"ash": "blue", "bru": "blue", "cph": "green", "dub": "green"}
+GROUPS = "{type: ProgressivePerGroup}"
+
+
+class Forge:
+    """Statuses by commit and context; whatever a commit is not known to have, it has none."""
+
+    def __init__(self, server: Server, kind: str) -> None:
+        self.server, self.kind = server, kind
+        self.said: dict[str, dict[str, str]] = {}
+        server.handle = self.answer
+
+    def answer(self, received: Received) -> Response:
+        path = received.path.partition("?")[0]
+        before, after = PATHS[self.kind].split("{}")
+        assert path.startswith(before)
+        assert path.endswith(after)
+        said = self.said.get(path.removeprefix(before).removesuffix(after), {})
+        if self.kind == "gitlab":
+            words = {"success": "success", "failure": "failed", "pending": "running"}
+            return Response(json.dumps([{"name": context, "status": words[state]} for context, state in said.items()]))
+        member = "state" if self.kind == "github" else "status"
+        return Response(json.dumps({"statuses": [{"context": context, member: state} for context, state in said.items()]}))
+
+    def say(self, commit: str, state: str, *clusters: str) -> None:
+        self.said.setdefault(commit, {}).update({f"flux/{cluster}": state for cluster in clusters})
+
+    @property
+    def config(self) -> str:
+        return (
+            "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: fleet}\nspec:\n  observations:\n    statuses:\n"
+            f"      {{forge: {self.kind}, url: '{self.server.url}', repository: acme/fleet, context: 'flux/{{cluster}}',"
+            " tokenFrom: {env: FORGE_TOKEN}}\n"
+        )
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("FORGE_TOKEN", "f00d")
+    server = Server()
+    yield server
+    server.close()
+
+
+def start(fleet: Any, forge: Forge, strategy: str = GROUPS) -> None:
+    """Green everywhere, and blue as far as it goes without a report."""
+    clusters = {f"clusters/{name}.yaml": managed(name, stage) for name, stage in STAGES.items()}
+    fleet.commit({"sets.yaml": SETS, "placement.yaml": PLACEMENT, "gitsched.yaml": forge.config, **clusters})
+    fleet.commit({"web.yaml": replica_set("green", "{type: All}")})
+    fleet.reconcile()
+    assert forge.server.seen == [], "nothing waits for a report"
+    fleet.commit({"web.yaml": replica_set("blue", strategy)}, hour=1)
+    fleet.reconcile(hour=1)
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_the_next_group_follows_when_all_of_the_last_one_have_succeeded(fleet: Any, server: Server, kind: str) -> None:
+    forge = Forge(server, kind)
+    start(fleet, forge)
+    first = fleet.head
+    assert colours(fleet) == HALF
+    forge.say(first, "success", "ash", "cph", "dub", "stranger")
+    forge.say(first, "pending", "bru")
+    fleet.reconcile(hour=2)
+    assert fleet.head == first, "no report means wait"
+    forge.say(first, "success", "bru")
+    fleet.reconcile(hour=3)
+    assert colours(fleet) == everywhere("blue")
+    token = {"gitlab": "f00d", "github": "Bearer f00d", "gitea": "token f00d"}[kind]
+    assert {seen.headers["PRIVATE-TOKEN" if kind == "gitlab" else "Authorization"] for seen in server.seen} == {token}
+    assert "f00d" not in "".join(fleet.read(path) for path in fleet.files() if path.endswith((".json", ".md", ".yaml")))
+    record = fleet.load("gitsched.json")["observations"]
+    assert record[f"CommitStatus//bru/{first}"] == {"state": "Success", "time": "2026-03-02T09:00:00Z"}
+
+
+def test_who_succeeded_with_the_commit_before_has_not_succeeded_with_this_one(fleet: Any, server: Server) -> None:
+    forge = Forge(server, "github")
+    start(fleet, forge, "{type: Progressive, progressive: {maxConcurrency: 2}}")
+    first = fleet.head
+    assert colours(fleet) == HALF
+    forge.say(first, "success", *STAGES)
+    fleet.reconcile(hour=2)
+    assert colours(fleet) == everywhere("blue")
+    status = fleet.load("status/work.open-cluster-management.io/manifestworkreplicaset/shop/web.yaml")["status"]
+    assert status["summary"]["available"] == 2, "of cph and dub nobody knows yet: what they said was about green"
+    forge.say(fleet.head, "success", "cph", "dub")
+    fleet.reconcile(hour=3)
+    assert (
+        fleet.load("status/work.open-cluster-management.io/manifestworkreplicaset/shop/web.yaml")["status"]["summary"]["available"]
+        == 4
+    )
+
+
+def test_a_late_cluster_may_speak_of_an_earlier_commit_that_already_had_the_change(fleet: Any, server: Server) -> None:
+    forge = Forge(server, "github")
+    start(fleet, forge)
+    first = fleet.head
+    fleet.commit({"clusters/eve.yaml": managed("eve", "other")}, hour=2)
+    fleet.reconcile(hour=2)
+    assert fleet.head != first
+    forge.say(first, "success", "ash")
+    forge.say(fleet.head, "success", "bru")
+    fleet.reconcile(hour=3)
+    assert colours(fleet) == everywhere("blue")
+
+
+def test_a_failure_stops_the_rollout(fleet: Any, server: Server) -> None:
+    forge = Forge(server, "github")
+    start(fleet, forge)
+    forge.say(fleet.head, "success", "ash")
+    forge.say(fleet.head, "failure", "bru")
+    run = fleet.reconcile(hour=2)
+    assert colours(fleet) == HALF
+    assert "ocm-rollout-failed" in [finding.code for finding in run.plan.findings]
+
+
+def test_a_forge_that_does_not_answer_is_told_and_waited_for(fleet: Any, server: Server) -> None:
+    forge = Forge(server, "github")
+    start(fleet, forge)
+    head = fleet.head
+    server.handle = lambda received: Response("", 503)
+    run = fleet.reconcile(hour=2)
+    assert [finding.code for finding in run.plan.findings if finding.severity == "warning"] == ["ocm-statuses-unknown"]
+    assert fleet.head == head
+    assert "f00d" not in str(run.plan.findings)
+
+
+def test_what_was_recorded_decides_the_same_again_and_a_stranger_s_branch_asks_nobody(fleet: Any, server: Server) -> None:
+    forge = Forge(server, "github")
+    start(fleet, forge)
+    forge.say(fleet.head, "success", "ash", "bru")
+    fleet.reconcile(hour=2)
+    head, asked = fleet.head, len(server.seen)
+    assert colours(fleet) == everywhere("blue")
+    fleet.reconcile(hour=3, observations="recorded")
+    fleet.preview(hour=3, trusted=False)
+    assert (fleet.head, len(server.seen)) == (head, asked)
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"forge": "gitea"}, {"context": "fixed"}, {"context": "{cluster}{cluster}"}, {"repository": ""}, {"forge": "other"}]
+)
+def test_settings_that_cannot_work_are_refused_with_their_place(chosen: dict[str, str]) -> None:
+    (name,) = chosen
+    spec = {"observations": {"statuses": {"repository": "acme/fleet", **chosen}}}
+    with pytest.raises(SettingError) as refused:
+        parse_config(spec)
+    assert refused.value.pointer == ("spec", "observations", "statuses", "url" if chosen == {"forge": "gitea"} else name)
