@@ -300,8 +300,8 @@ def _parse_observing(observations: Section) -> Observing:
 
 
 def _parse_forge(statuses: Section) -> Forge | None:
-    if not statuses.values:
-        return None
+    if "repository" not in statuses.values:
+        return None  # the schema wants it where there is anything else
     kind, url = statuses.choice("forge", "github", "gitlab", "gitea"), statuses.text("url")
     if kind == "gitea" and not url:
         statuses.refuse("url", "the address of the server")
