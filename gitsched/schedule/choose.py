@@ -2,7 +2,8 @@
 
 1. Each filter leaves some of the candidates that are offered.
 2. Every score gives those that are left a column of whole numbers; a total is the sum of weight * score.
-3. The best by total are chosen, ties by name ascending; without a count all that are left.
+3. The best by total are chosen, ties by name ascending; without a count all that are left. Where they have to be spread, the best that
+   are spread evenly.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple, Protocol
 from gitsched.model.decision import Verdict
 from gitsched.model.request import Affinity
 from gitsched.model.taints import Taint, Toleration
+from gitsched.schedule.evenly import Spread, pick_evenly
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.score import Score
 
@@ -51,7 +53,8 @@ class Effects(NamedTuple):
 
 class Choosing(NamedTuple):
     """What is asked. A candidate must meet one of the `alternatives`, where there are any. `held` are the candidates of the last
-    result, `moment` is what tolerations' seconds are compared with. `number` is how many are wanted, None means all."""
+    result, `moment` is what tolerations' seconds are compared with. `number` is how many are wanted, None means all, and `spreads`
+    how evenly they have to be spread."""
 
     offered: int
     alternatives: tuple[Alternative, ...]
@@ -61,6 +64,7 @@ class Choosing(NamedTuple):
     moment: datetime
     terms: tuple[Term, ...]
     number: int | None
+    spreads: tuple[Spread, ...] = ()
 
 
 class Choice(NamedTuple):
@@ -140,9 +144,11 @@ def choose(request: Choosing, fleet: Fleet) -> Choice:
     members = fleet.members(left)
     columns = tuple(_column(term.score, fleet, left, members) for term in request.terms)
     totals = _total(request.terms, columns, fleet, left, len(members))
-    return Choice(
-        tuple(stages), members, columns, totals, pick_best(members, totals, request.number), _deadline(request, fleet, left)
-    )
+    if request.spreads:
+        chosen = pick_evenly(members, totals, request.number, request.spreads)
+    else:
+        chosen = pick_best(members, totals, request.number)
+    return Choice(tuple(stages), members, columns, totals, chosen, _deadline(request, fleet, left))
 
 
 def _total(terms: Sequence[Term], columns: Sequence[Sequence[int]], fleet: Fleet, left: int, size: int) -> Sequence[int]:

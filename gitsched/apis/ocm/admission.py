@@ -18,9 +18,11 @@ from gitsched.apis.ocm.names import (
     REPLICA_SET,
     SCORE,
     SET,
+    SPREAD,
     VERSIONS,
     WORK_GROUP,
 )
+from gitsched.apis.ocm.placement import is_spread
 from gitsched.apis.ocm.producing import GROUP_OWN, judge_measures
 from gitsched.apis.ocm.producing import KIND as CLUSTER_SCORES
 from gitsched.manifests.identity import check_identity
@@ -67,8 +69,9 @@ def judge_placement(body: Body) -> Iterator[Issue]:
         yield _error("ocm-placement-name", message, "metadata", "name")
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _judge_toleration(toleration, ("spec", "tolerations", index))
-    if member(spec, "spreadPolicy", "spreadConstraints"):
-        yield _inert("spreadPolicy", "Open Cluster Management's controller does not read it, and the decision does not follow it")
+    if member(spec, "spreadPolicy", "spreadConstraints") and not is_spread(body):
+        why = f'Open Cluster Management\'s controller does not read it; the annotation {SPREAD}: "true" lets it count here'
+        yield _inert("spreadPolicy", why)
 
 
 def judge_nothing(_: Body) -> Iterator[Issue]:

@@ -10,12 +10,13 @@ from gitsched.apis.ocm.cel.clusters import Expression
 from gitsched.apis.ocm.cel.syntax import Refused
 from gitsched.apis.ocm.decisions import group_clusters, write_decisions
 from gitsched.apis.ocm.history import Past
-from gitsched.apis.ocm.placement import ADD_ON, Mistake, Placement, Weighted, judge_tolerations
+from gitsched.apis.ocm.placement import ADD_ON, Constraint, Mistake, Placement, Weighted, judge_tolerations
 from gitsched.apis.ocm.scores import AddOn, Scores
 from gitsched.apis.ocm.status import Offer, judge, write_mistake, write_record, write_status
 from gitsched.model.document import Body, Key
 from gitsched.schedule.choose import Alternative, Choice, Choosing, Effects, Term, choose
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.evenly import Spread
+from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.score import Balance, Given, Held, Relative
 
 EFFECTS = Effects(frozenset({"PreferNoSelect"}), frozenset({"NoSelectIfNew"}))
@@ -69,6 +70,7 @@ def evaluate(
         scene.moment,
         terms,
         placement.number,
+        tuple(_spread(constraint, scene.fleet) for constraint in placement.spread),
     )
     choice = choose(request, scene.fleet)
     mistake = judge_tolerations(placement) if choice.left[0] else None
@@ -142,6 +144,16 @@ def _terms(
             values = scene.scores.allocatable(_RESOURCES[coordinate.built_in])
             terms.append(Term(Relative(coordinate.built_in, values), weight))
     return tuple(terms), add_ons
+
+
+def _spread(constraint: Constraint, fleet: Fleet) -> Spread:
+    """A constraint with the domain of every cluster."""
+    of: Callable[[Candidate], str] = (
+        (lambda candidate: candidate.labels.get(constraint.key, ""))
+        if constraint.kind == "Label"
+        else (lambda candidate: next(iter(candidate.fields.get(constraint.key, ())), ""))
+    )
+    return Spread([of(candidate) for candidate in fleet.candidates], constraint.skew, constraint.hard)
 
 
 def _count(load: Mapping[str, int], fleet: Fleet) -> list[int]:

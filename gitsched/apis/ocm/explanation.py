@@ -33,6 +33,8 @@ def judge_clusters(found: Evaluation, fleet: Fleet) -> list[Verdict]:
             why = (
                 f"its total is below the {total} of {name}"
                 if verdict.total < total
+                else "with it the clusters would not be spread evenly"
+                if found.request.spreads
                 else f"as good as {name}, which comes first by name"
             )
             verdict = verdict._replace(reason=why if found.request.number else "no cluster is wanted")

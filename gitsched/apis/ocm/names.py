@@ -29,6 +29,8 @@ PLACEMENT_LABEL = f"{GROUP}/placement"
 GROUP_NAME_LABEL = f"{GROUP}/decision-group-name"
 GROUP_INDEX_LABEL = f"{GROUP}/decision-group-index"
 DISABLED = f"{GROUP}/experimental-scheduling-disable"
+SPREAD = "gitsched.io/spread-policy"
+"""On a Placement, with the value true: its spreadPolicy counts."""
 
 LONGEST_NAME = 63
 """Of a Placement: its decisions carry the name as a label's value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from gitsched.apis.ocm.evaluation import Evaluation
@@ -9,14 +10,20 @@ from gitsched.apis.ocm.placement import Mistake
 from gitsched.apis.ocm.run import Blocked, Run
 from gitsched.model.document import Document
 from gitsched.model.finding import Finding, Location, Severity
+from gitsched.schedule.choose import FILTERS
+from gitsched.schedule.fleet import Fleet
 
 _SHOWN = 5
 
 
-def note_run(run: Run, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+def note_run(run: Run, fleet: Fleet, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
     """Findings in the order of the Placements."""
     for found in run.evaluations.values():
         yield from _note(found, overspent)
+        if found.choice is not None and not found.choice.chosen and found.placement.number != 0:
+            document = found.placement.document
+            message = f"{document.key} chooses no cluster: {_tell_nothing(found, fleet)}"
+            yield _finding("warning", "ocm-nothing-chosen", message, document)
     for blocked in run.blocked.values():
         yield from _note_blocked(blocked)
 
@@ -37,6 +44,27 @@ def _note(found: Evaluation, overspent: Callable[[tuple[str, ...]], bool]) -> It
         more = f" and {len(found.expired) - _SHOWN} more" if len(found.expired) > _SHOWN else ""
         message = f"{document.key} counts AddOnPlacementScores that have expired as 0: {told}{more}"
         yield _finding("warning", "ocm-scores-expired", message, document)
+
+
+def _tell_nothing(found: Evaluation, fleet: Fleet) -> str:
+    """Where all clusters were lost; upstream's status says only that none matches, be it for a binding, a predicate or a taint."""
+    offer, request, choice = found.offer, found.request, found.choice
+    if not offer.bound:
+        return f"the namespace {found.placement.key.namespace} is bound to no cluster set; a ManagedClusterSetBinding is missing"
+    if not offer.eligible:
+        return f"it wants {', '.join(found.placement.sets)}, and its namespace is bound to {', '.join(offer.bound)}"
+    if request is None or choice is None or not offer.available:
+        return f"{', '.join(offer.eligible)} has no cluster"
+    matched = choice.left[0]
+    reasons = Counter(FILTERS[1].reason(request, fleet, index) for index in fleet.members(matched & ~choice.left[1]))
+    told = [f"{count} because {reason}" for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))]
+    lost = offer.available.bit_count() - matched.bit_count()
+    parts = [*([f"{lost} do not meet its predicates"] if lost else []), *told[:_SHOWN]]
+    return (
+        f"of {offer.available.bit_count()}, {'; '.join(parts)}"
+        if parts
+        else "none of those that are left may be, to be spread evenly"
+    )
 
 
 def _note_blocked(blocked: Blocked) -> Iterator[Finding]:

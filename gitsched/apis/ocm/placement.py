@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gitsched.apis.ocm.names import DISABLED
+from gitsched.apis.ocm.names import DISABLED, SPREAD
 from gitsched.apis.ocm.selectors import parse_affinity
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.request import Affinity
@@ -57,8 +57,19 @@ class Group(NamedTuple):
     mistake: str = ""
 
 
+class Constraint(NamedTuple):
+    """A spread constraint: `kind` is Label or Claim, `hard` means DoNotSchedule."""
+
+    key: str
+    kind: str
+    skew: int
+    hard: bool
+
+
 class Placement(NamedTuple):
-    """`sets` are empty for all that the namespace is bound to. `number` is how many clusters are wanted, None means all."""
+    """What a Placement asks. `spread` is empty unless it asks that its spreadPolicy counts.
+
+    `sets` are empty for all that the namespace is bound to. `number` is how many clusters are wanted, None means all."""
 
     document: Document
     spec: Body
@@ -69,6 +80,7 @@ class Placement(NamedTuple):
     weights: tuple[Weighted, ...] | Mistake
     groups: tuple[Group, ...]
     per_group: Any
+    spread: tuple[Constraint, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -97,7 +109,18 @@ def parse_placement(document: Document) -> Placement:
         _parse_weights(spec.get("prioritizerPolicy") or {}),
         tuple(_parse_group(group) for group in strategy.get("decisionGroups") or ()),
         strategy.get("clustersPerDecisionGroup"),
+        tuple(map(_parse_constraint, member(spec, "spreadPolicy", "spreadConstraints") or ())) if is_spread(document.body) else (),
     )
+
+
+def is_spread(body: Body) -> bool:
+    """Whether a Placement asks that its spreadPolicy counts, which upstream's controller does not read."""
+    return text_map(member(body, "metadata", "annotations")).get(SPREAD) == "true"
+
+
+def _parse_constraint(constraint: Body) -> Constraint:
+    hard = constraint["whenUnsatisfiable"] == "DoNotSchedule"
+    return Constraint(constraint["topologyKey"], constraint["topologyKeyType"], int(constraint["maxSkew"]), hard)
 
 
 def judge_tolerations(placement: Placement) -> Mistake | None:

@@ -56,7 +56,7 @@ class OcmSession:
             world.at,
             world.now,
         )
-        self.findings = tuple(note_run(self.run, self._compiler.overspent))
+        self.findings = tuple(note_run(self.run, self.fleet, self._compiler.overspent))
         self._standing = dict(self._stand())
         written = world.documents.get((CONFIG_GROUP, REPORT), ())
         self._reports = read_reports(written, world.observations)
