@@ -35,7 +35,7 @@ class Secret:
         if not lines or len(lines) > _MOST or len(text) > _LONGEST:
             raise Permanent(f"the {self.name} is empty or too long{f': {self._path}' if self._path else ''}")
         # Anything else cannot be in a header, and the client's error would show it.
-        if not all("!" <= character <= "~" for line in lines for character in line):
+        if not all(" " <= character <= "~" for line in lines for character in line):
             raise Permanent(f"the {self.name} has characters that no header can have")
         return lines
 

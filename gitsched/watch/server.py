@@ -68,7 +68,8 @@ class Server:
 
     def close(self) -> None:
         """Take no more requests; those that are being answered get their answer."""
-        self._loop.call_soon_threadsafe(self._end.set)
+        with contextlib.suppress(RuntimeError):  # it was closed before
+            self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(_LINGER + 1)
 
     def _work(self) -> None:

@@ -1,0 +1,295 @@
+"""Strangers on the network: whatever they send, however slowly, everybody else is served and nothing but a signed hook rings."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import socket
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from gitsched.forge.secret import Secret
+from gitsched.model.errors import Permanent
+from gitsched.watch import Bell, server
+from gitsched.watch.address import listen, name_socket
+from gitsched.watch.condition import Condition
+from gitsched.watch.meters import Meters
+from gitsched.watch.pages import Pages
+from gitsched.watch.server import Server
+
+SECRET = "0123456789abcdef"
+PATIENCE = 30.0
+
+
+class Site:
+    """A server with its bell. `ask` sends one request, `send` raw bytes; both return what came back."""
+
+    def __init__(self, address: str = "127.0.0.1:0", secret: Secret | None = None) -> None:
+        self.bell = Bell()
+        condition = Condition(self.bell)
+        self.meters = Meters(condition)
+        self.sockets = listen(address)
+        self.host, self.port = self.sockets[0].getsockname()[:2]
+        pages = Pages(condition, self.meters, secret=secret, ring=self.bell.ring)
+        self.server = Server(self.sockets, pages)
+
+    def ask(self, method: str, path: str, body: bytes | Iterator[bytes] | None = None, **headers: str) -> tuple[int, str, str]:
+        connection = HTTPConnection(self.host, self.port, timeout=PATIENCE)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        response: HTTPResponse = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        return response.status, text, response.headers.get("Allow", "")
+
+    def send(self, data: bytes) -> bytes:
+        with socket.create_connection((self.host, self.port), PATIENCE) as connection:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            return receive(connection)
+
+    def count(self, outcome: str) -> float:
+        """Webhooks by what became of them, as a scrape says."""
+        _, text, _ = self.ask("GET", "/metrics")
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return next(s.value for s in samples if s.name == "gitsched_webhooks_total" and s.labels == {"outcome": outcome})
+
+
+def receive(connection: socket.socket) -> bytes:
+    parts = []
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def sign(body: bytes, secret: str = SECRET) -> str:
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+Open = Callable[..., Site]
+
+
+@pytest.fixture
+def open_site() -> Iterator[Open]:
+    opened: list[Site] = []
+
+    def make(address: str = "127.0.0.1:0", secret: Secret | None = None) -> Site:
+        opened.append(Site(address, secret or Secret("webhook secret", value=SECRET)))
+        return opened[-1]
+
+    yield make
+    for site in opened:
+        site.server.close()
+
+
+@pytest.fixture
+def site(open_site: Open) -> Site:
+    return open_site()
+
+
+def test_a_signed_hook_rings_and_its_body_means_nothing(site: Site) -> None:
+    for number, body in enumerate((b"", b"{}", b"\x00\xff" * 50_000, b'{"ref": "refs/heads/main", "after": "$(reboot)"}'), 1):
+        assert site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
+        assert site.bell.take() is not None
+        assert site.count("accepted") == number
+
+
+def test_an_unsigned_or_wrongly_signed_hook_does_not_ring(site: Site) -> None:
+    assert site.ask("POST", "/hook", b"{}")[0] == 401
+    assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{ }"))[0] == 401
+    assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{}", "another"))[0] == 401
+    assert site.ask("POST", "/hook", b"{}", X_Gitlab_Token="another")[0] == 401
+    assert site.bell.take() is None
+    assert (site.count("unsigned"), site.count("refused"), site.count("accepted")) == (1, 3, 0)
+    assert site.ask("POST", "/hook", b"{}", X_Gitlab_Token=SECRET)[0] == 202
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"])
+def test_a_hook_takes_nothing_but_post(site: Site, method: str) -> None:
+    code, _, allowed = site.ask(method, "/hook", X_Hub_Signature_256=sign(b""))
+    assert (code, allowed) == (405, "POST")
+    assert site.bell.take() is None
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_probes_are_read_only_and_head_has_no_body(site: Site, path: str) -> None:
+    assert site.ask("POST", path, b"x")[::2] == (405, "GET, HEAD")
+    code, text, _ = site.ask("HEAD", f"{path}?verbose")
+    assert text == ""
+    assert code == site.ask("GET", path)[0] == (503 if path == "/readyz" else 200)
+    raw = site.send(f"HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert raw.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/hook/", "/HOOK", "/hook/../hook", "//hook", "/%68ook", "/metrics/x", "/.git/config", "*"])
+def test_there_is_nothing_else(site: Site, path: str) -> None:
+    assert site.ask("POST", path, b"", X_Hub_Signature_256=sign(b""))[0] == 404
+
+
+def test_without_a_secret_there_is_no_hook() -> None:
+    site = Site()
+    assert site.ask("POST", "/hook", b"", X_Hub_Signature_256=sign(b"", ""))[0] == 404
+    site.server.close()
+
+
+def test_a_secret_is_renewed_without_a_restart(open_site: Open, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(f"{SECRET}\n")
+    site = open_site(secret=Secret("webhook secret", path=file))
+    assert site.ask("POST", "/hook", b"", X_Signature=sign(b""))[0] == 202
+    file.write_text("the next one\n")
+    assert site.ask("POST", "/hook", b"", X_Signature=sign(b""))[0] == 401
+    assert site.ask("POST", "/hook", b"", X_Signature=sign(b"", "the next one"))[0] == 202
+    file.unlink()
+    assert site.ask("POST", "/hook", b"", X_Signature=sign(b"", "the next one"))[0] == 503
+    assert site.ask("GET", "/healthz")[0] == 200
+
+
+def test_a_body_may_come_in_chunks_and_after_a_question(site: Site) -> None:
+    body = b"a" * 100_000
+    assert site.ask("POST", "/hook", iter([body[:1], body[1:]]), X_Hub_Signature_256=sign(body))[0] == 202
+    head = (
+        f"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nX-Hub-Signature-256: {sign(b'{}')}\r\n\r\n"
+    )
+    with socket.create_connection((site.host, site.port), PATIENCE) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(b"{}")
+        assert receive(connection).startswith(b"HTTP/1.1 202 ")
+
+
+def test_a_body_that_is_too_large_is_refused_in_words(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "BODY", 1000)
+    body = b"a" * 3_000_000
+    code, text, _ = site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))
+    assert (code, text) == (413, "a body has 1000 bytes at most\n")
+    chunked = iter([body[:900], body[:101]])
+    assert site.ask("POST", "/hook", chunked, X_Hub_Signature_256=sign(body[:1001]))[0] == 413
+    assert site.ask("POST", "/hook", body[:1000], X_Hub_Signature_256=sign(body[:1000]))[0] == 202
+    head = b"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\nExpect: 100-continue\r\nX-Gitlab-Token: x\r\n\r\n"
+    assert site.send(head).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 500 + b"\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000, 431),
+        (b"GET /" + b"a" * 20_000, 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n", 404),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+        (b"POST /hook HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef", 400),
+        (b"POST /hook HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /hook HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        (b"POST /hook HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"POST /hook HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: x\r\nContent-Length: 5\r\n\r\nabc", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+    ],
+    ids=[
+        "TLS",
+        "long head",
+        "long line",
+        "folded",
+        "no host",
+        "two hosts",
+        "two lengths",
+        "negative length",
+        "gzip",
+        "no chunk",
+        "cut off",
+        "HTTP/2",
+        "HTTP/1.0",
+    ],
+)
+def test_what_is_no_good_request_gets_an_answer_and_the_server_goes_on(site: Site, data: bytes, code: int) -> None:
+    assert site.send(data).startswith(f"HTTP/1.1 {code} ".encode())
+    assert site.ask("GET", "/healthz")[0] == 200
+    assert site.bell.take() is None
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_no_bytes_stop_it(site: Site, data: bytes) -> None:
+    site.send(data)
+    assert site.ask("GET", "/healthz")[0] == 200
+
+
+def test_one_connection_gets_one_answer(site: Site) -> None:
+    answers = site.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert b"\r\nConnection: close\r\n" in answers
+
+
+def test_slow_clients_keep_out_nobody_and_are_thrown_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than there is room for; each new one takes the place of the oldest."""
+    monkeypatch.setattr(server, "CONNECTIONS", 4)
+    slow = [socket.create_connection((site.host, site.port), PATIENCE) for _ in range(12)]
+    for connection in slow:
+        connection.sendall(b"POST /hook HTTP/1.1\r\nX-")
+        assert site.ask("GET", "/healthz")[0] == 200
+    body = b"{}"
+    assert site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
+    assert receive(slow[0]) == b""
+    for connection in slow:
+        connection.close()
+
+
+def test_a_whole_exchange_has_one_deadline(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "DEADLINE", 0.2)
+    with socket.create_connection((site.host, site.port), 0.01) as connection:
+        for _ in range(3000):  # a byte now and then, for ever
+            try:
+                connection.sendall(b"G")
+                assert connection.recv(1) == b"", "no answer to half a request"
+                return
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return
+    raise AssertionError("it was served for half a minute")
+
+
+@pytest.mark.parametrize("address", ["[::1]:0", "localhost:0", ":0", "127.0.0.1:0"])
+def test_every_form_of_an_address_can_be_listened_on(open_site: Open, address: str) -> None:
+    site = open_site(address)
+    assert site.ask("GET", "/healthz")[1] == "ok\n"
+    assert len({opened.getsockname()[1] for opened in site.sockets}) == 1
+    if address == "[::1]:0":
+        assert name_socket(site.sockets[0]) == f"[::1]:{site.port}"
+
+
+@pytest.mark.parametrize(
+    "address", ["", "8080", "host", "::1:80", "[::1]", "a:b", "a:99999", "http://a:80", "[::1]x:80", "no such host:1"]
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(Permanent, match="cannot listen on"):
+        listen(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+def test_an_address_in_use_is_told_as_such(address: str) -> None:
+    (taken,) = listen(f"{address}:0")
+    with taken, pytest.raises(Permanent, match=r"cannot listen on .*: Address already in use"):
+        listen(name_socket(taken))
+
+
+def test_a_server_that_is_closed_answers_nobody(open_site: Open) -> None:
+    site = open_site()
+    site.server.close()
+    with pytest.raises(ConnectionRefusedError):
+        site.ask("GET", "/healthz")
+
+
+def test_openmetrics_is_spoken_to_who_prefers_it(site: Site) -> None:
+    _, text, _ = site.ask("GET", "/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert text.endswith("# EOF\n")
