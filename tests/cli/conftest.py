@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 GITSCHED = [sys.executable, "-c", "import sys; from gitsched.cli import main; sys.exit(main())"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
+PATIENCE = 30.0
+"""Seconds after which a test gives up; nothing is measured."""
 
 CLUSTER = """\
 apiVersion: cluster.karmada.io/v1alpha1
@@ -110,3 +116,44 @@ def gitsched(environment: dict[str, str], fleet: Path) -> Run:
         return subprocess.run(command, cwd=at, env=environment | more, input=data, capture_output=True, text=True, check=False)
 
     return run
+
+
+class Process:
+    def __init__(self, command: list[str], at: Path, environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("w") as file:
+            self.process = subprocess.Popen(command, cwd=at, env=environment, stderr=file)
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines() if line.get("event") == event]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Ask it to end; its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def wait_for(self, seen: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not seen():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def watcher(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    started: list[Process] = []
+
+    def start(at: Path, *arguments: str, **variables: str) -> Process:
+        command = [*GITSCHED, "watch", "--log-format", "json", *arguments]
+        started.append(Process(command, at, environment | variables, tmp_path / f"log-{len(started)}"))
+        return started[-1]
+
+    yield start
+    for entry in started:
+        if entry.process.poll() is None:
+            entry.process.kill()
+        entry.process.wait()

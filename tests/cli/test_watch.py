@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NoReturn
-
-import pytest
+from typing import NoReturn
 
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.watch import LONGEST, Attempt, Bell, pause, stamp, wait_for_change, watch
+from tests.cli.conftest import PATIENCE, TAINT, Process
 
-TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
-PATIENCE = 30.0
-"""Seconds after which a test gives up; nothing is measured."""
 Commit = Callable[..., None]
 Git = Callable[..., str]
-
-
-class Process:
-    def __init__(self, command: list[str], at: Path, environment: dict[str, str], log: Path) -> None:
-        self.log = log
-        with log.open("w") as file:
-            self.process = subprocess.Popen(command, cwd=at, env=environment, stderr=file)
-
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-
-    def wait_for(self, seen: Callable[[], bool]) -> None:
-        end = time.monotonic() + PATIENCE
-        while not seen():
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < end, self.log.read_text()
-            time.sleep(0.02)
-
-
-@pytest.fixture
-def watcher(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    import sys
-
-    started: list[Process] = []
-
-    def start(at: Path, *arguments: str) -> Process:
-        script = "import sys; from gitsched.cli import main; sys.exit(main())"
-        command = [sys.executable, "-c", script, "watch", "--log-format", "json", *arguments]
-        started.append(Process(command, at, environment, tmp_path / "log"))
-        return started[-1]
-
-    yield start
-    for entry in started:
-        if entry.process.poll() is None:
-            entry.process.kill()
-        entry.process.wait()
 
 
 def placed(git: Git, at: Path, cluster: str) -> Callable[[], bool]:

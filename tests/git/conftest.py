@@ -67,12 +67,13 @@ class Server:
     """Git's smart HTTP on the loopback, with basic authentication and faults on demand.
 
     `/open/...` and `/auth/...` (ada:secret) serve repositories below `root`; `/forbidden/...` says 403 and `/down/...` 503.
-    `lose_ack` lets the next push happen and drops its answer; `requests` holds each request's path and Authorization header.
+    `lose_ack` lets the next push happen and drops its answer, while `down` everything gets 503;
+    `requests` holds each request's path and Authorization header.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.lose_ack = False
+        self.lose_ack = self.down = False
         self.requests: list[tuple[str, str | None]] = []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.port = self._http.server_address[1]
@@ -113,7 +114,7 @@ class Server:
                 authorization = self.headers.get("Authorization")
                 server.requests.append((self.path, authorization))
                 expected = "Basic " + base64.b64encode(b"ada:secret").decode()
-                if zone in ("forbidden", "down"):
+                if zone in ("forbidden", "down") or server.down:
                     return self._answer(403 if zone == "forbidden" else 503, {}, b"no")
                 if zone == "auth" and (authorization or "").replace("basic", "Basic") != expected:
                     return self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"who?")

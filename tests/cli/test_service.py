@@ -1,0 +1,362 @@
+"""A real watcher, a real remote, real requests: what an operator, a forge and a second watcher see."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gitsched.cli.serving import FORGE_TOKEN, HOOK_SECRET
+from gitsched.cli.watch import command
+from tests.cli.conftest import CLUSTER, PATIENCE, TAINT, Process, Run
+from tests.forge.conftest import Api
+from tests.git.conftest import Server
+
+Git, Commit, Watch = Callable[..., str], Callable[..., None], Callable[..., Process]
+SECRET, TOKEN = "a secret of sixteen", "ghp_0123456789abcdefABCDEF"
+NEVER = ("--interval", "3600", "--debounce", "0.2")
+PAGE = (Path(__file__).parents[2] / "docs" / "watch.md").read_text()
+
+
+class Site:
+    """A watcher that listens, as seen over HTTP."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        process.wait_for(lambda: process.events("listen") != [])
+        (self.address,) = process.events("listen")[0]["addresses"]
+
+    def ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, str]:
+        connection = HTTPConnection(self.address, timeout=PATIENCE)
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        answer = response.status, response.read().decode()
+        connection.close()
+        return answer
+
+    def push(self, body: bytes = b"{}", secret: str = SECRET) -> int:
+        """What a forge sends when somebody pushed."""
+        digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        return self.ask("POST", "/hook", body, {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"})[0]
+
+    def scrape(self) -> dict[str, float]:
+        """Samples by name and labels: `name{a=b,c=d}`."""
+        code, text = self.ask("GET", "/metrics")
+        assert code == 200
+        found = {}
+        for family in text_string_to_metric_families(text):
+            assert family.documentation, family.name
+            for sample in family.samples:
+                labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+                found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+        return found
+
+    def count_runs(self) -> float:
+        return sum(value for name, value in self.scrape().items() if name.startswith("gitsched_reconcile_duration_seconds_count"))
+
+
+@pytest.fixture
+def bare(fleet: Path, tmp_path: Path, git: Git) -> Path:
+    """The fleet's remote."""
+    path = tmp_path / "fleet.git"
+    git("clone", "-q", "--bare", str(fleet), str(path), at=tmp_path)
+    return path
+
+
+@pytest.fixture
+def push(fleet: Path, bare: Path, git: Git, commit: Commit) -> Callable[..., str]:
+    """Commit files and push them; the commit."""
+
+    def move(**files: str | None) -> str:
+        commit(fleet, **files)
+        git("push", "-q", str(bare), "main", at=fleet)
+        return git("rev-parse", "HEAD", at=fleet)
+
+    return move
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    server = Api()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def listening(watcher: Watch, bare: Path, tmp_path: Path) -> Callable[..., Site]:
+    """A watcher of the remote with a webhook, configured by the environment as a container would be."""
+
+    def start(*arguments: str, **variables: str) -> Site:
+        given = {"GITSCHED_REPO": bare.as_uri(), "GITSCHED_LISTEN": "127.0.0.1:0", "GITSCHED_WEBHOOK_SECRET": SECRET}
+        return Site(watcher(tmp_path, *arguments, **given | variables))
+
+    return start
+
+
+def committed(site: Site) -> list[str]:
+    return [line["commit"] for line in site.process.events("run") if line["commit"]]
+
+
+def outputs(git: Git, at: Path) -> int:
+    return int(git("rev-list", "--count", "placements", at=at))
+
+
+def test_a_webhook_places_what_was_pushed_and_metrics_tell_of_it(listening: Callable[..., Site], push: Callable[..., str]) -> None:
+    site = listening(*NEVER)
+    site.process.wait_for(lambda: site.ask("GET", "/readyz") == (200, "ok\n"))
+    before = site.scrape()
+    assert before["gitsched_decisions{state=placed}"] == before["gitsched_decisions_changed_total"] == 1
+    assert before["gitsched_push_to_commit_seconds_count"] == 0, "nobody knows when the first commit was pushed"
+    source = push(one=CLUSTER.format(name="one", owner="private") + TAINT, web="kind: Deployment\nmetadata: [")
+    assert site.push(secret="somebody else's guess") == 401
+    assert site.count_runs() == 1
+    assert site.push() == 202
+    site.process.wait_for(lambda: site.process.events("run")[-1]["source"] == source)
+    site.process.wait_for(lambda: site.scrape()["gitsched_push_to_commit_seconds_count"] == 1)
+    after = site.scrape()
+    assert after["gitsched_reconcile_duration_seconds_count{result=committed}"] == 2
+    assert after["gitsched_webhooks_total{outcome=accepted}"] == after["gitsched_webhooks_total{outcome=refused}"] == 1
+    assert after["gitsched_findings{code=yaml-syntax,severity=error}"] == 1
+    assert after["gitsched_decisions{state=stale}"] + after["gitsched_decisions{state=placed}"] == 1
+    assert after["gitsched_conflicts_total"] == after["gitsched_guard_refused"] == 0
+    assert after["gitsched_ready"] == 1
+    assert site.process.end() == 0
+
+
+def test_a_burst_of_webhooks_is_few_looks(listening: Callable[..., Site]) -> None:
+    site = listening(*NEVER, "--debounce", "2")
+    site.process.wait_for(lambda: site.count_runs() == 1)
+    for number in range(40):
+        assert site.push(str(number).encode()) == 202
+    assert site.push(b"39") == 202, "a replay is one more"
+    site.process.wait_for(lambda: site.count_runs() >= 2)
+    # As many as seconds have passed, halved, at most; never one for each.
+    assert site.count_runs() < 20
+
+
+@pytest.mark.prometheus
+def test_prometheus_has_nothing_to_say_against_the_metrics(listening: Callable[..., Site]) -> None:
+    site = listening(*NEVER)
+    site.process.wait_for(lambda: site.count_runs() == 1)
+    _, text = site.ask("GET", "/metrics")
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.prometheus
+def test_prometheus_takes_the_alerts_of_the_page(tmp_path: Path) -> None:
+    (alerts,) = re.findall(r"^```yaml\n(groups:\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "alerts.yaml").write_text(alerts)
+    done = subprocess.run(["promtool", "check", "rules", "alerts.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_metric_is_on_the_page_and_every_one_on_the_page_is_there(listening: Callable[..., Site]) -> None:
+    site = listening(*NEVER)
+    site.process.wait_for(lambda: site.count_runs() == 1)
+    _, text = site.ask("GET", "/metrics")
+    served = set(re.findall(r"^# TYPE (gitsched_\w+)", text, re.MULTILINE))
+    told = set(re.findall(r"^\| `(gitsched_\w+)`", PAGE, re.MULTILINE))
+    assert served == told - {"gitsched_next_wakeup_timestamp_seconds"}, "which is there only when there is one"
+
+
+def test_the_page_sets_variables_that_there_are_and_nothing_else() -> None:
+    known = {option.envvar for option in command.params if isinstance(option, click.Option)} | {HOOK_SECRET, FORGE_TOKEN}
+    assert set(re.findall(r"GITSCHED_[A-Z_]+[A-Z]", PAGE)) <= known
+    (arguments,) = re.findall(r"args: \[watch, (.*)\]", PAGE)
+    assert {flag for flag in arguments.split(", ") if flag.startswith("-")} <= {flag for o in command.params for flag in o.opts}
+
+
+def test_two_watchers_make_one_commit_of_a_change(
+    listening: Callable[..., Site], push: Callable[..., str], bare: Path, git: Git
+) -> None:
+    sites = [listening("--interval", "0.3", "--cache-dir", str(bare.parent / name)) for name in ("a", "b")]
+    for changes in range(4):
+        if changes:
+            source = push(one=CLUSTER.format(name="one", owner="private") + (TAINT if changes % 2 else ""))
+            for site in sites:
+                site.push()
+        else:
+            source = git("rev-parse", "main", at=bare)
+        for site in sites:
+            site.process.wait_for(lambda site=site, source=source: source in [run["source"] for run in site.process.events("run")])
+        assert outputs(git, bare) == changes + 1
+    assert sorted(commit for site in sites for commit in committed(site)) == sorted(git("rev-list", "placements", at=bare).split())
+    for site in sites:
+        assert site.process.end() == 0
+        assert {line["level"] for line in site.process.lines()} == {"info"}, site.process.log.read_text()
+
+
+def test_a_remote_that_is_down_is_waited_for_and_probes_say_so(
+    watcher: Watch, bare: Path, push: Callable[..., str], git: Git, tmp_path: Path
+) -> None:
+    git("config", "http.receivepack", "true", at=bare)
+    remote = Server(bare.parent)
+    try:
+        remote.down = True
+        arguments = ("-C", remote.url("open", bare.name), "--listen", "[::1]:0", *NEVER)
+        site = Site(watcher(tmp_path, *arguments, GITSCHED_WEBHOOK_SECRET=SECRET))
+        site.process.wait_for(lambda: site.process.events("temporary") != [])
+        code, text = site.ask("GET", "/readyz")
+        assert (code, text.partition(",")[0]) == (503, "a repository cannot be reached")
+        assert "127.0.0.1" not in text, "the address is in the log alone"
+        assert site.ask("GET", "/healthz")[0] == 200, "an outage of others is no reason to start anew"
+        assert site.scrape()["gitsched_ready"] == 0
+        remote.down = False
+        site.process.wait_for(lambda: site.ask("GET", "/readyz")[0] == 200)
+        assert outputs(git, bare) == 1
+        assert site.scrape()["gitsched_reconcile_duration_seconds_count{result=temporary}"] >= 1
+        assert site.process.end() == 0
+    finally:
+        remote.close()
+
+
+HOOK = """\
+#!/bin/sh
+env > {place}/environment
+touch {place}/begun
+while [ ! -e {place}/go ]; do sleep 0.05; done
+"""
+
+
+@pytest.fixture
+def gate(bare: Path, tmp_path: Path) -> Path:
+    """Holds every push at the remote, which says so by a file `begun`, until there is a file `go`."""
+    place = tmp_path / "gate"
+    place.mkdir()
+    hook = bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(HOOK.format(place=place))
+    hook.chmod(0o755)
+    return place
+
+
+def test_a_push_that_is_under_way_is_finished_before_the_end(
+    listening: Callable[..., Site], bare: Path, gate: Path, git: Git
+) -> None:
+    site = listening(*NEVER)
+    site.process.wait_for((gate / "begun").exists)
+    site.process.process.send_signal(signal.SIGTERM)
+    site.process.wait_for(lambda: site.ask("GET", "/readyz") == (503, "ending\n"))
+    (gate / "go").touch()
+    assert site.process.process.wait(PATIENCE) == 0
+    assert committed(site) == [git("rev-parse", "placements", at=bare)]
+    assert SECRET not in (gate / "environment").read_text(), "what git starts need not know it"
+
+
+@pytest.mark.parametrize(("signals", "code"), [([signal.SIGTERM], 0), ([signal.SIGINT, signal.SIGINT], 130)], ids=["time", "twice"])
+def test_a_push_that_hangs_is_given_up_and_the_next_watcher_goes_on(
+    listening: Callable[..., Site], bare: Path, gate: Path, git: Git, signals: list[int], code: int
+) -> None:
+    site = listening(*NEVER, "--grace", "0.2" if len(signals) == 1 else "3600")
+    site.process.wait_for((gate / "begun").exists)
+    site.process.process.send_signal(signals[0])
+    for number in signals[1:]:
+        site.process.wait_for(lambda: site.ask("GET", "/readyz")[1] == "ending\n")
+        site.process.process.send_signal(number)
+    assert site.process.process.wait(PATIENCE) == code
+    assert site.process.events("abandoned") != []
+    assert "Traceback" not in site.process.log.read_text()
+    (gate / "go").touch()
+    other = listening(*NEVER)
+    other.process.wait_for(lambda: other.ask("GET", "/readyz")[0] == 200)
+    assert outputs(git, bare) == 1
+    git("fsck", "--strict", at=bare)
+    assert other.process.end() == 0
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_the_forge_is_told_what_became_of_each_commit(
+    listening: Callable[..., Site], push: Callable[..., str], bare: Path, git: Git, api: Api, kind: str
+) -> None:
+    site = listening(
+        *NEVER, "--status", kind, "--forge-api", api.url, GITSCHED_FORGE_PROJECT="acme/fleet", GITSCHED_FORGE_TOKEN=TOKEN
+    )
+    site.process.wait_for(lambda: len(api.seen) == 1)
+    first = git("rev-parse", "main", at=bare)
+    second = push(web="kind: Deployment\nmetadata: [")
+    site.push()
+    site.process.wait_for(lambda: len(api.seen) == 2)
+    site.push()
+    site.process.wait_for(lambda: site.count_runs() >= 3)
+    assert [asked.path.rpartition("/")[2] for asked in api.seen] == [first, second], "nothing new, nothing to tell"
+    states = [asked.body["state"] for asked in api.seen]
+    assert states == ["success", {"github": "failure", "gitlab": "failed"}[kind]]
+    assert api.seen[0].body["description"] == "1 of 1 workloads placed"
+    assert "1 error in the source" in api.seen[1].body["description"]
+    assert {asked.body.get("context", asked.body.get("name")) for asked in api.seen} == {"gitsched/placements"}
+    site.process.wait_for(lambda: site.scrape()["gitsched_statuses_total{outcome=sent}"] == 2)
+    assert site.process.end() == 0
+    assert TOKEN not in site.process.log.read_text()
+
+
+def test_a_forge_that_is_away_holds_up_nothing(listening: Callable[..., Site], push: Callable[..., str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    site = listening(
+        *NEVER, "--status", "github", "--forge-api", dead, GITSCHED_FORGE_PROJECT="acme/fleet", GITSCHED_FORGE_TOKEN=TOKEN
+    )
+    site.process.wait_for(lambda: len(committed(site)) == 1)
+    push(one=CLUSTER.format(name="one", owner="private") + TAINT)
+    site.push()
+    site.process.wait_for(lambda: len(committed(site)) == 2)
+    assert site.process.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "code", "reason"),
+    [
+        (["--listen", "8080"], {}, 1, "an address is HOST:PORT"),
+        (
+            ["--webhook-secret-file", "../nowhere"],
+            {"GITSCHED_LISTEN": "127.0.0.1:0"},
+            1,
+            "cannot be read from ../nowhere: No such file",
+        ),
+        ([], {"GITSCHED_WEBHOOK_SECRET": SECRET}, 2, "only with --listen"),
+        (["--status", "github"], {}, 2, "--status needs a token"),
+        (["--status", "github"], {"GITSCHED_FORGE_TOKEN": TOKEN}, 1, "--forge-api"),
+        (["--forge-project", "a/b"], {}, 2, "only with --status"),
+        (["--listen", "127.0.0.1:0", "--webhook-secret-file", "web.yaml"], {}, 1, "inside the repository"),
+        ([], {"GITSCHED_INTERVAL": "often"}, 2, "GITSCHED_INTERVAL"),
+    ],
+)
+def test_what_cannot_be_is_told_at_once(
+    gitsched: Run, arguments: list[str], variables: dict[str, str], code: int, reason: str
+) -> None:
+    done = gitsched("watch", *arguments, **variables)
+    assert done.returncode == code, done.stderr
+    assert reason in done.stderr
+    assert TOKEN not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_in_use_is_told_at_once(gitsched: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = gitsched("watch", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert done.returncode == 1
+    assert re.search(r"^gitsched: cannot listen on 127.0.0.1:\d+: Address already in use$", done.stderr, re.MULTILINE)
+
+
+def test_who_does_not_listen_loads_nothing_for_it(environment: dict[str, str], fleet: Path) -> None:
+    script = (
+        "import sys; from gitsched.cli import main; main(['watch', '--once'])\n"
+        "print([name for name in ('asyncio', 'h11', 'httpx', 'prometheus_client', 'gitsched.watch', 'watchfiles') if name in sys.modules])"
+    )
+    done: Any = subprocess.run(
+        [sys.executable, "-c", script], cwd=fleet, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
