@@ -1,7 +1,8 @@
 """The candidates for the next vreplica of one source, grouped by what plug-ins can tell apart.
 
 Pods with equal counts (their own, their node's, in the same zone) fare alike and differ in their ordinal only. So each group keeps its
-pods in a heap, a choice looks at the groups alone, and a vreplica that is placed moves no more than the pods of one node.
+pods in a heap, a choice looks at the groups alone, and a vreplica that is placed moves no more than the pods of one node. Where there are
+many small zones, these are told apart by their counts, too, and a vreplica moves the pods of one zone.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _NOTHING = Others(Tally(), None)
 
 
 class Likeness(NamedTuple):
-    """What the pods of a group have in common; members that no plug-in looks at are ABSENT or "". `compared`: they are among the pods
-    that a count is compared with."""
+    """What the pods of a group have in common; members that no plug-in looks at are ABSENT or "". `zone` is a name or, where there are
+    many, a count. `compared`: they are among the pods that a count is compared with."""
 
-    zone: str
+    zone: str | int
     node: int
     pod: int
     compared: bool
@@ -63,9 +64,11 @@ class Board:
         self._tallies = {(plugin.level, plugin.listed): Tally() for plugin in used}
         self._fill(adapter)
         self._ties = {ordinal: tie for tie, ordinal in enumerate(candidates)}
+        self._named = len(adapter.zone_names) ** 2 <= len(adapter.pods) or "zone" not in self._levels
         self._neighbours: dict[str, list[int]] = {}
         for ordinal in candidates:
-            self._neighbours.setdefault(self._pods[ordinal].node, []).append(ordinal)
+            pod = self._pods[ordinal]
+            self._neighbours.setdefault(pod.node if self._named else pod.zone, []).append(ordinal)
         by_ordinal = [(priority, weight) for priority, weight in profile.priorities if priority.level == "ordinal"]
         self._fixed = {o: sum(weight * priority.penalty(o, _NOTHING) for priority, weight in by_ordinal) for o in candidates}
         self._groups: dict[Likeness, Group] = {}
@@ -142,7 +145,8 @@ class Board:
             case "node":
                 count, compared = likeness.node, True
             case _:
-                count, compared = self._zones.get(likeness.zone, ABSENT), True
+                zone = likeness.zone
+                count, compared = self._zones.get(zone, ABSENT) if isinstance(zone, str) else zone, True
         counted = count != ABSENT if plugin.listed else compared
         return count, Others(self._tallies[plugin.level, plugin.listed], max(count, 0) if counted else None)
 
@@ -157,9 +161,16 @@ class Board:
             before = counts.get(place, ABSENT)
             counts[place] = max(before, 0) + number
             self._retell("node" if level == "node" else "zone", before, counts[place], True, True)
-        for neighbour in self._neighbours.get(pod.node, ()) if "node" in self._levels else (ordinal,):
+        for neighbour in self._find_neighbours(ordinal):
             if neighbour in self._likeness or neighbour == ordinal:
                 self._settle(neighbour)
+
+    def _find_neighbours(self, ordinal: int) -> Sequence[int]:
+        """The candidates whose likeness depends on what is on a pod."""
+        pod = self._pods[ordinal]
+        if not self._named:
+            return self._neighbours.get(pod.zone, ())
+        return self._neighbours.get(pod.node, ()) if "node" in self._levels else (ordinal,)
 
     def _retell(self, level: Level, before: int, after: int, was_compared: bool, is_compared: bool) -> None:
         usable, listed = self._tallies.get((level, False)), self._tallies.get((level, True))
@@ -206,8 +217,9 @@ class Board:
 
     def _liken(self, ordinal: int) -> Likeness:
         pod, levels = self._pods[ordinal], self._levels
+        zone: str | int = pod.zone if self._named else self._zones.get(pod.zone, ABSENT)
         return Likeness(
-            pod.zone if "zone" in levels else "",
+            zone if "zone" in levels else "",
             self._nodes.get(pod.node, ABSENT) if "node" in levels else ABSENT,
             self.counts.get(ordinal, ABSENT) if "pod" in levels else ABSENT,
             self._is_compared(ordinal) if "pod" in levels else True,
