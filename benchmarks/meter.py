@@ -21,10 +21,17 @@ POINTS = (
     ("list", "gitsched.git.objects", "Repository.size"),
     ("cache", "gitsched.reconcile.memo", "Memo.load"),
     ("cache", "gitsched.reconcile.memo", "Memo.save"),
+    ("cache", "gitsched.reconcile.shelf", "Shelf.open"),
+    ("cache", "gitsched.reconcile.shelf", "Shelf._fetch"),
+    ("cache", "gitsched.reconcile.shelf", "Shelf.save"),
+    ("list", "gitsched.reconcile.session", "read_edition"),
     ("parse", "gitsched.reconcile.snapshot", "read"),
     ("parse", "gitsched.reconcile.previous", "read"),
     ("validate", "gitsched.reconcile.snapshot", "check"),
     ("schedule", "gitsched.plan.planning", "decide"),
+    ("schedule", "gitsched.plan.amending", "decide_one"),
+    ("render", "gitsched.plan.amending", "make_share"),
+    ("render", "gitsched.plan.amending", "complete_directory"),
     ("render", "gitsched.plan.planning", "render"),
     ("render", "gitsched.reconcile.session", "front_files"),
     ("commit", "gitsched.git.objects", "Repository.write"),
@@ -33,7 +40,14 @@ POINTS = (
 )
 """Stage, module and name of every call that is timed. A name that is gone is an error, so that no stage is quietly empty."""
 
-SPLIT = {("parse", "validate"), ("schedule", "parse"), ("schedule", "list"), ("schedule", "cache")}
+SPLIT = {
+    ("parse", "validate"),
+    ("list", "parse"),
+    ("list", "cache"),
+    ("schedule", "parse"),
+    ("schedule", "list"),
+    ("schedule", "cache"),
+}
 """Outer and inner stage where the inner one counts for itself; any other call inside a stage belongs to that stage."""
 
 _INTERVAL = 0.01

@@ -174,7 +174,8 @@ class Api(NamedTuple):
     `groups` are the API groups whose documents it reads and that are never placed. `is_used` says, cheaply, whether a world has anything
     for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` are,
     by (group, kind), what a schema cannot say about a defaulted document. `waive` names the codes of those that settings turn off.
-    `sites` are its documents that stand for clusters, None where it has none.
+    `sites` are its documents that stand for clusters, None where it has none. `resumes` says that its session may be put away and taken
+    out again in another process: it keeps nothing of its world but what `renew` replaces.
     """
 
     name: str
@@ -185,3 +186,4 @@ class Api(NamedTuple):
     rules: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]]
     waive: Callable[[Config], frozenset[str]] = lambda _: frozenset()
     sites: Sites | None = None
+    resumes: bool = False

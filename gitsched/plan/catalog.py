@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
@@ -39,7 +39,8 @@ class Catalog(NamedTuple):
     """`settings` are the documents that APIs read, by (group, kind) in the order of their keys; `templates` everything else, by
     (namespace, name). `twins` are templates that stand in several places, `contested` settings that do; `broken` are identities of which
     no document counts. `guessed` are the kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of
-    each. `arrival` are the identities in the order in which they were read."""
+    each; `scopes` says of all kinds that are not built in whether they do. `arrival` are the identities in the order in which they were
+    read."""
 
     settings: Mapping[tuple[str, str], tuple[Document, ...]]
     templates: Mapping[Key, Document]
@@ -47,15 +48,9 @@ class Catalog(NamedTuple):
     contested: Mapping[Key, tuple[Document, ...]]
     broken: Mapping[Key, Document]
     guessed: Mapping[tuple[str, str], Document]
+    scopes: Mapping[tuple[str, str], bool]
     findings: tuple[Finding, ...]
     arrival: tuple[Key, ...] = ()
-
-
-class Update(NamedTuple):
-    """A catalog made from an earlier one, and the templates that differ."""
-
-    catalog: Catalog
-    changed: frozenset[Key]
 
 
 def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserved: frozenset[str]) -> Catalog:
@@ -92,34 +87,20 @@ def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserv
         {key: copies for key, copies in twins.items() if key.group in reserved},
         broken,
         scopes.guessed,
+        scopes.resolved,
         tuple(findings),
         tuple(by_key),
     )
 
 
-def update_catalog(catalog: Catalog, before: Sequence[Loose], after: Sequence[Loose], reserved: frozenset[str]) -> Update | None:
-    """The catalog of other documents, where they differ from the earlier ones only inside templates; None where a new one is due.
-
-    That is so when every document that is not the very same object has the identity of the one in its place.
-    """
-    if len(before) != len(after) or catalog.twins or catalog.broken:
+def resolve_key(loose: Loose, scopes: Mapping[tuple[str, str], bool]) -> Key | None:
+    """The identity of a document among others whose `scopes` are known; None for a kind that is not among them."""
+    namespaced = is_namespaced(loose.group, loose.kind)
+    if namespaced is None:
+        namespaced = scopes.get((loose.group, loose.kind))
+    if namespaced is None:
         return None
-    changed: dict[Key, Document] = {}
-    for old, new in zip(before, after, strict=True):
-        if old is new:
-            continue
-        if new.broken or new.group in reserved or new.kind == "CustomResourceDefinition" or old[3:] != new[3:]:
-            return None
-        key = next((k for k in _possible_keys(new) if k in catalog.templates), None)
-        if key is None:
-            return None
-        changed[key] = Document(key, new.api_version, new.body, new.origin)
-    return Update(catalog._replace(templates={**catalog.templates, **changed}), frozenset(changed))
-
-
-def _possible_keys(loose: Loose) -> tuple[Key, Key]:
-    """A document's identity in a namespace, and outside of any."""
-    return Key(loose.group, loose.kind, loose.namespace or "default", loose.name), Key(loose.group, loose.kind, "", loose.name)
+    return Key(loose.group, loose.kind, (loose.namespace or "default") if namespaced else "", loose.name)
 
 
 def twin_finding(copies: tuple[Document, ...]) -> Finding:
@@ -152,6 +133,7 @@ class _Scopes:
     def __init__(self, documents: list[Loose], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {(group_of(kind.api_version), kind.kind): kind.namespaced for kind in kinds}
         self._used = {(entry.group, entry.kind) for entry in documents if entry.namespace}
+        self.resolved: dict[tuple[str, str], bool] = {}
         self.guessed: dict[tuple[str, str], Document] = {}
         for entry in documents:
             if entry.kind == "CustomResourceDefinition" and not entry.broken:
@@ -163,9 +145,10 @@ class _Scopes:
         guessed = False
         if namespaced is None:
             namespaced = self._known.get((group, kind))
-        if namespaced is None:
-            namespaced = (group, kind) in self._used
-            guessed = not namespaced
+            if namespaced is None:
+                namespaced = (group, kind) in self._used
+                guessed = not namespaced
+            self.resolved[group, kind] = namespaced
         document = Document(Key(group, kind, (namespace or "default") if namespaced else "", name), api_version, body, origin)
         if guessed:
             self.guessed.setdefault((group, kind), document)

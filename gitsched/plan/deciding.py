@@ -11,15 +11,14 @@ from gitsched.apis.world import Consulting, Relating, Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import Catalog, Loose, build_catalog, locate, scope_finding, twin_finding, update_catalog
+from gitsched.plan.catalog import Catalog, Loose, build_catalog, locate, scope_finding, twin_finding
 from gitsched.plan.registry import APIS, RESERVED
 
 
 class Decided(NamedTuple):
     """`frozen` are workloads whose document is broken or there twice: their manifests stay what they were.
 
-    `own` are the workloads that an API decides about by itself. `base` are the outcomes that these were made from, and `dirty` are the
-    workloads that were decided anew; without a base all.
+    `restless` are those that may be decided otherwise when they are looked at again, `own` those that an API decides about by itself.
     """
 
     catalog: Catalog
@@ -28,8 +27,7 @@ class Decided(NamedTuple):
     templates: Mapping[Key, Document]
     frozen: frozenset[Key]
     findings: tuple[Finding, ...]
-    dirty: frozenset[Key]
-    base: Mapping[Key, Outcome] | None = None
+    restless: frozenset[Key]
     own: frozenset[Key] = frozenset()
 
     @property
@@ -61,14 +59,11 @@ class Steady(NamedTuple):
 class Memory:
     """Results of earlier runs in this process. Forgetting them costs time, never correctness."""
 
-    __slots__ = ("context", "decided", "documents", "restless", "steady")
+    __slots__ = ("context", "steady")
 
     def __init__(self) -> None:
         self.context: Any = None
-        self.documents: tuple[Loose, ...] = ()
-        self.decided: Decided | None = None
         self.steady: dict[Key, Steady] = {}
-        self.restless: frozenset[Key] = frozenset()
 
 
 def decide(
@@ -78,46 +73,22 @@ def decide(
     at: datetime,
     now: datetime,
     memory: Memory | None = None,
-    continues: bool = False,
     observations: Mapping[Any, Any] | None = None,
 ) -> Decided:
-    """Decide every workload. The order is (namespace, name); no decision depends on it.
-
-    `continues` says that `previous` is what the last call with this memory was given, or what it made of it. Then only workloads with
-    another document, those that had not come to rest and those whose deadline has passed are looked at.
-    """
+    """Decide every workload. The order is (namespace, name); no decision depends on it."""
     memory = memory or Memory()
-    loose = tuple(documents)
-    observed = observations or {}
-    decided = _continue(loose, previous, config, at, now, memory, observed) if continues else None
-    if decided is None:
-        decided = _begin(loose, previous, config, at, now, memory, observed)
-    moving = (key for key in decided.dirty if (key in decided.outcomes and key not in memory.steady) or key in decided.frozen)
-    restless = (key for key in moving if key not in decided.own)  # its session says when it is due
-    memory.documents, memory.decided, memory.restless = loose, decided, frozenset(restless)
-    return decided
-
-
-def _begin(
-    loose: tuple[Loose, ...],
-    previous: Mapping[Key, Body],
-    config: Config,
-    at: datetime,
-    now: datetime,
-    memory: Memory,
-    observations: Mapping[Any, Any],
-) -> Decided:
-    catalog = build_catalog(loose, config.kinds, RESERVED)
+    catalog = build_catalog(documents, config.kinds, RESERVED)
     broken = frozenset((*catalog.broken, *catalog.twins))
+    observed = observations or {}
     world = World(
-        catalog.settings, catalog.templates, broken, previous, config, at, now, observations, catalog.contested, catalog.arrival
+        catalog.settings, catalog.templates, broken, previous, config, at, now, observed, catalog.contested, catalog.arrival
     )
     context = (catalog.settings, broken, config, catalog.contested)
     if memory.context != context:
         memory.context = context
         memory.steady.clear()
     sessions = tuple(api.open(world) for api in APIS if api.is_used(world))
-    relating = _relating(sessions)
+    relating = list_relating(sessions)
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
     for key, document in catalog.templates.items():
@@ -143,50 +114,8 @@ def _begin(
             own.add(document.key)
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [scope_finding(document) for kind, document in sorted(catalog.guessed.items()) if kind in chosen]
-    dirty = frozenset(templates)
-    return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), dirty, None, frozenset(own))
-
-
-def _continue(
-    loose: tuple[Loose, ...],
-    previous: Mapping[Key, Body],
-    config: Config,
-    at: datetime,
-    now: datetime,
-    memory: Memory,
-    observations: Mapping[Any, Any],
-) -> Decided | None:
-    base = memory.decided
-    update = update_catalog(base.catalog, memory.documents, loose, RESERVED) if base else None
-    if base is None or update is None or base.frozen or memory.context != (base.catalog.settings, frozenset(), config, {}):
-        return None
-    catalog = update.catalog
-    world = World(catalog.settings, catalog.templates, frozenset(), previous, config, at, now, observations, {}, catalog.arrival)
-    if not all(session.renew(world) for session in base.sessions):
-        return None
-    due = (key for key, outcome in base.outcomes.items() if outcome.wakeup is not None and outcome.wakeup <= now)
-    dirty = frozenset((*update.changed, *memory.restless, *due)) - base.own
-    relating = _relating(base.sessions)
-    for session in relating:
-        dirty |= session.further(dirty)
-    outcomes = dict(base.outcomes)
-    for key in sorted(dirty):
-        outcome = _decide(update.catalog.templates[key], base.sessions, relating, world, memory)
-        if (outcome is None) != (key not in outcomes):
-            return None  # a workload comes or goes: everybody's place in the order is due
-        if outcome is not None:
-            outcomes[key] = outcome
-    return Decided(
-        update.catalog,
-        base.sessions,
-        outcomes,
-        update.catalog.templates,
-        frozenset(),
-        base.findings,
-        dirty,
-        base.outcomes,
-        base.own,
-    )
+    restless = frozenset(key for key in outcomes if key not in memory.steady)
+    return Decided(catalog, sessions, outcomes, templates, frozenset(frozen), tuple(findings), restless, frozenset(own))
 
 
 def _contend(document: Document, one: Outcome, other: Outcome) -> Finding:
@@ -195,7 +124,7 @@ def _contend(document: Document, one: Outcome, other: Outcome) -> Finding:
     return Finding("error", "two-claims", message, locate(document), document.key.resource)
 
 
-def _relating(sessions: Iterable[Session]) -> tuple[Relating, ...]:
+def list_relating(sessions: Iterable[Session]) -> tuple[Relating, ...]:
     return tuple(session for session in sessions if isinstance(session, Relating))
 
 
@@ -218,14 +147,21 @@ def _decide(
     document: Document, sessions: tuple[Session, ...], relating: tuple[Relating, ...], world: World, memory: Memory
 ) -> Outcome | None:
     memory.steady.pop(document.key, None)
-    for session in sessions:
-        outcome = session.place(document)
-        if outcome is not None:
-            previous = tuple(world.previous.get(key) for key, _ in outcome.documents)
-            if all(before == body for before, (_, body) in zip(previous, outcome.documents, strict=True)):
-                memory.steady[document.key] = Steady(document, previous, outcome, _basis(document, relating))
-            return outcome
-    return None
+    outcome = decide_one(document, sessions)
+    if outcome is not None and is_settled(outcome, world.previous):
+        previous = tuple(world.previous.get(key) for key, _ in outcome.documents)
+        memory.steady[document.key] = Steady(document, previous, outcome, _basis(document, relating))
+    return outcome
+
+
+def decide_one(document: Document, sessions: Iterable[Session]) -> Outcome | None:
+    """What the first API that selects a workload makes of it; None when none does."""
+    return next((outcome for session in sessions if (outcome := session.place(document)) is not None), None)
+
+
+def is_settled(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
+    """Whether a decision changed nothing, so that it would be taken again."""
+    return all(previous.get(key) == body for key, body in outcome.documents)
 
 
 def _quarantined(catalog: Catalog) -> Iterable[tuple[Key, Document, str, Finding | None]]:

@@ -5,8 +5,10 @@ output tree = plan(source commit, previous output, observations, now)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
@@ -16,12 +18,13 @@ from gitsched.model.document import Body, Key, group_of, member
 from gitsched.model.files import PlannedFile
 from gitsched.model.finding import Finding, rank
 from gitsched.model.observation import Observations
-from gitsched.model.outcome import Outcome, Placed
+from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import Loose
 from gitsched.plan.deciding import Decided, Memory, decide
 from gitsched.plan.keeping import Kept, keep_bytes
-from gitsched.plan.rendering import Canvas, Files, render
-from gitsched.render.layout import kept_path
+from gitsched.plan.rendering import Canvas, Picture, render
+from gitsched.render.layout import kept_path, segment
+from gitsched.render.summary import ROWS
 
 
 class Before(NamedTuple):
@@ -38,24 +41,29 @@ class Before(NamedTuple):
 class Input(NamedTuple):
     """Everything a plan is made from.
 
-    `kept` maps source files that are broken now to their last valid bytes, `observations` are what metrics say. `continues`: the
-    previous output is the one that the last plan of this workspace was made from, or made.
+    `findings` are by source file, `beside` those about the source but about no file that was read. `kept` maps source files that are
+    broken now to their last valid bytes, `observations` are what metrics say.
     """
 
     documents: Iterable[Loose]
-    findings: Iterable[Finding]
+    findings: Mapping[str, tuple[Finding, ...]]
+    beside: tuple[Finding, ...]
     before: Before
     config: Config
     at: datetime
     now: datetime
     kept: Mapping[str, Kept]
-    continues: bool = False
     observations: Observations = Observations()
 
 
 class Plan(NamedTuple):
-    """`outcomes` are by (namespace, name). `time` is the moment of the latest event that changed something. `groups` are the files of the
-    output tree but for the front page and the record of the run. `refusal` is why the guard refuses the commit, or ""."""
+    """`outcomes` are by (namespace, name), `states` counts them. `time` is the moment of the latest event that changed something.
+
+    `files` are those of the output tree but for the front page and the record of the run: all of them in a `whole` plan, else those that
+    differ from the previous tree, None where one goes. `front` are the first outcomes and `fleet` the first of so many `clusters`, as
+    many as the front page may show. `refusal` is why the guard refuses the commit, or "". `decided` is what `explain` needs of a whole
+    plan, and `picture` what was rendered of it.
+    """
 
     outcomes: Mapping[Key, Outcome]
     findings: tuple[Finding, ...]
@@ -63,17 +71,17 @@ class Plan(NamedTuple):
     unclaimed: int
     next_wakeup: datetime | None
     time: datetime
-    groups: Mapping[str, Files]
-    facts: Mapping[str, ClusterFacts]
+    files: Mapping[str, PlannedFile | None]
+    whole: bool
+    front: Mapping[Key, Outcome]
+    fleet: Mapping[str, ClusterFacts]
+    clusters: int
+    states: Mapping[str, int]
     retiring: Mapping[str, datetime]
     refusal: str
-    decided: Decided
     observations: Observations = Observations()
-
-    @property
-    def files(self) -> Mapping[str, PlannedFile]:
-        """Every planned file by path."""
-        return {path: file for group in self.groups.values() for path, file in group.items()}
+    decided: Decided | None = None
+    picture: Picture | None = None
 
 
 class Workspace:
@@ -89,33 +97,40 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
     """Plan a commit. Pure: the same input gives the same plan; the workspace only saves work."""
     workspace = workspace or Workspace()
     config, before = source.config, source.before
-    decided = decide(
-        source.documents, before.documents, config, source.at, source.now, workspace.memory, source.continues, source.observations
-    )
+    decided = decide(source.documents, before.documents, config, source.at, source.now, workspace.memory, source.observations)
     known = {name for session in decided.sessions for name in session.clusters()}
     retiring, retirement, retired = _retire(before, known, source)
     rendered = render(decided, retiring, before.lookup, workspace.canvas)
-    moves = (*_moves(decided), *(_removals(decided, before) if decided.base is None else ()))
-    findings = [*source.findings, *decided.findings, *rendered.findings]
-    findings += [finding for outcome in decided.outcomes.values() for finding in outcome.findings]
-    groups = dict(rendered.groups)
-    if source.kept:
-        files = ((kept_path(path), keep_bytes(kept, decided.outcomes)) for path, kept in source.kept.items())
-        groups["kept"] = {path: file for path, file in files if file is not None}
+    outcomes = decided.outcomes
+    standing = before.clusters - before.retiring.keys()
+
+    def lived(cluster: str) -> bool:
+        return segment(cluster) in standing
+
+    moves = (*list_moves(outcomes.values(), lived), *_removals(decided, before))
+    findings = [*source.beside, *decided.findings, *rendered.findings]
+    findings += [finding for found in source.findings.values() for finding in found]
+    findings += [finding for outcome in outcomes.values() for finding in outcome.findings]
+    kept = ((kept_path(path), keep_bytes(kept, outcomes)) for path, kept in source.kept.items())
     return Plan(
-        outcomes=decided.outcomes,
+        outcomes=outcomes,
         findings=tuple(sorted(set(findings), key=rank)),
         moves=moves,
         unclaimed=decided.unclaimed,
         next_wakeup=min((*decided.wakeups, *retirement), default=None),
         # An outcome is later than the source only where a deadline changed it, be it but the end of an eviction, which moves nothing.
-        time=max((source.at, *retired, *_deadlines(decided), *(outcome.time for outcome in decided.outcomes.values()))),
-        groups=groups,
-        facts=rendered.facts,
+        time=max((source.at, *retired, *_deadlines(decided), *(outcome.time for outcome in outcomes.values()))),
+        files={**rendered.files, **{path: file for path, file in kept if file is not None}},
+        whole=True,
+        front=dict(islice(outcomes.items(), ROWS)),
+        fleet=dict(sorted(rendered.facts.items())[:ROWS]),
+        clusters=len(rendered.facts),
+        states=Counter(outcome.state for outcome in outcomes.values()),
         retiring=retiring,
-        refusal=_guard(decided, config),
+        refusal=judge_removals(outcomes.values(), lived, len(outcomes), config),
         decided=decided,
         observations=source.observations,
+        picture=rendered,
     )
 
 
@@ -143,16 +158,16 @@ def _deadlines(decided: Decided) -> list[datetime]:
     return [session.time for session in decided.sessions if session.time is not None]
 
 
-def _moves(decided: Decided) -> list[Move]:
-    """Only what was decided anew can have moved. The order is that of the outcomes, in a process that goes on as in a new one."""
-    moves = []
-    for key, outcome in decided.outcomes.items():
-        if decided.base is not None and key not in decided.dirty:
-            continue
-        earlier, later = _shares(outcome.before), outcome.shares
+Lived = Callable[[str], bool]
+"""Whether a cluster took workloads in the previous output: one without a document does not, though bindings may still name it."""
+
+
+def list_moves(outcomes: Iterable[Outcome], lived: Lived) -> Iterator[Move]:
+    """What moves among the outcomes, in their order."""
+    for outcome in outcomes:
+        earlier, later = _list_earlier(outcome, lived), outcome.shares
         if earlier != later:
-            moves.append(Move(key, earlier, later, "; ".join(filter(None, (outcome.reason, outcome.cause)))))
-    return moves
+            yield Move(outcome.key, earlier, later, "; ".join(filter(None, (outcome.reason, outcome.cause))))
 
 
 def _removals(decided: Decided, before: Before) -> list[Move]:
@@ -194,16 +209,19 @@ def _removed_application(record: Body) -> Move | None:
     return Move(key, {cluster: None}, {}, "it is not in the repository any more")
 
 
-def _shares(placed: Iterable[Placed]) -> dict[str, int | None]:
-    return {place.cluster: place.replicas for place in placed if not place.leaving}
+def _list_earlier(outcome: Outcome, lived: Lived) -> dict[str, int | None]:
+    """Where a workload ran as far as the previous output goes."""
+    return {place.cluster: place.replicas for place in outcome.before if not place.leaving and lived(place.cluster)}
 
 
-def _guard(decided: Decided, config: Config) -> str:
-    """Refuse when too many workloads would lose their last place though they are still selected: downstream tools would prune them."""
-    outcomes = decided.outcomes
-    lost = [outcomes[key] for key in sorted(decided.dirty & outcomes.keys()) if outcomes[key].before and not outcomes[key].shares]
-    percent = 100 * len(lost) / len(outcomes) if outcomes else 0.0
+def judge_removals(decided: Iterable[Outcome], lived: Lived, workloads: int, config: Config) -> str:
+    """Refuse when too many workloads would lose their last place though they are still selected: downstream tools would prune them.
+
+    `decided` are those that were decided now, of so many `workloads`.
+    """
+    lost = [outcome for outcome in decided if outcome.before and not outcome.shares and _list_earlier(outcome, lived)]
+    percent = 100 * len(lost) / workloads if workloads else 0.0
     if len(lost) <= config.guard.max_removals or percent <= config.guard.max_removals_percent:
         return ""
-    first = ", ".join(str(outcome.key) for outcome in lost[:5])
-    return f"{len(lost)} of {len(outcomes)} workloads would lose their last placement ({first}{', ...' if len(lost) > 5 else ''})"
+    first = ", ".join(str(outcome.key) for outcome in sorted(lost, key=lambda outcome: outcome.key)[:5])
+    return f"{len(lost)} of {workloads} workloads would lose their last placement ({first}{', ...' if len(lost) > 5 else ''})"

@@ -70,7 +70,7 @@ def schedule(
         verdict = check(body, waived)
         findings += find(body, waived) if verdict.issues else []
         loose.append(loosen(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
-    decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment, None, False, observations)
+    decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment, None, observations)
     findings += decided.findings
     for outcome in decided.outcomes.values():
         findings += outcome.findings

@@ -1,8 +1,4 @@
-"""From outcomes to the files of the output branch, in groups that change together.
-
-A group is all that one workload has under status/ and placements/, or one cluster's whole directory. Groups that come out of memory are
-the very same objects as last time, so that the shell writes only what is new.
-"""
+"""From outcomes to the files of the output branch: the records of each workload, and each cluster's whole directory."""
 
 from __future__ import annotations
 
@@ -25,8 +21,6 @@ from gitsched.render.yaml import Fragment, fragment
 
 Files = Mapping[str, PlannedFile]
 SCHEDULER = "gitsched"
-_MUCH = 20
-"""When more than one workload in so many was decided anew, painting everything is cheaper than retouching."""
 
 
 class Share(NamedTuple):
@@ -50,16 +44,13 @@ class Directory(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Everything rendered in one run. `placed` and `counts` are, by cluster, its manifests and (workloads, replicas)."""
+    """Everything rendered in one run. `placed` are, by cluster, the manifests of its workloads, `directories` whole directories."""
 
-    outcomes: Mapping[Key, Outcome]
     shares: Mapping[Key, Share]
     placed: Mapping[str, Files]
-    counts: Mapping[str, tuple[int, int]]
     directories: Mapping[str, Directory]
-    groups: Mapping[str, Files]
+    files: Files
     facts: Mapping[str, ClusterFacts]
-    retiring: Mapping[str, datetime]
     findings: tuple[Finding, ...]
 
 
@@ -96,90 +87,51 @@ def render(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, c
     previous output has: a frozen workload keeps its files.
     """
     canvas = canvas or Canvas()
-    last = canvas.picture
-    much = len(decided.dirty) > len(decided.outcomes) // _MUCH
-    if last is None or much or decided.base is not last.outcomes or retiring != last.retiring or _touches_namespaces(decided.dirty):
-        picture = _paint(decided, retiring, lookup, canvas)
-    else:
-        picture = _retouch(last, decided, lookup, canvas)
-    canvas.picture = picture
-    return picture
-
-
-def _paint(decided: Decided, retiring: Mapping[str, datetime], lookup: Lookup, canvas: Canvas) -> Picture:
     shares = {key: _share(outcome, decided, lookup, canvas) for key, outcome in decided.outcomes.items()}
-    placed, counts = _gather(shares)
-    clusters: dict[str, ClusterFacts] = {}
-    for name, facts in (entry for session in decided.sessions for entry in session.clusters().items()):
-        clusters.setdefault(name, facts)  # the first API that knows a cluster says what it is like
-    clusters |= {name: ClusterFacts(name, {}) for name in retiring if name not in clusters}
-    groups: dict[str, Files] = {str(key): share.records for key, share in shares.items()}
+    files = {path: file for share in shares.values() for path, file in share.records.items()}
     for key, body in (record for session in decided.sessions for record in session.documents()):
-        groups[f"record {key}"] = {status_path(key): status_document(body)}
-    picture = Picture(
-        decided.outcomes,
-        shares,
-        placed,
-        counts,
-        {},
-        groups,
-        clusters,
-        retiring,
-        tuple(_collisions(shares.values(), decided.templates)),
-    )
-    return _complete(picture, clusters, decided.templates, canvas.picture)
-
-
-def _retouch(last: Picture, decided: Decided, lookup: Lookup, canvas: Canvas) -> Picture:
-    """The last picture with what was decided anew painted over."""
-    shares, groups = dict(last.shares), dict(last.groups)
-    placed: dict[str, Files] = dict(last.placed)
-    counts = dict(last.counts)
-    touched: set[str] = set()
-    for key in sorted(decided.dirty & decided.outcomes.keys()):
-        old, new = shares[key], _share(decided.outcomes[key], decided, lookup, canvas)
-        shares[key], groups[str(key)] = new, new.records
-        for cluster in old.manifests.keys() | new.manifests.keys():
-            files = {path: file for path, file in placed.get(cluster, {}).items() if path not in old.paths}
-            placed[cluster] = {**files, **new.manifests.get(cluster, {})}
-            touched.add(cluster)
-        _count(counts, old.outcome, -1)
-        _count(counts, new.outcome, 1)
-        touched |= old.outcome.shares.keys() | new.outcome.shares.keys()
-    picture = last._replace(outcomes=decided.outcomes, shares=shares, placed=placed, counts=counts, groups=groups)
-    return _complete(picture, touched & last.facts.keys(), decided.templates, last)
-
-
-def _complete(picture: Picture, names: Iterable[str], templates: Mapping[Key, Document], last: Picture | None) -> Picture:
-    """The picture with the directories of these clusters made, or taken from the last one where nothing about them changed."""
-    own = _own_namespaces(templates)
-    facts, directories, groups = dict(picture.facts), dict(picture.directories), dict(picture.groups)
-    known = last.directories if last is not None else {}
-    for name in names:
-        workloads, replicas = picture.counts.get(name, (0, 0))
+        files[status_path(key)] = status_document(body)
+    placed, counts = _gather(shares)
+    facts: dict[str, ClusterFacts] = {}
+    for name, cluster in (entry for session in decided.sessions for entry in session.clusters().items()):
+        facts.setdefault(name, cluster)  # the first API that knows a cluster says what it is like
+    facts |= {name: ClusterFacts(name, {}) for name in retiring if name not in facts}
+    own, known = list_own_namespaces(decided.templates), canvas.picture.directories if canvas.picture else {}
+    directories = {}
+    for name in facts:
+        workloads, replicas = counts.get(name, (0, 0))
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
-        placed = _with_namespaces(picture.placed.get(name, {}), own)
-        directory = known.get(name)
-        if directory is None or directory.facts != facts[name] or directory.placed != placed:
-            files = complete_directory(facts[name], placed)
-            directory = Directory(facts[name], placed, {cluster_path(name, path): file for path, file in files.items()})
-        directories[name] = directory
-        groups[f"clusters/{name}"] = directory.files
-    return picture._replace(facts=facts, directories=directories, groups=groups)
+        directories[name] = _direct(facts[name], with_namespaces(placed.get(name, {}), own), known.get(name))
+        files.update(directories[name].files)
+    collisions = tuple(_collisions(shares.values(), decided.templates))
+    canvas.picture = Picture(shares, placed, directories, files, facts, collisions)
+    return canvas.picture
+
+
+def _direct(facts: ClusterFacts, placed: Files, last: Directory | None) -> Directory:
+    """A cluster's directory; the last one where nothing about it changed."""
+    if last is not None and last.facts == facts and last.placed == placed:
+        return last
+    files = complete_directory(facts, placed)
+    return Directory(facts, placed, {cluster_path(facts.name, path): file for path, file in files.items()})
 
 
 def _share(outcome: Outcome, decided: Decided, lookup: Lookup, canvas: Canvas) -> Share:
     known = canvas.picture.shares.get(outcome.key) if canvas.picture is not None else None
     if known is not None and known.outcome is outcome:
         return known
-    template = decided.templates[outcome.key]
+    return make_share(outcome, decided.templates[outcome.key], outcome.key in decided.frozen, lookup, canvas)
+
+
+def make_share(outcome: Outcome, template: Document, frozen: bool, lookup: Lookup, canvas: Canvas) -> Share:
+    """What a workload contributes; a `frozen` one keeps the manifests that it has."""
     others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
     former = (relative_path(key) for key in outcome.former)
     paths = (relative_path(outcome.key),) if others is None else tuple(dict.fromkeys((*others, *former)))
     manifests: dict[str, Files] = {}
     written: dict[Any, Files] = {}  # clusters whose manifests are the same share one file
     for place in outcome.placed:
-        if place.kept or outcome.key in decided.frozen:
+        if place.kept or frozen:
             blobs = ((path, lookup(cluster_path(place.cluster, path))) for path in paths)
             manifests[place.cluster] = {path: Keep(blob) for path, blob in blobs if blob is not None}
         elif others is not None:
@@ -206,22 +158,18 @@ def _gather(shares: Mapping[Key, Share]) -> tuple[dict[str, dict[str, PlannedFil
     for share in shares.values():
         for cluster, files in share.manifests.items():
             placed.setdefault(cluster, {}).update(files)
-        _count(counts, share.outcome, 1)
+        count_places(counts, share.outcome, 1)
     return placed, counts
 
 
-def _count(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
+def count_places(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
     """Add or take away what a workload places."""
     for cluster, replicas in outcome.shares.items():
         workloads, total = counts.get(cluster, (0, 0))
         counts[cluster] = workloads + sign, total + sign * (replicas or 0)
 
 
-def _touches_namespaces(keys: Iterable[Key]) -> bool:
-    return any(key.kind == "Namespace" for key in keys)
-
-
-def _own_namespaces(templates: Mapping[Key, Document]) -> dict[str, tuple[str, PlannedFile]]:
+def list_own_namespaces(templates: Mapping[Key, Document]) -> dict[str, tuple[str, PlannedFile]]:
     """The repository's own Namespace manifests by the directory that their objects lie in."""
     return {
         segment(key.name): (relative_path(key), plan_manifest(template))
@@ -230,7 +178,7 @@ def _own_namespaces(templates: Mapping[Key, Document]) -> dict[str, tuple[str, P
     }
 
 
-def _with_namespaces(placed: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:
+def with_namespaces(placed: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:
     """A Namespace manifest of the repository goes wherever something of that namespace goes, selected by a policy or not."""
     used = {path.partition("/")[0] for path in placed} & own.keys() if own else ()
     added = {own[namespace][0]: own[namespace][1] for namespace in used}

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Set
 from hashlib import sha256
-from itertools import islice
 
 from gitsched.git import Commit
 from gitsched.model.files import PlannedFile
@@ -16,7 +15,7 @@ from gitsched.plan.planning import Plan
 from gitsched.render.layout import CLUSTERS, KEPT, METADATA, README, RECORD
 from gitsched.render.message import Cause, commit_message
 from gitsched.render.record import Record, hydrator_metadata, record
-from gitsched.render.summary import ROWS, DecisionRow, FleetRow, Summary, readme
+from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
 
 
 def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
@@ -30,7 +29,7 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
         time=plan.time,
         fleet=[
             FleetRow(facts.name, facts.region, "retiring" if name in plan.retiring else "", facts.workloads, facts.replicas)
-            for name, facts in sorted(plan.facts.items())
+            for name, facts in plan.fleet.items()
         ],
         decisions=[
             DecisionRow(
@@ -38,9 +37,10 @@ def front_files(source: Commit, plan: Plan, url: str | None, version: str) -> di
                 outcome.policy or outcome.reason,
                 [*outcome.shares.items()],
             )
-            for key, outcome in islice(plan.outcomes.items(), ROWS)
+            for key, outcome in plan.front.items()
         ],
         workloads=len(plan.outcomes),
+        clusters=plan.clusters,
         findings=Counter(finding.severity for finding in plan.findings),
         unclaimed=plan.unclaimed,
         repository=url,

@@ -56,6 +56,7 @@ class Memo:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with sqlite3.connect(self._path, timeout=5) as connection:
+                connection.execute("PRAGMA synchronous = OFF")  # a cache: what a crash of the machine spoils is made anew
                 connection.execute(_SCHEMA)
                 connection.executemany("INSERT OR REPLACE INTO parsed VALUES (?, ?)", rows)
         except (sqlite3.Error, OSError) as error:

@@ -26,53 +26,63 @@ class Records(Mapping[Key, Body]):
     """The documents under status/ of an output tree. Bodies are shared by blob id: what did not change is the very same object."""
 
     def __init__(self, repository: Repository, tree: str | None, prefix: str, memo: Memo, bodies: dict[str, Body]) -> None:
-        self._repository, self._memo, self._bodies = repository, memo, bodies
-        under = f"{prefix}{STATUS}"
-        entries = repository.entries(tree, under) if tree else []
-        self._blobs = {entry.path.removeprefix(prefix): entry.blob for entry in entries}
-        self._loaded = False
+        self._repository, self._tree, self._prefix = repository, tree, prefix
+        self._memo, self._bodies = memo, bodies
+        self._listed: dict[str, str] | None = None
 
-    def blob(self, key: Key) -> str | None:
-        """The blob of a record."""
-        return self._blobs.get(status_path(key))
+    def prefetch(self) -> None:
+        """Bring what the cache knows of all records into memory, in one go."""
+        self._memo.load(_memo_key(blob) for blob in self._blobs().values() if blob not in self._bodies)
 
     def __getitem__(self, key: Key) -> Body:
-        blob = self._blobs.get(status_path(key))
+        blob = self._blob(key)
         if blob is None:
             raise KeyError(key)
         return self._body(blob)
 
     def __iter__(self) -> Iterator[Key]:
-        return (_key(body) for blob in self._blobs.values() if (body := self._body(blob)))
+        return (_key(body) for blob in self._blobs().values() if (body := self._body(blob)))
 
     def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]:
         """The records of one kind; only those are decoded."""
         under = status_path(Key(group, kind, "", "")).rpartition("/_/")[0] + "/"
-        for path, blob in self._blobs.items():
-            if path.startswith(under) and (body := self._body(blob)):
+        entries = self._repository.entries(self._tree, f"{self._prefix}{under}") if self._tree else []
+        for entry in entries:
+            if body := self._body(entry.blob):
                 yield _key(body), body
 
     def others(self, keys: Iterable[Key]) -> Iterator[Body]:
         """The records of everything but the given identities; only those are decoded."""
         known = set(map(status_path, keys))
-        return (self._body(blob) for path, blob in self._blobs.items() if path not in known)
+        return (self._body(blob) for path, blob in self._blobs().items() if path not in known)
 
     def learn(self, bodies: Iterable[tuple[Key, Body]]) -> None:
         """Take bodies that were just written to this tree for what reading them back would give."""
         for key, body in bodies:
-            blob = self._blobs.get(status_path(key))
+            blob = self._blob(key)
             if blob is not None:
                 self._bodies.setdefault(blob, body)
 
     def __len__(self) -> int:
-        return len(self._blobs)
+        return len(self._blobs())
+
+    def _blob(self, key: Key) -> str | None:
+        """The blob of a record: one look where only few are asked for, a list of all where that is there."""
+        path = status_path(key)
+        if self._listed is not None:
+            return self._listed.get(path)
+        entry = self._repository.entry(self._tree, f"{self._prefix}{path}") if self._tree else None
+        return entry[0] if entry else None
+
+    def _blobs(self) -> dict[str, str]:
+        if self._listed is None:
+            entries = self._repository.entries(self._tree, f"{self._prefix}{STATUS}") if self._tree else []
+            self._listed = {entry.path.removeprefix(self._prefix): entry.blob for entry in entries}
+        return self._listed
 
     def _body(self, blob: str) -> Body:
         body = self._bodies.get(blob)
         if body is None:
-            if not self._loaded:
-                self._loaded = True
-                self._memo.load(_memo_key(blob) for blob in self._blobs.values() if blob not in self._bodies)
             file = self._memo.get(_memo_key(blob)) or self._read(blob)
             body = self._bodies[blob] = _unmark(file.documents[0].body) if file.documents else {}
         return body

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,22 +16,28 @@ from gitsched.apis.ocm.names import CLUSTER as MANAGED_CLUSTER
 from gitsched.apis.ocm.names import GROUP as OCM_GROUP
 from gitsched.apis.ocm.names import REPLICA_SET
 from gitsched.apis.ocm.rollout import follows_reports
+from gitsched.apis.world import World
 from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
 from gitsched.git.process import run_git
-from gitsched.model.document import Body
+from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import Permanent
-from gitsched.model.files import PlannedFile
+from gitsched.model.files import Keep, PlannedFile
 from gitsched.model.finding import Location, rank
 from gitsched.model.time import EPOCH
-from gitsched.plan.planning import Input, Plan, Workspace, plan
-from gitsched.plan.rendering import Files
+from gitsched.plan.amending import Ledger, amend
+from gitsched.plan.catalog import build_catalog
+from gitsched.plan.ledger import list_rows, sum_up
+from gitsched.plan.planning import Before, Input, Plan, Workspace, plan
+from gitsched.plan.registry import APIS, RESERVED
+from gitsched.reconcile.edition import Templates, find_document, read_edition
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
 from gitsched.reconcile.pointing import point_findings
 from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
-from gitsched.reconcile.snapshot import Book, Snapshot, read_config, read_tree
+from gitsched.reconcile.shelf import Damaged, Head, Shelf, stamp
+from gitsched.reconcile.snapshot import Book, Reader, Snapshot, read_config, read_tree
 from gitsched.render.layout import ATTRIBUTES, METADATA, README, RECORD, kept_path
 from gitsched.render.record import GITATTRIBUTES, Record
 
@@ -46,7 +53,6 @@ class Observed(NamedTuple):
     """What a run starts from. `prefix` is where the output lies inside its branch: "" or "path/"."""
 
     source: Commit
-    snapshot: Snapshot
     output: Output
     head: str | None
     tree: str | None
@@ -54,11 +60,12 @@ class Observed(NamedTuple):
     record: Record | None
 
 
-class Written(NamedTuple):
-    """The groups of files that an output tree was written from."""
+class Step(NamedTuple):
+    """A plan, with the settings that it was made with; `shelve` makes its ledger, given the output tree that it led to."""
 
-    tree: str
-    groups: Mapping[str, Files]
+    plan: Plan
+    config: Config
+    shelve: Callable[[str], Shelf | None]
 
 
 class Session:
@@ -70,9 +77,8 @@ class Session:
         self._memo = Memo(settings.cache)
         self._bodies: dict[str, Body] = {}
         self._workspace = Workspace()
-        self._written: Written | None = None
+        self._shelf: Shelf | None = None
         self._book: Book | None = None
-        self._familiar: set[str | None] = set()
 
     @property
     def source(self) -> Source:
@@ -92,9 +98,11 @@ class Session:
         gc.disable()
         try:
             observed = self.observe()
-            planned = self.plan(observed, now)
-            run = self.write(observed, planned, publish=write)
+            step = self.amend(observed, now) or self.plan(observed, now)
+            run = self.write(observed, step, publish=write)
             self._memo.save()
+            if self._shelf is not None:
+                self._shelf.save()
         finally:
             gc.freeze()
             if collecting:
@@ -102,67 +110,91 @@ class Session:
         return run
 
     def observe(self) -> Observed:
-        """Fetch both ends and read the source."""
-        settings, source = self.settings, self._source
-        branch = settings.branch or self._configured_branch()
-        source.fetch(branch)
+        """Fetch both ends, and see where they are."""
+        branch = self.settings.branch or self._configured_branch()
+        self._source.fetch(branch)
         commit = self._commit(branch)
         record, output, head, tree, prefix = self._observe_output(commit)
-        repository = source.repository
-        self._book = read_tree(
-            repository,
-            commit.tree,
-            self._memo,
-            lambda path: self._last_valid(path, output, tree, prefix, record),
-            settings.paths,
-            self._book,
-        )
-        self._check_output(commit, self._book.snapshot, output, record)
-        return Observed(commit, self._book.snapshot, output, head, tree, prefix, record)
+        return Observed(commit, output, head, tree, prefix, record)
 
     def _check_output(self, commit: Commit, snapshot: Snapshot, output: Output, record: Record | None) -> None:
         """A gitsched.yaml that is broken must not send the decisions somewhere else than the last valid one did."""
         asked = self.settings.output_branch or snapshot.config.output.branch
         broken = read_config(self._source.repository, commit.tree, self._memo) is None
         if broken and self.settings.output_branch is None and (record is None or asked != output.branch):
-            found = [f for f in snapshot.findings if f.severity == "error" and f.location is not None and f.location.path == FILE]
+            said = (*snapshot.beside, *snapshot.findings.get(FILE, ()))
+            found = [f for f in said if f.severity == "error" and f.location is not None and f.location.path == FILE]
             # The one at the top says that the file holds no valid settings; any other says why.
             first = min(found, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
             place = f" ({first})" if first else ""
             raise Permanent(f"{FILE} is broken{place}, so nobody knows where the output is; mend it, or name the output branch")
 
-    def plan(self, observed: Observed, now: datetime) -> Plan:
-        """The pure part, and the lines of what its findings are about."""
-        repository = observed.output.repository
-        records = Records(repository, observed.tree, observed.prefix, self._memo, self._bodies)
-        before = read_before(repository, observed.tree, observed.prefix, records, observed.record)
-        snapshot = observed.snapshot
-        # A run over a commit that an earlier run has seen goes on from the last event, else deadlines long past would be met once more.
-        reached = min(observed.record.time, now) if observed.record else EPOCH
-        # A clock that runs ahead must not start timers, or end them, before their time: a commit from the future counts as made now.
-        at = max(min(observed.source.time, now), reached)
-        continues = observed.tree in self._familiar
-        gathered = self._gather(observed, now)
-        source = Input(
-            documents=snapshot.documents,
-            findings=(*snapshot.findings, *gathered.findings),
-            before=before,
-            config=snapshot.config,
-            at=at,
-            now=max(now, at),
-            kept=snapshot.kept,
-            continues=continues,
-            observations=gathered.observations,
-        )
-        self._familiar = {observed.tree}
-        planned = plan(source, self._workspace)
+    def amend(self, observed: Observed, now: datetime) -> Step | None:
+        """The plan as an amendment of the last one; None where that cannot be."""
+        shelf, repository = self._open_shelf(observed), self._source.repository
+        at, moment = self._moments(observed, now)
+        if shelf is None or shelf.head.output != observed.tree or moment < shelf.head.sums.now:
+            return None
+        try:
+            config = shelf.head.sums.config
+            reader = Reader(repository, self._memo, config)
+            edition = read_edition(repository, observed.source.tree, shelf, reader, moment)
+            if edition is None:
+                return None
+            before = self._before(observed, whole=False)
+            find = partial(find_document, repository, observed.source.tree, shelf, reader)
+            templates = Templates(edition.documents, find, lambda: self._read_templates(observed))
+            world = World(shelf.documents, templates, frozenset(), before.documents, config, at, moment)
+            ledger = Ledger(shelf.head.sums, shelf, shelf.sessions)
+            made = amend(ledger, edition, world, before.lookup, self._workspace.canvas)
+        except Damaged:
+            self._shelf = None
+            return None
+        if made is None:
+            return None
+
+        def shelve(tree: str) -> Shelf:
+            shelf.amend(made.traces, made.places, shelf.head._replace(source=observed.source.tree, output=tree, sums=made.sums))
+            return shelf
+
+        return Step(self._point(made.plan), config, shelve)
+
+    def _point(self, planned: Plan) -> Plan:
+        """The plan with the lines of what its findings are about."""
         if not any(finding.rule for finding in planned.findings):
             return planned
         return planned._replace(findings=tuple(sorted(point_findings(planned.findings, self._source.repository), key=rank)))
 
-    def _gather(self, observed: Observed, now: datetime) -> Gathered:
+    def plan(self, observed: Observed, now: datetime) -> Step:
+        """The whole plan, anew."""
+        snapshot, (at, moment) = self._read(observed), self._moments(observed, now)
+        self._check_output(observed.source, snapshot, observed.output, observed.record)
+        before, config = self._before(observed, whole=True), snapshot.config
+        gathered = self._gather(observed, snapshot, now)
+        beside = (*snapshot.beside, *gathered.findings)
+        source = Input(
+            snapshot.documents, snapshot.findings, beside, before, config, at, moment, snapshot.kept, gathered.observations
+        )
+        planned = self._point(plan(source, self._workspace))
+
+        def shelve(tree: str) -> Shelf | None:
+            decided, picture, book = planned.decided, planned.picture, self._book
+            if decided is None or picture is None or book is None or not book.whole or book.tree != observed.source.tree:
+                return None
+            sums = sum_up(decided, picture, config, moment, snapshot.findings, beside, planned.retiring)
+            if sums is None:
+                return None
+            head = Head(self._stamp(observed), book.tree, tree, tuple(decided.catalog.settings), sums)
+            resumes = {api.name for api in APIS if api.resumes}
+            shelf = Shelf(self._shelf_path(observed), head, lasting=all(session.name in resumes for session in decided.sessions))
+            shelf.fill(book.pages, *list_rows(decided, picture), decided.catalog.settings, decided.sessions)
+            return shelf
+
+        return Step(planned, config, shelve)
+
+    def _gather(self, observed: Observed, snapshot: Snapshot, now: datetime) -> Gathered:
         """What metrics say: once for each run."""
-        settings, snapshot = self.settings, observed.snapshot
+        settings = self.settings
         manner = Manner(
             live=settings.observations == "live",
             hosts=settings.hosts,
@@ -194,14 +226,11 @@ class Session:
         tree = repository.commit(record.source).tree
         return [loose.body for loose in read_tree(repository, tree, self._memo, lambda _: ()).snapshot.documents]
 
-    def write(self, observed: Observed, planned: Plan, *, publish: bool) -> Run:
+    def write(self, observed: Observed, step: Step, *, publish: bool) -> Run:
         """The output tree of a plan, and its commit when it differs."""
-        output, source = observed.output, observed.source
-        repository, front = output.repository, (README, RECORD, METADATA)
-        groups = {**planned.groups, "attributes": {ATTRIBUTES: GITATTRIBUTES}}
-        bare = self._plant(repository, dict.fromkeys(front), observed.tree, observed.prefix) if observed.tree else None
-        tree = self._write_groups(repository, groups, observed, bare)
-        changed = tree != bare
+        output, source, planned = observed.output, observed.source, step.plan
+        repository, tree = output.repository, self._write_tree(observed, planned)
+        changed = tree != observed.tree
         allowed = self.settings.allow_removals or any(name == ALLOW_REMOVALS and text == "true" for name, text in source.trailers)
         run = Run(source.oid, observed.head, None, planned, output.branch, output.remote or repository.place, changed)
         if planned.refusal and not allowed:
@@ -212,40 +241,86 @@ class Session:
         if not changed:
             if observed.head and repository.noted(observed.head) != note and source.oid:
                 output.publish(observed.head, observed.head, note)
-            self._written = Written(observed.tree, groups) if observed.tree else None
+            self._shelf = step.shelve(observed.tree) if observed.tree else None
             return run
-        planted = tree
-        files = front_files(observed.source, planned, self._source.url, __version__)
-        tree = self._plant(repository, files, tree, observed.prefix)
-        before = set(repository.listing(bare, observed.prefix.rstrip("/")).items()) if bare else set()
-        changed_parts = {name for name, _ in before ^ set(repository.listing(planted, observed.prefix.rstrip("/")).items())}
-        commit = self._commit_output(observed, planned, tree, changed_parts)
+        parts = {name for name, _ in self._parts(observed, observed.tree) ^ self._parts(observed, tree)}
+        tree = self._plant(observed, front_files(source, planned, self._source.url, __version__), tree)
+        commit = self._commit_output(observed, step, tree, parts)
         mine = output.publish(commit, observed.head, note)
-        self._written = Written(tree, groups)
-        self._familiar.add(tree)
-        records = Records(repository, tree, observed.prefix, self._memo, self._bodies)
-        anew = planned.decided.dirty & planned.outcomes.keys()
-        records.learn(document for key in anew for document in planned.outcomes[key].documents)
+        self._shelf = step.shelve(tree)
         # Another process has decided the same and was faster: the output is as it should be, and that was not our doing.
         return run._replace(after=commit) if mine else run._replace(changed=False)
 
-    def _write_groups(self, repository: Repository, groups: Mapping[str, Files], observed: Observed, bare: str | None) -> str:
-        """The tree without the front page: only what differs from the last tree when that is the one we wrote."""
-        written = self._written
-        if written is not None and bare is not None and written.tree == observed.tree:
-            return self._plant(repository, _difference(written.groups, groups), bare, observed.prefix)
-        everything = {path: file for files in groups.values() for path, file in files.items()}
+    def _read(self, observed: Observed) -> Snapshot:
+        """The whole source."""
+        output, tree, prefix, record = observed.output, observed.tree, observed.prefix, observed.record
+        self._book = read_tree(
+            self._source.repository,
+            observed.source.tree,
+            self._memo,
+            lambda path: self._last_valid(path, output, tree, prefix, record),
+            self.settings.paths,
+            self._book,
+        )
+        return self._book.snapshot
+
+    def _moments(self, observed: Observed, now: datetime) -> tuple[datetime, datetime]:
+        """The moment of the source, and the one that deadlines are compared with."""
+        # A run over a commit that an earlier run has seen goes on from the last event, else deadlines long past would be met once more.
+        reached = min(observed.record.time, now) if observed.record else EPOCH
+        # A clock that runs ahead must not start timers, or end them, before their time: a commit from the future counts as made now.
+        at = max(min(observed.source.time, now), reached)
+        return at, max(now, at)
+
+    def _before(self, observed: Observed, *, whole: bool) -> Before:
+        repository = observed.output.repository
+        records = Records(repository, observed.tree, observed.prefix, self._memo, self._bodies)
+        if whole:
+            records.prefetch()
+        return read_before(repository, observed.tree, observed.prefix, records, observed.record)
+
+    def _open_shelf(self, observed: Observed) -> Shelf | None:
+        stamp = self._stamp(observed)
+        if self._shelf is None or self._shelf.head.stamp != stamp:
+            self._shelf = Shelf.open(self._shelf_path(observed), stamp)
+        return self._shelf
+
+    def _stamp(self, observed: Observed) -> str:
+        return stamp(self._source.repository.common, observed.output, observed.prefix, self.settings.paths)
+
+    def _shelf_path(self, observed: Observed) -> Path:
+        return self.settings.cache / f"plan-{self._stamp(observed)[:32]}.sqlite3"
+
+    def _write_tree(self, observed: Observed, planned: Plan) -> str:
+        """The output tree of a plan, as yet with the front page of the last commit: nothing else has changed where it is the last tree."""
+        if not planned.whole:
+            return self._plant(observed, planned.files, observed.tree)
+        front: dict[str, PlannedFile | None] = {}
         base = None
-        if observed.prefix and observed.tree:
-            base = repository.write({observed.prefix.rstrip("/"): None}, base=observed.tree, read=self._source.repository)
-        return self._plant(repository, everything, base, observed.prefix)
+        if observed.tree:
+            repository = observed.output.repository
+            held = repository.listing(observed.tree, observed.prefix.rstrip("/"))
+            front = {name: Keep(held[name][0]) for name in (README, RECORD, METADATA) if name in held}
+            if observed.prefix:
+                root = {observed.prefix.rstrip("/"): None}
+                base = repository.write(root, base=observed.tree, read=self._source.repository)
+        return self._plant(observed, {**planned.files, ATTRIBUTES: GITATTRIBUTES, **front}, base)
 
-    def _plant(self, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None, prefix: str) -> str:
+    def _plant(self, observed: Observed, files: Mapping[str, PlannedFile | None], base: str | None) -> str:
+        prefix = observed.prefix
         planted = {f"{prefix}{path}": file for path, file in files.items()} if prefix else files
-        return repository.write(planted, base=base, read=self._source.repository)
+        return observed.output.repository.write(planted, base=base, read=self._source.repository)
 
-    def _commit_output(self, observed: Observed, planned: Plan, tree: str, parts: set[str]) -> str:
-        config, settings = observed.snapshot.config.output, self.settings
+    def _parts(self, observed: Observed, tree: str | None) -> set[tuple[str, tuple[str, int]]]:
+        """What stands at the root of an output tree."""
+        return set(observed.output.repository.listing(tree, observed.prefix.rstrip("/")).items()) if tree else set()
+
+    def _read_templates(self, observed: Observed) -> Mapping[Key, Document]:
+        snapshot = self._read(observed)
+        return build_catalog(snapshot.documents, snapshot.config.kinds, RESERVED).templates
+
+    def _commit_output(self, observed: Observed, step: Step, tree: str, parts: set[str]) -> str:
+        config, settings, planned = step.config.output, self.settings, step.plan
         name, email = settings.author or (config.author.name, config.author.email)
         signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
         repository = observed.output.repository
@@ -308,24 +383,6 @@ class Session:
         kept = output.repository.entry(tree, f"{prefix}{kept_path(path)}") if tree else None
         if kept is not None:
             yield output.repository, kept[0]
-
-
-def _difference(before: Mapping[str, Files], after: Mapping[str, Files]) -> dict[str, PlannedFile | None]:
-    """What to write so that the one becomes the other; groups that are the same object are not looked into."""
-    changes: dict[str, PlannedFile | None] = {}
-    for name, files in before.items():
-        if after.get(name) is not files:
-            changes.update(dict.fromkeys(files))
-    for name, files in after.items():
-        known = before.get(name)
-        if known is files:
-            continue
-        for path, file in files.items():
-            if known is not None and known.get(path) == file:
-                changes.pop(path, None)
-            else:
-                changes[path] = file
-    return changes
 
 
 def _worktree(repository: Repository) -> str:

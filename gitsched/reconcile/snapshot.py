@@ -26,14 +26,16 @@ LastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Where earlier bytes of a path may be: repositories and blobs, newest first."""
 
 _MARKS = ("spec.replicas", "spec.parallelism", "spec.completions")
-_REGULAR = (0o100644, 0o100755, 0o100664)
+REGULAR = (0o100644, 0o100755, 0o100664)
 
 
 class Snapshot(NamedTuple):
-    """`kept` maps the path of each broken file to its last valid bytes."""
+    """`findings` are by file, `beside` those about no file that was read. `kept` maps the path of each broken file to its last valid
+    bytes."""
 
     documents: tuple[Loose, ...]
-    findings: tuple[Finding, ...]
+    findings: Mapping[str, tuple[Finding, ...]]
+    beside: tuple[Finding, ...]
     config: Config
     kept: Mapping[str, Kept]
 
@@ -58,24 +60,23 @@ class Page(NamedTuple):
 
 
 class Book(NamedTuple):
-    """A tree as it was read, to go on from: its pages by path, and what was found beside them. `whole`: no page is broken."""
+    """A tree as it was read, to go on from: its pages by path. `whole`: no page is broken."""
 
     tree: str
     pages: Mapping[str, Page]
     snapshot: Snapshot
-    beside: tuple[Finding, ...]
-    marks: tuple[str, ...]
     whole: bool
 
 
 class Reader:
     """Reads files of one repository, each blob once."""
 
-    def __init__(
-        self, repository: Repository, memo: Memo, marks: tuple[str, ...] = _MARKS, waived: frozenset[str] = frozenset()
-    ) -> None:
-        self.repository, self._memo, self._marks, self._waived = repository, memo, marks, waived
-        self._check = partial(check, waived=waived)
+    def __init__(self, repository: Repository, memo: Memo, config: Config | None = None) -> None:
+        kinds = config.workloads if config is not None else ()
+        self.repository, self._memo = repository, memo
+        self._marks = tuple(dict.fromkeys((*_MARKS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
+        self._waived = waive(config) if config is not None else frozenset[str]()
+        self._check = partial(check, waived=self._waived)
 
     def key(self, blob: str, path: str) -> str:
         name = path.rpartition("/")[2]
@@ -113,11 +114,10 @@ def read_tree(
     entries = repository.entries(tree)
     config, beside = _read_config(repository, tree, memo, last_valid)
     beside += _odd(entries)
-    marks = tuple(dict.fromkeys((*_MARKS, *(kind.replicas_path for kind in config.workloads if kind.replicas_path))))
-    reader = Reader(repository, memo, marks, waive(config))
+    reader = Reader(repository, memo, config)
     wanted = _select(repository, entries, paths or config.source.paths, config.source.ignore)
     reader.load(wanted)
-    pages = {entry.path: _page(entry.path, entry.blob, reader) for entry in wanted}
+    pages = {entry.path: read_page(entry.path, entry.blob, reader) for entry in wanted}
     patches = {
         posixpath.normpath(posixpath.join(posixpath.dirname(path), p)) for path, page in pages.items() for p in page.file.patches
     }
@@ -130,7 +130,7 @@ def read_tree(
             mended += _mend(path, page.blob, page.file, reader, last_valid, kept)
     beside += [_spoilt(path) for path, page in pages.items() if path in kept and not page.broken]
     whole = not kept and not any(page.broken for page in pages.values())
-    return _bind(tree, pages, config, beside, marks, mended, kept, whole)
+    return _bind(tree, pages, config, beside, mended, kept, whole)
 
 
 def _turn_pages(repository: Repository, tree: str, memo: Memo, last: Book) -> Book | None:
@@ -138,19 +138,20 @@ def _turn_pages(repository: Repository, tree: str, memo: Memo, last: Book) -> Bo
     changed = repository.changed(last.tree, tree)
     if len(changed) > len(last.pages) // 4 or any(path not in last.pages or path == FILE for path in changed):
         return None
-    reader = Reader(repository, memo, last.marks, waive(last.snapshot.config))
+    reader = Reader(repository, memo, last.snapshot.config)
     pages = dict(last.pages)
     for path in changed:
         entry = repository.entry(tree, path)
-        if entry is None or entry[1] not in _REGULAR or not last.pages[path].alone:
+        if entry is None or entry[1] not in REGULAR or not last.pages[path].alone:
             return None
-        pages[path] = _page(path, entry[0], reader)
+        pages[path] = read_page(path, entry[0], reader)
         if not pages[path].alone:
             return None
-    return _bind(tree, pages, last.snapshot.config, list(last.beside), last.marks, [], {}, True)
+    return _bind(tree, pages, last.snapshot.config, list(last.snapshot.beside), [], {}, True)
 
 
-def _page(path: str, blob: str, reader: Reader) -> Page:
+def read_page(path: str, blob: str, reader: Reader) -> Page:
+    """A file of the source."""
     file = reader.read(blob, path)
     documents = tuple(loosen(parsed.body, _origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken)
     return Page(blob, file, documents, tuple(place(problem, path) for problem in file.problems))
@@ -161,14 +162,13 @@ def _bind(
     pages: Mapping[str, Page],
     config: Config,
     beside: list[Finding],
-    marks: tuple[str, ...],
     mended: list[Loose],
     kept: Mapping[str, Kept],
     whole: bool,
 ) -> Book:
     documents = [document for page in pages.values() for document in page.documents]
-    findings = [*beside, *(finding for page in pages.values() for finding in page.findings)]
-    return Book(tree, pages, Snapshot((*documents, *mended), tuple(findings), config, kept), tuple(beside), marks, whole)
+    findings = {path: page.findings for path, page in pages.items() if page.findings}
+    return Book(tree, pages, Snapshot((*documents, *mended), findings, tuple(beside), config, kept), whole)
 
 
 def _spoilt(path: str) -> Finding:
@@ -217,7 +217,7 @@ def read_config(repository: Repository, tree: str, memo: Memo) -> Config | None:
 
 def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: LastValid) -> tuple[Config, list[Finding]]:
     entry = repository.entry(tree, FILE)
-    if entry is None or entry[1] not in _REGULAR:
+    if entry is None or entry[1] not in REGULAR:
         return Config(), []
     reader = Reader(repository, memo)
     file = reader.read(entry[0], FILE)
@@ -239,7 +239,7 @@ def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...]
         posixpath.dirname(entry.path): repository.blob(entry.blob).decode("utf-8", "replace")
         for entry in entries
         if entry.path.rpartition("/")[2] == IGNORE_FILE
-        and entry.mode in _REGULAR
+        and entry.mode in REGULAR
         and not entry.odd
         and repository.size(entry.blob) < 1 << 20
     }
@@ -253,7 +253,7 @@ def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...]
     return [
         entry
         for entry in entries
-        if entry.mode in _REGULAR
+        if entry.mode in REGULAR
         and not entry.odd
         and is_candidate(entry.path)
         and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
@@ -273,7 +273,7 @@ def _odd(entries: list[Entry]) -> list[Finding]:
             findings.append(Finding("info", "symlink", f"{entry.path} is a symbolic link: it is not followed", where))
         elif entry.mode == 0o160000:
             findings.append(Finding("info", "submodule", f"{entry.path} is a submodule: it is not read", where))
-        elif entry.mode not in _REGULAR:
+        elif entry.mode not in REGULAR:
             findings.append(Finding("warning", "odd-mode", f"{entry.path} has mode {entry.mode:o}: it is not read", where))
     return findings
 

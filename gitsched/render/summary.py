@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gitsched.model.files import Bytes
 from gitsched.model.finding import SEVERITIES
 from gitsched.model.time import format_time
 from gitsched.render.markdown import code
 from gitsched.render.record import public_url
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 ROWS = 200
 """Rows of both tables together; the fleet may take half of them, or what the decisions leave."""
@@ -49,7 +44,7 @@ class DecisionRow(NamedTuple):
 class Summary(NamedTuple):
     """`findings` counts by severity, `unclaimed` the objects that no policy selects; `repository` is the source's URL.
 
-    `workloads` is how many decisions there are, where not all of them are given.
+    `workloads` and `clusters` are how many decisions and clusters there are, where not all of them are given.
     """
 
     source: str
@@ -62,30 +57,81 @@ class Summary(NamedTuple):
     repository: str | None = None
     next_wakeup: datetime | None = None
     workloads: int = 0
+    clusters: int = 0
 
 
 def readme(summary: Summary) -> Bytes:
     """README.md: how to reproduce, findings by severity, then the fleet and the decisions in at most 200 rows, counts beyond."""
     workloads = max(summary.workloads, len(summary.decisions))
+    clusters = max(summary.clusters, len(summary.fleet))
     fleet = summary.fleet[: max(ROWS // 2, ROWS - workloads)]
     decisions = summary.decisions[: ROWS - len(fleet)]
-    text = _template().render(
-        code=code,
-        placement=_placement,
-        source=summary.source,
+    text = _PAGE.format(
+        origin=_origin(summary),
         commit=summary.source if _COMMIT.fullmatch(summary.source) else "COMMIT",
-        repository=public_url(summary.repository),
-        version=summary.version,
-        time=format_time(summary.time),
-        next_wakeup=format_time(summary.next_wakeup) if summary.next_wakeup else "",
-        findings=[(severity, summary.findings[severity]) for severity in SEVERITIES if summary.findings.get(severity)],
-        unclaimed=summary.unclaimed,
-        fleet=fleet,
-        more_fleet=len(summary.fleet) - len(fleet),
-        decisions=decisions,
-        more_decisions=workloads - len(decisions),
+        findings="".join(f"- {line}\n" for line in _count_findings(summary)) or "None.\n",
+        fleet=_table(_FLEET, map(_fleet_row, fleet), clusters - len(fleet), "its directory under `clusters/`"),
+        decisions=_table(_DECISIONS, map(_decision_row, decisions), workloads - len(decisions), "its record under `status/`"),
     )
     return Bytes(text.encode())
+
+
+_PAGE = """\
+# Placements
+
+This branch is written by gitsched. Do not edit it: the next run replaces what it finds.
+
+{origin}
+
+To see the same decisions, in a clone of the source repository:
+
+```sh
+git checkout {commit}
+gitsched plan --observations recorded
+```
+
+## Findings
+
+{findings}
+## Clusters
+
+{fleet}
+## Decisions
+
+{decisions}"""
+_FLEET = "| cluster | region | state | workloads | replicas |\n|---|---|---|--:|--:|\n"
+_DECISIONS = "| workload | policy | placement |\n|---|---|---|\n"
+
+
+def _origin(summary: Summary) -> str:
+    url = public_url(summary.repository)
+    place = f" of {code(url)}" if url else ""
+    moment = format_time(summary.time)
+    text = f"Decided from commit {code(summary.source)}{place} at {moment} by gitsched {code(summary.version)}."
+    return text + (f" Time alone can change a decision next at {format_time(summary.next_wakeup)}." if summary.next_wakeup else "")
+
+
+def _count_findings(summary: Summary) -> Iterator[str]:
+    for severity in SEVERITIES:
+        if summary.findings.get(severity):
+            yield f"{summary.findings[severity]} {severity}"
+    if summary.unclaimed:
+        yield f"{summary.unclaimed} {'object is' if summary.unclaimed == 1 else 'objects are'} selected by no policy"
+
+
+def _table(head: str, rows: Iterable[str], more: int, each: str) -> str:
+    lines = "".join(rows)
+    if not lines:
+        return "None.\n"
+    return head + lines + (f"\nand {more} more, each with {each}.\n" if more else "")
+
+
+def _fleet_row(row: FleetRow) -> str:
+    return f"| {code(row.name)} | {code(row.region)} | {code(row.note)} | {row.workloads} | {row.replicas} |\n"
+
+
+def _decision_row(row: DecisionRow) -> str:
+    return f"| {code(row.workload)} | {code(row.policy)} | {_placement(row.placement)} |\n"
 
 
 def _placement(placement: Sequence[tuple[str, int | None]]) -> str:
@@ -94,15 +140,3 @@ def _placement(placement: Sequence[tuple[str, int | None]]) -> str:
     shown = ", ".join(code(name if count is None else f"{name}:{count}") for name, count in placement[:CLUSTERS_SHOWN])
     more = len(placement) - CLUSTERS_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-@cache
-def _template() -> Template:
-    # Here, because importing jinja2 takes longer than most runs.
-    from jinja2 import StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    # Values are escaped for Markdown by `code`, one by one; HTML's autoescape would be the wrong language.
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    source = files("gitsched.render").joinpath("templates/README.md.j2").read_text("utf-8")
-    return environment.from_string(source)

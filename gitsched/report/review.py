@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ class Review(NamedTuple):
 
     `source` is the commit that was read, "" for the worktree. `branch` and `place` say which output branch, and where; `before` is its
     head as it was seen, None when there was none; `after` the new commit, None when none was made. `changed` says whether the plan's
-    files differ from those at `before`, which they may without a move. `refused` is why the guard refused, or "".
+    files differ from those at `before`, which they may without a move. `refused` is why the guard refused, or "". `counted` are the
+    outcomes by state, where somebody has counted them.
     """
 
     source: str
@@ -30,15 +31,16 @@ class Review(NamedTuple):
     after: str | None = None
     changed: bool = False
     refused: str = ""
-    outcomes: Sequence[Outcome] = ()
+    outcomes: Collection[Outcome] = ()
     moves: Sequence[Move] = ()
     findings: Sequence[Finding] = ()
     unclaimed: int = 0
     next_wakeup: datetime | None = None
     time: datetime = EPOCH
+    counted: Mapping[str, int] | None = None
 
     @property
     def states(self) -> dict[str, int]:
         """How many workloads are placed, pending and stale."""
-        counts = Counter(outcome.state for outcome in self.outcomes)
-        return {state: counts[state] for state in STATES}
+        counts = self.counted if self.counted is not None else Counter(outcome.state for outcome in self.outcomes)
+        return {state: counts.get(state, 0) for state in STATES}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -138,8 +136,3 @@ def test_a_long_name_is_cut() -> None:
 
 def test_nothing_but_an_object_id_reaches_the_command_to_copy() -> None:
     assert "git checkout COMMIT\n" in page(Summary("x; rm -rf ~", "0.1.0", EPOCH))
-
-
-def test_importing_the_module_does_not_load_the_template_engine() -> None:
-    script = "import sys, gitsched.render.summary; sys.exit('jinja2' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

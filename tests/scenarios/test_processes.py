@@ -142,4 +142,4 @@ def test_a_cluster_that_fails_while_two_race_is_left_by_all(pair: Fleet, tmp_pat
     assert [rival.wait() for rival in rivals] == [0, 0]
     assert execute("rev-list", "--count", "placements", at=remote) == "2"
     clones[1].reconcile(1, push="origin")
-    assert clones[1].where("default/deployment-app-4") == ["first", "second"]
+    assert clones[1].where("default/deployment-app-4", "origin/placements") == ["first", "second"]

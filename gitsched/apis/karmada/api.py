@@ -20,4 +20,4 @@ def _waive(config: Config) -> frozenset[str]:
     return frozenset({TAINT_POLICY_NO_EXECUTE}) if config.karmada.allow_no_execute_taint_policy else frozenset()
 
 
-API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES, _waive, SITES)
+API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES, _waive, SITES, resumes=True)

@@ -1,0 +1,146 @@
+"""Whatever was remembered on the way, in a process or on disk, the bytes are those of a run that remembers nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gitsched.reconcile import Run, Session
+from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+
+WORKLOADS = [f"app-{number}" for number in range(6)]
+TOLERANT = "    clusterTolerations: [{key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 3600}]\n"
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: %s}}\n"
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {a: '%d'}\n"
+TENANT = "apiVersion: example.com/v1\nkind: Tenant\nmetadata: {name: acme}\nspec: {size: %d}\n"
+SETTINGS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {retireAfter: %dh}}\n"
+REBALANCER = (
+    "apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata: {name: again}\nspec:\n  workloads:\n"
+    "  - {apiVersion: apps/v1, kind: Deployment, name: app-%d, namespace: default}\n"
+)
+Files = dict[str, str | bytes | None]
+
+
+def start() -> Files:
+    files: Files = {f"apps/{name}.yaml": deployment(name, number + 1) for number, name in enumerate(WORKLOADS)}
+    files["apps/more.yaml"] = "---\n".join(CONFIG_MAP % (name, "default", 1) for name in ("one", "two"))
+    files["apps/tenant.yaml"] = TENANT % 1
+    files |= {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second", "third")}
+    files["policies/all.yaml"] = policy("first,third", "second", scheduling="Divided", more=TOLERANT)
+    files["policies/maps.yaml"] = policy("", name="maps", kind="ConfigMap")
+    return files
+
+
+def edit(dice: random.Random, files: Files, share: float) -> Files:
+    """One commit's worth of what people do; `share` of it is small."""
+    name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
+    path = f"apps/{name}.yaml"
+    small: list[Files] = [
+        {path: deployment(name, number)},
+        {path: f"{files.get(path) or deployment(name)}# {number}\n"},
+        {
+            path: deployment(name, number),
+            "apps/more.yaml": "---\n".join(CONFIG_MAP % (n, "default", number) for n in ("one", "two")),
+        },
+        {"apps/more.yaml": CONFIG_MAP % ("one", "default", number) + "---\n" + CONFIG_MAP % ("two", "default", 1)},
+        {"apps/tenant.yaml": TENANT % number},
+        {"README.md": f"{number}\n"},
+        {path: deployment(name, "${REPLICAS}")},
+    ]
+    large: list[Files] = [
+        {path: deployment(name, number, "shop"), "apps/shop.yaml": NAMESPACE % "a"},
+        {"apps/shop.yaml": NAMESPACE % number, "apps/shop-map.yaml": CONFIG_MAP % ("one", "shop", number)},
+        {path: deployment(name) + "  [\n"},
+        {path: deployment(name), "apps/copy.yaml": deployment(name)},
+        {"apps/copy.yaml": None} if files.get("apps/copy.yaml") else {"apps/copy.yaml": deployment("copy", number)},
+        {path: None} if files.get(path) else {path: deployment(name, number)},
+        {"clusters/first.yaml": cluster("first", "power:NoExecute")},
+        {"clusters/first.yaml": cluster("first")},
+        {"clusters/third.yaml": None} if files.get("clusters/third.yaml") else {"clusters/third.yaml": cluster("third")},
+        {"policies/all.yaml": policy("second", "first", scheduling="Divided")},
+        {"policies/all.yaml": policy("first", "second,third")},
+        {"policies/all.yaml": policy("first,third", "second", scheduling="Divided", more=TOLERANT)},
+        {"gitsched.yaml": SETTINGS % number},
+        {"rebalancer.yaml": REBALANCER % (number % 6)},
+        {".sourceignore": f"apps/{name}.yaml\n"},
+    ]
+    return dice.choice(small if dice.random() < share else large)
+
+
+def spoil(dice: random.Random, cache: Path) -> None:
+    """A cache may be deleted, or damaged, at any moment."""
+    for path in sorted(cache.glob("*.sqlite3")):
+        chance = dice.random()
+        if chance < 0.1:
+            path.unlink()
+        elif chance < 0.2:
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_memory_changes_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
+    dice, files, hour = random.Random(seed), start(), 0.0
+    fleet.commit(files)
+    caches = {name: tmp_path / name for name in ("resident", "disk", "none")}
+    resident = Session(fleet.settings(0, cache=caches["resident"], output_branch="resident", allow_removals=True))
+    amended = 0
+    for step in range(14):
+        if step:
+            hour += dice.choice((0.1, 0.1, 0.6, 2))
+            changes = {
+                path: text
+                for path, text in edit(dice, files, 1 if step < 5 else 0.65).items()
+                if text is not None or files.get(path)
+            }
+            files |= changes
+            fleet.commit(changes, hour=hour)
+        spoil(dice, caches["disk"])
+        now = hour + dice.choice((0, 0, 0.7))
+        runs = [resident.run(fleet.settings(now).now)]
+        for name in ("disk", "none"):
+            cache = caches[name] if name == "disk" else tmp_path / f"none-{step}"
+            runs.append(
+                Session(fleet.settings(now, cache=cache, output_branch=name, allow_removals=True)).run(fleet.settings(now).now)
+            )
+        heads = [fleet.git("rev-parse", name) for name in caches]
+        assert len(set(heads)) == 1, f"step {step}"
+        assert len({tuple(run.plan.findings) for run in runs}) == 1, f"step {step}"
+        assert len({_sum_up(run) for run in runs}) == 1, f"step {step}"
+        assert [[o.key, o.state, o.shares] for o in runs[0].plan.outcomes.values()] == [
+            [o.key, o.state, o.shares] for o in runs[2].plan.outcomes.values()
+        ]
+        amended += sum(not run.plan.whole for run in runs)
+        hour = now
+    assert amended > 3, "the first edits are small"
+
+
+def _sum_up(run: Run) -> tuple[object, ...]:
+    plan = run.plan
+    return plan.next_wakeup, plan.unclaimed, len(plan.outcomes), tuple(map(str, plan.moves)), tuple(sorted(plan.states.items()))
+
+
+def test_a_new_process_goes_on_from_the_rows_on_disk(make_fleet: Callable[[str], Fleet]) -> None:
+    fleet = make_fleet("rows")
+    fleet.commit(start())
+    fleet.reconcile(1)
+    fleet.reconcile(1)  # a decision is at rest once it was taken twice
+    fleet.commit({"apps/app-1.yaml": deployment("app-1", 5)}, hour=2)
+    run = fleet.reconcile(2)
+    assert not run.plan.whole
+    assert [str(move.key) for move in run.plan.moves] == ["Deployment.apps/default/app-1"]
+    assert len(run.plan.outcomes) == len(list(run.plan.outcomes)) == 8
+    assert fleet.reconcile(2).after is None
+
+
+def test_rows_that_somebody_else_could_have_written_are_not_read(make_fleet: Callable[[str], Fleet]) -> None:
+    fleet = make_fleet("rows")
+    fleet.commit(start())
+    fleet.reconcile(1)
+    fleet.reconcile(1)
+    for path in fleet.cache.glob("plan-*.sqlite3"):
+        path.chmod(0o666)
+    fleet.commit({"apps/app-1.yaml": deployment("app-1", 5)}, hour=2)
+    assert fleet.reconcile(2).plan.whole
