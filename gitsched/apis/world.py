@@ -114,8 +114,12 @@ class Session(Protocol):
 class Relating(Protocol):
     """What a session offers besides where decisions depend on more than a workload's own document and record: on other workloads, say.
 
-    Such a session asks for the decisions that it needs by itself, so that the order of workloads never matters.
+    Such a session asks for the decisions that it needs by itself, so that the order of workloads never matters. `learned` grows whenever
+    `further` changes what the session knows: a copy of it that was put away before is out of date.
     """
+
+    @property
+    def learned(self) -> int: ...
 
     def further(self, dirty: frozenset[Key]) -> frozenset[Key]:
         """The workloads that have to be decided anew because these are; asked once after `renew`."""

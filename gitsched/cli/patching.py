@@ -38,7 +38,7 @@ def knative(
     output.start_log(log_format)
     with output.progress("Planning"):
         settings = Settings(location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen)
-        decided = preview(settings).plan.decided
+        decided = preview(settings, whole=True).plan.decided
     records = (record for session in decided.sessions if session.name == "knative" for record in session.documents())
     patches = make_patches(records, decided.catalog.templates.values())
     output.show_as(form, lambda _: write_commands(patches), lambda: describe_patches(patches))

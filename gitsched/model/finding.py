@@ -59,7 +59,8 @@ class Finding(NamedTuple):
         return f"{where}{level}{self.message} [{self.code}]"
 
 
-def rank(finding: Finding) -> tuple[int, str, int, int, str, str]:
+def rank(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:
     """The order in which findings are shown: worst first, then by place."""
     place = finding.location or Location("", 0, 0)
-    return (SEVERITIES.index(finding.severity), place.path, place.line, place.column, finding.code, finding.message)
+    resource = finding.resource or ()
+    return (SEVERITIES.index(finding.severity), place.path, place.line, place.column, finding.code, finding.message, resource)

@@ -6,7 +6,7 @@ is not amended: the caller plans everything anew, to the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gitsched.apis.world import Session, World
@@ -54,7 +54,8 @@ class Amendment(NamedTuple):
 def amend(ledger: Ledger, edition: Edition, world: World, lookup: Lookup, canvas: Canvas) -> Amendment | None:
     """The next plan; None where the whole is due."""
     sums = ledger.sums
-    if any(finding.location and finding.location.path in edition.findings for finding in (*sums.others, *sums.by_session)):
+    told = (finding for found in (sums.others, sums.by_session) for finding in found)
+    if world.at < sums.at or any(_is_about(finding, edition.findings) for finding in told):
         return None
     ends = [since + sums.config.output.retire_after for since in sums.retiring.values()]
     if any(end <= world.now for end in ends) or not _renew(ledger, world):
@@ -74,6 +75,9 @@ def amend(ledger: Ledger, edition: Edition, world: World, lookup: Lookup, canvas
             return None  # what it renders may lie where another workload's manifests do
         shares[key] = make_share(outcome, document, False, lookup, canvas)
         (restless.discard if is_settled(outcome, world.previous) else restless.add)(key)
+    held = (finding for key, found in sums.by_workload.items() if key not in shares for finding in found)
+    if any(_is_about(finding, edition.findings) for finding in held) or _intrude(ledger.rows, shares, lookup):
+        return None
     traces = {key: make_trace(share, _source(documents[key])) for key, share in shares.items()}
     outcomes = {key: share.outcome for key, share in shares.items()}
     places = _replace_places(ledger.rows, traces)
@@ -91,14 +95,12 @@ def amend(ledger: Ledger, edition: Edition, world: World, lookup: Lookup, canvas
         next_wakeup=min(wakeups, default=None),
         time=max((world.at, *(outcome.time for outcome in outcomes.values()))),
         files=dict(_list_changes(ledger, shares, places)),
-        whole=False,
         front=after.front,
         fleet=after.fleet,
         clusters=after.clusters,
         states=after.states,
         retiring=sums.retiring,
         refusal=judge_removals(outcomes.values(), lived, sums.workloads, sums.config),
-        decided=None,
     )
     return Amendment(plan, after, traces, places)
 
@@ -132,6 +134,21 @@ def _list_documents(ledger: Ledger, edition: Edition, world: World) -> dict[Key,
             return None
         found[key] = document
     return found
+
+
+def _is_about(finding: Finding, paths: Container[str]) -> bool:
+    """Whether a finding stands in one of these files, or would point there."""
+    by_rule = finding.rule is not None and finding.rule.origin.path in paths
+    return by_rule or (finding.location is not None and finding.location.path in paths)
+
+
+def _intrude(rows: Rows, shares: Mapping[Key, Share], lookup: Lookup) -> bool:
+    """Whether a workload would write a record where one of somebody else's is, or two of them the same one."""
+    fresh: list[str] = []
+    for key, share in shares.items():
+        trace = rows.trace(key)
+        fresh += (path for path in share.records if trace is None or path not in trace.records)
+    return len(set(fresh)) < len(fresh) or any(lookup(path) is not None for path in fresh)
 
 
 def _source(document: Document) -> str:
@@ -206,7 +223,14 @@ def _add_up(
         if name in fleet:
             fleet[name] = place.facts
     return sums._replace(
-        now=world.now, states=states, wakeups=wakeups, by_workload=by_workload, by_file=by_file, front=front, fleet=fleet
+        at=world.at,
+        now=world.now,
+        states=states,
+        wakeups=wakeups,
+        by_workload=by_workload,
+        by_file=by_file,
+        front=front,
+        fleet=fleet,
     )
 
 

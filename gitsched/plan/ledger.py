@@ -6,20 +6,22 @@ A ledger describes one output tree exactly. Whoever has lost it plans everything
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple, Protocol
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.world import Session
-from gitsched.model.document import Body, Key
+from gitsched.model.cluster import ClusterFacts
+from gitsched.model.document import Body, Key, group_of
 from gitsched.model.files import PlannedFile
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.plan.deciding import Decided
+from gitsched.plan.planning import Before, Input
 from gitsched.plan.rendering import Picture, Share, list_own_namespaces
-from gitsched.model.cluster import ClusterFacts
+from gitsched.render.layout import status_path
 from gitsched.render.summary import ROWS
 
 
@@ -43,13 +45,14 @@ class Place(NamedTuple):
 class Sums(NamedTuple):
     """What is known of a plan without its rows.
 
-    `states` counts workloads by state, `unclaimed` the objects that no policy selects. Findings are by source file, by workload, those of
-    the sessions, and all `others`. `restless` are workloads that may be decided otherwise next time. `front` are the first outcomes and
-    `fleet` the first clusters; `clusters` counts all. `records` are those of no workload. `scopes` says of kinds that are not built in
-    whether they have namespaces.
+    `at` and `now` are the moments of the plan. `states` counts workloads by state, `unclaimed` the objects that no policy selects.
+    Findings are by source file, by workload, those of the sessions, and all `others`. `restless` are workloads that may be decided
+    otherwise next time. `front` are the first outcomes and `fleet` the first clusters; `clusters` counts all. `records` are those of no
+    workload. `scopes` says of kinds that are not built in whether they have namespaces.
     """
 
     config: Config
+    at: datetime
     now: datetime
     states: Mapping[str, int]
     unclaimed: int
@@ -126,33 +129,31 @@ def strip(outcome: Outcome) -> Outcome:
 
 
 def sum_up(
-    decided: Decided,
-    picture: Picture,
-    config: Config,
-    now: datetime,
-    by_file: Mapping[str, tuple[Finding, ...]],
-    beside: tuple[Finding, ...],
-    retiring: Mapping[str, datetime],
+    decided: Decided, picture: Picture, source: Input, by_file: Mapping[str, tuple[Finding, ...]], retiring: Mapping[str, datetime]
 ) -> Sums | None:
-    """The sums of a whole plan. `beside` are findings about the source but about no file that was read.
+    """The sums of a whole plan.
 
-    None when nobody can go on from a plan like this: a document is broken or stands twice, two objects are in each other's way, or an
-    API decides about documents of its own.
+    None when nobody can go on from a plan like this: a document is broken or stands twice, two objects are in each other's way, an API
+    decides about documents of its own, or its sessions would not say the same once more.
     """
     catalog, outcomes = decided.catalog, decided.outcomes
     if catalog.twins or catalog.broken or catalog.contested or decided.frozen or decided.own or picture.findings:
         return None
+    records = list_records(decided.sessions)
+    if _overlap(picture, records) or not _is_at_rest(outcomes, records, source.before):
+        return None
     said = tuple(finding for session in decided.sessions for finding in session.findings)
     known = frozenset(said)
     return Sums(
-        config=config,
-        now=now,
+        config=source.config,
+        at=source.at,
+        now=source.now,
         states=Counter(outcome.state for outcome in outcomes.values()),
         unclaimed=decided.unclaimed,
         by_file={path: findings for path, findings in by_file.items() if findings},
         by_workload={key: outcome.findings for key, outcome in outcomes.items() if outcome.findings},
         by_session=said,
-        others=(*beside, *(finding for finding in decided.findings if finding not in known)),
+        others=(*source.beside, *(finding for finding in decided.findings if finding not in known)),
         wakeups={key: outcome.wakeup for key, outcome in outcomes.items() if outcome.wakeup is not None},
         restless=decided.restless,
         front={key: strip(outcome) for key, outcome in islice(outcomes.items(), ROWS)},
@@ -160,9 +161,26 @@ def sum_up(
         clusters=len(picture.facts),
         retiring=retiring,
         namespaces=list_own_namespaces(decided.templates),
-        records=list_records(decided.sessions),
+        records=records,
         scopes=catalog.scopes,
     )
+
+
+def _overlap(picture: Picture, records: Iterable[tuple[Key, Body]]) -> bool:
+    """Whether two workloads, or a workload and a session, write the same record: then the later one counts."""
+    paths = [path for share in picture.shares.values() for path in share.records]
+    paths += [status_path(key) for key, _ in records]
+    return len(set(paths)) < len(paths)
+
+
+def _is_at_rest(outcomes: Mapping[Key, Outcome], records: tuple[tuple[Key, Body], ...], before: Before) -> bool:
+    """Whether the sessions read the very records that they write: a new session over this output would find what they found."""
+    if any(before.documents.get(key) != body for key, body in records):
+        return False
+    held = [key for outcome in outcomes.values() for key, _ in outcome.documents]
+    kinds = {(key.group, key.kind) for key in held}
+    gone = before.others([*held, *(key for key, _ in records)])
+    return all((group_of(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in gone)
 
 
 def list_records(sessions: tuple[Session, ...]) -> tuple[tuple[Key, Body], ...]:

@@ -56,13 +56,19 @@ class Input(NamedTuple):
     observations: Observations = Observations()
 
 
+class Details(NamedTuple):
+    """What only a whole plan has: every decision with all that it was read from, and what was rendered of it."""
+
+    decided: Decided
+    picture: Picture
+
+
 class Plan(NamedTuple):
     """`outcomes` are by (namespace, name), `states` counts them. `time` is the moment of the latest event that changed something.
 
     `files` are those of the output tree but for the front page and the record of the run: all of them in a `whole` plan, else those that
     differ from the previous tree, None where one goes. `front` are the first outcomes and `fleet` the first of so many `clusters`, as
-    many as the front page may show. `refusal` is why the guard refuses the commit, or "". `decided` is what `explain` needs of a whole
-    plan, and `picture` what was rendered of it.
+    many as the front page may show. `refusal` is why the guard refuses the commit, or "".
     """
 
     outcomes: Mapping[Key, Outcome]
@@ -72,7 +78,6 @@ class Plan(NamedTuple):
     next_wakeup: datetime | None
     time: datetime
     files: Mapping[str, PlannedFile | None]
-    whole: bool
     front: Mapping[Key, Outcome]
     fleet: Mapping[str, ClusterFacts]
     clusters: int
@@ -80,8 +85,24 @@ class Plan(NamedTuple):
     retiring: Mapping[str, datetime]
     refusal: str
     observations: Observations = Observations()
-    decided: Decided | None = None
-    picture: Picture | None = None
+    details: Details | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything was planned anew."""
+        return self.details is not None
+
+    @property
+    def decided(self) -> Decided:
+        """What `explain` and simulations need; an error where the plan is no whole one."""
+        assert self.details is not None, "only a whole plan has it"
+        return self.details.decided
+
+    @property
+    def facts(self) -> Mapping[str, ClusterFacts]:
+        """Every cluster with a directory; an error where the plan is no whole one."""
+        assert self.details is not None, "only a whole plan has it"
+        return self.details.picture.facts
 
 
 class Workspace:
@@ -121,16 +142,14 @@ def plan(source: Input, workspace: Workspace | None = None) -> Plan:
         # An outcome is later than the source only where a deadline changed it, be it but the end of an eviction, which moves nothing.
         time=max((source.at, *retired, *_deadlines(decided), *(outcome.time for outcome in outcomes.values()))),
         files={**rendered.files, **{path: file for path, file in kept if file is not None}},
-        whole=True,
         front=dict(islice(outcomes.items(), ROWS)),
         fleet=dict(sorted(rendered.facts.items())[:ROWS]),
         clusters=len(rendered.facts),
         states=Counter(outcome.state for outcome in outcomes.values()),
         retiring=retiring,
         refusal=judge_removals(outcomes.values(), lived, len(outcomes), config),
-        decided=decided,
         observations=source.observations,
-        picture=rendered,
+        details=Details(decided, rendered),
     )
 
 

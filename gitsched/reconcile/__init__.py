@@ -40,9 +40,9 @@ def run_until_won(session: Session, settings: Settings) -> Run:
     raise AssertionError("unreachable")
 
 
-def preview(settings: Settings) -> Run:
-    """What `reconcile` would do. Objects may be written to the repository, no ref moves."""
-    return Session(settings).run(settings.now, write=False)
+def preview(settings: Settings, *, whole: bool = False) -> Run:
+    """What `reconcile` would do. Objects may be written to the repository, no ref moves. A `whole` plan has `decided`, too."""
+    return Session(settings).run(settings.now, write=False, whole=whole)
 
 
 def validate_source(settings: Settings) -> tuple[Finding, ...]:

@@ -34,6 +34,6 @@ def survey(settings: Settings, url: str | None) -> Delivery:
     if address is None:
         what = f"{known!r} is no address" if url else "the output has no address"
         raise Permanent(f"{what} that a cluster could reach; name one with --url, https or ssh")
-    planned = session.plan(observed, settings.now)
+    step = session.plan(observed, settings.now)
     branch = Branch(address, output.branch, observed.prefix)
-    return Delivery(branch, tuple(sorted(planned.facts)), observed.snapshot.config.output.signing is not None)
+    return Delivery(branch, tuple(sorted(step.plan.facts)), step.config.output.signing is not None)

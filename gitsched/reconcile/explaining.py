@@ -32,11 +32,12 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
     """
     session = Session(settings._replace(observations="recorded"))
     observed = session.observe()
-    planned = session.plan(observed, settings.now)
+    step = session.plan(observed, settings.now)
+    planned = step.plan
     decided = planned.decided
     own = {document.key: document for documents in decided.catalog.settings.values() for document in documents}
     key = _find(decided, own, kind, namespace, name)
-    ground = make_ground(decided, observed.snapshot.config, max(settings.now, planned.time), planned.observations)
+    ground = make_ground(decided, step.config, max(settings.now, planned.time), planned.observations)
     template = decided.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in planned.findings if finding.resource == key.resource)

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from gitsched import __version__
 from gitsched.manifests.file import File
+from gitsched.reconcile.build import identify_build
 
 _log = logging.getLogger("gitsched.reconcile")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"
@@ -18,7 +18,7 @@ class Memo:
     """Files by key, in memory and in one SQLite file that all processes of a user share."""
 
     def __init__(self, cache: Path) -> None:
-        self._path = cache / f"parsed-{__version__}.sqlite3"
+        self._path = cache / f"parsed-{identify_build()}.sqlite3"
         self._known: dict[str, File] = {}
         self._new: dict[str, File] = {}
 

@@ -56,13 +56,6 @@ class Records(Mapping[Key, Body]):
         known = set(map(status_path, keys))
         return (self._body(blob) for path, blob in self._blobs().items() if path not in known)
 
-    def learn(self, bodies: Iterable[tuple[Key, Body]]) -> None:
-        """Take bodies that were just written to this tree for what reading them back would give."""
-        for key, body in bodies:
-            blob = self._blob(key)
-            if blob is not None:
-                self._bodies.setdefault(blob, body)
-
     def __len__(self) -> int:
         return len(self._blobs())
 

@@ -35,10 +35,11 @@ class Scored(NamedTuple):
 
 def produce_scores(settings: Settings) -> list[Scored]:
     """Ask for everything that the source's ClusterScores name. Raises Permanent when one of them is broken, or there is none."""
-    observed = Session(settings).observe()
+    session = Session(settings)
+    snapshot = session.read(session.observe())
     sources: list[Body] = []
     clusters: set[str] = set()
-    for loose in observed.snapshot.documents:
+    for loose in snapshot.documents:
         if (loose.group, loose.kind) == (GROUP_OWN, KIND):
             if loose.broken:
                 raise Permanent(f"the {KIND} {loose.name} is broken; `gitsched validate` says where")
@@ -47,7 +48,7 @@ def produce_scores(settings: Settings) -> list[Scored]:
             clusters.add(loose.name)
     if not sources:
         raise Permanent(f"there is no {KIND} in the source, so nothing says what to observe")
-    timeout = observed.snapshot.config.observations.timeout
+    timeout = snapshot.config.observations.timeout
     sources.sort(key=lambda body: str(body["metadata"]["name"]))
     scored = [_produce(body, clusters, settings, timeout) for body in sources]
     paths = [one.path for one in scored]

@@ -23,6 +23,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import Permanent
 from gitsched.model.files import Keep, PlannedFile
 from gitsched.model.finding import Location, rank
+from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.plan.amending import Ledger, amend
 from gitsched.plan.catalog import build_catalog
@@ -33,18 +34,17 @@ from gitsched.reconcile.edition import Templates, find_document, read_edition
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
+from gitsched.reconcile.packing import Damaged
 from gitsched.reconcile.pointing import point_findings
 from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
-from gitsched.reconcile.shelf import Damaged, Head, Shelf, stamp
-from gitsched.reconcile.snapshot import Book, Reader, Snapshot, read_config, read_tree
+from gitsched.reconcile.shelf import Head, Shelf, stamp
+from gitsched.reconcile.snapshot import REGULAR, Book, Reader, Snapshot, read_config, read_tree
 from gitsched.render.layout import ATTRIBUTES, METADATA, README, RECORD, kept_path
 from gitsched.render.record import GITATTRIBUTES, Record
 
 ALLOW_REMOVALS = "Gitsched-Allow-Removals"
 """The trailer of a source commit that lets the guard pass."""
-
-
 LOOKED_BACK = 5
 """Output commits that are asked for what clusters reported of them."""
 
@@ -91,14 +91,17 @@ class Session:
         common = Path(self._source.repository.common)
         return [path for path in (common / "refs" / "heads", common / "packed-refs", common / "HEAD") if path.exists()]
 
-    def run(self, now: datetime, *, write: bool = True) -> Run:
-        """Observe, plan and, unless only looking, commit. Raises Conflict when somebody else moved the output branch meanwhile."""
+    def run(self, now: datetime, *, write: bool = True, whole: bool = False) -> Run:
+        """Observe, plan and, unless only looking, commit. Raises Conflict when somebody else moved the output branch meanwhile.
+
+        `whole` asks for a plan of everything, with what `explain` needs of it.
+        """
         # Documents are millions of small objects without cycles; looking through them for cycles takes longer than planning.
         collecting = gc.isenabled()
         gc.disable()
         try:
             observed = self.observe()
-            step = self.amend(observed, now) or self.plan(observed, now)
+            step = (None if whole else self.amend(observed, now)) or self.plan(observed, now)
             run = self.write(observed, step, publish=write)
             self._memo.save()
             if self._shelf is not None:
@@ -132,6 +135,8 @@ class Session:
     def amend(self, observed: Observed, now: datetime) -> Step | None:
         """The plan as an amendment of the last one; None where that cannot be."""
         shelf, repository = self._open_shelf(observed), self._source.repository
+        # It goes on while it is amended; whoever gives up on the way must not meet it half-way.
+        self._shelf = None
         at, moment = self._moments(observed, now)
         if shelf is None or shelf.head.output != observed.tree or moment < shelf.head.sums.now:
             return None
@@ -148,13 +153,13 @@ class Session:
             ledger = Ledger(shelf.head.sums, shelf, shelf.sessions)
             made = amend(ledger, edition, world, before.lookup, self._workspace.canvas)
         except Damaged:
-            self._shelf = None
             return None
         if made is None:
             return None
 
         def shelve(tree: str) -> Shelf:
-            shelf.amend(made.traces, made.places, shelf.head._replace(source=observed.source.tree, output=tree, sums=made.sums))
+            head = shelf.head._replace(source=observed.source.tree, output=tree, sums=made.sums)
+            shelf.amend(made.traces, made.places, head)
             return shelf
 
         return Step(self._point(made.plan), config, shelve)
@@ -167,7 +172,7 @@ class Session:
 
     def plan(self, observed: Observed, now: datetime) -> Step:
         """The whole plan, anew."""
-        snapshot, (at, moment) = self._read(observed), self._moments(observed, now)
+        snapshot, (at, moment) = self.read(observed), self._moments(observed, now)
         self._check_output(observed.source, snapshot, observed.output, observed.record)
         before, config = self._before(observed, whole=True), snapshot.config
         gathered = self._gather(observed, snapshot, now)
@@ -178,10 +183,13 @@ class Session:
         planned = self._point(plan(source, self._workspace))
 
         def shelve(tree: str) -> Shelf | None:
-            decided, picture, book = planned.decided, planned.picture, self._book
-            if decided is None or picture is None or book is None or not book.whole or book.tree != observed.source.tree:
+            details, book = planned.details, self._book
+            if details is None or book is None or not book.whole or book.tree != observed.source.tree:
                 return None
-            sums = sum_up(decided, picture, config, moment, snapshot.findings, beside, planned.retiring)
+            if gathered != Gathered(Observations()) or gathered.observations.time is not None:
+                return None  # what others say is asked for anew each time, and may change anything
+            decided, picture = details
+            sums = sum_up(decided, picture, source, snapshot.findings, planned.retiring)
             if sums is None:
                 return None
             head = Head(self._stamp(observed), book.tree, tree, tuple(decided.catalog.settings), sums)
@@ -241,7 +249,9 @@ class Session:
         if not changed:
             if observed.head and repository.noted(observed.head) != note and source.oid:
                 output.publish(observed.head, observed.head, note)
-            self._shelf = step.shelve(observed.tree) if observed.tree else None
+            # Since when a cluster retires is told by the record, which is only written with a commit.
+            same = observed.record is not None and observed.record.retiring == planned.retiring
+            self._shelf = step.shelve(observed.tree) if observed.tree and same else None
             return run
         parts = {name for name, _ in self._parts(observed, observed.tree) ^ self._parts(observed, tree)}
         tree = self._plant(observed, front_files(source, planned, self._source.url, __version__), tree)
@@ -251,7 +261,7 @@ class Session:
         # Another process has decided the same and was faster: the output is as it should be, and that was not our doing.
         return run._replace(after=commit) if mine else run._replace(changed=False)
 
-    def _read(self, observed: Observed) -> Snapshot:
+    def read(self, observed: Observed) -> Snapshot:
         """The whole source."""
         output, tree, prefix, record = observed.output, observed.tree, observed.prefix, observed.record
         self._book = read_tree(
@@ -300,7 +310,7 @@ class Session:
         if observed.tree:
             repository = observed.output.repository
             held = repository.listing(observed.tree, observed.prefix.rstrip("/"))
-            front = {name: Keep(held[name][0]) for name in (README, RECORD, METADATA) if name in held}
+            front = {name: Keep(held[name][0]) for name in (README, RECORD, METADATA) if name in held and held[name][1] in REGULAR}
             if observed.prefix:
                 root = {observed.prefix.rstrip("/"): None}
                 base = repository.write(root, base=observed.tree, read=self._source.repository)
@@ -316,7 +326,7 @@ class Session:
         return set(observed.output.repository.listing(tree, observed.prefix.rstrip("/")).items()) if tree else set()
 
     def _read_templates(self, observed: Observed) -> Mapping[Key, Document]:
-        snapshot = self._read(observed)
+        snapshot = self.read(observed)
         return build_catalog(snapshot.documents, snapshot.config.kinds, RESERVED).templates
 
     def _commit_output(self, observed: Observed, step: Step, tree: str, parts: set[str]) -> str:

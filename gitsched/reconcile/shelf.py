@@ -6,25 +6,22 @@ it is read only where nobody but its owner could have written it.
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import pickle
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from gitsched import __version__
-from gitsched.apis.gitsched.config import Config
-from gitsched.apis.world import Session, World
+from gitsched.apis.world import Session
 from gitsched.git import Output
 from gitsched.model.document import Document, Key
-from gitsched.model.time import EPOCH
+from gitsched.plan.deciding import list_relating
 from gitsched.plan.ledger import Place, Sums, Trace
+from gitsched.reconcile.build import identify_build
+from gitsched.reconcile.packing import Damaged, pack, unpack
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,9 +29,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gitsched.reconcile")
 _TABLE = "CREATE TABLE rows (kind TEXT, name TEXT, position INTEGER, data BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID"
 _PUT = "INSERT INTO rows VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data"
-_SAFE = frozenset({"builtins", "collections", "copyreg", "datetime", "functools", "re", "types"})
 _PATHS = "\n"
 Row = tuple[str, str, int, bytes]
+T = TypeVar("T")
 
 
 class Head(NamedTuple):
@@ -77,6 +74,9 @@ class Shelf:
         self._paths = ""
         self._sessions: tuple[Session, ...] | None = None
         self._connection: sqlite3.Connection | None = None
+        self._complete = False
+        self._version = 0
+        self._learned = 0
         self._unsaved: list[Callable[[], Iterable[Row]]] = []
         self._on_disk: Head | None = None
 
@@ -93,7 +93,7 @@ class Shelf:
         self._places.update(places)
         self._paths = _PATHS.join(("", *paths, ""))
         self._settings.update(settings)
-        self._sessions = sessions
+        self._sessions, self._complete = sessions, True
 
     @classmethod
     def open(cls, path: Path, stamp: str) -> Shelf | None:
@@ -104,34 +104,41 @@ class Shelf:
 
         try:
             connection = sqlite3.connect(path, timeout=5, isolation_level=None)
-            found = connection.execute("SELECT data FROM rows WHERE kind = 'head'").fetchone()
-            head = _load(found[0]) if found else None
-        except (sqlite3.Error, *_DAMAGED) as error:
+            version = _read_version(connection)
+            head = _read_head(connection)
+        except (sqlite3.Error, Damaged) as error:
             _forget(path, error)
             return None
-        if not isinstance(head, Head) or head.stamp != stamp:
+        if head is None or head.stamp != stamp:
             return None
         shelf = cls(path, head)
-        shelf._connection, shelf._on_disk = connection, head
+        shelf._connection, shelf._on_disk, shelf._version = connection, head, version
         return shelf
 
     def trace(self, key: Key) -> Trace | None:
-        if key not in self._traces and self._connection is not None:
+        if key not in self._traces and not self._complete:
             self._traces[key] = self._fetch("trace", _PATHS.join(key))
         return self._traces.get(key)
 
     def place(self, name: str) -> Place | None:
-        if name not in self._places and self._connection is not None:
+        if name not in self._places and not self._complete:
             self._places[name] = self._fetch("place", name)
         return self._places.get(name)
 
     def traces(self) -> Iterator[Trace]:
-        if self._connection is None:
-            yield from (trace for trace in self._traces.values() if trace is not None)
-            return
-        for name, data in self._connection.execute("SELECT name, data FROM rows WHERE kind = 'trace' ORDER BY position"):
-            known = self._traces.get(Key(*name.split(_PATHS)))
-            yield known or _load(data)
+        if not self._complete:
+            self._read_traces()
+        yield from (trace for trace in self._traces.values() if trace is not None)
+
+    def _read_traces(self) -> None:
+        """All that are on disk, in their order."""
+
+        def read(connection: sqlite3.Connection) -> dict[Key, Trace | None]:
+            rows = connection.execute("SELECT name, data FROM rows WHERE kind = 'trace' ORDER BY position")
+            found = ((Key(*name.split(_PATHS)), data) for name, data in rows)
+            return {key: self._traces.get(key) or unpack(data) for key, data in found}
+
+        self._traces = {**self._ask(read, {}), **self._traces}
 
     def holds(self, path: str) -> bool:
         """Whether a source file was read for the ledger."""
@@ -165,7 +172,7 @@ class Shelf:
 
     def save(self) -> None:
         """Bring the file up to date. A disk that refuses is told of, not raised: nobody needs the file."""
-        if self._on_disk == self.head or not self._lasting:
+        if not self._lasting or self._on_disk == self.head:
             return
         import sqlite3
 
@@ -174,8 +181,9 @@ class Shelf:
                 self._write_all()
             else:
                 self._write_changes()
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
+        except (pickle.PicklingError, TypeError, AttributeError, Damaged) as error:
             _log.debug("the ledger of this plan cannot be kept: %s", error)
+            self._lasting = False
         except (sqlite3.Error, OSError) as error:
             _log.warning("the cache %s was not written: %s", self._path, error)
         self._on_disk = self.head
@@ -185,11 +193,13 @@ class Shelf:
         """Beside its place first: whoever reads meanwhile has the old file or the new one."""
         import sqlite3
 
+        sessions = pack(self._sessions)
+        unpack(sessions)  # one that cannot be taken out again is better not put away
         rows = [
-            ("head", "", 0, _dump(self.head)),
-            ("paths", "", 0, _dump(self._paths)),
-            ("sessions", "", 0, _dump(self._sessions, World)),
-            *(("settings", _PATHS.join(kind), 0, _dump(documents)) for kind, documents in self._settings.items()),
+            ("head", "", 0, pack(self.head)),
+            ("paths", "", 0, pack(self._paths)),
+            ("sessions", "", 0, sessions),
+            *(("settings", _PATHS.join(kind), 0, pack(documents)) for kind, documents in self._settings.items()),
             *_trace_rows(self._traces),
             *_place_rows(self._places),
         ]
@@ -204,80 +214,74 @@ class Shelf:
         connection.execute("COMMIT")
         connection.close()
         fresh.replace(self._path)
+        self._learned = _count_learned(self.sessions)
 
     def _write_changes(self) -> None:
         """In one transaction, and only if the file is still what this ledger comes from."""
         import sqlite3
 
-        connection, known = self._connection, self._on_disk or self.head
+        connection, learned = self._connection, _count_learned(self._sessions or ())
         if connection is None:
-            connection = self._connection = sqlite3.connect(self._path, timeout=5, isolation_level=None)
-        connection.execute("PRAGMA synchronous = OFF")
+            connection = sqlite3.connect(self._path, timeout=5, isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
-        found = connection.execute("SELECT data FROM rows WHERE kind = 'head'").fetchone()
-        if found and _load(found[0])[:3] == known[:3]:
+        found = _read_head(connection)
+        mine = found is not None and self._on_disk is not None and found[:3] == self._on_disk[:3]
+        if mine:
             connection.executemany(_PUT, [row for rows in self._unsaved for row in rows()])
-            connection.execute(_PUT, ("head", "", 0, _dump(self.head)))
+            if learned != self._learned:
+                connection.execute(_PUT, ("sessions", "", 0, pack(self._sessions)))
+            connection.execute(_PUT, ("head", "", 0, pack(self.head)))
         connection.execute("COMMIT")
+        self._connection, self._learned = connection, learned
+        # Somebody else's file stays as it is, and this ledger lives on in this process alone.
+        self._lasting = mine
 
     def _fetch(self, kind: str, name: str) -> Any:
+        def read(connection: sqlite3.Connection) -> Any:
+            found = connection.execute("SELECT data FROM rows WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+            return unpack(found[0]) if found else None
+
+        return self._ask(read, None)
+
+    def _ask(self, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
+        """Read from the file, if it is still the one that the head was read from."""
         if self._connection is None:
-            return None
+            return nothing
         import sqlite3
 
         try:
-            found = self._connection.execute("SELECT data FROM rows WHERE kind = ? AND name = ?", (kind, name)).fetchone()
-            return _load(found[0]) if found else None
-        except (sqlite3.Error, *_DAMAGED) as error:
+            found = read(self._connection)
+            version = _read_version(self._connection)
+        except (sqlite3.Error, Damaged) as error:
             _forget(self._path, error)
             raise Damaged from error
+        if version != self._version:
+            raise Damaged("another process has gone on from these rows")
+        return found
 
 
-class Damaged(Exception):
-    """A row cannot be read: the ledger is worth nothing."""
+def _read_version(connection: sqlite3.Connection) -> int:
+    """A number that changes when another connection writes to the file."""
+    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return version
+
+
+def _read_head(connection: sqlite3.Connection) -> Head | None:
+    found = connection.execute("SELECT data FROM rows WHERE kind = 'head'").fetchone()
+    head = unpack(found[0]) if found else None
+    return head if isinstance(head, Head) else None
+
+
+def _count_learned(sessions: Iterable[Session]) -> int:
+    return sum(session.learned for session in list_relating(sessions))
 
 
 def _trace_rows(traces: Mapping[Key, Trace | None]) -> Iterator[Row]:
-    return (("trace", _PATHS.join(key), at, _dump(trace)) for at, (key, trace) in enumerate(traces.items()) if trace is not None)
+    return (("trace", _PATHS.join(key), at, pack(trace)) for at, (key, trace) in enumerate(traces.items()) if trace is not None)
 
 
 def _place_rows(places: Mapping[str, Place | None]) -> Iterator[Row]:
-    return (("place", name, 0, _dump(place)) for name, place in places.items() if place is not None)
-
-
-class _Pickler(pickle.Pickler):
-    """Leaves worlds out: they hold a repository, and the next run has its own."""
-
-    def persistent_id(self, value: Any) -> str | None:
-        return "world" if isinstance(value, World) else None
-
-
-class _Unpickler(pickle.Unpickler):
-    """Knows nothing but this package's types and plain values, whatever a file asks for."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.partition(".")[0] != "gitsched" and module not in _SAFE:
-            raise pickle.UnpicklingError(f"{module}.{name} is none of ours")
-        return super().find_class(module, name)
-
-    def persistent_load(self, _identity: Any) -> World:
-        """A world in which nothing is: what a session compares with its old one is other now."""
-        return World({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
-
-
-_DAMAGED = (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError, KeyError, TypeError, ValueError)
-
-
-def _dump(value: Any, apart: type | None = None) -> bytes:
-    if apart is None:
-        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
-    return buffer.getvalue()
-
-
-def _load(data: bytes) -> Any:
-    return _Unpickler(io.BytesIO(data)).load()
+    return (("place", name, 0, pack(place)) for name, place in places.items() if place is not None)
 
 
 def _is_private(path: Path) -> bool:
@@ -296,18 +300,5 @@ def _forget(path: Path, error: Exception) -> None:
 
 def stamp(source: str, output: Output, prefix: str, paths: tuple[str, ...]) -> str:
     """What a ledger is made by and for: this program, and what tells one use of it from another on this machine."""
-    parts = (__version__, _fingerprint(), source, output.repository.common, output.branch, str(output.remote), prefix, *paths)
+    parts = (identify_build(), source, output.repository.common, output.branch, str(output.remote), prefix, *paths)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-@cache
-def _fingerprint() -> str:
-    """The program's own files as they are now: somebody who works on it must not meet rows of an earlier state."""
-    root = Path(__file__).parents[1]
-    found = [sys.version]
-    for directory, _, files in os.walk(root):
-        for name in sorted(files):
-            if name.endswith(".py"):
-                status = os.stat(os.path.join(directory, name))  # noqa: PTH116, PTH118 - hundreds of files, in each process
-                found.append(f"{name}:{status.st_size}:{status.st_mtime_ns}")
-    return "\n".join(sorted(found))

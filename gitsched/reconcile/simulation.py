@@ -36,8 +36,9 @@ def compare_sources(base: Settings, head: Settings, by: str) -> ResilienceChange
 def _on(settings: Settings, answer: Callable[[Ground, Repository], T]) -> T:
     session = Session(settings._replace(observations="recorded"))
     observed = session.observe()
-    plan = session.plan(observed, settings.now)
-    ground = make_ground(plan.decided, observed.snapshot.config, max(settings.now, plan.time), plan.observations)
+    step = session.plan(observed, settings.now)
+    plan = step.plan
+    ground = make_ground(plan.decided, step.config, max(settings.now, plan.time), plan.observations)
     return answer(ground, session.source.repository)
 
 

@@ -60,7 +60,7 @@ class Page(NamedTuple):
 
 
 class Book(NamedTuple):
-    """A tree as it was read, to go on from: its pages by path. `whole`: no page is broken."""
+    """A tree as it was read, to go on from: its pages by path. `whole`: no page is broken, nor are the settings."""
 
     tree: str
     pages: Mapping[str, Page]
@@ -129,7 +129,7 @@ def read_tree(
         if page.broken or page.file.reason == NO_YAML:
             mended += _mend(path, page.blob, page.file, reader, last_valid, kept)
     beside += [_spoilt(path) for path, page in pages.items() if path in kept and not page.broken]
-    whole = not kept and not any(page.broken for page in pages.values())
+    whole = not kept and not any(page.broken for page in pages.values()) and read_config(repository, tree, memo) is not None
     return _bind(tree, pages, config, beside, mended, kept, whole)
 
 

@@ -21,7 +21,7 @@ class Survey(NamedTuple):
 def survey(settings: Settings) -> Survey:
     """What `preview` does, and the explanation of every workload that some policy places."""
     session = Session(settings)
-    run = session.run(settings.now, write=False)
+    run = session.run(settings.now, write=False, whole=True)
     decided = run.plan.decided
     found: dict[Key, Explanation] = {}
     places: Places = {}

@@ -6,27 +6,35 @@ and so owners come first although outcomes go by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.references import NEEDED_KINDS, Reference
 from gitsched.model.document import Body, Document, Key, group_of, member
 
 
+class Reader(Protocol):
+    """Who reads what a workload needs."""
+
+    def read(self, template: Document, /) -> tuple[Reference, ...]:
+        """What a workload needs; nothing for what is no owner."""
+        ...
+
+
 class Dependencies:
-    """What each owner refers to, and the way back. Learns one workload at a time, so that a change costs what changed."""
+    """What each owner refers to, and the way back. Learns one workload at a time, so that a change costs what changed; `learned` counts
+    the owners that turned out to refer to something else than before."""
 
-    __slots__ = ("_owners", "_read", "_wide", "references")
+    __slots__ = ("_owners", "_reader", "_wide", "learned", "references")
 
-    def __init__(self, templates: Iterable[Document], read: Callable[[Document], tuple[Reference, ...]]) -> None:
-        """`read` gives what a workload needs, nothing for what is no owner."""
-        self._read = read
+    def __init__(self, templates: Iterable[Document], reader: Reader) -> None:
+        self._reader, self.learned = reader, 0
         self.references: dict[Key, tuple[Reference, ...]] = {}
         self._owners: dict[Reference, set[Key]] = {}
         self._wide: dict[tuple[str, str], set[Reference]] = {}
         for template in templates:
-            self._learn(template.key, read(template))
+            self._learn(template.key, reader.read(template))
 
     def owners(self, template: Document) -> list[Key]:
         """The workloads that refer to an object, in the order of their bindings."""
@@ -44,9 +52,10 @@ class Dependencies:
         touched: set[Reference] = set()
         for key in changed:
             before = self.references.get(key, ())
-            after = self._read(templates[key]) if key in templates else ()
+            after = self._reader.read(templates[key]) if key in templates else ()
             touched.update(before, after)
             if before != after:
+                self.learned += 1
                 self._forget(key)
                 self._learn(key, after)
         return {key for reference in touched for key in _targets(reference, templates)}

@@ -34,12 +34,17 @@ class Relations:
         # A Lazy policy, or one that is broken now, may have had propagateDeps when bindings were last written.
         brings = any(policy.spec.get("propagateDeps") or is_lazy(policy) for policy in policies)
         self._bringing = brings or any(key.group == names.POLICY_GROUP for key in session.world.broken)
-        self._dependencies = Dependencies(session.world.templates.values() if self._bringing else (), self._read)
+        self._dependencies = Dependencies(session.world.templates.values() if self._bringing else (), self)
         self._outcomes: dict[Key, Outcome | None] = {}
 
     def forget(self) -> None:
         """The world is another one."""
         self._outcomes.clear()
+
+    @property
+    def learned(self) -> int:
+        """How many owners came to need something else since this was made."""
+        return self._dependencies.learned
 
     def references(self, template: Document) -> tuple[Reference, ...]:
         """What a workload brings along, whether that is in the repository or not."""
@@ -121,7 +126,7 @@ class Relations:
         policy, _ = self._session.governing(template, self._record(template))
         return policy is not None and priority.asked_class(policy) in classes
 
-    def _read(self, template: Document) -> tuple[Reference, ...]:
+    def read(self, template: Document) -> tuple[Reference, ...]:
         """The references of a workload whose binding says propagateDeps, or will."""
         shape = self._session.declared.get((template.api_version, template.key.kind))
         references = read_references(template, shape.pod if shape else ())

@@ -110,6 +110,10 @@ class KarmadaSession:
         same = (self.rebalancing.records, self.rebalancing.findings) == (before.records, before.findings)
         return same and not self.rebalancing.pending
 
+    @property
+    def learned(self) -> int:
+        return self.relations.learned
+
     def further(self, dirty: frozenset[Key]) -> frozenset[Key]:
         return self.relations.further(dirty)
 

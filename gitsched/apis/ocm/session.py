@@ -100,6 +100,10 @@ class OcmSession:
         found = None if placement is None else self._standing.get(placement)
         return () if found is None else (found.decisions,)
 
+    @property
+    def learned(self) -> int:
+        return 0
+
     def further(self, _dirty: frozenset[Key]) -> frozenset[Key]:
         return frozenset()
 
