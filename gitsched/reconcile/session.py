@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -18,7 +17,6 @@ from gitsched.apis.ocm.names import REPLICA_SET
 from gitsched.apis.ocm.rollout import follows_reports
 from gitsched.apis.world import World
 from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
-from gitsched.git.process import run_git
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import Permanent
 from gitsched.model.files import Keep, PlannedFile
@@ -40,6 +38,7 @@ from gitsched.reconcile.previous import Records, read_before, read_record
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.reconcile.shelf import Head, Shelf, stamp
 from gitsched.reconcile.snapshot import REGULAR, Book, Reader, Snapshot, read_config, read_tree
+from gitsched.reconcile.worktree import write_worktree
 from gitsched.render.layout import ATTRIBUTES, METADATA, README, RECORD, kept_path
 from gitsched.render.record import GITATTRIBUTES, Record
 
@@ -353,7 +352,7 @@ class Session:
     def _commit(self, branch: str | None) -> Commit:
         repository, settings = self._source.repository, self.settings
         if settings.worktree and repository.resolve("HEAD") is None:
-            return Commit("", _worktree(repository), (), settings.now, "files not committed yet", "", ())
+            return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
         oid = self._source.head(branch)
         if settings.revision is not None:
             found = repository.resolve(settings.revision)
@@ -362,7 +361,7 @@ class Session:
             oid = found
         commit = repository.commit(oid)
         if settings.worktree:
-            return commit._replace(oid="", tree=_worktree(repository))
+            return commit._replace(oid="", tree=write_worktree(repository))
         return commit
 
     def _observe_output(self, commit: Commit) -> tuple[Record | None, Output, str | None, str | None, str]:
@@ -393,14 +392,3 @@ class Session:
         kept = output.repository.entry(tree, f"{prefix}{kept_path(path)}") if tree else None
         if kept is not None:
             yield output.repository, kept[0]
-
-
-def _worktree(repository: Repository) -> str:
-    """The tree of the files as they lie in the work tree, ignored ones left out; the index is not touched."""
-    with tempfile.TemporaryDirectory() as directory:
-        index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
-        for arguments in (["add", "--all", "--", "."], ["write-tree"]):
-            done = run_git(arguments, at=repository.place, more=index)
-            if done.code != 0:
-                raise Permanent(f"the files of {repository.place} cannot be read: {done.err.strip()}")
-        return done.out.strip()
