@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.prune import Pruner
@@ -28,8 +28,12 @@ class Schemas:
         self._mapping = mapping
         self._compiled: dict[SchemaKey, tuple[Pruner, Draft202012Validator]] = {}
 
-    def check(self, body: Body) -> Verdict:
-        """The document without unknown fields, and what its schema says about it; nothing for a kind without a schema."""
+    def check(self, body: Body, written: Body | None = None) -> Verdict:
+        """The document without unknown fields, and what its schema says about it; nothing for a kind without a schema.
+
+        `written` is the document as it stands in its file, where `body` is what defaults made of it. Empty members may have vanished on
+        the way; those that could not have been what they stand for are told, too.
+        """
         key = key_of(body)
         schema = self._mapping.get(key)
         if schema is None:
@@ -40,6 +44,11 @@ class Schemas:
             from gitsched.manifests.explain import explain  # costs 100 ms, and most runs have nothing to explain
 
             issues = [*issues, *explain(pruned, schema, compiled)]
+        elif written is not None and not compiled.is_valid(written):
+            from gitsched.manifests.explain import explain
+
+            told = explain(written, schema, compiled)
+            issues = [*issues, *(issue for issue in told if issue.code == "wrong-type" and _is_empty(written, issue.pointer))]
         return Verdict(pruned, tuple(issues))
 
     def _compile(self, key: SchemaKey, schema: Body) -> tuple[Pruner, Draft202012Validator]:
@@ -50,6 +59,13 @@ class Schemas:
                 raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")
         entry = self._compiled[key] = Pruner(schema), Draft202012Validator(schema, retriever=_refuse)
         return entry
+
+
+def _is_empty(body: Any, pointer: Iterable[str | int]) -> bool:
+    """Whether there is an empty text or list at a place of the document."""
+    for part in pointer:
+        body = body[part]
+    return body in ("", [])
 
 
 def key_of(body: Body) -> SchemaKey:

@@ -29,7 +29,8 @@ def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
     """
     group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = _BY_GROUP.get(group)
-    verdict = _schemas().check(api.default(body) if api else body)
+    filled = api.default(body) if api else body
+    verdict = _schemas().check(filled, None if filled is body else body)
     rules = _RULES.get((group, kind))
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict

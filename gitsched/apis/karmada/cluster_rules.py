@@ -9,6 +9,7 @@ from gitsched.apis.karmada.label_rules import error, judge_annotations, judge_la
 from gitsched.model.document import Body
 from gitsched.model.issue import Issue
 from gitsched.model.quantity import parse_quantity
+from gitsched.model.time import parse_time
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _NAME_LENGTH = 48  # Karmada makes a namespace of the name, with a prefix
@@ -104,6 +105,9 @@ def _judge_taints(taints: list[Body]) -> Iterator[Issue]:
         key, effect = taint["key"], taint["effect"]
         yield from judge_label_key(key, (*at, "key"), "karmada-taint-key")
         yield from judge_label_value(taint.get("value", ""), (*at, "value"), "karmada-taint-value")
+        if "timeAdded" in taint and parse_time(taint["timeAdded"]) is None:
+            message = f"timeAdded {taint['timeAdded']!r} is no RFC 3339 time such as 2026-01-12T09:00:00Z"
+            yield error("karmada-taint-time", message, *at, "timeAdded")
         if (key, effect) in seen:
             yield error("karmada-taint-duplicate", f"taints must be unique by key and effect: {key}:{effect}", *at)
         seen.add((key, effect))

@@ -7,6 +7,7 @@ from typing import Any
 
 from gitsched.apis.karmada.shapes import BINDING, CLUSTER, OVERRIDE, POLICY, REBALANCER, TAINT_POLICY, Shape, settle
 from gitsched.model.document import Body, group_of, member
+from gitsched.model.quantity import parse_quantity
 
 _MAX_INT64 = "9223372036854775807"
 _CPU = ("0", "1", "2", "4", "8", "16", "32", "64", "128", _MAX_INT64)
@@ -98,9 +99,14 @@ def _fill_cluster(spec: Body, _: Body) -> Body:
 def _standardise(models: list[Body]) -> list[Body]:
     """By grade; the first grade begins at zero and the last one has no end."""
     models = sorted(models, key=lambda model: model["grade"])
-    models[0] = {**models[0], "ranges": [{**entry, "min": "0"} for entry in models[0]["ranges"]]}
-    models[-1] = {**models[-1], "ranges": [{**entry, "max": _MAX_INT64} for entry in models[-1]["ranges"]]}
+    models[0] = {**models[0], "ranges": [_set_bound(entry, "min", "0") for entry in models[0]["ranges"]]}
+    models[-1] = {**models[-1], "ranges": [_set_bound(entry, "max", _MAX_INT64) for entry in models[-1]["ranges"]]}
     return models
+
+
+def _set_bound(entry: Body, name: str, bound: str) -> Body:
+    """Another bound, unless the one that is there is no quantity: that is for the rules to name."""
+    return entry if parse_quantity(entry.get(name, "0")) is None else {**entry, name: bound}
 
 
 def _are_models(models: Any) -> bool:

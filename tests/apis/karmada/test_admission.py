@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+import gitsched
 from gitsched.apis.karmada.admission import RULES
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.schemas import SchemaKey, shipped_schemas
@@ -90,6 +91,37 @@ def rows() -> Iterator[Any]:
 @pytest.mark.parametrize(("kind", "spec", "refused"), list(rows()))
 def test_neighbours_of_the_recorded_cases(kind: str, spec: dict[str, Any], refused: str | None) -> None:
     assert errors(make(kind, spec)) == ([refused] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        (
+            "PropagationPolicy",
+            {"resourceSelectors": [{"apiVersion": "v1", "kind": "Pod", "name": []}]},
+            "spec.resourceSelectors[0].name",
+        ),
+        ("PropagationPolicy", {"priority": ""}, "spec.priority"),
+        ("ClusterPropagationPolicy", {"failover": {"cluster": {"purgeMode": []}}}, "spec.failover.cluster.purgeMode"),
+        ("OverridePolicy", {"overrideRules": ""}, "spec.overrideRules"),
+        ("Cluster", {"zones": ""}, "spec.zones"),
+        ("Cluster", {"provider": []}, "spec.provider"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_empty_member_of_the_wrong_type_is_a_mistake_though_defaults_would_drop_it(
+    kind: str, spec: dict[str, Any], path: str
+) -> None:
+    found = [finding for finding in gitsched.validate([make(kind, spec)]) if finding.severity == "error"]
+    assert [(finding.code, finding.message.split(":")[0]) for finding in found] == [("wrong-type", path)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [("PropagationPolicy", {"priority": None, "dependentOverrides": []}), ("Cluster", {"zones": [], "provider": ""})],
+)
+def test_an_empty_member_of_the_right_type_is_none(kind: str, spec: dict[str, Any]) -> None:
+    assert not [finding for finding in gitsched.validate([make(kind, spec)]) if finding.severity == "error"]
 
 
 @pytest.mark.parametrize(
