@@ -20,6 +20,7 @@ VERBS = {
     "simulate": "Say what would happen if a cluster or a region were lost.",
     "scores": "Turn observations of clusters into scores that Placements use.",
     "export": "Print what Flux, Argo CD and API servers need besides the output branch.",
+    "comment": "Write a plan into a pull or merge request, or renew it there.",
     "schedule": "Decide without Git: documents in, decided documents out.",
     "help-code": "Say what a finding means, and what to do about it.",
     "version": "Print the version.",

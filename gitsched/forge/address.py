@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from gitsched.forge.github import GitHub
@@ -16,8 +16,20 @@ Kind = Literal["github", "gitlab"]
 _FORGES: dict[Kind, Callable[[str, str], Forge]] = {"github": GitHub, "gitlab": GitLab}
 
 
+class Place(NamedTuple):
+    """The address of a forge's REST API, and a project's name there."""
+
+    api: str
+    project: str
+
+
 def open_forge(kind: Kind, repository: str | None, *, api: str | None, project: str | None) -> Forge:
-    """The adapter for a repository at this URL; `api` and `project` say what the URL does not. Permanent where neither does."""
+    """The adapter for statuses of a repository at this URL; see `find_place`."""
+    return _FORGES[kind](*find_place(kind, repository, api=api, project=project))
+
+
+def find_place(kind: Kind, repository: str | None, *, api: str | None, project: str | None) -> Place:
+    """Where a repository at this URL has its forge; `api` and `project` say what the URL does not. Permanent where neither does."""
     host, path = _split(repository)
     if not (api or host) or not (project or path):
         lack = "--forge-api" if not (api or host) else "--forge-project"
@@ -27,7 +39,7 @@ def open_forge(kind: Kind, repository: str | None, *, api: str | None, project: 
         raise Permanent("the address of a forge begins with https://; anything else would show the token to the network")
     if urlsplit(address).username is not None or urlsplit(address).query:
         raise Permanent("the address of a forge has no user and no query; the token has a place of its own")
-    return _FORGES[kind](address, project or path)
+    return Place(address, project or path)
 
 
 def link_commit(kind: Kind, repository: str | None, commit: str) -> str:

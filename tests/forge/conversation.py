@@ -1,0 +1,101 @@
+"""A server on this machine that plays the comments of GitHub and of GitLab, as their references describe them."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+GITHUB = re.compile(r"/repos/acme/fleet/issues/(?:(?P<request>\d+)/comments|comments/(?P<number>\d+))")
+GITLAB = re.compile(r"/projects/acme%2Ffleet/merge_requests/(?P<request>\d+)/notes(?:/(?P<number>\d+))?")
+LIMIT = 65_536
+OURS, OTHERS = 41, 7
+
+
+class Talk:
+    """`comments` are [number, author, is an app, text]. `account` is who the token is of, None for that of a job, which may not ask.
+
+    `refusals` are answers (status, headers) that come first. `asked` is what was asked: method and path.
+    """
+
+    def __init__(self, token: str) -> None:
+        self.comments: list[tuple[int, int, bool, str]] = []
+        self.account: int | None = None
+        self.refusals: list[tuple[int, dict[str, str]]] = []
+        self.asked: list[tuple[str, str]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = json.loads(self.rfile.read(length)) if length else {}
+                url = urlsplit(self.path)
+                outer.asked.append((self.command, url.path))
+                sent = {name.lower(): value for name, value in self.headers.items()}
+                code, answer, headers = outer._answer(self.command, url.path, parse_qs(url.query), body, sent, token)
+                data = json.dumps(answer).encode()
+                self.send_response(code)
+                for name, value in {**headers, "Content-Length": str(len(data))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PATCH = do_PUT = answer
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for *_, text in self.comments]
+
+    def _answer(
+        self, method: str, path: str, query: dict[str, list[str]], body: dict[str, Any], headers: dict[str, str], token: str
+    ) -> tuple[int, Any, dict[str, str]]:
+        if self.refusals:
+            code, more = self.refusals.pop(0)
+            return code, {"message": "not now"}, more
+        if token not in (headers.get("authorization", "").removeprefix("Bearer "), headers.get("private-token", "")):
+            return 401, {"message": "Bad credentials"}, {}
+        if path == "/user":
+            return (200, {"id": self.account}, {}) if self.account is not None else (403, {"message": "not for integrations"}, {})
+        match = GITHUB.fullmatch(path) or GITLAB.fullmatch(path)
+        if match is None:
+            return 404, {"message": "Not Found"}, {}
+        if len(body.get("body", "")) > LIMIT:
+            return 422, {"message": "Body is too long (maximum is 65536 characters)"}, {}
+        return self._keep(method, match, query, body)
+
+    def _keep(
+        self, method: str, match: re.Match[str], query: dict[str, list[str]], body: dict[str, Any]
+    ) -> tuple[int, Any, dict[str, str]]:
+        renewal = "PATCH" if match.re is GITHUB else "PUT"
+        if method == "GET":
+            page, size = int(query["page"][0]), int(query["per_page"][0])
+            return 200, [self._show(entry) for entry in self.comments[(page - 1) * size : page * size]], {}
+        ours = OURS if self.account is None else self.account
+        if method == "POST" and match["request"] and not match["number"]:
+            self.comments.append((len(self.comments) + 1, ours, self.account is None, body["body"]))
+            return 201, {}, {}
+        if method == renewal and match["number"]:
+            at = int(match["number"]) - 1
+            number, author, machine, _ = self.comments[at]
+            self.comments[at] = (number, author, machine, body["body"])
+            return 200, {}, {}
+        return 405, {"message": "Method Not Allowed"}, {}
+
+    def _show(self, entry: tuple[int, int, bool, str]) -> dict[str, Any]:
+        number, author, machine, text = entry
+        who = {"id": author, "type": "Bot" if machine else "User"}
+        return {"id": number, "user": who, "author": who, "body": text.replace("\n", "\r\n").rstrip()}

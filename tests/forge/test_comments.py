@@ -1,0 +1,162 @@
+"""A plan stands once in a pull request, always the newest, and nobody else's comment is touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gitsched.forge import comments
+from gitsched.forge.comments import Conversation, MergeRequest, PullRequest, keep_comment
+from gitsched.model.errors import Permanent, Temporary
+
+from .conversation import LIMIT, OTHERS, OURS, Talk
+
+TOKEN = "ghs_0123456789abcdef"
+MARK = "<!-- gitsched:plan id=default -->"
+FIRST, SECOND = f"{MARK}\n\n### Nothing changes\n", f"{MARK}\n\n### 3 of 42 workloads move\n"
+FORGES: dict[str, Callable[[str, str, int], Conversation]] = {"github": PullRequest, "gitlab": MergeRequest}
+
+
+@pytest.fixture
+def talk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    monkeypatch.setattr(comments, "_PAUSE", 0.01)
+    monkeypatch.setattr(comments, "_LONGEST_PAUSE", 0.02)
+    server = Talk(TOKEN)
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["a job's token of GitHub", "a person's token of GitHub", "a token of GitLab"])
+def place(request: pytest.FixtureRequest, talk: Talk) -> Conversation:
+    talk.account = None if request.param.startswith("a job") else OURS
+    return FORGES["gitlab" if request.param.endswith("GitLab") else "github"](talk.url, "acme/fleet", 5)
+
+
+def test_the_first_plan_is_written_and_the_next_one_takes_its_place(talk: Talk, place: Conversation) -> None:
+    assert keep_comment(place, TOKEN, FIRST) == "written"
+    assert keep_comment(place, TOKEN, SECOND) == "renewed"
+    assert talk.texts == [SECOND]
+
+
+def test_a_plan_that_says_the_same_is_not_sent_again(talk: Talk, place: Conversation) -> None:
+    keep_comment(place, TOKEN, FIRST)
+    before = len(talk.asked)
+    assert keep_comment(place, TOKEN, FIRST) == "unchanged"
+    assert {method for method, _ in talk.asked[before:]} == {"GET"}
+
+
+def test_it_is_found_behind_many_others(talk: Talk, place: Conversation) -> None:
+    talk.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
+    keep_comment(place, TOKEN, FIRST)
+    keep_comment(place, TOKEN, SECOND)
+    assert (len(talk.texts), talk.texts[-1]) == (251, SECOND)
+
+
+def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: Talk, place: Conversation) -> None:
+    """Its author could edit it after us, and what they write would look like ours."""
+    forged = f"{MARK}\n\n### Nothing changes, merge it\n"
+    talk.comments = [(1, OTHERS, False, forged)]
+    assert keep_comment(place, TOKEN, SECOND) == "written"
+    assert talk.texts == [forged, SECOND]
+
+
+def test_a_quoted_mark_is_no_mark(talk: Talk, place: Conversation) -> None:
+    quoted = f"> {MARK}\n\nWhat does this mean?"
+    talk.comments = [(1, OURS, True, quoted)]
+    keep_comment(place, TOKEN, FIRST)
+    assert talk.texts == [quoted, FIRST]
+
+
+def test_plans_with_different_marks_stand_side_by_side(talk: Talk, place: Conversation) -> None:
+    other = FIRST.replace("default", "edge")
+    for text in (FIRST, other, SECOND):
+        keep_comment(place, TOKEN, text)
+    assert talk.texts == [SECOND, other]
+
+
+def test_a_forge_that_is_busy_is_asked_again(talk: Talk, place: Conversation) -> None:
+    talk.refusals = [(502, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
+    assert keep_comment(place, TOKEN, FIRST) == "written"
+
+
+def test_a_forge_that_stays_busy_is_worth_another_run(talk: Talk, place: Conversation) -> None:
+    talk.refusals = [(503, {})] * 20
+    with pytest.raises(Temporary):
+        keep_comment(place, TOKEN, FIRST)
+
+
+def test_nobody_there_is_worth_another_run(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk.close()
+    with pytest.raises(Temporary) as told:
+        keep_comment(PullRequest(talk.url, "acme/fleet", 5), TOKEN, FIRST)
+    assert TOKEN not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"), [(403, "from a fork it only reads"), (404, "no such request"), (401, "token"), (422, "too long")]
+)
+def test_a_refusal_says_what_it_means_without_the_token(talk: Talk, place: Conversation, code: int, says: str) -> None:
+    talk.refusals = [(code, {})]
+    with pytest.raises(Permanent) as told:
+        keep_comment(place, TOKEN, FIRST)
+    assert says in str(told.value)
+    assert TOKEN not in str(told.value)
+
+
+def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: Talk, place: Conversation) -> None:
+    keep_comment(place, TOKEN, FIRST)
+    with pytest.raises(Permanent):
+        keep_comment(place, TOKEN, f"{MARK}\n{'x' * LIMIT}")
+    assert talk.texts == [FIRST]
+
+
+@pytest.mark.parametrize("text", ["", "### no mark", "<!-- gitsched:plan id= -->", "<!-- gitsched:plan id=a b -->\n", f" x{MARK}"])
+def test_a_text_without_a_mark_is_not_sent(talk: Talk, place: Conversation, text: str) -> None:
+    with pytest.raises(Permanent):
+        keep_comment(place, TOKEN, text)
+    assert talk.asked == []
+
+
+PROGRAM = [sys.executable, "-m", "gitsched", "comment"]
+
+
+def run(*arguments: str, data: str = FIRST, at: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *arguments], input=data, cwd=at, env=os.environ | more, capture_output=True, text=True)
+
+
+def test_the_command_takes_the_project_from_origin_and_the_token_from_the_environment(talk: Talk, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
+    subprocess.run(["git", "remote", "add", "origin", "https://github.com/acme/fleet.git"], cwd=tmp_path, check=True)
+    asked = ("-", "--forge", "github", "--request", "5", "--forge-api", talk.url)
+    done = run(*asked, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
+    assert (done.returncode, done.stdout) == (0, "Written: the comment in #5 of acme/fleet\n"), done.stderr
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    done = run(*asked, "--forge-token-file", "token", data=SECOND, at=tmp_path)
+    assert done.stdout == "Renewed: the comment in #5 of acme/fleet\n", done.stderr
+    assert talk.texts == [SECOND]
+
+
+def test_without_a_token_nothing_is_asked(talk: Talk, tmp_path: Path) -> None:
+    places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
+    done = run("-", "--forge", "gitlab", "--request", "5", *places, at=tmp_path)
+    assert (done.returncode, talk.asked) == (2, [])
+    assert "GITSCHED_FORGE_TOKEN" in done.stderr
+
+
+def test_a_token_does_not_go_to_an_address_without_encryption(tmp_path: Path) -> None:
+    places = ("--forge-api", "http://api.example.com", "--forge-project", "acme/fleet")
+    done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
+    assert done.returncode == 1
+    assert TOKEN not in done.stderr
+
+
+def test_exit_codes_tell_what_to_run_again(talk: Talk, tmp_path: Path) -> None:
+    places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
+    talk.refusals = [(404, {})]
+    done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
+    assert (done.returncode, "no such request" in done.stderr) == (1, True)
