@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,4 +73,19 @@ def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
 @pytest.mark.parametrize("name", STORIES)
 def test_a_page_that_tells_a_story_prints_what_the_program_prints(name: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / name).read_text()
-    assert play(page, tmp_path / "fleet") == page
+    assert play(page, tmp_path / "fleet") == page, (
+        "see what differs; `python -m tests.docs.test_pages_run` writes what is printed now"
+    )
+
+
+def rewrite() -> None:
+    """Let every story say what the program prints now, to be looked at as a diff."""
+    os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    for name in STORIES:
+        with tempfile.TemporaryDirectory() as directory:
+            path = ROOT / "docs" / name
+            path.write_text(play(path.read_text(), Path(directory).resolve() / "fleet"))
+
+
+if __name__ == "__main__":
+    rewrite()
