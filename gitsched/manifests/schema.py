@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.prune import Pruner
 from gitsched.model.document import UNVERSIONED, Body
-from gitsched.model.issue import Verdict
+from gitsched.model.issue import Issue, Verdict
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
 SchemaKey = tuple[str, str, str]
 """Group ("" for the core), version, kind."""
+
+_SILENT = frozenset(("Role", "RoleBinding"))
+"""Kinds of Krake's that have nothing to do with placement."""
 
 
 class Schemas:
@@ -37,7 +40,7 @@ class Schemas:
         key = key_of(body)
         schema = self._mapping.get(key)
         if schema is None:
-            return Verdict(body)
+            return Verdict(body, self._doubt(key))
         pruner, compiled = self._compiled.get(key) or self._compile(key, schema)
         pruned, issues = pruner.prune(body)
         if not compiled.is_valid(pruned):
@@ -50,6 +53,17 @@ class Schemas:
             told = explain(written, schema, compiled)
             issues = [*issues, *(issue for issue in told if issue.code == "wrong-type" and _is_empty(written, issue.pointer))]
         return Verdict(pruned, tuple(issues))
+
+    def _doubt(self, key: SchemaKey) -> tuple[Issue, ...]:
+        """What to say about a kind without a schema: in Krake's groups, whose kinds are all known, it is a slip of the pen."""
+        group, version, kind = key
+        if version != "krake" or kind in _SILENT:
+            return ()
+        from difflib import get_close_matches  # rarely needed
+
+        near = get_close_matches(kind[:100], [name for *_, name in self._mapping], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is not read{hint}", ("kind",)),)
 
     def _compile(self, key: SchemaKey, schema: Body) -> tuple[Pruner, Draft202012Validator]:
         from jsonschema_rs import Draft202012Validator  # not every command validates

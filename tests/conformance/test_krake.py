@@ -51,14 +51,15 @@ def bound(kind: str, status: Mapping[str, Any]) -> str | None:
     return (status.get("project" if kind == "MagnumCluster" else "scheduled_to") or {}).get("name")
 
 
-def judge(case: Case, formula: str) -> Iterator[str]:
+def judge(case: Case, formula: str, observations: Mapping[Any, Any] | None = None) -> Iterator[str]:
     """Where a decision differs from the recorded one."""
     config = {"rescheduleAfter": case["config"]["reschedule_after"], "stickiness": case["config"]["stickiness"]}
     schedule = gitsched.schedule(
         case["resources"],
         previous=case.get("previous") or [],
         now=parse_time(case["now"]),
-        config={"krake": {**config, "stickinessFormula": formula}},
+        config={"krake": {**config, "stickinessFormula": formula}, "observations": {"onFailure": "exclude"}},
+        observations=observations,
     )
     refused = {(f.resource[0], f.resource[2]) for f in schedule.findings if f.severity == "error" and f.resource}
     for want in case["expect"].get("rejected", []):

@@ -15,6 +15,7 @@ import pytest
 
 import gitsched
 from gitsched.model.observation import Failure
+from tests.conformance.test_krake import FORMULAS, judge, recorded
 from tests.metrics.conftest import Received, Response, Server
 from tests.metrics.conftest import server as server
 
@@ -52,3 +53,18 @@ def test_an_exchange_is_krakes(case: dict[str, Any], server: Server) -> None:
         assert json.loads(server.seen[0].body) == json.loads(case["requests"][0]["body"])
     if case["type"] == "influx" and server.seen:
         assert server.seen[0].headers["Authorization"] == case["requests"][0]["headers"]["Authorization"]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("case", [case for case in recorded("krake.jsonl.xz") if case.get("http")], ids=lambda case: case["id"])
+def test_a_decision_by_what_servers_say_is_krakes(case: dict[str, Any], formula: str, server: Server) -> None:
+    def handle(received: Received) -> Response:
+        answer = case["http"].get(received.path) or case["http"].get(received.path.partition("?")[0])
+        return Response(answer["body"], answer["status"], answer["content_type"]) if answer else Response("no", 404)
+
+    server.handle = handle
+    case = json.loads(json.dumps(case).replace("${FAKE}", server.url))
+    found = gitsched.observe(case["resources"], timeout=10)
+    assert found, "a case without metrics of servers would prove nothing"
+    found.time = None  # the recorded decisions are those of the moment that the case names
+    assert list(judge(case, formula, found)) == []

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gitsched.reconcile import Run, explain
+from gitsched.reconcile import Run, Session, explain
 from gitsched.report.explain import write_explanation
 from tests.metrics.conftest import Response, Server, vector
-from tests.scenarios.conftest import Fleet
+from tests.scenarios.conftest import Fleet, moment
 
 CANARY = "canary-77ab31"
 STATUS = "status/kubernetes/application/tenant-a/echo.yaml"
@@ -165,6 +165,17 @@ def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometh
     assert run.plan.next_wakeup.isoformat() == "2026-03-02T10:00:00+00:00"
     tenant.reconcile(2)
     assert place(tenant) == "two"
+
+
+def test_a_resident_session_asks_again_in_every_run(tenant: Fleet, prometheus: Prometheus) -> None:
+    session = Session(tenant.settings())
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    session.run(moment(0))
+    assert place(tenant) == "one"
+    prometheus.values = {"a": 0.1, "b": 0.9}
+    assert session.run(moment(1)).changed
+    assert place(tenant) == "two"
+    assert not session.run(moment(2)).changed
 
 
 def test_a_dead_server_holds_the_placement(tenant: Fleet, prometheus: Prometheus) -> None:

@@ -13,6 +13,11 @@ from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member, text_map
 
 ONLINE, FAILING = "ONLINE", "FAILING_METRICS"
+STATES = (
+    *("PENDING", ONLINE, "CONNECTING", "OFFLINE", "UNHEALTHY", "NOTREADY", FAILING),
+    *("CREATING", "RECONCILING", "DELETING", "FAILING_RECONCILIATION", "FAILED", "DEGRADED"),
+)
+"""Of clusters; what is not ONLINE takes no application."""
 
 
 class Cluster(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gitsched.apis.krake.arena import Site
 from gitsched.apis.krake.backends import Binding
 from gitsched.apis.krake.decisions import Decided, Decisions
-from gitsched.apis.krake.inventory import is_deleted
+from gitsched.apis.krake.inventory import ONLINE, STATES, is_deleted, state_of
 from gitsched.apis.krake.records import find_owners
 from gitsched.model.document import Document, Key, member
 from gitsched.model.finding import Finding, Location
@@ -30,6 +30,10 @@ def report(decisions: Decisions) -> Iterator[Finding]:
         if member(document.body, "status", "state") is None and member(document.body, "spec", "kubeconfig"):
             message = f"nobody says that {document.key} is ONLINE, so nothing is placed there: write status.state"
             yield _warn("krake-cluster-state", message, document)
+        elif state_of(document.body) not in STATES:
+            message = f"{document.key} is {state_of(document.body)[:60]!r}, which is no state of a cluster: nothing is placed there"
+            hint = "; did you mean ONLINE?" if state_of(document.body).upper() == ONLINE else ""
+            yield _warn("krake-cluster-state", message + hint, document)
     owners = find_owners(decisions.world.documents)
     for site in decisions.sites:
         if site.ref in owners:

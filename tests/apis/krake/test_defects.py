@@ -125,3 +125,17 @@ def test_validate_places_a_mistake_in_the_text_of_a_constraint() -> None:
     (finding,) = gitsched.validate([application(constraints={"labels": ["location is DE", "location of DE"]})])
     assert finding.code == "krake-label-constraint"
     assert "expected an operator such as is, is not, in, not in at character 10" in finding.message
+
+
+def test_a_misspelt_kind_is_not_passed_over_in_silence() -> None:
+    (finding,) = gitsched.validate([{**application(), "kind": "Aplication"}])
+    assert (finding.severity, finding.code) == ("warning", "unknown-kind")
+    assert "did you mean Application?" in finding.message
+    assert gitsched.validate([{"api": "core", "kind": "RoleBinding", "metadata": {"name": "r"}}]) == []
+
+
+@pytest.mark.parametrize(("state", "hint"), [("Online", "did you mean ONLINE?"), ("up", "no state of a cluster")])
+def test_a_state_that_is_none_is_told(state: str, hint: str) -> None:
+    schedule = Story(cluster("one", state)).run()
+    (message,) = (finding.message for finding in schedule.findings if finding.code == "krake-cluster-state")
+    assert hint in message
