@@ -198,6 +198,7 @@ def _new(kind: Sites, document: Document, sites: Mapping[str, object]) -> tuple[
 
 def amend(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterable[Document] = ()) -> Catalog:
     """A catalog in which documents that APIs read are others, gone (None), or new; those that were broken are not any more."""
+    changes = {key: None if document is None else _detach(document) for key, document in changes.items()}
     settings = {kind: list(documents) for kind, documents in catalog.settings.items()}
     for kind in {(key.group, key.kind) for key in changes} & settings.keys():
         kept = (changes.get(document.key, document) for document in settings[kind])
@@ -209,6 +210,11 @@ def amend(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterabl
         settings.setdefault((document.key.group, document.key.kind), []).append(document)
     ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
     return catalog._replace(settings=ordered, broken=broken)
+
+
+def _detach(document: Document) -> Document:
+    """A changed document is not what its blob holds any more, and nobody may take it for that."""
+    return document._replace(origin=document.origin._replace(blob="")) if document.origin is not None else document
 
 
 def _scale(templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config) -> tuple[Mapping[Key, Document], int]:

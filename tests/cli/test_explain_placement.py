@@ -13,6 +13,10 @@ from tests.cli.conftest import Run
 FLEET = """\
 apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSet
+metadata: {name: other}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
 metadata: {name: prod}
 ---
 apiVersion: cluster.open-cluster-management.io/v1beta2
@@ -117,5 +121,34 @@ def test_the_shape_is_only_for_placements_and_for_programs(gitsched: Run) -> Non
 
 @pytest.mark.usefixtures("placed")
 def test_what_nothing_is_decided_about_is_said_so(gitsched: Run) -> None:
-    found = gitsched("explain", "ManagedCluster/ash")
+    found = gitsched("explain", "ManagedClusterSet/prod")
     assert (found.returncode, "nothing is decided about it" in found.stderr) == (1, True)
+
+
+ADVICE = {
+    "ash": "numberOfClusters were 3 instead of 2",
+    "dub": "its label disk were ssd",
+    "edi": "its Placement tolerated power:NoSelect",
+    "fra": "a ManagedClusterSetBinding bound the namespace shop to other",
+}
+
+
+@pytest.mark.usefixtures("placed")
+def test_what_would_bring_it_to_each_cluster(gitsched: Run) -> None:
+    told = gitsched("explain", "cm/shop/cache", COLUMNS="300")
+    advice = told.stdout.split("\nWould be chosen if\n")[1]
+    lines = {line.split(":")[0].strip(): line for line in advice.splitlines() if line.startswith("  ")}
+    for cluster, change in ADVICE.items():
+        if cluster in lines:
+            assert change in lines[cluster]
+            assert "not known" not in lines[cluster]
+    asked = gitsched("explain", "cm/shop/cache", "--why-not", "edi", "--why-not", "fra", COLUMNS="300")
+    assert all(ADVICE[name] in asked.stdout for name in ("edi", "fra"))
+
+
+@pytest.mark.usefixtures("placed")
+def test_a_drained_cluster_is_left(gitsched: Run) -> None:
+    assert gitsched("reconcile").returncode == 0
+    told = gitsched("simulate", "--drain", "bru", COLUMNS="300")
+    assert "ConfigMap shop/cache" in told.stdout
+    assert [line.split()[2:4] for line in told.stdout.splitlines() if line.startswith("ConfigMap")] == [["bru", "ash"]]

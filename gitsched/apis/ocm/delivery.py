@@ -95,7 +95,8 @@ def _notes(workload: Workload, spreading: Spreading, placed: tuple[Placed, ...])
             message = f"{document.key} refers to {placement}, which is not there"
             findings.append(Finding("warning", "ocm-placement-missing", message, locate(document), document.key.resource))
     if not placed:
-        message = f"{document.key} has no cluster: its Placement has chosen none"
+        why = "its Placement has chosen none" if spreading.groups else "no Placement says where it goes"
+        message = f"{document.key} has no cluster: {why}"
         findings.append(Finding("warning", "unschedulable", message, locate(document), document.key.resource))
     if progress.failed:
         told = ", ".join(sorted(progress.failed)[:5])

@@ -63,6 +63,10 @@ class Sets:
             available |= members
         return Offer(bound, eligible, available & ~self._fleet.leaving)
 
+    def holding(self, index: int) -> list[str]:
+        """The sets that a cluster is in, by name."""
+        return [name for name, members in sorted(self._members.items()) if not isinstance(members, str) and members >> index & 1]
+
 
 class Run(NamedTuple):
     """What came of all Placements, by key. `time` is the latest deadline after the source's moment that changed one of them,

@@ -19,7 +19,7 @@ from gitsched.apis.ocm.reports import read_reports
 from gitsched.apis.ocm.run import Sets, list_decisions, run
 from gitsched.apis.ocm.scores import Scores
 from gitsched.apis.ocm.workloads import Standing, Workload, named_placement, read_replica_set, read_template, spread
-from gitsched.apis.world import World, list_previous
+from gitsched.apis.world import Edit, World, list_previous
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
@@ -42,11 +42,11 @@ class OcmSession:
         past = list_previous(world.previous, names.GROUP, names.DECISION)
         self._history = History(list_decisions(past, self._documents(names.DECISION)), known)
         scores = Scores(self._documents(names.SCORE), self.fleet.names, self._clusters.bodies)
-        sets = Sets(self._documents(names.SET), self._documents(names.BINDING), self.fleet)
+        self.sets = Sets(self._documents(names.SET), self._documents(names.BINDING), self.fleet)
         self._compiler = Compiler(self._clusters.bodies, scores.of)
         self.run = run(
             placements,
-            sets,
+            self.sets,
             self.fleet,
             scores,
             self._compiler.compile,
@@ -117,8 +117,11 @@ class OcmSession:
         return keep(template, record, recall(previous), previous, why, self.world.at)
 
     def candidates(self, template: Document, /) -> list[Verdict]:
-        placement = named_placement(template)
-        return [] if placement is None else self.verdicts(names.PLACEMENT, placement.name, placement.namespace) or []
+        workload = self._workload(template)
+        if workload is None:
+            return []
+        placement = workload.references[0][0]
+        return self.verdicts(names.PLACEMENT, placement.name, placement.namespace) or []
 
     def verdicts(self, kind: str, name: str, namespace: str, /) -> list[Verdict] | None:
         from gitsched.apis.ocm.explanation import judge_clusters
@@ -129,6 +132,13 @@ class OcmSession:
             return None
         return judge_clusters(found, self.fleet)
 
+    def propose(self, template: Document, cluster: str, /) -> Edit | None:
+        from gitsched.apis.ocm.advice import propose  # only who asks for it needs it
+
+        workload = self._workload(template)
+        found = None if workload is None else self.run.evaluations.get(workload.references[0][0])
+        return None if found is None else propose(self, found, cluster)
+
     def explain(self, template: Document) -> Explanation | None:
         from gitsched.apis.ocm.explanation import explain_placement, explain_workload  # only the verb explain needs it
 
@@ -138,12 +148,16 @@ class OcmSession:
 
         if (template.key.group, template.key.kind) == (names.GROUP, names.PLACEMENT):
             return tell(template.key)
-        own = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.REPLICA_SET)
-        workload = read_replica_set(template) if own else read_template(template)
+        workload = self._workload(template)
         if workload is None:
             return None
         first = workload.references[0][0]
         return explain_workload(workload, self._deliver(workload), tell(first))
+
+    def _workload(self, document: Document) -> Workload | None:
+        own = (document.key.group, document.key.kind) == (names.WORK_GROUP, names.REPLICA_SET)
+        workload = read_replica_set(document) if own else read_template(document)
+        return workload if workload is not None and workload.references else None
 
     def _deliver(self, workload: Workload) -> Outcome:
         world, previous = self.world, self.world.previous.get(workload.record)
