@@ -3,13 +3,14 @@
 1. What is held on pods that are gone, on marked pods, or beyond a pod's capacity has to move; all else stays.
 2. Too many: those that have to move go first, then those on pods that may take no new ones, then one at a time by the removing profile.
 3. Too few: one at a time by the adding profile, each with the counts that the ones before it left. What only a soft predicate keeps
-   from a place gets the most even one there is.
+   from a place gets the most even one there is; and where the number of pods is limited, those with much room come before little.
 4. Where that is not enough, what was placed stays, and so does what sits on a marked pod; or, where all are placed anew, everything
    goes back to where it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gitsched.schedule.vreplicas.adapter import Adapter, Shares, Vpod
@@ -110,11 +111,29 @@ def _remove(stays: Shares, surplus: int, adapter: Adapter, ledger: Ledger, profi
 
 
 def _add(stays: Shares, missing: int, adapter: Adapter, ledger: Ledger, profile: Profile) -> Shares:
-    board = Board(adapter, profile, ledger.free, _on_pods(stays, adapter), list(adapter.pods))
+    most = profile.most_pods
+    before = {} if most is None else dict(ledger.free)
+    shares = _add_to(list(adapter.pods), stays, missing, adapter, ledger, profile)
+    if most is None or sum(shares.values()) == sum(stays.values()) + missing:
+        return shares
+    # A limit on the number of pods was used up by pods with little room: those with much are tried instead.
+    mine = _on_pods(stays, adapter)
+    others = sorted(adapter.pods.keys() - mine.keys(), key=lambda ordinal: (-before[ordinal], ordinal))
+    roomy = sorted((*mine, *others[: max(most - len(mine), 0)]))
+    after, ledger.free = ledger.free, before
+    again = _add_to(roomy, stays, missing, adapter, ledger, profile)
+    if sum(again.values()) > sum(shares.values()):
+        return again
+    ledger.free = after
+    return shares
+
+
+def _add_to(candidates: Sequence[int], stays: Shares, missing: int, adapter: Adapter, ledger: Ledger, profile: Profile) -> Shares:
+    board = Board(adapter, profile, ledger.free, _on_pods(stays, adapter), candidates)
     shares = _fill(board, dict(stays), missing)
     left = missing + sum(stays.values()) - sum(shares.values())
     if left and profile.relaxed is not None:
-        shares = _fill(Board(adapter, profile.relaxed, ledger.free, board.counts, list(adapter.pods)), shares, left)
+        shares = _fill(Board(adapter, profile.relaxed, ledger.free, board.counts, candidates), shares, left)
     return shares
 
 

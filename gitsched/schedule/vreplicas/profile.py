@@ -13,6 +13,7 @@ from gitsched.schedule.vreplicas.plugins import (
     FewestOnPod,
     HighestOrdinal,
     LowestOrdinal,
+    NoMaxResourceCount,
     PodFitsResources,
     Predicate,
     Priority,
@@ -43,6 +44,12 @@ class Profile:
     def limited(self) -> bool:
         """Whether it keeps pods within their capacity."""
         return any(predicate.level == "room" for predicate in self.predicates)
+
+    @cached_property
+    def most_pods(self) -> int | None:
+        """On how many pods a source may be; None where nothing limits it."""
+        limits = [predicate.value for predicate in self.predicates if isinstance(predicate, NoMaxResourceCount)]
+        return min(limits, default=None)
 
     @cached_property
     def welcomes(self) -> bool:

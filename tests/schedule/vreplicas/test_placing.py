@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from gitsched.schedule.vreplicas.adapter import Adapter, Pod, Shares, Vpod
 from gitsched.schedule.vreplicas.ledger import Ledger
 from gitsched.schedule.vreplicas.placing import Strategy, may_stay, place
-from gitsched.schedule.vreplicas.plugins import EvenPodSpread, LowestOrdinal, PodFitsResources
+from gitsched.schedule.vreplicas.plugins import EvenPodSpread, LowestOrdinal, NoMaxResourceCount, PodFitsResources
 from gitsched.schedule.vreplicas.profile import ADDING, REMOVING, Profile
 
-from .situations import MOST_PODS, adapters, profiles, vpods
+from .situations import MOST_PODS, adapters, profiles, shares, vpods
 
 DEFAULT = Strategy(ADDING, REMOVING)
 
@@ -90,25 +90,45 @@ def test_a_second_run_changes_nothing(adapter: Adapter, sources: list[Vpod], str
         assert run(adapter, settled, strategy) == placed
 
 
-@given(st.integers(1, 6), st.integers(1, 5), st.lists(st.integers(0, 12), min_size=1, max_size=4), st.integers(0, 3))
-def test_more_pods_never_place_less(pods: int, capacity: int, wanted: list[int], skew: int) -> None:
-    strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(skew)), ADDING.priorities), REMOVING)
-    sources = [Vpod(f"s{number}", count, {}) for number, count in enumerate(wanted)]
-    few, many = run(even(pods, capacity), sources, strategy), run(even(pods + 1, capacity), sources, strategy)
-    total = [sum(sum(shares.values()) for shares in placed.values()) for placed in (few, many)]
-    assert total == [min(sum(wanted), count * capacity) for count in (pods, pods + 1)]
+@given(adapters(), profiles(), st.lists(st.integers(0, 12), min_size=1, max_size=4), shares(), st.sampled_from("abcd"))
+def test_more_pods_never_place_less(few: Adapter, profile: Profile, wanted: list[int], taken: Shares, node: str) -> None:
+    zone = few.zones.get(node, "new")
+    pods = {**few.pods, MOST_PODS: Pod(MOST_PODS, node, zone)}
+    many = Adapter(few.capacity, MOST_PODS + 1, pods, {**few.zones, node: zone}, few.marked)
+    others = {ordinal: min(number, few.capacity) for ordinal, number in taken.items() if ordinal < MOST_PODS}
+    if profile.most_pods is not None:
+        wanted = wanted[:1]  # which sources get the roomiest pods depends on all that came before
+    placed = []
+    for adapter in (few, many):
+        ledger = Ledger(adapter, [others])
+        sources = (Vpod(f"s{number}", count, {}) for number, count in enumerate(wanted))
+        placed.append(sum(sum(place(source, adapter, ledger, Strategy(profile, REMOVING)).values()) for source in sources))
+    assert placed[0] <= placed[1]
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(0, 20), st.integers(1, 3))
+@given(adapters(), profiles(), st.integers(0, 20), shares(2), st.integers(1, 4))
+def test_where_the_number_of_pods_is_limited_as_much_is_placed_as_the_roomiest_hold(
+    adapter: Adapter, profile: Profile, wanted: int, taken: Shares, most: int
+) -> None:
+    profile = Profile((PodFitsResources(), NoMaxResourceCount(most)), profile.priorities)
+    ledger = Ledger(adapter, [taken])
+    rooms = sorted((max(ledger.free[ordinal], 0) for ordinal in adapter.pods), reverse=True)
+    shares = place(Vpod("s", wanted, {}), adapter, ledger, Strategy(profile, REMOVING))
+    assert len(shares) <= most
+    assert sum(shares.values()) == min(wanted, sum(rooms[:most]))
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(0, 20), st.integers(0, 3))
 def test_the_skew_stays_within_its_bound_wherever_that_is_possible(rooms: list[int], wanted: int, skew: int) -> None:
     adapter = even(len(rooms), 6)
     strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(skew)), ((LowestOrdinal(), 1),)), REMOVING)
     others = {ordinal: 6 - room for ordinal, room in enumerate(rooms)}
     shares = place(Vpod("s", wanted, {}), adapter, Ledger(adapter, [others]), strategy)
+    assert sum(shares.values()) == min(wanted, sum(rooms)), "nobody starves for evenness"
     usable = [room for room in rooms if room]
-    possible = max((sum(min(room, least + skew) for room in usable) for least in usable[:1] for least in [min(usable)]), default=0)
-    assert sum(shares.values()) == min(wanted, sum(rooms))
-    if wanted <= possible and usable:
+    levels = range(min(usable, default=-1) + 1)
+    possible = any(level * len(usable) <= wanted <= sum(min(room, level + skew) for room in usable) for level in levels)
+    if possible:
         counts = [shares.get(ordinal, 0) for ordinal, room in enumerate(rooms) if room]
         assert max(counts) - min(counts) <= skew
 

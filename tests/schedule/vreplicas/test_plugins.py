@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gitsched.apis.knative.policies import read_profile
 from gitsched.schedule.vreplicas import plugins
@@ -32,3 +33,24 @@ def test_a_documented_predicate_needs_no_more_than_its_line(monkeypatch: pytest.
     adapter = Adapter(5, 3, {o: Pod(o, f"n{o}", "z") for o in range(3)}, {f"n{o}": "z" for o in range(3)})
     shares = place(Vpod("s", 9, {}), adapter, Ledger(adapter, []), Strategy(profile, None))
     assert shares == {0: 2, 1: 2, 2: 2}
+
+
+def test_the_documented_config_maps_are_what_they_look_like() -> None:
+    bodies = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)]
+    profiles = {body["metadata"]["name"]: read_profile(body) for body in bodies if body.get("kind") == "ConfigMap"}
+    assert {name: issues for name, (_, issues) in profiles.items()} == {"config-scheduler": [], "config-descheduler": []}
+    assert [(plugin.name, plugin.value) for plugin in profiles["config-scheduler"][0].predicates] == [
+        ("PodFitsResources", 0),
+        ("NoMaxResourceCount", 100),
+        ("EvenPodSpread", 2),
+    ]
+    assert [(plugin.name, weight) for plugin, weight in profiles["config-descheduler"][0].priorities] == [
+        ("RemoveWithEvenPodSpreadPriority", 10),
+        ("RemoveWithAvailabilityZonePriority", 10),
+        ("RemoveWithHighestOrdinalPriority", 2),
+    ]
+
+
+def test_every_plugin_and_alias_is_documented() -> None:
+    page = PAGE.read_text()
+    assert [name for name in (*plugins.PREDICATES, *plugins.PRIORITIES, *plugins.ALIASES) if f"`{name}`" not in page] == []
