@@ -14,6 +14,7 @@ from tests.scenarios.conftest import Fleet, moment
 
 CANARY = "canary-77ab31"
 STATUS = "status/kubernetes/application/tenant-a/echo.yaml"
+ZONE = "  constraints: {cluster: {labels: [zone is x]}}\n"
 
 
 def application(name: str = "echo", more: str = "") -> str:
@@ -359,3 +360,40 @@ def test_a_record_of_observations_is_plain_json(tenant: Fleet, prometheus: Prome
     assert entry["code"] == "UNREACHABLE_METRICS_PROVIDER"
     assert "status 503" in entry["error"]
     assert prometheus.url not in entry["error"]
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        pytest.param(metric("a"), id="metric"),
+        pytest.param(provider("static", "{metrics: {a: 0.0, b: 1.0}}"), id="provider"),
+        pytest.param(cluster("one", "a"), id="cluster"),
+        pytest.param(cluster("two", "b"), id="another cluster"),
+    ],
+)
+def test_a_document_that_stands_twice_moves_nothing(tenant: Fleet, prometheus: Prometheus, copy: str) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    tenant.commit({"copy.yaml": copy}, hour=1)
+    run = tenant.reconcile(1)
+    assert "duplicate-identity" in codes(run)
+    assert (place(tenant), run.plan.moves) == ("one", ())
+
+
+def test_a_cloud_that_stands_twice_moves_nothing(fleet: Fleet) -> None:
+    auth = "{type: password, password: {user: {username: u, password: p}, project: {name: p}}}"
+    cloud = (
+        "api: infrastructure\nkind: Cloud\nmetadata: {name: c, namespace: tenant-a, labels: {zone: x}}\n"
+        f"spec: {{type: openstack, openstack: {{url: u, auth: {auth}}}}}\n"
+    )
+    heir = cluster("heir").replace("name: heir,", "name: heir, inherit_labels: true,").rstrip("}\n")
+    heir += ", scheduled_to: {api: infrastructure, kind: Cloud, namespace: tenant-a, name: c}}\n"
+    other = cluster("other").replace("location: DE", "zone: x")
+    fleet.commit({"cloud.yaml": cloud, "heir.yaml": heir, "echo.yaml": application(more=ZONE)})
+    fleet.reconcile()
+    assert place(fleet) == "heir"
+    fleet.commit({"again.yaml": cloud, "other.yaml": other, "new.yaml": application("new", ZONE)}, hour=1)
+    run = fleet.reconcile(1)
+    assert place(fleet) == "heir"
+    assert fleet.load(STATUS.replace("echo", "new"))["status"]["scheduled_to"]["name"] == "other"
+    assert "stale-decision" in codes(run)

@@ -46,7 +46,7 @@ class Application(NamedTuple):
 
 class Surroundings(NamedTuple):
     """What an application may be put on. `clouds` matter only to one that may have a cluster made; `broken` are clusters that cannot be
-    read: what runs there stays."""
+    read, or whose clouds cannot: what runs there stays."""
 
     clusters: Arena
     clouds: Arena | None
@@ -165,7 +165,7 @@ def _fail(app: Application, memory: Memory, mask: int, held: int | None, moment:
 def _hold(app: Application, memory: Memory, around: Surroundings, mask: int, held: int | None) -> str:
     """Why an application keeps what it has, because nobody knows what is best; "" where that is known."""
     if memory.target is not None and Key(*memory.target) in around.broken:
-        return f"the document of its cluster {memory.target.name} is broken"
+        return f"the document of its cluster {memory.target.name}, or of that cluster's cloud, is broken"
     if not around.hold:
         return ""
     clusters = around.clusters

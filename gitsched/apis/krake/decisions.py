@@ -56,6 +56,8 @@ class Decisions:
         self.clusters: Mapping[Key, Cluster] = {
             cluster.document.key: cluster for cluster in self.inventory.clusters(documents, bound)
         }
+        unsure = (key for key, cluster in self.clusters.items() if cluster.unsure)
+        self._uncertain = self.broken.union(unsure)
         self.arenas = self._gather()
         self.created: dict[Key, Document] = {}
         self.applications = {
@@ -120,7 +122,7 @@ class Decisions:
         before = recall(app.document, self.world.previous.get(key), self.world.at, applications.FINAL)
         clusters = self.arenas.get(key.namespace) or Arena((), self._rules)
         around = Surroundings(
-            clusters, self._all_clouds(key.namespace) if app.creates else None, self.broken, self._reschedule_after, self.hold
+            clusters, self._all_clouds(key.namespace) if app.creates else None, self._uncertain, self._reschedule_after, self.hold
         )
         moment = self._moment(clusters, *((around.clouds,) if around.clouds else ()))
         steps = [look(app, before, around, moment, self.world.at)]

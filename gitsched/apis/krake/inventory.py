@@ -21,12 +21,14 @@ STATES = (
 
 
 class Cluster(NamedTuple):
-    """A cluster with the cloud that it is bound to; `missing` says that this cloud is not there."""
+    """A cluster with the cloud that it is bound to. `missing` says that this cloud is not there, `unsure` that nobody knows what the
+    cluster inherits, because the document of its cloud is broken."""
 
     document: Document
     site: Site
     cloud: Ref | None
     missing: bool
+    unsure: bool
 
 
 class Inventory:
@@ -59,13 +61,17 @@ class Inventory:
             cloud = self._clouds.get(Key(*ref)) if ref is not None else None
             labels = text_map(member(document.body, "metadata", "labels"))
             refs = parse_refs(member(document.body, "spec", "metrics"))
-            if cloud is not None and member(document.body, "metadata", "inherit_labels") is True:
+            heir = (member(document.body, "metadata", "inherit_labels"), member(document.body, "spec", "inherit_metrics"))
+            unsure = ref is not None and cloud is None and True in heir and Key(*ref) in self._world.broken
+            if cloud is not None and heir[0] is True:
                 labels = {**labels, **text_map(member(cloud.body, "metadata", "labels"))}
-            if cloud is not None and member(document.body, "spec", "inherit_metrics") is True:
+            if cloud is not None and heir[1] is True:
                 refs = tuple(dict.fromkeys((*refs, *parse_refs(member(cloud.body, "spec", "openstack", "metrics")))))
             readings = self.book.read(refs, document.key.namespace, document.key.name)
             site = _cluster_site(document, labels, refs, readings)
-            yield Cluster(document, site, ref, ref is not None and cloud is None)
+            if unsure and site.open:
+                site = site._replace(open=False, why="the document of its cloud is broken")
+            yield Cluster(document, site, ref, ref is not None and cloud is None, unsure)
 
     def _site(self, document: Document, name: str, refs: tuple[MetricRef, ...]) -> Site:
         readings = self.book.read(refs, document.key.namespace, document.key.name)

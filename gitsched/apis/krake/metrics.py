@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.krake import names
 from gitsched.apis.world import World
-from gitsched.model.document import Body, Document, member
+from gitsched.model.document import Body, Document, Key, member
 from gitsched.schedule.weighted import Standing
 
 
@@ -21,8 +21,8 @@ class MetricRef(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a metric has no value. `failed` says that its provider was asked and did not answer as it should, which says
-    nothing about the resource. `message` is Krake's, `told` the same for people who have no Krake."""
+    """Why a metric has no value. `failed` says that its provider was asked and did not answer as it should, or that its
+    document is broken, which says nothing about the resource. `message` is Krake's, `told` the same for people who have no Krake."""
 
     code: str
     message: str
@@ -95,6 +95,7 @@ class MetricBook:
 
     def __init__(self, world: World) -> None:
         self._observations = world.observations
+        self._broken = world.broken
         self._metrics = [_index(world, kind) for kind in names.METRICS]
         self._providers = [_index(world, kind) for kind in names.PROVIDERS]
         self._known: dict[tuple[str, bool, str], Value | Reason] = {}
@@ -126,15 +127,24 @@ class MetricBook:
         metric = self._metrics[ref.namespaced].get((space, ref.name))
         if metric is None:
             message = f"The metric '{ref.name}' was not found in the Krake database."
-            return Reason(names.UNKNOWN_METRIC, message, told=_miss(names.METRICS, space, ref.name))
+            return self._miss(names.UNKNOWN_METRIC, message, names.METRICS[ref.namespaced], space, ref.name)
         named = member(metric.body, "spec", "provider") or {}
         provider = self._providers[ref.namespaced].get((space, str(named.get("name"))))
         if provider is None:
             message = f"The metrics provider '{named.get('name')}' was not found in the Krake database."
-            return Reason(names.UNKNOWN_METRICS_PROVIDER, message, told=_miss(names.PROVIDERS, space, str(named.get("name"))))
+            return self._miss(
+                names.UNKNOWN_METRICS_PROVIDER, message, names.PROVIDERS[ref.namespaced], space, str(named.get("name"))
+            )
         raw = self._ask(provider, str(named.get("metric")))
         live = member(provider.body, "spec", "type") != "static"
         return raw if isinstance(raw, Reason) else _normalise(ref.name, raw, metric.body["spec"], live)
+
+    def _miss(self, code: str, message: str, kind: tuple[str, str], space: str, name: str) -> Reason:
+        """A document that is not there, or that nobody can use: a slip in that says as little about a cluster as a silent provider."""
+        broken = Key(*kind, space, name) in self._broken
+        where = f" in namespace {space}" if space else ""
+        told = f"there is no {kind[1]} '{name}'{where}"
+        return Reason(code, message, broken, f"the document of {kind[1]} '{name}'{where} is broken" if broken else told)
 
     def _ask(self, provider: Document, metric: str) -> float | Reason:
         spec = provider.body["spec"]
@@ -150,11 +160,6 @@ class MetricBook:
             return Reason(names.UNREACHABLE_METRICS_PROVIDER, message)
         code = getattr(seen, "code", "") or names.UNREACHABLE_METRICS_PROVIDER
         return Reason(code, str(getattr(seen, "error", seen)), failed=True)
-
-
-def _miss(kinds: tuple[tuple[str, str], tuple[str, str]], space: str, name: str) -> str:
-    (_, everywhere), (_, inside) = kinds
-    return f"there is no {inside} '{name}' in namespace {space}" if space else f"there is no {everywhere} '{name}'"
 
 
 def _index(world: World, kind: tuple[str, str]) -> Mapping[tuple[str, str], Document]:

@@ -25,7 +25,8 @@ def report(decisions: Decisions) -> Iterator[Finding]:
         document = cluster.document
         yield from _report_metrics(document, cluster.site)
         if cluster.missing and cluster.cloud is not None:
-            message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} is not there"
+            what = "has a broken document" if cluster.unsure else "is not there"
+            message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
             yield _warn("krake-cloud-missing", message, document)
         if member(document.body, "status", "state") is None and member(document.body, "spec", "kubeconfig"):
             message = f"nobody says that {document.key} is ONLINE, so nothing is placed there: write status.state"
