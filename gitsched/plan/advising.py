@@ -8,6 +8,7 @@ from datetime import timedelta
 from gitsched.apis.world import Advising
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Change, Counterfactual
+from gitsched.plan.catalog import Catalog
 from gitsched.plan.ground import Ground, decide_after
 from gitsched.plan.scenario import amend
 
@@ -43,5 +44,18 @@ def _advise(ground: Ground, template: Document, cluster: str) -> Counterfactual:
         sessions = after.sessions
         shares = after.outcomes[template.key].shares if template.key in after.outcomes else {}
         if cluster in shares:
-            return Counterfactual(cluster, tuple(changes), enough=True, gets=shares[cluster])
-    return Counterfactual(cluster, tuple(changes))
+            return Counterfactual(cluster, _rebind(changes, ground.decided.catalog), enough=True, gets=shares[cluster])
+    return Counterfactual(cluster, _rebind(changes, ground.decided.catalog))
+
+
+def _rebind(changes: list[Change], catalog: Catalog) -> tuple[Change, ...]:
+    """The second change of a document was found in a copy of it: its place is in the file all the same."""
+    if all(change.rule is None or change.rule.origin.blob for change in changes):
+        return tuple(changes)
+    documents = (*catalog.templates.values(), *(document for documents in catalog.settings.values() for document in documents))
+    known = {document.origin._replace(blob=""): document.origin for document in documents if document.origin is not None}
+    bound = ((change, change.rule) for change in changes)
+    return tuple(
+        change if rule is None else change._replace(rule=rule._replace(origin=known.get(rule.origin, rule.origin)))
+        for change, rule in bound
+    )

@@ -234,7 +234,7 @@ def _scale(templates: Mapping[Key, Document], scalings: Iterable[Scaling], confi
                 changed[key] = before._replace(body=_multiply(before.body, paths, scaling.factor))
         if not hit:
             raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
-    return {**templates, **changed}, len(changed)
+    return {**templates, **{key: _detach(document) for key, document in changed.items()}}, len(changed)
 
 
 def _multiply(body: Body, paths: tuple[tuple[str, ...], ...], factor: Fraction) -> Body:

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from gitsched.cli import main
-from tests.scenarios.conftest import Fleet, deployment, fleet, make_fleet
+from tests.scenarios.conftest import Fleet, deployment, fleet, make_fleet, moment
 
 __all__ = [
     "SHOP",
+    "Explain",
     "Fleet",
     "Simulate",
     "cluster",
     "deployment",
     "divide",
     "effects",
+    "explain",
     "fleet",
     "make_fleet",
     "places",
@@ -26,7 +28,7 @@ __all__ = [
     "simulate",
 ]
 
-Simulate = Callable[..., Any]
+Simulate = Explain = Callable[..., Any]
 
 
 def cluster(
@@ -82,6 +84,19 @@ def simulate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
         found = main(["simulate", "-C", str(fleet.path), "--now", "2026-03-02T10:00:00Z", *arguments])
         printed = capsys.readouterr()
         assert found == code, printed.err
+        return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
+
+    return run
+
+
+@pytest.fixture
+def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Explain:
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str, code: int = 0) -> Any:
+        capsys.readouterr()
+        assert main(["explain", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == code
+        printed = capsys.readouterr()
         return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
 
     return run

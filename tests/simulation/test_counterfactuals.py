@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from gitsched.cli import main
-from tests.scenarios.conftest import moment
-from tests.simulation.conftest import WEIGHTED, Fleet, cluster, deployment, divide
+from tests.simulation.conftest import WEIGHTED, Explain, Fleet, cluster, deployment, divide
 
-Explain = Callable[..., Any]
 REBALANCER = """\
 apiVersion: apps.karmada.io/v1alpha1
 kind: WorkloadRebalancer
 metadata: {name: now}
 spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: cart}]}
 """
-
-
-@pytest.fixture
-def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Explain:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str, code: int = 0) -> Any:
-        capsys.readouterr()
-        assert main(["explain", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == code
-        printed = capsys.readouterr()
-        return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
-
-    return run
 
 
 def room(pods: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gitsched.apis.edits import change, label, look_at, put_at, tolerate, undelete
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.arithmetic import write_amount
 from gitsched.apis.karmada.blame import find_rule, refusing_member
@@ -15,10 +16,10 @@ from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.world import Edit
 from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.explanation import Change
-from gitsched.model.finding import Pointer, Rule
+from gitsched.model.finding import Pointer
 from gitsched.model.labels import Requirement
 from gitsched.model.request import Affinity, Group, Request, Weight
-from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.schedule import pipeline
 from gitsched.schedule.filters import rejections
 from gitsched.schedule.fleet import Fleet
@@ -58,8 +59,7 @@ class _Advice:
         if candidate.frozen or document is None:
             return self._say("its document were mended")
         if candidate.leaving:
-            metadata = {k: v for k, v in document.body["metadata"].items() if k != "deletionTimestamp"}
-            return self._on_cluster("it were not being deleted", ("metadata", "deletionTimestamp"), {"metadata": metadata})
+            return undelete(document)
         used = self._used()
         group = self._group(used)
         refusal = next((r.filter.name for r in rejections(self.request, group, self.fleet) if r.mask >> self.index & 1), "")
@@ -74,7 +74,7 @@ class _Advice:
                 return self._stand()
             case "ClusterEviction":
                 rule = find_rule(refusal, candidate, self.request, group, self.policy, document)
-                return Edit(Change("its eviction from there were over", _place(rule), rule))
+                return Edit(change("its eviction from there were over", document, rule.pointer if rule else ()))
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
             return self._reach(group)
         if self.step.decision is None and self.policy.placement.divided:
@@ -105,23 +105,9 @@ class _Advice:
                 rest = [name for name in written or () if name != self.cluster]
                 return self._on_placement("exclude did not name it", (*term, refusing), rest)
             case "labelSelector":
-                return self._label(affinity)
+                asked = affinity.labels.requirements if affinity.labels else ()
+                return label(self.document, self.candidate.labels, asked) if self.document else None
         return self._move(affinity)
-
-    def _label(self, affinity: Affinity) -> Edit | None:
-        """The labels that a selector asks for."""
-        asked = affinity.labels.requirements if affinity.labels else ()
-        labels, told = dict(self.candidate.labels), []
-        for requirement in (r for r in asked if not r.matches(self.candidate.labels)):
-            if requirement.operator in ("NotIn", "DoesNotExist"):
-                told.append(f"not the label {requirement.key}={labels.pop(requirement.key)}")
-            else:
-                value = requirement.values[0] if requirement.values else "true"
-                labels[requirement.key] = value
-                told.append(f"the label {requirement.key}={value}")
-        metadata = self.document.body["metadata"] if self.document else {}
-        edited = {"metadata": {**metadata, "labels": labels}}
-        return self._on_cluster(f"it had {' and '.join(told)}", ("metadata", "labels"), edited) if told else None
 
     def _move(self, affinity: Affinity) -> Edit | None:
         """The provider, region or zone that a selector asks for."""
@@ -136,7 +122,7 @@ class _Advice:
         missing = next((field for field in self.request.fields if not self.candidate.fields.get(field)), None)
         return self._set_field(missing, _some_value(self.fleet, missing)) if missing else None
 
-    def _set_field(self, field: str, value: str) -> Edit:
+    def _set_field(self, field: str, value: str) -> Edit | None:
         spec = (self.document.body.get("spec") or {}) if self.document else {}
         changed = {"zones": [value]} if field == "zone" else {field: value}
         return self._on_cluster(f"its {field} were {value}", ("spec", *changed), {"spec": {**spec, **changed}})
@@ -147,10 +133,8 @@ class _Advice:
         taint = next((t for t in harmful if not any(known.tolerates(t) for known in tolerations)), None)
         if taint is None:
             return None
-        entry = {"key": taint.key, "effect": taint.effect, **_matching(taint)}
-        return self._on_placement(
-            f"its policy tolerated {taint}", ("clusterTolerations",), [*(self.placement.get("clusterTolerations") or ()), entry]
-        )
+        tolerated = [*(self.placement.get("clusterTolerations") or ()), tolerate(taint)]
+        return self._on_placement(f"its policy tolerated {taint}", ("clusterTolerations",), tolerated)
 
     def _serve(self) -> Edit | None:
         if self.request.feature is None or self.document is None:
@@ -244,29 +228,18 @@ class _Advice:
         return decision.outcome == "scheduled" and any(target.name == self.cluster for target in decision.targets)
 
     def _say(self, text: str) -> Edit:
-        rule = Rule(self.document.origin, ()) if self.document and self.document.origin else None
-        return Edit(Change(text, _place(rule), rule))
+        return Edit(change(text, self.document))
 
-    def _on_cluster(self, text: str, pointer: Pointer, members: Body) -> Edit:
+    def _on_cluster(self, text: str, pointer: Pointer, members: Body) -> Edit | None:
         document = self.document
-        assert document is not None, "asked before"
-        rule = Rule(document.origin, pointer) if document.origin else None
-        return Edit(Change(text, _place(rule), rule), document._replace(body={**document.body, **members}))
+        if document is None:
+            return None
+        return Edit(change(text, document, pointer), document._replace(body={**document.body, **members}))
 
     def _on_placement(self, text: str, path: Pointer, value: Any, pointer: Pointer | None = None) -> Edit:
         document = self.policy.document
-        placement = put_at(self.placement, path, value)
-        body = {**document.body, "spec": {**self.policy.spec, "placement": placement}}
-        rule = Rule(document.origin, ("spec", "placement", *(pointer or path))) if document.origin else None
-        return Edit(Change(text, _place(rule), rule), document._replace(body=body))
-
-
-def _place(rule: Rule | None) -> str:
-    return f"{rule.origin.path}:{rule.origin.line}" if rule is not None else ""
-
-
-def _matching(taint: Taint) -> Body:
-    return {"operator": "Equal", "value": taint.value} if taint.value else {"operator": "Exists"}
+        body = {**document.body, "spec": {**self.policy.spec, "placement": put_at(self.placement, path, value)}}
+        return Edit(change(text, document, ("spec", "placement", *(pointer or path))), document._replace(body=body))
 
 
 def _satisfies(values: Sequence[str], requirement: Requirement) -> bool:
@@ -292,24 +265,3 @@ def _least(fits: Callable[[int], bool], low: int, high: int) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle + 1, high)
     return low
-
-
-def look_at(value: Any, path: Pointer) -> Any:
-    """What stands at a place; None where nothing does."""
-    for step in path:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and step < len(value) else None
-        else:
-            value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
-def put_at(value: Any, path: Pointer, new: Any) -> Any:
-    """A copy with something else at a place; members that are not there are made."""
-    if not path:
-        return new
-    step, *rest = path
-    if isinstance(step, int):
-        return [put_at(entry, tuple(rest), new) if i == step else entry for i, entry in enumerate(value)]
-    members = value if isinstance(value, dict) else {}
-    return {**members, step: put_at(members.get(step), tuple(rest), new)}

@@ -15,7 +15,7 @@ from gitsched.apis.krake.metrics import NOTHING
 from gitsched.apis.krake.names import Ref, directory_of
 from gitsched.apis.krake.records import application_record, cluster_record, failing_records, find_owners, magnum_record
 from gitsched.apis.krake.reporting import locate, report, report_application
-from gitsched.apis.world import World
+from gitsched.apis.world import Edit, World
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key, group_of
@@ -108,6 +108,12 @@ class KrakeSession:
         known = (*self.decisions.bindings, *self.decisions.magnum)
         found = next((key for key in known if (key.kind, key.name, key.namespace) == wanted), None)
         return self.decisions.judge(found) if found else None
+
+    def propose(self, template: Document, cluster: str) -> Edit | None:
+        from gitsched.apis.krake.advice import propose  # only the verb explain needs it
+
+        decided = self.decisions.applications.get(template.key)
+        return propose(decided, self.world.documents, cluster) if decided is not None else None
 
     def explain(self, template: Document) -> Explanation | None:
         from gitsched.apis.krake.explanation import explain, explain_binding  # only the verb explain needs it

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.evaluation import Evaluation
-from gitsched.apis.ocm.placement import Mistake
+from gitsched.apis.ocm.placement import ADD_ON, Mistake
 from gitsched.apis.world import Edit
-from gitsched.model.document import Body, Document
+from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.explanation import Change
 from gitsched.model.finding import Pointer, Rule
+from gitsched.model.request import Affinity
 from gitsched.schedule.choose import Choice, Choosing, tolerated_until
+from gitsched.schedule.fleet import Candidate
+
+_BEST = 100
+"""The most that an AddOnPlacementScore may say."""
 
 if TYPE_CHECKING:  # the session calls this module
     from gitsched.apis.ocm.session import OcmSession
@@ -35,7 +40,7 @@ def propose(session: OcmSession, found: Evaluation, cluster: str) -> Edit | None
         return _tolerate(session, found, found.request, index)
     if index in found.choice.chosen:
         return _say("the clusters before it had reported success", found.placement.document, ())
-    return _enlarge(found, found.request, found.choice, index)
+    return _outdo(session, found.request, found.choice, index) or _enlarge(found, found.request, found.choice, index)
 
 
 def _enter(session: OcmSession, found: Evaluation, index: int) -> Edit | None:
@@ -61,7 +66,7 @@ def _enter(session: OcmSession, found: Evaluation, index: int) -> Edit | None:
 
 
 def _match(session: OcmSession, found: Evaluation, document: Document) -> Edit | None:
-    """A label that the first predicate wants; claims and expressions are beyond what can be changed for it."""
+    """A label or a claim that the first predicate wants; expressions are beyond what can be changed for it."""
     predicates = found.placement.predicates
     affinity = None if isinstance(predicates, Mistake) or not predicates else predicates[0].affinity
     labels = dict(session.fleet.candidates[session.fleet.index[document.key.name]].labels)
@@ -73,7 +78,46 @@ def _match(session: OcmSession, found: Evaluation, document: Document) -> Edit |
                 return _on(document, f"it had no label {requirement.key}={labels[requirement.key]}", pointer, rest)
             value = requirement.values[0] if requirement.values else "true"
             return _on(document, f"its label {requirement.key} were {value}", pointer, {**labels, requirement.key: value})
-    return _say("it met the claims or expressions of the predicate", found.placement.document, ("spec", "predicates"))
+    claimed = _claim(document, session.fleet.candidates[session.fleet.index[document.key.name]], affinity) if affinity else None
+    return claimed or _say("it met the expressions of the predicate", found.placement.document, ("spec", "predicates"))
+
+
+def _claim(document: Document, candidate: Candidate, affinity: Affinity) -> Edit | None:
+    """A claim that the predicate wants."""
+    claims = {name: values[0] for name, values in candidate.fields.items() if values}
+    wanted = next((asked for asked in affinity.fields if not asked.matches(claims)), None)
+    if wanted is None:
+        return None
+    rest = {name: value for name, value in claims.items() if name != wanted.key}
+    if wanted.operator in ("NotIn", "DoesNotExist"):
+        text = f"it did not claim {wanted.key}={claims[wanted.key]}"
+    else:
+        rest[wanted.key] = wanted.values[0] if wanted.values else "true"
+        text = f"it claimed {wanted.key}={rest[wanted.key]}"
+    return _on(document, text, ("status", "clusterClaims"), [{"name": name, "value": value} for name, value in rest.items()])
+
+
+def _outdo(session: OcmSession, request: Choosing, choice: Choice, index: int) -> Edit | None:
+    """The least value of an add-on's score with which it is among the best."""
+    if request.spreads or not request.number:
+        return None
+    ranking = sorted(zip(choice.totals, choice.members, strict=True), key=lambda entry: (-entry[0], entry[1]))
+    edge, rival = ranking[min(request.number, len(ranking)) - 1]
+    at = choice.members.index(index)
+    need = edge - choice.totals[at] + (index > rival)
+    for term, column in zip(request.terms, choice.columns, strict=True):
+        api, _, rest = term.score.name.partition("/")
+        if api != ADD_ON or term.weight <= 0:
+            continue
+        resource, _, score = rest.partition("/")
+        value = column[at] - (-need // term.weight)
+        key = Key(names.GROUP, names.SCORE, session.fleet.names[index], resource)
+        entry = next((d for d in session.world.documents.get((names.GROUP, names.SCORE), ()) if d.key == key), None)
+        if value <= _BEST and entry is not None:
+            written = member(entry.body, "status", "scores") or ()
+            scores = [{**s, "value": value} if s.get("name") == score else s for s in written]
+            return _on(entry, f"its score {resource}/{score} were {value} instead of {column[at]}", ("status", "scores"), scores)
+    return None
 
 
 def _tolerate(session: OcmSession, found: Evaluation, request: Choosing, index: int) -> Edit | None:

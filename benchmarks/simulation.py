@@ -1,0 +1,65 @@
+"""Measure the resilience table of a generated fleet: every single loss of a cluster and of a region, and an explanation with its what-ifs.
+
+python -m benchmarks.simulation [--manifests N] [--clusters N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from benchmarks.generator import Size, generate
+from benchmarks.repository import START, create
+from gitsched.reconcile import Settings, reconcile
+from gitsched.reconcile.explaining import explain
+from gitsched.reconcile.simulation import sweep_source
+
+
+class Timing(NamedTuple):
+    """Wall time in seconds with a warm cache; `losses` is how often something was lost."""
+
+    name: str
+    losses: int
+    seconds: float
+
+
+def measure(size: Size, scratch: Path) -> list[Timing]:
+    """A sweep over clusters, one over regions, and one explanation; the commit is read and planned in each of them."""
+    place = scratch / "fleet"
+    create(place, generate(size, 1))
+    settings = Settings(datetime.fromtimestamp(START + 86400, UTC), scratch / "cache", str(place))
+    outcomes = reconcile(settings).plan.outcomes
+    timings = []
+    for by in ("cluster", "region"):
+        start = perf_counter()
+        losses = len(sweep_source(settings, by).rows)
+        timings.append(Timing(f"every {by}", losses, perf_counter() - start))
+    key = next(key for key in outcomes if key.kind == "Deployment")
+    start = perf_counter()
+    explain(settings, key.kind, key.namespace, key.name)
+    return [*timings, Timing("explain", 0, perf_counter() - start)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
+    parser.add_argument("--manifests", type=int, default=1000, metavar="N")
+    parser.add_argument("--clusters", type=int, default=100, metavar="N")
+    arguments = parser.parse_args()
+    size = Size(arguments.manifests, arguments.clusters)
+    scratch = Path(tempfile.mkdtemp(prefix="gitsched-benchmark-"))
+    try:
+        print(f"{size.manifests} manifests, {size.clusters} clusters, {size.policies} policies")
+        for name, losses, seconds in measure(size, scratch):
+            each = f", {1000 * seconds / losses:.0f} ms each" if losses else ""
+            print(f"{name:14} {losses:5} losses {seconds:7.2f} s{each}")
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+"""The benchmark of simulations loses what there is to lose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.generator import Size
+from benchmarks.simulation import measure
+
+
+def test_every_cluster_and_every_region_is_lost_once(tmp_path: Path) -> None:
+    timings = measure(Size(40, 8, 8), tmp_path)
+    assert [(timing.name, timing.losses) for timing in timings] == [("every cluster", 8), ("every region", 6), ("explain", 0)]
