@@ -126,7 +126,7 @@ def test_what_nothing_is_decided_about_is_said_so(gitsched: Run) -> None:
 
 
 ADVICE = {
-    "ash": "numberOfClusters were 3 instead of 2",
+    "ash": "its score default/cpu were 20 instead of 10",
     "dub": "its label disk were ssd",
     "edi": "its Placement tolerated power:NoSelect",
     "fra": "a ManagedClusterSetBinding bound the namespace shop to other",

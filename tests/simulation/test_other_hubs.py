@@ -99,7 +99,7 @@ def test_a_copy_of_a_cluster_can_be_chosen(simulate: Simulate) -> None:
         ),
         pytest.param(
             managed("dub", score=90, group="other"),
-            "clusterSets",
+            "it were in the cluster set prod (dub.yaml:5)",
             managed("dub", score=90),
             id="set",
         ),

@@ -51,6 +51,13 @@ def _enter(session: OcmSession, found: Evaluation, index: int) -> Edit | None:
     if bound:
         sets = [*placement.sets, bound[0]]
         return _on(placement.document, f"clusterSets named {bound[0]}", ("spec", "clusterSets"), sets)
+    if not holding and found.offer.eligible:
+        candidate = session.fleet.candidates[index]
+        document = next(d for d in session.world.documents[names.GROUP, names.CLUSTER] if d.key.name == candidate.name)
+        group = found.offer.eligible[0]
+        return _on(
+            document, f"it were in the cluster set {group}", ("metadata", "labels"), {**candidate.labels, names.SET_LABEL: group}
+        )
     if not holding:
         return None
     name, namespace = holding[0], placement.key.namespace
