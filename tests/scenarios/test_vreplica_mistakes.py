@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from gitsched.reconcile import explain
+
 from .conftest import Fleet
-from .vreplicas import NAMESPACE, RENDERED, Stage, settings, source
+from .vreplicas import ADAPTER, NAMESPACE, RENDERED, Stage, settings, source
 
 
 def policy(predicates: str, priorities: str = "[]") -> str:
@@ -18,6 +20,10 @@ def policy(predicates: str, priorities: str = "[]") -> str:
 FITS = '{"Name": "PodFitsResources"}'
 MISTAKES: Mapping[str, Mapping[str, str | None]] = {
     "no capacity": {"gitsched.yaml": settings(cluster="events").replace("    capacity: 4\n", "")},
+    "no capacity, and no policy": {
+        "gitsched.yaml": settings(cluster="events").replace("    capacity: 4\n", ""),
+        "policy.yaml": None,
+    },
     "no such StatefulSet": {"gitsched.yaml": settings(cluster="events", statefulSet="other")},
     "a StatefulSet there twice": {"again.yaml": Stage.adapter(6)},
     "a policy there twice": {"again.yaml": policy("[]")},
@@ -34,7 +40,8 @@ def test_pods_and_vreplicas_are_left_as_they_were(fleet: Fleet, files: Mapping[s
     after = {path: fleet.read(path) for path in fleet.files() if path.startswith(("clusters/", "status/"))}
     assert after == before
     assert [entry for entry in fleet.load("gitsched.json")["findings"] if entry["severity"] in ("error", "warning")]
-    stage.commit({path: None if path == "again.yaml" else settings(cluster="events") for path in files}, 2)
+    mended = {"gitsched.yaml": settings(cluster="events"), "policy.yaml": policy(f"[{FITS}]"), "again.yaml": None}
+    stage.commit({path: mended[path] for path in files}, 2)
     assert any("shop/more" in message for message in stage.findings("knative-pending")), "it goes on when the mistake is mended"
 
 
@@ -68,3 +75,15 @@ def test_pods_are_asked_for_only_as_far_as_they_help(fleet: Fleet) -> None:
     assert (sum(stage.placements().values()), stage.replicas) == (32, 8)
     (message,) = stage.findings("knative-pending")
     assert message.endswith("no new pod could take them, either")
+
+
+def test_what_is_left_as_it_was_is_explained(fleet: Fleet) -> None:
+    stage = Stage(fleet)
+    stage.commit(MISTAKES["no capacity"], 1)
+    asked = [("KafkaSource", "shop", "orders"), ("StatefulSet", NAMESPACE, ADAPTER)]
+    told = [explain(fleet.settings(1), *resource) for resource in asked]
+    assert all("set knative.capacity" in explanation.policy_reason for explanation in told)
+    assert [[(share.cluster, share.replicas) for share in explanation.result] for explanation in told] == [
+        [(f"{ADAPTER}-0", 2), (f"{ADAPTER}-1", 2), (f"{ADAPTER}-2", 2)],
+        [("events", 6)],
+    ]

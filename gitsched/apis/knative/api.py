@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
+from gitsched.apis.gitsched.config import Knative
 from gitsched.apis.knative import names
 from gitsched.apis.knative.policies import check_policies
 from gitsched.apis.knative.source import check_kafka
@@ -10,10 +13,11 @@ from gitsched.model.document import Body
 
 
 def _is_used(world: World) -> bool:
-    """Whether somebody said how much a pod holds, or how to choose one."""
-    if world.config.knative.capacity is not None:
+    """Whether somebody said anything about pods that hold vreplicas, or how to choose one, be it wrong."""
+    if world.config.knative != Knative():
         return True
-    return any(key.kind == "ConfigMap" and key.name == names.SCHEDULER and not key.group for key in world.templates)
+    known = chain(world.templates, world.broken)
+    return any(key.kind == "ConfigMap" and key.name == names.SCHEDULER and not key.group for key in known)
 
 
 def _open(world: World) -> Session:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from gitsched.apis.knative.memory import recall_rendering
 from gitsched.apis.knative.names import SCHEDULER
 from gitsched.apis.knative.notes import tell_replicas
 from gitsched.apis.knative.pods import node_of
@@ -111,12 +112,14 @@ def explain_stay(template: Document, records: Iterable[tuple[Key, Body]], findin
         return None
     place = locate(template)
     held = member(record, "status", "placements") or ()
+    rendering = recall_rendering(record)
+    where = (Share(rendering.cluster, None, rendering.replicas),) if rendering else ()
     return Explanation(
         str(template.key),
         f"{place.path}:{place.line}" if place else "",
         policy="none that can be used",
         policy_reason=finding.message,
-        result=tuple(Share(entry["podName"], None, entry["vreplicas"]) for entry in held),
+        result=where or tuple(Share(entry["podName"], None, entry["vreplicas"]) for entry in held),
         findings=(finding,),
         among="pod",
     )
