@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,13 @@ from jsonschema.exceptions import best_match, relevance
 from referencing import Registry
 
 from gitsched.manifests.limits import MOST_PROBLEMS
-from gitsched.model.document import Body
+from gitsched.model.document import SECRET, Body
 from gitsched.model.issue import Issue
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator as Compiled
 
+_WITHHELD = "a value that is not shown"
 _Error = Any  # a ValidationError: its attributes are typed as maybe unset, which they never are in an error that iter_errors gave
 
 
@@ -32,7 +33,7 @@ def explain(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
         found = []
     if not found:
         found = [
-            Issue("error", "invalid-field", error.message, tuple(error.instance_path))
+            Issue("error", "invalid-field", _repeat(error.message, error.instance_path), tuple(error.instance_path))
             for error in islice(compiled.iter_errors(body), MOST_PROBLEMS)
         ]
     return found[:MOST_PROBLEMS]
@@ -71,7 +72,7 @@ def _say(error: _Error) -> Issue:
     place = tuple(error.absolute_path)
     name = f"'{place[-1]}'" if place and isinstance(place[-1], str) else f"entry {place[-1]}" if place else "the document"
     if words is None:
-        return Issue("error", "invalid-field", f"{name}: {_cut(error.message)}", place)
+        return Issue("error", "invalid-field", f"{name}: {_repeat(_cut(error.message), place)}", place)
     code, say = words
     return Issue("error", code, f"{name} {say(error)}", place)
 
@@ -79,7 +80,7 @@ def _say(error: _Error) -> Issue:
 def _say_type(error: _Error) -> str:
     wanted = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     hint = _QUOTE[type(error.instance)] if "string" in wanted and type(error.instance) in _QUOTE else ""
-    return f"must be {' or '.join(_TYPES.get(str(kind), str(kind)) for kind in wanted)}, not {_show(error.instance)}{hint}"
+    return f"must be {' or '.join(_TYPES.get(str(kind), str(kind)) for kind in wanted)}, not {_given(error)}{hint}"
 
 
 def _say_values(error: _Error) -> str:
@@ -89,7 +90,7 @@ def _say_values(error: _Error) -> str:
     texts = [value for value in allowed if isinstance(value, str)]
     near = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
     hint = f"; did you mean {_show(near[0])}?" if near else ""
-    return f"must be {_enumerate(allowed)}, not {_show(error.instance)}{hint}"
+    return f"must be {_enumerate(allowed)}, not {_given(error)}{hint}"
 
 
 def _say_missing(error: _Error) -> str:
@@ -105,13 +106,13 @@ def _say_least(error: _Error, unit: str) -> str:
 
 def _say_alternatives(error: _Error) -> str:
     if not error.context:
-        return f"fits more than one of its forms: {_show(error.instance)}"
+        return f"fits more than one of its forms: {_given(error)}"
     return f"fits none of its forms: {'; or '.join(dict.fromkeys(_say_bare(inner) for inner in error.context))}"
 
 
 def _say_bare(error: _Error) -> str:
     words = _WORDS.get(str(error.validator))
-    return words[1](error) if words else _cut(error.message)
+    return words[1](error) if words else _repeat(_cut(error.message), error.absolute_path)
 
 
 _QUOTE = {bool: "; quote it (YAML reads y, n, yes, no, on and off as booleans)", int: "; quote it", float: "; quote it"}
@@ -130,13 +131,13 @@ _TYPES = {
 _WORDS: dict[str, tuple[str, Callable[[_Error], str]]] = {
     "type": ("wrong-type", _say_type),
     "enum": ("value-not-allowed", _say_values),
-    "const": ("value-not-allowed", lambda e: f"must be {_show(e.validator_value)}, not {_show(e.instance)}"),
+    "const": ("value-not-allowed", lambda e: f"must be {_show(e.validator_value)}, not {_given(e)}"),
     "required": ("missing-field", _say_missing),
-    "pattern": ("wrong-format", lambda e: f"has not the expected form: {_show(e.instance)} does not match {e.validator_value}"),
-    "minimum": ("out-of-range", lambda e: f"must be at least {e.validator_value}, not {_show(e.instance)}"),
-    "maximum": ("out-of-range", lambda e: f"must be at most {e.validator_value}, not {_show(e.instance)}"),
-    "exclusiveMinimum": ("out-of-range", lambda e: f"must be more than {e.validator_value}, not {_show(e.instance)}"),
-    "exclusiveMaximum": ("out-of-range", lambda e: f"must be less than {e.validator_value}, not {_show(e.instance)}"),
+    "pattern": ("wrong-format", lambda e: f"has not the expected form: {_given(e)} does not match {e.validator_value}"),
+    "minimum": ("out-of-range", lambda e: f"must be at least {e.validator_value}, not {_given(e)}"),
+    "maximum": ("out-of-range", lambda e: f"must be at most {e.validator_value}, not {_given(e)}"),
+    "exclusiveMinimum": ("out-of-range", lambda e: f"must be more than {e.validator_value}, not {_given(e)}"),
+    "exclusiveMaximum": ("out-of-range", lambda e: f"must be less than {e.validator_value}, not {_given(e)}"),
     "minLength": ("out-of-range", lambda e: _say_least(e, "characters")),
     "maxLength": ("out-of-range", lambda e: f"must have at most {e.validator_value} characters, not {len(e.instance)}"),
     "minItems": ("out-of-range", lambda e: _say_least(e, "entries")),
@@ -152,6 +153,16 @@ _WORDS: dict[str, tuple[str, Callable[[_Error], str]]] = {
 def _enumerate(values: list[Any]) -> str:
     shown = [_show(value) for value in values]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def _repeat(message: str, place: Iterable[str | int]) -> str:
+    """A validator's own words, which hold the value."""
+    return f"is wrong: {_WITHHELD}" if SECRET.intersection(map(str, place)) else message
+
+
+def _given(error: _Error) -> str:
+    """The value that is wrong, unless nobody should read it."""
+    return _WITHHELD if SECRET.intersection(map(str, error.absolute_path)) else _show(error.instance)
 
 
 def _show(value: Any) -> str:

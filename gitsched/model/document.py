@@ -70,6 +70,9 @@ class Document(NamedTuple):
 UNVERSIONED: Final = frozenset(("core", "infrastructure", "kubernetes", "openstack"))
 """Krake's API groups: what its documents have under `api`, without a version."""
 
+SECRET: Final = frozenset(("auth", "kubeconfig", "password", "token"))
+"""Members of Krake's documents that say how something is reached. What lies under them is never written or told anywhere."""
+
 
 def group_of(api_version: str) -> str:
     """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"; of Krake's `api`, the whole."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from gitsched.model.document import UNVERSIONED, Body, Key, Text, group_of, member
+from gitsched.model.document import SECRET, UNVERSIONED, Body, Key, Text, group_of, member
 from gitsched.model.files import Bytes, Edit, Keep, PlannedFile, Span
 from gitsched.model.outcome import Outcome
 from gitsched.render.yaml import dump
 
 _ACCESS = frozenset(("proxyHeader", "proxyURL"))
-_SECRET = frozenset(("auth", "kubeconfig", "password", "token"))
-"""Members of Krake's documents that say how something is reached."""
 _WITHHELD = "withheld"
 
 
@@ -63,7 +61,7 @@ def _withhold(value: Any, *, secret: bool) -> Any:
     """
     if isinstance(value, dict):
         members = {
-            name: entry if name == "manifest" else _withhold(entry, secret=secret or name in _SECRET or _has_user(name, entry))
+            name: entry if name == "manifest" else _withhold(entry, secret=secret or name in SECRET or _has_user(name, entry))
             for name, entry in value.items()
         }
         return members if any(members[name] is not entry for name, entry in value.items()) else value
@@ -75,7 +73,7 @@ def _withhold(value: Any, *, secret: bool) -> Any:
 
 def _has_user(name: str, value: Any) -> bool:
     """Whether an address names a user, and perhaps a password."""
-    return name == "url" and "@" in str(value)
+    return "@" in str(value) and (name == "url" or (isinstance(value, str) and "://" in value))
 
 
 def _is_hidden(body: Body, outcomes: Mapping[Key, Outcome]) -> bool:

@@ -35,3 +35,22 @@ def test_an_address_with_a_password_in_it_is_not_repeated(address: str) -> None:
     findings = [finding for finding in gitsched.validate([cluster]) if finding.severity == "error"]
     assert findings
     assert not any("CANARY" in finding.message for finding in findings)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"kubeconfig": "CANARY"}, id="kubeconfig"),
+        pytest.param({"kubeconfig": {"contexts": [{}], "clusters": [{}], "users": "CANARY"}}, id="users of a kubeconfig"),
+    ],
+)
+def test_a_wrong_kubeconfig_is_not_repeated(spec: dict[str, object]) -> None:
+    told = gitsched.validate([{"api": "kubernetes", "kind": "Cluster", "metadata": {"name": "k", "namespace": "n"}, "spec": spec}])
+    assert [finding for finding in told if finding.severity == "error"]
+    assert "CANARY" not in str(told)
+
+
+def test_a_token_that_yaml_reads_as_a_number_is_not_repeated() -> None:
+    spec = {"type": "influx", "influx": {"url": "u", "org": "o", "bucket": "b", "token": 99887766}}
+    (finding,) = gitsched.validate([{"api": "core", "kind": "GlobalMetricsProvider", "metadata": {"name": "i"}, "spec": spec}])
+    assert "'token' must be a string, not a value that is not shown; quote it" in finding.message

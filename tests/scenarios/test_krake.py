@@ -335,6 +335,8 @@ def test_no_credentials_reach_the_output_branch(
         f"spec: {{type: im, im: {{url: u, username: u, password: {CANARY}, token: {CANARY}}}}}\n",
         "z.yaml": metric("z", "influx")
         + f"---\napi: core\nkind: GlobalMetricsProvider\nmetadata: {{name: influx}}\nspec: {{type: influx, influx: {influx}}}\n",
+        "csar.yaml": "api: kubernetes\nkind: Application\nmetadata: {name: csar, namespace: tenant-a}\n"
+        f"spec: {{csar: 'https://user:{CANARY}@example.org/a.csar'}}\n",
         "unplaced.yaml": "api: kubernetes\nkind: Application\nmetadata: {name: unplaced, namespace: tenant-a}\nspec:\n"
         f"  manifest: [{secret}]\n  constraints: {{cluster: {{labels: [location is nowhere]}}}}\n",
     }
