@@ -13,7 +13,7 @@ from gitsched.cli import exit_codes
 VERBS = {
     "init": "Write gitsched.yaml and an example policy into a repository.",
     "validate": "Check manifests, clusters and policies; plan and write nothing.",
-    "plan": "Show what would change against the output branch.",
+    "plan": "Show what a commit would change, against another one or the output branch.",
     "reconcile": "Plan, and commit to the output branch.",
     "watch": "Reconcile whenever the source moves or a deadline passes.",
     "explain": "Say why a workload is where it is.",
@@ -27,6 +27,9 @@ VERBS = {
 }
 
 
+ALIASES = {"diff": "plan"}
+
+
 class Verbs(click.Group):
     """Imports the module of a verb when it is called, so that `--help` and every verb cost only themselves."""
 
@@ -34,6 +37,7 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        name = ALIASES.get(name, name)
         if name not in VERBS:
             return None
         command: click.Command = import_module(f"gitsched.cli.{name.replace('-', '_')}").command

@@ -133,6 +133,11 @@ COMMIT = combine(
     ),
     click.option("--author", metavar="'NAME <EMAIL>'", callback=_read_author, help="Who the commits are from."),
     click.option("--sign", "signing", metavar="ssh:PATH|gpg:KEY", callback=_read_signing, help="Sign the commits."),
+    click.option(
+        "--require-reviewed",
+        is_flag=True,
+        help="Commit what a new source commit changes only if it is the plan that its trailer Gitsched-Reviewed names.",
+    ),
 )
 HOSTS = click.option(
     "--metrics-host",

@@ -32,13 +32,18 @@ def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, 
     if form == "text":
         show(text(find_width()))
     elif form == "json":
-        import json
-
-        show(json.dumps(data(), indent=2) + "\n")
+        show(write_json(data()))
     else:
         from gitsched.render.yaml import dump
 
         show(dump(data()))
+
+
+def write_json(data: dict[str, Any]) -> str:
+    """Data as every JSON of the program is written."""
+    import json
+
+    return json.dumps(data, indent=2) + "\n"
 
 
 def find_width() -> int:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import Any
 
 import click
 
 from gitsched.cli import exit_codes, options, output, reports
 
-if TYPE_CHECKING:
-    from gitsched.reconcile import Run, Settings
+LIMIT, LEAST = 65_024, 4_096
+"""Characters of a comment: GitHub takes 65,536, and whoever posts it may want a line of their own; and what no comment can do without."""
+
+
+def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", value):
+        raise click.BadParameter(f"{value!r} is not made of 1 to 64 letters, digits, '.', '_' and '-'")
+    return value
 
 
 @click.command("plan")
-@click.argument("revision", required=False)
+@click.argument("base", required=False)
+@click.argument("head", required=False)
+@click.option("--revision", metavar="REVISION", help="Compare this branch, tag or commit with the output branch.")
 @click.option("--worktree", is_flag=True, help="Plan the files as they lie in the worktree, committed or not.")
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if something would change.")
 @click.option(
@@ -28,10 +37,27 @@ if TYPE_CHECKING:
 @options.TARGET
 @options.EXPECT
 @options.FAIL_ON
-@reports.OPTION
-@options.choose_format("text", "json", "yaml", "html")
+@reports.report_option("markdown", "json", "html")
+@click.option(
+    "--max-chars",
+    type=click.IntRange(min=LEAST),
+    default=LIMIT,
+    show_default=True,
+    help="How long the Markdown may be; what does not fit is left out in the order of docs/review.md.",
+)
+@click.option(
+    "--comment-id",
+    metavar="ID",
+    default="default",
+    show_default=True,
+    callback=_read_identity,
+    help="Goes into the hidden first line of the Markdown, by which the comment of an earlier run is found.",
+)
+@options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG
 def command(
+    base: str | None,
+    head: str | None,
     revision: str | None,
     worktree: bool,
     detailed: bool,
@@ -41,40 +67,54 @@ def command(
     location: str,
     output_repository: str | None,
     wanted: tuple[reports.Report, ...],
+    max_chars: int,
+    comment_id: str,
     **chosen: Any,
 ) -> int:
-    """Show which workloads would move where, and why.
+    """Show which workloads would move where, and why. Writes nothing.
 
-    Compares REVISION (a branch, tag or commit; the source branch by default) with the output branch. Writes nothing.
+    Without arguments, the source branch is compared with the output branch. With BASE, the plan of HEAD (a branch, tag or commit; what
+    is checked out by default) is compared with the plan of BASE: what a merge would change. `diff` is another name of this command.
     """
-    if worktree and revision is not None:
-        raise click.UsageError("--worktree and a REVISION exclude each other")
-    from gitsched.cli.reviewing import judge, review
-    from gitsched.reconcile import Settings, preview
+    if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
+        raise click.UsageError("--worktree, --revision and HEAD exclude each other, and --revision needs no BASE")
+    from gitsched.cli.reviewing import judge
+    from gitsched.reconcile import Settings
+    from gitsched.reconcile.comparing import compare
     from gitsched.report.data import describe_review
+    from gitsched.report.markdown import write_markdown
     from gitsched.report.text import write_plan
 
     output.start_log(log_format)
-    settings = Settings(location=location, revision=revision, worktree=worktree, output=output_repository, trusted=False, **chosen)
-    if form == "html":
-        run = _show_page(settings)
-        found = review(run)
-    else:
-        with output.progress("Planning"):
-            run = preview(settings)
-        found = review(run)
-        output.show_as(form, lambda width: write_plan(found, width), lambda: describe_review(found))
-    reports.write_reports(wanted, reports.list_writers(found.findings, found.outcomes))
-    return judge(found, fail_on, detailed=detailed)
-
-
-def _show_page(settings: Settings) -> Run:
-    """Write the page, for which every decision is explained."""
-    from gitsched.cli.reviewing import review
-    from gitsched.reconcile.surveying import survey
-    from gitsched.report.page import Fleet, write_page
-
+    settings = Settings(
+        location=location,
+        revision=revision or head or ("HEAD" if base is not None and not worktree else None),
+        worktree=worktree,
+        output=output_repository,
+        trusted=False,
+        **chosen,
+    )
     with output.progress("Planning"):
-        run, explanations = survey(settings)
-    output.show(write_page(review(run), Fleet(run.plan.facts, explanations)))
-    return run
+        compared = compare(settings, base)
+    found = compared.review
+
+    def markdown() -> str:
+        return write_markdown(found, max_chars, comment_id)
+
+    def page() -> str:
+        from gitsched.reconcile.surveying import explain_all
+        from gitsched.report.page import Fleet, write_page
+
+        return write_page(found, Fleet(compared.run.plan.facts, explain_all(compared.session, compared.run)))
+
+    def data() -> dict[str, Any]:
+        return describe_review(found)
+
+    if form in ("markdown", "html"):
+        output.show(markdown() if form == "markdown" else page())
+    else:
+        output.show_as(form, lambda width: write_plan(found, width), data)
+    findings = found.fresh if base is not None else found.findings
+    writers = reports.list_writers(findings, found.outcomes, found.paths)
+    reports.write_reports(wanted, {**writers, "markdown": markdown, "html": page, "json": lambda: output.write_json(data())})
+    return judge(found, fail_on, detailed=detailed)

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gitsched.cli import exit_codes, options, output, reports
+from gitsched.model.errors import Permanent
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.reviewed import Reviewed
+
+
+def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Reviewed | None:
+    if value is None:
+        return None
+    from gitsched.reconcile.reviewed import parse_reviewed
+
+    try:
+        return parse_reviewed(value if value.startswith("sha256:") else Path(value).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, Permanent) as error:
+        raise click.BadParameter(f"{value}: {error}") from error
 
 
 @click.command("reconcile")
 @options.SOURCE
 @options.TARGET
 @options.COMMIT
+@click.option(
+    "--reviewed",
+    metavar="DIGEST|FILE",
+    callback=_read_reviewed,
+    help="The plan that was reviewed: its digest, or what `gitsched plan -o json` wrote. The source commit's trailer by default.",
+)
 @options.METRICS
 @options.EXPECT
 @options.FAIL_ON
@@ -32,8 +54,9 @@ def command(
 
     Commits only if a decision or a manifest changed. Findings do not stop what is valid.
     """
-    from gitsched.cli.reviewing import judge, review
+    from gitsched.cli.reviewing import judge
     from gitsched.reconcile import Settings, reconcile
+    from gitsched.reconcile.comparing import review
     from gitsched.report.data import describe_review
     from gitsched.report.text import write_run
 

@@ -84,8 +84,9 @@ options.read_environment(command)
 
 
 def _run_once(settings: Settings, fail_on: exit_codes.FailOn) -> int:
-    from gitsched.cli.reviewing import judge, review
+    from gitsched.cli.reviewing import judge
     from gitsched.reconcile import Session
+    from gitsched.reconcile.comparing import review
 
     found = review(Session(settings).run(settings.now))
     Journal().write(found)
@@ -121,7 +122,7 @@ class Audience(NamedTuple):
 
     def end(self, attempt: Attempt) -> None:
         """It is over; what went wrong is told by the loop."""
-        from gitsched.cli.reviewing import review
+        from gitsched.reconcile.comparing import review
 
         found = review(attempt.run) if attempt.run is not None else None
         if found is not None:
@@ -153,7 +154,7 @@ class Journal:
         self.source = found.source
 
     def _tell(self, found: Review) -> None:
-        from gitsched.report.text import short
+        from gitsched.report.verdict import short
 
         source, after, wakeup = found.source, found.after, found.next_wakeup
         moment = format_time(wakeup) if wakeup else None

@@ -141,6 +141,18 @@ class Repository:
         except (KeyError, ValueError, pygit2.GitError):
             return False
 
+    def merge(self, ours: str, theirs: str) -> str | None:
+        """The tree of what merging two commits gives; None where they conflict, or no common ancestor is here."""
+        import pygit2
+
+        try:
+            if self._repo.merge_base(ours, theirs) is None:
+                return None
+            index = self._repo.merge_commits(ours, theirs)
+            return None if index.conflicts else str(index.write_tree(self._repo))
+        except (KeyError, ValueError, pygit2.GitError):
+            return None  # a shallow history ends before the common ancestor
+
     # Reading
 
     def has(self, oid: str) -> bool:

@@ -186,7 +186,12 @@ def list_moves(outcomes: Iterable[Outcome], lived: Lived) -> Iterator[Move]:
     for outcome in outcomes:
         earlier, later = _list_earlier(outcome, lived), outcome.shares
         if earlier != later:
-            yield Move(outcome.key, earlier, later, "; ".join(filter(None, (outcome.reason, outcome.cause))))
+            yield Move(outcome.key, earlier, later, tell(outcome))
+
+
+def tell(outcome: Outcome) -> str:
+    """Why a workload is where it is, in one line."""
+    return "; ".join(filter(None, (outcome.reason, outcome.cause)))
 
 
 def _removals(decided: Decided, before: Before) -> list[Move]:

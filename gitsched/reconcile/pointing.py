@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gitsched.git import Repository
 from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import locate
+from gitsched.model.change import Cause
 from gitsched.model.explanation import Candidate, Change, Explanation
 from gitsched.model.finding import Finding, Location, Rule
 
@@ -41,6 +42,14 @@ def point_findings(findings: Iterable[Finding], repository: Repository) -> tuple
 def point_rule(rule: Rule, repository: Repository) -> Location | None:
     """The place of one rule; None where its text is not at hand."""
     return _find(rule, repository, {})
+
+
+def point_causes(causes: Iterable[Cause], repository: Repository, places: Places) -> tuple[Cause, ...]:
+    """The causes with the place of each rule instead of that of its document; `places` are those found before."""
+    return tuple(
+        cause._replace(location=_find(cause.rule, repository, places) or cause.location, rule=None) if cause.rule else cause
+        for cause in causes
+    )
 
 
 def _point(candidate: Candidate, repository: Repository, places: Places) -> Candidate:

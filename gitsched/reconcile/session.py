@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -28,6 +27,8 @@ from gitsched.plan.catalog import build_catalog
 from gitsched.plan.ledger import list_rows, sum_up
 from gitsched.plan.planning import Before, Input, Plan, Workspace, plan
 from gitsched.plan.registry import APIS, RESERVED
+from gitsched.reconcile.calm import undisturbed
+from gitsched.reconcile.checking import check_review, note_of
 from gitsched.reconcile.edition import Templates, find_document, read_edition
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
@@ -95,21 +96,18 @@ class Session:
 
         `whole` asks for a plan of everything, with what `explain` needs of it.
         """
-        # Documents are millions of small objects without cycles; looking through them for cycles takes longer than planning.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with undisturbed():
             observed = self.observe()
             step = (None if whole else self.amend(observed, now)) or self.plan(observed, now)
             run = self.write(observed, step, publish=write)
-            self._memo.save()
-            if self._shelf is not None:
-                self._shelf.save()
-        finally:
-            gc.freeze()
-            if collecting:
-                gc.enable()
+            self.save()
         return run
+
+    def save(self) -> None:
+        """Keep what was read, and what the next plan can go on from, for the next process."""
+        self._memo.save()
+        if self._shelf is not None:
+            self._shelf.save()
 
     def observe(self) -> Observed:
         """Fetch both ends, and see where they are."""
@@ -118,6 +116,24 @@ class Session:
         commit = self._commit(branch)
         record, output, head, tree, prefix = self._observe_output(commit)
         return Observed(commit, output, head, tree, prefix, record)
+
+    def find(self, revision: str) -> Commit:
+        """The commit that a branch, tag or id names; what is not here is looked for at the remote."""
+        repository = self._source.repository
+        if is_url(self.settings.location):
+            try:
+                self._source.fetch(None if revision == "HEAD" else revision)
+            except Permanent:
+                self._source.fetch_commit(revision)  # no branch: a commit by its id
+            repository = self._source.repository
+        found = repository.resolve(revision) or repository.resolve(f"refs/remotes/origin/{revision}")
+        if found is None:
+            raise Permanent(f"there is no revision {revision!r} in {repository.place}")
+        return repository.commit(found)
+
+    def read_commit(self, commit: Commit) -> Snapshot:
+        """The source as another commit has it, whatever the output branch keeps of broken files."""
+        return read_tree(self._source.repository, commit.tree, self._memo, lambda _: (), self.settings.paths).snapshot
 
     def _check_output(self, commit: Commit, snapshot: Snapshot, output: Output, record: Record | None) -> None:
         """A gitsched.yaml that is broken must not send the decisions somewhere else than the last valid one did."""
@@ -239,12 +255,15 @@ class Session:
         repository, tree = output.repository, self._write_tree(observed, planned)
         changed = tree != observed.tree
         allowed = self.settings.allow_removals or any(name == ALLOW_REMOVALS and text == "true" for name, text in source.trailers)
-        run = Run(source.oid, observed.head, None, planned, output.branch, output.remote or repository.place, changed)
+        run = Run(source.oid, observed.head, None, planned, output.branch, output.remote or repository.place, changed, tree=tree)
         if planned.refusal and not allowed:
             return run._replace(refused=planned.refusal)
+        run = check_review(self.settings, observed, run)
+        if run.refused:
+            return run
         if not publish:
             return run
-        note = f'{{"drySha":"{source.oid}"}}\n'
+        note = note_of(source.oid)
         if not changed:
             if observed.head and repository.noted(observed.head) != note and source.oid:
                 output.publish(observed.head, observed.head, note)
@@ -354,12 +373,7 @@ class Session:
         if settings.worktree and repository.resolve("HEAD") is None:
             return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
         oid = self._source.head(branch)
-        if settings.revision is not None:
-            found = repository.resolve(settings.revision)
-            if found is None:
-                raise Permanent(f"there is no revision {settings.revision!r} in {repository.place}")
-            oid = found
-        commit = repository.commit(oid)
+        commit = repository.commit(oid) if settings.revision is None else self.find(settings.revision)
         if settings.worktree:
             return commit._replace(oid="", tree=write_worktree(repository))
         return commit

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitsched.plan.planning import Plan
+from gitsched.reconcile.reviewed import Reviewed
 
 
 class Settings(NamedTuple):
@@ -14,6 +15,9 @@ class Settings(NamedTuple):
 
     `observations` is live or recorded; `hosts` are the only ones that may be asked for live ones (None: all); `trusted` says that the
     documents may be followed to whom they name.
+
+    `reviewed` is the plan that somebody reviewed, where no trailer of the source commit names it; `require_reviewed`: nothing else
+    may be written.
 
     `location` is a path or URL. `revision` and `worktree` (the files as they lie in the work tree) are for looking only. `output` is
     another repository for the decisions, `push` a remote's name or URL. `signing` is (ssh or gpg, key).
@@ -35,12 +39,15 @@ class Settings(NamedTuple):
     observations: str = "live"
     hosts: tuple[str, ...] | None = None
     trusted: bool = True
+    reviewed: Reviewed | None = None
+    require_reviewed: bool = False
 
 
 class Run(NamedTuple):
     """`source` is the commit that was read ("" for the work tree), `before` the output's head then, `after` the new commit or None.
 
-    `changed` says that the output differs, or would. `refused` is why the guard let nothing be written. `place` is where the branch is.
+    `changed` says that the output differs, or would. `refused` is why nothing may be written. `place` is where the branch is. `tree` is the
+    output as planned, its front page still the last one. `reviewed` says how it compares with the plan that somebody reviewed.
     """
 
     source: str
@@ -51,3 +58,5 @@ class Run(NamedTuple):
     place: str
     changed: bool
     refused: str = ""
+    tree: str = ""
+    reviewed: tuple[str, ...] = ()

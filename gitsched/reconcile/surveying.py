@@ -22,7 +22,13 @@ def survey(settings: Settings) -> Survey:
     """What `preview` does, and the explanation of every workload that some policy places."""
     session = Session(settings)
     run = session.run(settings.now, write=False, whole=True)
+    return Survey(run, explain_all(session, run))
+
+
+def explain_all(session: Session, run: Run) -> dict[Key, Explanation]:
+    """Why each workload of a whole plan is where it is."""
     decided = run.plan.decided
+    assert decided is not None, "a whole plan has it"
     found: dict[Key, Explanation] = {}
     places: Places = {}
     own = {document.key: document for documents in decided.catalog.settings.values() for document in documents}
@@ -31,4 +37,4 @@ def survey(settings: Settings) -> Survey:
         told = template and next((told for each in decided.sessions if (told := each.explain(template))), None)
         if told:
             found[key] = point(told, session.source.repository, places)
-    return Survey(run, found)
+    return found

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from gitsched.model.files import Bytes
 from gitsched.model.finding import SEVERITIES
+from gitsched.model.markdown import code
 from gitsched.model.time import format_time
-from gitsched.render.markdown import code
 from gitsched.render.record import public_url
 
 ROWS = 200

@@ -10,7 +10,8 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation, Share
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.time import format_time
-from gitsched.report.review import Review
+from gitsched.report.review import STATES, Review
+from gitsched.report.tally import classify, tally
 
 API_VERSION = "gitsched.io/v1alpha1"
 
@@ -25,13 +26,27 @@ def describe_review(review: Review) -> dict[str, Any]:
         "output": {"branch": review.branch, "place": review.place, "before": review.before, "after": review.after},
         "changed": review.changed,
         "refused": review.refused,
+        "base": {
+            "commit": review.base.commit,
+            "merged": review.base.merged,
+            "workloads": None if review.base.states is None else {state: review.base.states.get(state, 0) for state in STATES},
+        },
+        "digest": review.digest,
+        "reviewed": list(review.reviewed),
+        "notes": list(review.notes),
+        "summary": _describe_tally(review),
         "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
         "moves": [
             {
                 "workload": _describe_key(move.key),
                 "before": _describe_places(move.before),
                 "after": _describe_places(move.after),
+                "kind": classify(move),
                 "reason": move.reason,
+                "causes": [
+                    {"text": cause.text, "location": cause.location._asdict() if cause.location else None, "gone": cause.gone}
+                    for cause in move.causes
+                ],
             }
             for move in review.moves
         ],
@@ -47,9 +62,51 @@ def describe_review(review: Review) -> dict[str, Any]:
             }
             for outcome in review.outcomes
         ],
-        "findings": [_describe_finding(finding) for finding in review.findings],
+        "stays": [
+            {
+                "workload": _describe_key(stay.key),
+                "clusters": _describe_places(stay.places),
+                "anew": _describe_places(stay.anew),
+                "remedy": stay.remedy,
+            }
+            for stay in review.stays
+        ],
+        "findings": _describe_all(review),
+        "manifests": [
+            entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb} for entry in review.delivery.rendered
+        ],
         "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
     }
+
+
+def _describe_tally(review: Review) -> dict[str, Any]:
+    counts = tally(review.moves)
+    return {
+        **dict(zip(_COUNTED, counts, strict=False)),
+        "clusters": [
+            {
+                "cluster": name,
+                "workloads": {"gained": balance.gained, "lost": balance.lost},
+                "replicas": {"gained": balance.replicas_gained, "lost": balance.replicas_lost},
+            }
+            for name, balance in counts.clusters.items()
+        ],
+        "joined": list(review.joined),
+        "gone": list(review.gone),
+        "files": review.delivery.files,
+        "findings": {"new": len(review.fresh), "mended": review.mended},
+    }
+
+
+_COUNTED = ("moved", "resized", "first", "lost", "replicasMoved", "replicasAdded", "replicasRemoved")
+
+
+def _describe_all(review: Review) -> list[dict[str, Any]]:
+    """Every finding; `new` is null where nobody knows what stood before."""
+    if review.base.findings is None:
+        return [_describe_finding(finding) | {"new": None} for finding in review.findings]
+    fresh = {id(finding) for finding in review.fresh}
+    return [_describe_finding(finding) | {"new": id(finding) in fresh} for finding in review.findings]
 
 
 def describe_findings(findings: Iterable[Finding]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gitsched.model.simulation import Crowd, Effect, Resilience, ResilienceChange, Shift, Simulation
 from gitsched.report.table import columns, count, fits, wrap
-from gitsched.report.text import label
+from gitsched.report.verdict import label
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20

@@ -9,7 +9,7 @@ from gitsched.model.standing import Absence, Resident, Standing
 from gitsched.report.blocks import Block, Grid, Paragraph
 from gitsched.report.data import API_VERSION
 from gitsched.report.table import columns, count, fits, wrap
-from gitsched.report.text import label
+from gitsched.report.verdict import label
 
 SHOWN = 50
 """Workloads that are listed; the others are counted, and JSON has all."""

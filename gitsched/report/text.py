@@ -1,101 +1,118 @@
-"""A run as a person reads it: the verdict first, then what moves, then what is wrong, then the counts."""
+"""A run as a person reads it in a terminal: the verdict first, then what moves and why, then what is wrong, the manifests last."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from gitsched.model.change import Move
-from gitsched.model.document import Key
-from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.change import Move, Rendered
+from gitsched.model.finding import Finding
 from gitsched.model.time import format_time
 from gitsched.report.review import Review
-from gitsched.report.table import columns, count, fits, wrap
+from gitsched.report.table import columns, count, fits, printable, wrap
+from gitsched.report.verdict import (
+    CLUSTERS_SHOWN,
+    count_findings,
+    headline,
+    label,
+    list_provenance,
+    list_reasons,
+    list_rows,
+    order_moves,
+    output_branch,
+    revision,
+    short,
+    summarise,
+    write_places,
+)
 
-CLUSTERS_SHOWN = 6
-"""Clusters named for one side of a move; the others are counted."""
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
 """Findings that are printed one by one, and those of severity info among them; JSON has all."""
+STAYS_SHOWN = 20
+"""Workloads that stay, and could be elsewhere, that are printed one by one."""
+DIFF_LINES = 400
+"""Lines of manifests that are printed; JSON has more."""
 
 
 def write_plan(review: Review, width: int) -> str:
-    """What a commit to the output branch would change; lines of at most `width` characters where words allow."""
-    return _write(plan_verdict(review), review, width)
+    """What a commit would change; lines of at most `width` characters where words allow, but for manifests."""
+    return _join(
+        wrap(plan_verdict(review), width),
+        _provenance_lines(review, width),
+        wrap(f"Refused: {review.refused}", width) if review.refused else [],
+        _summary_lines(review, width),
+        _move_lines(order_moves(review.moves), width),
+        _stay_lines(review, width),
+        _finding_lines(review, width),
+        _count_lines(review, width),
+        _delivery_lines(review, width),
+    )
 
 
 def write_run(review: Review, width: int) -> str:
-    """What a reconcile did; otherwise like `write_plan`."""
-    return _write(_run_verdict(review), review, width)
-
-
-def write_findings(findings: Sequence[Finding], width: int) -> str:
-    """Findings, worst first, and their counts."""
-    return _join(_finding_lines(findings, width), wrap(_count_findings(findings), width))
-
-
-def label(key: Key) -> str:
-    """A workload as people name it: "Deployment shop/cart"."""
-    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
-
-
-def short(oid: str) -> str:
-    """An object id as people recognise it."""
-    return oid[:10]
-
-
-def _write(verdict: str, review: Review, width: int) -> str:
+    """What a reconcile did."""
     return _join(
-        wrap(verdict, width),
+        wrap(_run_verdict(review), width),
+        [line for text in review.reviewed for line in wrap(text, width)],
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
-        _finding_lines(review.findings, width),
+        _finding_lines(review, width),
         _count_lines(review, width),
     )
 
 
+def write_findings(findings: Sequence[Finding], width: int) -> str:
+    """Findings, worst first, and their counts."""
+    return _join(_list_findings(findings, width), wrap(_say_findings(findings), width))
+
+
 def plan_verdict(review: Review) -> str:
     """What a plan comes to, in one sentence."""
-    source = f"commit {short(review.source)}" if review.source else "the worktree"
+    if review.base.commit:
+        earlier = revision(review.base.name, review.base.commit)
+        return f"{headline(review)}: {revision(review.name, review.source)} against {earlier}."
+    source = f"commit {revision(review.name, review.source)}" if review.source else "the worktree"
     if review.before is None:
-        placed = review.states["placed"]
-        return f"First placement: {source} would create {_output(review)} and place {count(placed, 'workload')}."
+        placed = count(review.states["placed"], "workload")
+        return f"First placement: {source} would create {output_branch(review)} and place {placed}."
     if review.moves:
-        return f"{_summary(review.moves)}: {source} against {_output(review)}."
+        return f"{headline(review)}: {source} against {output_branch(review)}."
     if review.changed:
-        return f"No workload moves, but files of {_output(review)} change with {source}."
-    return f"Nothing changes: {_output(review)} already is what {source} asks for."
+        return f"No workload moves, but files of {output_branch(review)} change with {source}."
+    return f"Nothing changes: {output_branch(review)} already is what {source} asks for."
+
+
+def _provenance_lines(review: Review, width: int) -> list[str]:
+    lines = []
+    if review.base.commit:
+        lines += wrap(
+            f"Both are computed over {output_branch(review) if review.before else 'no output branch, as there is none yet'}.", width
+        )
+    for note in list_provenance(review):
+        lines += wrap(note, width)
+    return [*lines, f"Plan {review.digest}"] if review.digest else lines
 
 
 def _run_verdict(review: Review) -> str:
     source = f"commit {short(review.source)}"
     if review.refused:
-        return f"Nothing committed: the guard refused. {_summary(review.moves) or 'The change'}."
+        return f"Nothing committed. {summarise(review.moves) or 'The change'}."
     if review.after is None:
-        return f"Nothing changed: {_output(review)} already is what {source} asks for."
-    commit = f"Committed {short(review.after)} to {_output(review, head=False)}"
+        return f"Nothing changed: {output_branch(review)} already is what {source} asks for."
+    commit = f"Committed {short(review.after)} to {output_branch(review, head=False)}"
     if review.before is None:
         return f"{commit}, its first: {count(review.states['placed'], 'workload')} placed from {source}."
-    return f"{commit}: {_summary(review.moves) or 'files change, no workload moves'}, from {source}."
+    return f"{commit}: {summarise(review.moves) or 'files change, no workload moves'}, from {source}."
 
 
-def _summary(moves: Sequence[Move]) -> str:
-    lost = sum(move.lost for move in moves)
-    first = sum(not move.before for move in moves)
-    resized = sum(bool(move.before) and move.before.keys() == move.after.keys() for move in moves)
-    moved = len(moves) - lost - first - resized
-    parts = [
-        f"{count(moved, 'workload')} {'moves' if moved == 1 else 'move'}" if moved else "",
-        f"{count(resized, 'workload')} {'is' if resized == 1 else 'are'} resized" if resized else "",
-        f"{count(first, 'workload')} {'gets its' if first == 1 else 'get their'} first place" if first else "",
-        f"{count(lost, 'workload')} {'loses its' if lost == 1 else 'lose their'} last place" if lost else "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _output(review: Review, *, head: bool = True) -> str:
-    at = f" at {short(review.before)}" if head and review.before else ""
-    return f"branch {review.branch}{at}" + (f" of {review.place}" if review.place else "")
+def _summary_lines(review: Review, width: int) -> list[str]:
+    if not review.digest:
+        return []
+    lines = []
+    for row in list_rows(review):
+        value = row.after if not row.before else row.after if row.before == row.after else f"{row.before} -> {row.after}"
+        lines += wrap(f"{row.name}: {value}", width, "  ")
+    return lines
 
 
 def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
@@ -103,30 +120,49 @@ def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
     if not moves:
         return []
     for shown in (CLUSTERS_SHOWN, 3, 2):
-        table = columns([("WORKLOAD", "BEFORE", "AFTER", "REASON"), *(_row(move, shown) for move in moves)])
+        table = columns(
+            [("WORKLOAD", "BEFORE", "AFTER", "REASON"), *((*_row(move, shown), "; ".join(list_reasons(move))) for move in moves)]
+        )
         if fits(table, width):
             return table
     lines = []
-    for workload, before, after, reason in (_row(move, CLUSTERS_SHOWN) for move in moves):
+    for move in moves:
+        workload, before, after = _row(move, CLUSTERS_SHOWN)
         lines += [*wrap(workload, width), *wrap(f"{before} -> {after}", width, "  ")]
-        lines += wrap(reason, width, "  ") if reason else []
+        lines += [line for reason in list_reasons(move) for line in wrap(reason, width, "  ")]
     return lines
 
 
-def _row(move: Move, shown: int) -> tuple[str, str, str, str]:
-    return label(move.key), write_places(move.before, shown), write_places(move.after, shown), move.reason
+def _row(move: Move, shown: int) -> tuple[str, str, str]:
+    return label(move.key), write_places(move.before, shown), write_places(move.after, shown)
 
 
-def write_places(places: Mapping[str, int | None], most: int = CLUSTERS_SHOWN) -> str:
-    """Clusters with their replicas, "nowhere" for none: "dub-prod-1 2, fra-prod-1 3"."""
-    if not places:
-        return "nowhere"
-    shown = [name if places[name] is None else f"{name} {places[name]}" for name in sorted(places)]
-    more = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+def _stay_lines(review: Review, width: int) -> list[str]:
+    """What the change concerns and memory holds."""
+    lines = []
+    for stay in review.stays[:STAYS_SHOWN]:
+        lines += wrap(f"{label(stay.key)} stays in {write_places(stay.places)}", width)
+        lines += wrap(f"placed anew it would be in {write_places(stay.anew)}; {stay.remedy}", width, "  ")
+    more = len(review.stays) - STAYS_SHOWN
+    return [*lines, f"and {more} more stay: -o json has all"] if more > 0 else lines
 
 
-def _finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
+def _finding_lines(review: Review, width: int) -> list[str]:
+    """What the change brings, where that is known; else everything."""
+    if review.base.findings is None:
+        return _list_findings(review.findings, width)
+    fresh = review.fresh
+    lines = _list_findings(fresh, width)
+    known = len(review.findings) - len(fresh)
+    parts = [
+        f"{count(known, 'finding')} more that stood before" if known else "",
+        f"{review.mended} mended" if review.mended else "",
+    ]
+    said = ", ".join(filter(None, parts))
+    return [*lines, *wrap(f"{said}.", width)] if said else lines
+
+
+def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
     grave = [finding for finding in findings if finding.severity != "info"]
     shown = [*grave, *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
@@ -135,10 +171,9 @@ def _finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
     return [*lines, f"and {more} more: -o json has all"] if more else lines
 
 
-def _count_findings(findings: Sequence[Finding]) -> str:
-    counts = Counter(finding.severity for finding in findings)
-    nouns = {"error": "error", "warning": "warning", "info": "note"}
-    return ", ".join(count(counts[level], nouns[level]) for level in SEVERITIES if counts[level]) or "No findings"
+def _say_findings(findings: Sequence[Finding]) -> str:
+    said = count_findings(findings)
+    return said[0].upper() + said[1:]
 
 
 def _count_lines(review: Review, width: int) -> list[str]:
@@ -150,10 +185,35 @@ def _count_lines(review: Review, width: int) -> list[str]:
     ]
     unclaimed = f"; {count(review.unclaimed, 'object')} selected by no policy" if review.unclaimed else ""
     lines = wrap(f"{count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}.", width)
-    lines += wrap(f"{_count_findings(review.findings)}.", width)
+    lines += wrap(f"{_say_findings(review.findings)}.", width)
     if review.next_wakeup:
         lines += wrap(f"Time alone can change a decision at {format_time(review.next_wakeup)}.", width)
     return lines
+
+
+def _delivery_lines(review: Review, width: int) -> list[str]:
+    """What the clusters get, as a unified diff; lines of manifests are not wrapped, so that they can be copied."""
+    if review.before is None and not review.base.commit:
+        return []  # at first everything is new
+    lines: list[str] = []
+    shown = 0
+    for entry in review.delivery.rendered:
+        body = [printable(line) for line in entry.diff.splitlines()]
+        if len(lines) + len(body) > DIFF_LINES:
+            break
+        lines += [*wrap(title_of(entry), width), *body]
+        shown += 1
+    left = len(review.delivery.rendered) - shown + review.delivery.more
+    return [*lines, f"and {count(left, 'more manifest')}: -o json has their names"] if left else lines
+
+
+def title_of(entry: Rendered) -> str:
+    """One manifest in a sentence: what becomes of it, and where."""
+    places = ", ".join(entry.clusters[:CLUSTERS_SHOWN])
+    more = len(entry.clusters) - CLUSTERS_SHOWN
+    where = f"{entry.verb} in {places}{f' and {more} more' if more > 0 else ''}"
+    copied = f", as it is in {entry.copied}{' but for this' if entry.diff else ''}" if entry.copied else ""
+    return f"{entry.path} {where}{copied}{f' ({entry.note})' if entry.note else ''}"
 
 
 def _join(*blocks: list[str]) -> str:

@@ -115,7 +115,7 @@ def test_init_gives_a_valid_start_and_never_overwrites(gitsched: Run, fleet: Pat
         ("nonsense",),
         ("plan", "--nonsense"),
         ("plan", "--now", "yesterday"),
-        ("plan", "--worktree", "main"),
+        ("plan", "--worktree", "main", "HEAD"),
         ("reconcile", "--author", "Ada"),
         ("reconcile", "--sign", "pen:ink"),
         ("explain", "web"),

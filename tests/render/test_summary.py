@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitsched.model.markdown import code
 from gitsched.model.time import EPOCH
-from gitsched.render.markdown import code
 from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
 
 OID = "a" * 40

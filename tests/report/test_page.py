@@ -12,7 +12,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from gitsched.cli.reviewing import review
 from gitsched.model.change import Move
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
@@ -21,6 +20,7 @@ from gitsched.model.explanation import Candidate, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.reconcile import Settings, reconcile
+from gitsched.reconcile.comparing import review
 from gitsched.reconcile.surveying import survey
 from gitsched.report.page import Fleet, write_page
 from gitsched.report.review import Review
@@ -99,7 +99,7 @@ def crowd() -> str:
 
 def test_what_moves_is_listed_and_every_cell_says_why(example: str, show: Open) -> None:
     page = show(example)
-    assert page.title().startswith("12 workloads move: commit ")
+    assert page.title().startswith("12 of 22 workloads move: commit ")
     assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
     cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first
     cell.click()

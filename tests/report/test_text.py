@@ -19,7 +19,8 @@ from gitsched.report.data import describe_explanation, describe_review
 from gitsched.report.explain import write_explanation
 from gitsched.report.review import Review
 from gitsched.report.table import printable, wrap
-from gitsched.report.text import write_findings, write_places, write_plan, write_run
+from gitsched.report.text import write_findings, write_plan, write_run
+from gitsched.report.verdict import write_places
 
 KEY = Key("apps", "Deployment", "shop", "cart")
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
@@ -54,16 +55,16 @@ WHY = Explanation(
 @pytest.mark.parametrize(
     ("review", "verdict"),
     [
-        (REVIEW, "1 workload moves: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
-        (REVIEW._replace(moves=[FIRST, LOST]), "1 workload gets its first place, 1 workload loses its last place:"),
-        (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 workload is resized: "),
+        (REVIEW, "1 of 1 workload moves: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
+        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload loses its last place, 1 workload gets its first place:"),
+        (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 of 1 workload is resized: "),
         (REVIEW._replace(moves=[]), "No workload moves, but files"),
         (REVIEW._replace(moves=[], changed=False), "Nothing changes: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(before=None),
             "First placement: commit cccccccccc would create branch placements of /fleet and place 1 workload.",
         ),
-        (REVIEW._replace(source=""), "1 workload moves: the worktree against"),
+        (REVIEW._replace(source=""), "1 of 1 workload moves: the worktree against"),
     ],
 )
 def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
@@ -81,7 +82,7 @@ def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
         (REVIEW._replace(changed=False), "Nothing changed: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(refused="12 of 20 workloads"),
-            "Nothing committed: the guard refused. 1 workload moves.",
+            "Nothing committed. 1 workload moves.",
         ),
     ],
 )

@@ -22,7 +22,8 @@ from gitsched.model.time import format_time
 from gitsched.report.page.grid import lay_out
 from gitsched.report.review import Review
 from gitsched.report.table import printable
-from gitsched.report.text import label, plan_verdict
+from gitsched.report.text import plan_verdict
+from gitsched.report.verdict import label, list_reasons
 
 
 class Fleet(NamedTuple):
@@ -78,7 +79,7 @@ def _move(move: Move) -> dict[str, Any]:
             places.append(("turn", f"{cluster}{_number(earlier)} →{_number(later)}"))
         else:
             places.append(("", cluster + _number(later)))
-    return {"name": label(move.key), "places": places, "why": printable(move.reason)}
+    return {"name": label(move.key), "places": places, "why": printable("; ".join(list_reasons(move)))}
 
 
 def _number(replicas: int | None) -> str:
