@@ -8,27 +8,30 @@ from typing import NamedTuple
 
 from gitsched.model.document import Body, Document
 
+CLUSTER, NODE = "cluster", "node"
+
 
 class Site(NamedTuple):
-    """A cluster by its name on the output branch; "" and () where its document does not say."""
+    """A cluster by its name on the output branch, or a node of one as node/NAME; "" and () where its document does not say."""
 
     name: str
     region: str
     provider: str
     zones: tuple[str, ...]
+    unit: str = CLUSTER
 
     def values(self, by: str) -> tuple[str, ...]:
-        """Where it stands by one of the dimensions: cluster, zone, region or provider."""
+        """Where it stands by one of the dimensions: cluster, node, zone, region or provider."""
         match by:
-            case "cluster":
-                return (self.name,)
+            case "cluster" | "node":
+                return (self.name.removeprefix(f"{NODE}/"),) if by == self.unit else ()
             case "zone":
                 return self.zones
         return tuple(filter(None, (self.region if by == "region" else self.provider,)))
 
 
 class Sites(NamedTuple):
-    """The documents of one (group, kind) that stand for clusters.
+    """The documents of one (group, kind) that stand for clusters, or for the nodes of one.
 
     `lose` gives the document of a cluster that everything must leave, or None where the document has to be gone for that; `drain` that of
     one which workloads leave unless they tolerate it, None where the API knows no such thing. `copy` gives an empty cluster like another
@@ -41,6 +44,7 @@ class Sites(NamedTuple):
     lose: Callable[[Body, datetime], Body | None]
     drain: Callable[[Body, datetime], Body] | None
     copy: Callable[[Body, str], Body]
+    unit: str = CLUSTER
 
 
 def rename(body: Body, name: str) -> Body:

@@ -156,6 +156,26 @@ class Consulting(Protocol):
         ...
 
 
+class Load(NamedTuple):
+    """What one workload has on places inside a cluster: `shares` by place, and how many are `wanted`.
+
+    `sites` are the nodes of places, as node/NAME.
+    """
+
+    wanted: int
+    shares: Mapping[str, int]
+    sites: Mapping[str, str]
+
+
+@runtime_checkable
+class Bearing(Protocol):
+    """What a session offers besides where it places something inside a cluster, so that a simulation can tell what a lost node bears."""
+
+    def loads(self) -> Mapping[Key, Load]:
+        """Every workload that it places so."""
+        ...
+
+
 class Edit(NamedTuple):
     """A change of one document, and the document with it; None where it can only be said."""
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SWEEPS = {"clusters": "cluster", "zones": "zone", "regions": "region", "providers": "provider"}
+SWEEPS = {"clusters": "cluster", "nodes": "node", "zones": "zone", "regions": "region", "providers": "provider"}
 
 
 @click.command("simulate")
 @click.option(
-    "--lose", metavar="WHAT", multiple=True, help="CLUSTER, cluster/NAME, zone/NAME, region/NAME or provider/NAME is lost."
+    "--lose", metavar="WHAT", multiple=True, help="CLUSTER, or node/NAME, zone/NAME, region/NAME or provider/NAME is lost."
 )
 @click.option("--drain", metavar="WHAT", multiple=True, help="As --lose, but what tolerates every taint stays.")
 @click.option("--add", metavar="FILE", multiple=True, help="Clusters are added whose documents are in FILE; `-` is stdin.")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from gitsched.model.document import Key
 from gitsched.model.finding import Rule
 
-DIMENSIONS: Final = ("cluster", "zone", "region", "provider")
+DIMENSIONS: Final = ("cluster", "node", "zone", "region", "provider")
 
 
 class Scope(NamedTuple):

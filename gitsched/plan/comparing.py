@@ -9,7 +9,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import Pointer, Rule
 from gitsched.model.simulation import Effect, Resilience, ResilienceChange, Scope, Shift
 from gitsched.plan.ground import Ground
-from gitsched.plan.scenario import list_sites
+from gitsched.plan.scenario import list_everywhere
 from gitsched.plan.simulating import sweep
 
 
@@ -42,20 +42,28 @@ def _tabulate(table: Resilience) -> dict[Scope, dict[Key, Effect]]:
 
 def _count(ground: Ground, table: dict[Scope, dict[Key, Effect]], scope: Scope, key: Key) -> tuple[int | None, bool]:
     """How many replicas more than without the loss do not run, and whether it loses its last place."""
-    if scope not in table or key not in ground.decided.outcomes:
+    if scope not in table or not _is_known(ground, key):
         return None, False
     effect = table[scope].get(key)
     return (effect.worse, effect.homeless) if effect is not None else (0, False)
 
 
+def _is_known(ground: Ground, key: Key) -> bool:
+    return key in ground.decided.outcomes or key in ground.decided.catalog.templates
+
+
 def find_cause(base: Ground, head: Ground, scope: Scope, key: Key) -> Rule | None:
     """What somebody changed that a workload fares otherwise by: its policy, itself, or a cluster; None where it is none of these."""
-    pairs = [(find_policy(base, key), find_policy(head, key)), (base.decided.templates.get(key), head.decided.templates.get(key))]
+    pairs = [(find_policy(base, key), find_policy(head, key)), (_find(base, key), _find(head, key))]
     for old, new in (*pairs, *_list_clusters(base, head, scope)):
         rule = _point(old, new)
         if rule is not None:
             return rule
     return None
+
+
+def _find(ground: Ground, key: Key) -> Document | None:
+    return ground.decided.templates.get(key) or ground.decided.catalog.templates.get(key)
 
 
 def find_policy(ground: Ground, key: Key) -> Document | None:
@@ -73,7 +81,7 @@ def _name(key: Key) -> str:
 
 def _list_clusters(base: Ground, head: Ground, scope: Scope) -> Iterator[tuple[Document | None, Document | None]]:
     """The documents of clusters in both, those that survive first: where nothing can go any more is told before what is lost."""
-    sites = [list_sites(ground.decided.catalog) for ground in (base, head)]
+    sites = [list_everywhere(ground.decided.catalog, ground.nodes) for ground in (base, head)]
     lost = [name for name in sorted(sites[0].keys() | sites[1].keys()) if any(_stands(known, name, scope) for known in sites)]
     for name in sorted(sites[0].keys() | sites[1].keys(), key=lambda name: (name in lost, name)):
         old, new = ({document.key: document for _, document, _ in known.get(name, ())} for known in sites)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.world import Foreseeing, Session, World
+from gitsched.apis.world import Bearing, Foreseeing, Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import Catalog
@@ -58,6 +58,11 @@ class Ground(NamedTuple):
     records: Mapping[Key, Body]
     running: Mapping[Key, Mapping[str, int | None]]
     reaches: Mapping[Key, frozenset[str] | None]
+
+    @property
+    def nodes(self) -> bool:
+        """Whether nodes matter: something is placed inside a cluster."""
+        return any(isinstance(session, Bearing) for session in self.decided.sessions)
 
 
 class Aftermath(NamedTuple):

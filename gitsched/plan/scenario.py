@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.sites import Site, Sites
+from gitsched.apis.sites import CLUSTER, NODE, Site, Sites
 from gitsched.model.document import Body, Document, Key, group_of, member, text_map
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.simulation import DIMENSIONS, Scope
 from gitsched.plan.catalog import Catalog
 from gitsched.plan.checking import check
-from gitsched.plan.registry import APIS
+from gitsched.plan.registry import APIS, RESERVED
 
 NAMED = 8
 """Names that one message lists at most."""
@@ -25,6 +25,7 @@ _COUNTS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("apps", "Deployment"): (("spec", "replicas"),),
     ("apps", "ReplicaSet"): (("spec", "replicas"),),
     ("apps", "StatefulSet"): (("spec", "replicas"),),
+    ("sources.knative.dev", "KafkaSource"): (("spec", "consumers"),),
     ("batch", "Job"): (("spec", "parallelism"), ("spec", "completions")),
 }
 """Where built-in kinds say how many; a missing count is 1."""
@@ -96,26 +97,41 @@ class Altered(NamedTuple):
     scaled: int
 
 
-def list_sites(catalog: Catalog) -> dict[str, list[tuple[Sites, Document, Site]]]:
-    """The documents that stand for each cluster, by its name: several APIs may know the same one. Broken ones count, too."""
+SiteIndex = Mapping[str, list[tuple[Sites, Document, Site]]]
+"""The documents that stand for each cluster or node, by its name: several APIs may know the same one."""
+
+
+def list_sites(catalog: Catalog, unit: str = CLUSTER) -> SiteIndex:
+    """All clusters, or all nodes. Broken documents count, too."""
     found: dict[str, list[tuple[Sites, Document, Site]]] = {}
     for kind, sites in _SITES.items():
-        broken = (document for key, document in sorted(catalog.broken.items()) if (key.group, key.kind) == kind)
-        for document in (*catalog.settings.get(kind, ()), *broken):
+        if sites.unit != unit:
+            continue
+        sound = catalog.settings.get(kind, ()) if kind[0] in RESERVED else _of_kind(catalog.templates, kind)
+        for document in (*sound, *_of_kind(catalog.broken, kind)):
             site = sites.read(document)
             found.setdefault(site.name, []).append((sites, document, site))
     return dict(sorted(found.items()))
 
 
-def list_values(catalog: Catalog, by: str) -> list[str]:
-    """Every cluster, zone, region or provider that can be lost, in order."""
-    entries = (entry for entries in list_sites(catalog).values() for entry in entries)
+def _of_kind(documents: Mapping[Key, Document], kind: tuple[str, str]) -> list[Document]:
+    return [document for key, document in sorted(documents.items()) if (key.group, key.kind) == kind]
+
+
+def list_everywhere(catalog: Catalog, nodes: bool) -> SiteIndex:
+    """All that can be lost. `nodes` says that nodes matter, because something is placed inside a cluster."""
+    return {**list_sites(catalog), **(list_sites(catalog, NODE) if nodes else {})}
+
+
+def list_values(catalog: Catalog, by: str, nodes: bool = False) -> list[str]:
+    """Every cluster, node, zone, region or provider that can be lost, in order."""
+    entries = (entry for entries in list_everywhere(catalog, nodes).values() for entry in entries)
     return sorted({value for _, _, site in entries for value in site.values(by)})
 
 
-def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime) -> Altered:
+def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime, nodes: bool = False) -> Altered:
     """Let a scenario happen. Permanent where it names what is not there, or is there already."""
-    sites = list_sites(catalog)
+    sites = list_everywhere(catalog, nodes)
     lost, partial = _choose(sites, scenario.lose)
     drained = [name for name in _choose(sites, scenario.drain)[0] if name not in lost]
     changes: dict[Key, Document | None] = {}
@@ -126,12 +142,12 @@ def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime
     for name in drained:
         for kind, document, _ in sites[name]:
             if kind.drain is None:
-                raise Permanent(f"{document.key} cannot be drained: its API has no taints; say that it is lost instead")
+                raise Permanent(f"{document.key} cannot be drained: its API knows no such thing; say that it is lost instead")
             changes[document.key] = document._replace(body=kind.drain(document.body, moment))
     new = [*_copies(sites, scenario.copies), *_additions(sites, scenario.add)]
     templates, scaled = _scale(catalog.templates, scenario.scale, config)
     return Altered(
-        amend(catalog, changes, [document for _, document in new])._replace(templates=templates),
+        amend(catalog._replace(templates=templates), changes, [document for _, document in new]),
         tuple(lost),
         tuple(drained),
         tuple(name for name, _ in new),
@@ -140,7 +156,7 @@ def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime
     )
 
 
-def _choose(sites: Mapping[str, list[tuple[Sites, Document, Site]]], scopes: Iterable[Scope]) -> tuple[list[str], list[str]]:
+def _choose(sites: SiteIndex, scopes: Iterable[Scope]) -> tuple[list[str], list[str]]:
     """The clusters that stand nowhere else than in the scopes, and those that also do."""
     wanted = list(scopes)
     whole: dict[str, None] = {}
@@ -161,12 +177,12 @@ def _choose(sites: Mapping[str, list[tuple[Sites, Document, Site]]], scopes: Ite
 def name_some(names: list[str], by: str = "cluster") -> str:
     """The first of the names that there are, for a message."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"are: {', '.join(names[:NAMED])}{more}" if names else f"is none: no cluster says in which {by} it stands"
+    if names:
+        return f"are: {', '.join(names[:NAMED])}{more}"
+    return "is none" if by in (CLUSTER, NODE) else f"is none: no cluster says in which {by} it stands"
 
 
-def _copies(
-    sites: Mapping[str, list[tuple[Sites, Document, Site]]], copies: Iterable[tuple[str, str]]
-) -> Iterable[tuple[str, Document]]:
+def _copies(sites: SiteIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
     for name, new in copies:
         if name not in sites:
             raise Permanent(f"there is no cluster {name!r} to make another one like")
@@ -174,7 +190,7 @@ def _copies(
             yield _new(kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), sites)
 
 
-def _additions(sites: Mapping[str, list[tuple[Sites, Document, Site]]], bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
+def _additions(sites: SiteIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
     for body in bodies:
         api_version = str(body.get("apiVersion") or body.get("api") or "")
         kind = _SITES.get((group_of(api_version), str(body.get("kind"))))
@@ -192,11 +208,11 @@ def _additions(sites: Mapping[str, list[tuple[Sites, Document, Site]]], bodies: 
 def _new(kind: Sites, document: Document, sites: Mapping[str, object]) -> tuple[str, Document]:
     name = kind.read(document).name
     if name in sites:
-        raise Permanent(f"there is a cluster {name!r} already")
+        raise Permanent(f"there is a {kind.unit} {document.key.name!r} already")
     return name, document
 
 
-def amend(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterable[Document] = ()) -> Catalog:
+def amend(catalog: Catalog, changes: Mapping[Key, Document | None], new: Sequence[Document] = ()) -> Catalog:
     """A catalog in which documents that APIs read are others, gone (None), or new; those that were broken are not any more."""
     changes = {key: None if document is None else _detach(document) for key, document in changes.items()}
     settings = {kind: list(documents) for kind, documents in catalog.settings.items()}
@@ -204,12 +220,15 @@ def amend(catalog: Catalog, changes: Mapping[Key, Document | None], new: Iterabl
         kept = (changes.get(document.key, document) for document in settings[kind])
         settings[kind] = [document for document in kept if document is not None]
     broken = {key: document for key, document in catalog.broken.items() if key not in changes}
+    told = (*(document for document in changes.values() if document is not None), *new)
+    placed = {document.key: document for document in told if document.key.group not in RESERVED}
     known = {document.key for documents in settings.values() for document in documents}
-    mended = (document for key, document in changes.items() if document is not None and key not in known)
-    for document in (*mended, *new):
+    for document in (document for document in told if document.key not in known | placed.keys()):
         settings.setdefault((document.key.group, document.key.kind), []).append(document)
     ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
-    return catalog._replace(settings=ordered, broken=broken)
+    return catalog._replace(
+        settings=ordered, templates={**catalog.templates, **placed} if placed else catalog.templates, broken=broken
+    )
 
 
 def _detach(document: Document) -> Document:

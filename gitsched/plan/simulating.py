@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from gitsched.apis.world import Bearing, Session
 from gitsched.model.document import Key, member
 from gitsched.model.outcome import Outcome
 from gitsched.model.simulation import Effect, Resilience, Scope, Simulation
 from gitsched.plan.crowding import find_crowds
-from gitsched.plan.ground import Ground, decide_after, list_foreseeing
+from gitsched.plan.ground import Aftermath, Ground, decide_after, list_foreseeing
 from gitsched.plan.scenario import Altered, Scenario, alter, describe, list_sites, list_values
 
 Places = dict[Key, dict[str, int | None]]
@@ -16,7 +17,7 @@ Places = dict[Key, dict[str, int | None]]
 
 def simulate(ground: Ground, scenario: Scenario) -> Simulation:
     """Let a scenario happen to a plan. Permanent where it names what is not there."""
-    changed = alter(ground.decided.catalog, scenario, ground.config, ground.moment)
+    changed = alter(ground.decided.catalog, scenario, ground.config, ground.moment, ground.nodes)
     after = decide_after(ground, changed.catalog, _touched(ground, scenario, changed), scenario.fresh)
     known = ground.decided.outcomes
     places: Places = {key: _without(outcome.shares, changed.lost) for key, outcome in after.outcomes.items()}
@@ -28,6 +29,8 @@ def simulate(ground: Ground, scenario: Scenario) -> Simulation:
         effect = _judge(key, known.get(key), after.outcomes.get(key), places[key], crowding.waiting.get(key, 0))
         if effect.moves or effect.worse:
             effects.append(effect)
+    inside = list(_judge_loads(ground, after, changed.lost))
+    effects += [effect for effect in inside if effect.moves or effect.worse]
     alone = scenario.lose[0] if scenario == Scenario(lose=scenario.lose[:1]) and scenario.lose else None
     return Simulation(
         event=describe(scenario),
@@ -36,7 +39,7 @@ def simulate(ground: Ground, scenario: Scenario) -> Simulation:
         drained=changed.drained,
         added=changed.added,
         partial=changed.partial,
-        workloads=len(known.keys() | after.outcomes.keys()),
+        workloads=len(known.keys() | after.outcomes.keys()) + len(inside),
         effects=tuple(effects),
         crowds=crowding.crowds,
         assumed=crowding.assumed,
@@ -46,15 +49,41 @@ def simulate(ground: Ground, scenario: Scenario) -> Simulation:
 def sweep(ground: Ground, by: str) -> Resilience:
     """Every single loss of a cluster, zone, region or provider, the worst first."""
     catalog = ground.decided.catalog
-    rows = [simulate(ground, Scenario(lose=(Scope(by, name),))) for name in list_values(catalog, by)]
+    rows = [simulate(ground, Scenario(lose=(Scope(by, name),))) for name in list_values(catalog, by, ground.nodes)]
     rooms = (room for session in list_foreseeing(ground.decided.sessions).values() for room in session.room().items())
     return Resilience(
         by,
         len(list_sites(catalog)),
-        len(ground.decided.outcomes),
+        len(ground.decided.outcomes) + sum(len(session.loads()) for session in list_bearing(ground.decided.sessions)),
         tuple(sorted(rows, key=_badness)),
         tuple(sorted(name for name, room in rooms if room is None)),
     )
+
+
+def list_bearing(sessions: Iterable[Session]) -> list[Bearing]:
+    """The sessions that place something inside a cluster."""
+    return [session for session in sessions if isinstance(session, Bearing)]
+
+
+def _judge_loads(ground: Ground, after: Aftermath, lost: Collection[str]) -> Iterator[Effect]:
+    """What is placed inside a cluster does nothing on a lost node, though it stays there."""
+    before = {key: load for session in list_bearing(ground.decided.sessions) for key, load in session.loads().items()}
+    for key, load in (entry for session in list_bearing(after.sessions) for entry in session.loads().items()):
+        had: Mapping[str, int] = before[key].shares if key in before else {}
+        has = {place: count for place, count in load.shares.items() if load.sites.get(place) not in lost}
+        down = sum(load.shares.values()) - sum(has.values())
+        short_before = max(before[key].wanted - sum(had.values()), 0) if key in before else 0
+        short = max(load.wanted - sum(has.values()), 0)
+        why = f"{down} of them stay on pods that are down until their node is back" if down else ""
+        yield Effect(
+            key,
+            dict(had),
+            dict(has),
+            load.wanted,
+            short,
+            short_before,
+            why=why or ("no pod has room for the rest" if short > short_before else ""),
+        )
 
 
 def _badness(row: Simulation) -> tuple[int, int, int, str]:

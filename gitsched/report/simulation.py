@@ -99,7 +99,7 @@ def tell_resilience(value: Resilience) -> str:
 
 
 def loss_head(by: str) -> tuple[str, ...]:
-    return (f"LOST {by.upper()}", "CLUSTERS", "HIT", "STARTING", "HOMELESS", "SHORT", "NO ROOM", "WORST HIT")
+    return (f"LOST {by.upper()}", "DOWN", "HIT", "STARTING", "HOMELESS", "SHORT", "NO ROOM", "WORST HIT")
 
 
 def loss_cells(row: Simulation) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.scenarios.test_krake import application
 from tests.scenarios.test_krake import cluster as krake_cluster
+from tests.scenarios.vreplicas import Stage, node
 from tests.simulation.conftest import Explain, Fleet, Simulate, effects, places
 
 SET = """\
@@ -160,7 +161,7 @@ def test_a_lost_cluster_of_krake_leaves_an_application_without_a_place(simulate:
     found = simulate("--lose", "tenant-a.one", "-o", "json")
     assert (found["homeless"], effects(found)["echo"]["why"]) == (1, "No matching Kubernetes cluster found")
     assert simulate("--sweep", "regions", "-o", "json")["losses"][0]["scope"]["name"] == "DE"
-    assert "cannot be drained: its API has no taints" in simulate("--drain", "tenant-a.one", code=1)
+    assert "cannot be drained: its API knows no such thing" in simulate("--drain", "tenant-a.one", code=1)
 
 
 def test_the_label_that_an_application_asks_for_is_told(krake: Fleet, explain: Explain) -> None:
@@ -171,3 +172,33 @@ def test_the_label_that_an_application_asks_for_is_told(krake: Fleet, explain: E
     )
     krake.reconcile(1)
     assert "tenant-a.two" in krake.where("shop/deployment-echo")
+
+
+@pytest.fixture
+def stage(fleet: Fleet) -> Stage:
+    """Six vreplicas of `orders`: two pods of zone east have four of them, one of zone west has two."""
+    return Stage(fleet)
+
+
+@pytest.mark.usefixtures("stage")
+def test_vreplicas_on_the_pods_of_a_lost_zone_are_short_and_stay_there(simulate: Simulate) -> None:
+    told = effects(simulate("--lose", "zone/east", "-o", "json"))["orders"]
+    assert (told["replicas"], told["short"], places(told["after"])) == (6, 4, {"kafkasource-mt-adapter-2": 2})
+    assert told["why"] == "4 of them stay on pods that are down until their node is back"
+
+
+@pytest.mark.usefixtures("stage")
+def test_a_source_that_grows_while_a_node_is_lost_goes_to_the_others(simulate: Simulate) -> None:
+    told = effects(simulate("--lose", "node/n1", "--scale", "orders=2", "-o", "json"))["orders"]
+    assert (told["replicas"], told["short"], sum(count or 0 for count in places(told["after"]).values())) == (12, 2, 10)
+
+
+@pytest.mark.usefixtures("stage")
+@pytest.mark.parametrize(("sweep", "shorts"), [("nodes", [2, 2, 2]), ("zones", [4, 2])])
+def test_every_node_and_every_zone_is_lost_once(simulate: Simulate, sweep: str, shorts: list[int]) -> None:
+    assert [row["short"] for row in simulate("--sweep", sweep, "-o", "json")["losses"]] == shorts
+
+
+def test_nodes_without_anything_on_them_are_nothing_to_lose(shop: Fleet, simulate: Simulate) -> None:
+    shop.commit({"node.yaml": node("n1", "wa")}, hour=1)
+    assert "there is no node 'n1'" in simulate("--lose", "node/n1", code=1)

@@ -7,6 +7,7 @@ from itertools import chain
 from gitsched.apis.gitsched.config import Knative
 from gitsched.apis.knative import names
 from gitsched.apis.knative.policies import check_policies
+from gitsched.apis.knative.sites import SITES
 from gitsched.apis.knative.source import check_kafka
 from gitsched.apis.world import Api, Session, World
 from gitsched.model.document import Body
@@ -37,5 +38,6 @@ API = Api(
     _open,
     _default,
     {("", "ConfigMap"): check_policies, (names.GROUP, names.KAFKA): check_kafka},
+    sites=SITES,
 )
 """Its documents are ordinary ones, which other APIs may place as well, so it has no group of its own."""

@@ -15,9 +15,11 @@ from gitsched.apis.knative.memory import (
     record_mark,
     record_source,
 )
+from gitsched.apis.knative.pods import node_of
 from gitsched.apis.knative.reading import Reading, Sources, Stuck, read_sources, read_world
 from gitsched.apis.knative.settling import Settled, settle
-from gitsched.apis.world import World
+from gitsched.apis.sites import NODE
+from gitsched.apis.world import Load, World
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key
@@ -114,6 +116,21 @@ class KnativeSession:
             time=time,
             before=(Placed(before.cluster, before.replicas),) if before else (),
         )
+
+    def loads(self) -> Mapping[Key, Load]:
+        """The sources by pod."""
+        if self.reading is None or self.settled is None:
+            return {}
+        reading, adapter = self.reading, self.reading.adapter.key
+        sites = {names.pod_key(adapter, o).name: f"{NODE}/{node_of(pod)}" for o, pod in reading.cluster.pods.items()}
+        return {
+            document.key: Load(
+                reading.question.wanted[name],
+                {names.pod_key(adapter, ordinal).name: count for ordinal, count in sorted(self.settled.held[name].items())},
+                sites,
+            )
+            for name, document in reading.sources.items()
+        }
 
     def clusters(self) -> Mapping[str, ClusterFacts]:
         rendering = recall_rendering(self._known[1]) if self._known else None
