@@ -23,6 +23,13 @@ _LABEL_RULE = "at most 63 lower-case letters, digits and '-', beginning and endi
 _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _SEGMENT_RULE = "at most 253 printable ASCII characters without '/', '%' and spaces, and not '.' or '..'"
 
+_MEMBERS = frozenset(
+    (
+        *("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "managedFields", "uid"),
+        *("resourceVersion", "selfLink", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+        *("clusterName", "initializers"),  # of servers long ago, still in dumps
+    )
+)
 FREE_GROUPS = frozenset({"rbac.authorization.k8s.io", "certificates.k8s.io"})
 """Groups whose names may be any path segment: `system:masters` is one."""
 
@@ -52,10 +59,26 @@ def check_identity(body: Body) -> list[Issue]:
     if problem:
         message = f"{_quote(str(namespace))} cannot be a namespace: a namespace is {problem}"
         issues.append(Issue("error", "invalid-namespace", message, ("metadata", "namespace")))
+    issues.extend(_find_unknown(metadata))
     for member in ("labels", "annotations"):
         values = metadata.get(member)
         if values is not None:
             issues.extend(_check_map(member, values))
+    return issues
+
+
+def _find_unknown(metadata: Body) -> list[Issue]:
+    """Members that no object has: a misspelt `labels` takes every label away."""
+    if metadata.keys() <= _MEMBERS:
+        return []
+    from difflib import get_close_matches  # rarely needed
+
+    issues = []
+    for name in [name for name in metadata if name not in _MEMBERS][:MOST_PROBLEMS]:
+        near = get_close_matches(str(name)[:100], sorted(_MEMBERS), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        message = f"the field {_quote(str(name))} is unknown and ignored{hint}"
+        issues.append(Issue("warning", "unknown-field", message, ("metadata", str(name))))
     return issues
 
 

@@ -30,8 +30,7 @@ class Loose(NamedTuple):
 def loosen(body: Body, origin: Origin | None = None, broken: bool = False) -> Loose:
     """A document with what identifies it taken out, once."""
     api_version = str(body.get("apiVersion") or body.get("api") or "")
-    metadata = body.get("metadata") or {}
-    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    namespace, name = str(member(body, "metadata", "namespace") or ""), str(member(body, "metadata", "name") or "")
     return Loose(body, origin, broken, api_version, group_of(api_version), str(body.get("kind") or ""), namespace, name)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import parse_config
 from gitsched.model.decision import Verdict
-from gitsched.model.document import Body, Key, group_of
+from gitsched.model.document import Body, Key, group_of, member
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, rank
 from gitsched.model.scope import is_namespaced
@@ -86,9 +86,10 @@ def validate(documents: Iterable[Body]) -> list[Finding]:
 
 def _key(body: Body) -> Key:
     group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
-    metadata = body.get("metadata") or {}
-    namespace = str(metadata.get("namespace") or ("default" if is_namespaced(group, kind) else ""))
-    return Key(group, kind, namespace if is_namespaced(group, kind) is not False else "", str(metadata.get("name") or ""))
+    namespace = str(member(body, "metadata", "namespace") or ("default" if is_namespaced(group, kind) else ""))
+    return Key(
+        group, kind, namespace if is_namespaced(group, kind) is not False else "", str(member(body, "metadata", "name") or "")
+    )
 
 
 def _latest(value: Any) -> datetime | None:

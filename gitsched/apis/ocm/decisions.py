@@ -126,7 +126,7 @@ def _write(key: Key, placement: Key, uid: str, group: str, index: int, decisions
 
 
 def list_clusters(decision: Body) -> list[str]:
-    """The clusters of a PlacementDecision, in its order."""
-    return [
-        entry["clusterName"] for entry in member(decision, "status", "decisions") or () if isinstance(entry.get("clusterName"), str)
-    ]
+    """The clusters of a PlacementDecision, in its order; nobody has checked an earlier one."""
+    entries = member(decision, "status", "decisions")
+    known = (entry.get("clusterName") for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict))
+    return [name for name in known if isinstance(name, str)]

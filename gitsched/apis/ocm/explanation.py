@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gitsched.apis.ocm.decisions import list_clusters
 from gitsched.apis.ocm.evaluation import Evaluation
 from gitsched.apis.ocm.placement import Mistake
 from gitsched.apis.ocm.workloads import Workload, named_placement
@@ -51,7 +52,7 @@ def _edge(choice: Choice) -> tuple[int, int] | None:
 
 def explain_placement(document: Document, found: Evaluation, fleet: Fleet, findings: tuple[Finding, ...]) -> Explanation:
     """The whole way of a Placement through its sets, filters and scores."""
-    chosen = [] if found.choice is None else [fleet.names[index] for index in found.choice.chosen]
+    chosen = [name for _, decision in found.decisions for name in list_clusters(decision)]
     return Explanation(
         workload=str(document.key),
         location=_place(document),

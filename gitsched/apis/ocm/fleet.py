@@ -45,8 +45,8 @@ def read_clusters(documents: Iterable[Document]) -> Clusters:
 
 
 def read_claims(body: Body) -> dict[str, str]:
-    """A cluster's claims; the last one of a name counts."""
-    return {claim["name"]: claim["value"] for claim in member(body, "status", "clusterClaims") or ()}
+    """A cluster's claims; the last one of a name counts. Upstream requires neither name nor value."""
+    return {claim.get("name", ""): claim.get("value", "") for claim in member(body, "status", "clusterClaims") or ()}
 
 
 def set_members(document: Document, fleet: Fleet) -> int | str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from gitsched.apis.ocm.evaluation import Evaluation
 from gitsched.apis.ocm.placement import Mistake
 from gitsched.apis.ocm.run import Blocked, Run
 from gitsched.model.document import Document
-from gitsched.model.finding import Finding, Location, Severity
+from gitsched.model.finding import Finding, Location, Pointer, Rule, Severity
 from gitsched.schedule.choose import FILTERS
 from gitsched.schedule.fleet import Fleet
 
 _SHOWN = 5
+_POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintToleration": ("spec", "tolerations")}
 
 
 def note_run(run: Run, fleet: Fleet, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
@@ -33,7 +34,10 @@ def _note(found: Evaluation, overspent: Callable[[tuple[str, ...]], bool]) -> It
     if found.mistake is not None:
         message = f"{document.key} is misconfigured and keeps what it had decided: {str(found.mistake).removeprefix(':')}"
         mistake = found.mistake
-        yield _finding("error", mistake.code if mistake.code else "ocm-misconfigured", message, document)
+        pointer = _POINTERS.get(mistake.plugin, ("spec",))
+        rule = Rule(document.origin, pointer) if document.origin is not None else None
+        code = mistake.code if mistake.code else "ocm-misconfigured"
+        yield _finding("error", code, message, document)._replace(rule=rule)
         return
     predicates = found.placement.predicates
     if not isinstance(predicates, Mistake) and any(overspent(predicate.expressions) for predicate in predicates):

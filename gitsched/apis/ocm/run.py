@@ -20,7 +20,7 @@ from gitsched.apis.ocm.history import History, Past
 from gitsched.apis.ocm.placement import Placement
 from gitsched.apis.ocm.scores import Scores
 from gitsched.apis.ocm.status import Offer
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.schedule.fleet import Fleet
 
 MOMENTS = 64
@@ -134,5 +134,4 @@ def list_decisions(previous: Iterable[tuple[Key, Body]], documents: Iterable[Doc
 
 
 def _owner(body: Body) -> str:
-    labels = (body.get("metadata") or {}).get("labels") or {}
-    return str(labels.get(names.PLACEMENT_LABEL, ""))
+    return text_map(member(body, "metadata", "labels")).get(names.PLACEMENT_LABEL, "")

@@ -15,6 +15,8 @@ from gitsched.schedule.fleet import Fleet, bits
 STEPS, ALL_STEPS = 1_000_000, 20_000_000
 """What one expression may cost for one cluster, and for all clusters together."""
 _CLUSTER = "managedCluster"
+_SHOWN = 100
+"""Characters of an expression that a message has."""
 
 ScoresOf = Callable[[str, str], "list[Body] | None"]
 """The scores of a cluster by its name and that of the AddOnPlacementScore; None where there is no such object."""
@@ -101,7 +103,9 @@ class Compiler:
             try:
                 self._known[text] = Expression(text, self._subject)
             except Refused as problem:
-                self._known[text] = problem
+                self._known[text] = Refused(
+                    f"{problem}, in the expression {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}", problem.code
+                )
         return self._known[text]
 
     def _subject(self, index: int) -> Subject:
