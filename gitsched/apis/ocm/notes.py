@@ -36,8 +36,8 @@ def _note(found: Evaluation, overspent: Callable[[tuple[str, ...]], bool]) -> It
         mistake = found.mistake
         pointer = _POINTERS.get(mistake.plugin, ("spec",))
         rule = Rule(document.origin, pointer) if document.origin is not None else None
-        told = _finding("error", mistake.code if mistake.code else "ocm-misconfigured", message, document)
-        yield told._replace(rule=rule)
+        finding = _finding("error", mistake.code if mistake.code else "ocm-misconfigured", message, document)
+        yield finding._replace(rule=rule)
         return
     predicates = found.placement.predicates
     if not isinstance(predicates, Mistake) and any(overspent(predicate.expressions) for predicate in predicates):
