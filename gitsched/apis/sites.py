@@ -33,7 +33,8 @@ class Site(NamedTuple):
 class Sites(NamedTuple):
     """The documents of one (group, kind) that stand for clusters, or for the nodes of one.
 
-    `lose` gives the document of a cluster that everything must leave, or None where the document has to be gone for that; `drain` that of
+    `lose` gives the document of a cluster that everything must leave, or None where the document has to be gone for that; `silence` that of
+    one which does not answer, as its hub would say it; `drain` that of
     one which workloads leave unless they tolerate it, None where the API knows no such thing. `copy` gives an empty cluster like another
     one, under another name.
     """
@@ -42,6 +43,7 @@ class Sites(NamedTuple):
     kind: str
     read: Callable[[Document], Site]
     lose: Callable[[Body, datetime], Body | None]
+    silence: Callable[[Body, datetime], Body]
     drain: Callable[[Body, datetime], Body] | None
     copy: Callable[[Body, str], Body]
     unit: str = CLUSTER
@@ -58,6 +60,14 @@ def add_taint(body: Body, key: str, effect: str, since: str) -> Body:
     spec = body.get("spec") or {}
     taint = {"key": key, "effect": effect, "timeAdded": since}
     return {**body, "spec": {**spec, "taints": [*(spec.get("taints") or ()), taint]}}
+
+
+def set_condition(body: Body, kind: str, status: str, moment: str) -> Body:
+    """A document with a condition of one type, in place of the one that it has."""
+    old = body.get("status") or {}
+    others = [condition for condition in old.get("conditions") or () if condition.get("type") != kind]
+    condition = {"type": kind, "status": status, "reason": "Simulated", "lastTransitionTime": moment}
+    return {**body, "status": {**old, "conditions": [*others, condition]}}
 
 
 def mark_deleted(body: Body, moment: str) -> Body:

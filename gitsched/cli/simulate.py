@@ -36,6 +36,13 @@ SWEEPS = {"clusters": "cluster", "nodes": "node", "zones": "zone", "regions": "r
 @click.option(
     "--sweep", type=click.Choice(list(SWEEPS)), help="Lose each of them, one at a time: the resilience of the whole fleet."
 )
+@click.option(
+    "--lost",
+    type=click.Choice(["gone", "silent"]),
+    default="gone",
+    show_default=True,
+    help="What --lose and --sweep mean: gone for good, or it does not answer, and only what policies do about that happens.",
+)
 @click.option("--against", metavar="REVISION", help="With --sweep: who fares worse, or better, than at this revision.")
 @click.option("--revision", metavar="REVISION", help="Simulate at this branch, tag or commit.")
 @click.option("--worktree", is_flag=True, help="Simulate the files as they lie in the worktree.")
@@ -59,6 +66,7 @@ def command(
     scale: tuple[str, ...],
     fresh: bool,
     sweep: str | None,
+    lost: str,
     against: str | None,
     worktree: bool,
     fail_on: str,
@@ -85,7 +93,8 @@ def command(
 
     settings = Settings(location=location, worktree=worktree, output=output_repository, **chosen)
     if sweep:
-        failed = _compare(settings, against, SWEEPS[sweep], form) if against is not None else _sweep(settings, SWEEPS[sweep], form)
+        what = (settings, SWEEPS[sweep], lost == "silent", form)
+        failed = _sweep(*what) if against is None else _compare(against, *what)
     else:
         scenario = Scenario(
             lose=tuple(map(events.read_scope, lose)),
@@ -94,6 +103,7 @@ def command(
             copies=tuple(map(events.read_copy, add_like)),
             scale=tuple(map(events.read_scaling, scale)),
             fresh=fresh,
+            silent=lost == "silent",
         )
         failed = _simulate(settings, scenario, form)
     return exit_codes.FINDINGS if failed and fail_on == "short" else exit_codes.DONE
@@ -112,12 +122,12 @@ def _simulate(settings: Settings, scenario: Scenario, form: str) -> bool:
     return bool(found.harmed)
 
 
-def _sweep(settings: Settings, by: str, form: str) -> bool:
+def _sweep(settings: Settings, by: str, silent: bool, form: str) -> bool:
     from gitsched.reconcile.simulation import sweep_source
     from gitsched.report import simulation, simulation_blocks, simulation_data
 
     with output.progress("Simulating"):
-        found = sweep_source(settings, by)
+        found = sweep_source(settings, by, silent)
     writer = Writer(
         "Resilience", simulation.write_resilience, simulation_blocks.list_table_blocks, simulation_data.describe_resilience
     )
@@ -125,12 +135,12 @@ def _sweep(settings: Settings, by: str, form: str) -> bool:
     return any(row.harmed for row in found.rows)
 
 
-def _compare(settings: Settings, against: str, by: str, form: str) -> bool:
+def _compare(against: str, settings: Settings, by: str, silent: bool, form: str) -> bool:
     from gitsched.reconcile.simulation import compare_sources
     from gitsched.report import simulation, simulation_blocks, simulation_data
 
     with output.progress("Simulating"):
-        found = compare_sources(settings._replace(revision=against, worktree=False), settings, by)
+        found = compare_sources(settings._replace(revision=against, worktree=False), settings, by, silent)
     writer = Writer(
         "Resilience before and after",
         simulation.write_resilience_change,

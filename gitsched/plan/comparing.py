@@ -13,9 +13,10 @@ from gitsched.plan.scenario import list_everywhere
 from gitsched.plan.simulating import sweep
 
 
-def compare(base: Ground, head: Ground, by: str) -> ResilienceChange:
-    """Every single loss of a cluster, zone, region or provider in both, and the workloads that fare otherwise; what got worse first."""
-    return compare_tables(base, head, sweep(base, by), sweep(head, by))
+def compare(base: Ground, head: Ground, by: str, silent: bool = False) -> ResilienceChange:
+    """Every single loss of a cluster, node, zone, region or provider in both (see `sweep`), and the workloads that fare otherwise; what
+    got worse first."""
+    return compare_tables(base, head, sweep(base, by, silent), sweep(head, by, silent))
 
 
 def compare_tables(base: Ground, head: Ground, before: Resilience, after: Resilience) -> ResilienceChange:

@@ -57,6 +57,7 @@ class Scaling(NamedTuple):
 class Scenario(NamedTuple):
     """Everything that happens at once. `add` are documents of clusters, `copies` pairs of a cluster and the name of another one like it.
 
+    `silent` says that what is lost only does not answer any more: then nothing happens but what settings and policies do about that.
     `fresh` forgets what was decided before: everything is placed as if for the first time.
     """
 
@@ -66,13 +67,14 @@ class Scenario(NamedTuple):
     copies: tuple[tuple[str, str], ...] = ()
     scale: tuple[Scaling, ...] = ()
     fresh: bool = False
+    silent: bool = False
 
 
 def describe(scenario: Scenario) -> str:
     """What happens, as a sentence without its full stop."""
     said = [
-        *_tell(scenario.lose, "lost"),
-        *_tell(scenario.drain, "drained"),
+        *_tell(scenario.lose, ("does not answer", "do not answer") if scenario.silent else ("is lost", "are lost")),
+        *_tell(scenario.drain, ("is drained", "are drained")),
         *(f"cluster {member(body, 'metadata', 'name')} is added" for body in scenario.add),
         *(f"cluster {new} is added, like {name}" for name, new in scenario.copies),
         *(f"the replicas of {scaling.pattern} are multiplied by {scaling.factor_text}" for scaling in scenario.scale),
@@ -81,9 +83,9 @@ def describe(scenario: Scenario) -> str:
     return "; ".join(said) or "nothing happens"
 
 
-def _tell(scopes: tuple[Scope, ...], what: str) -> list[str]:
+def _tell(scopes: tuple[Scope, ...], what: tuple[str, str]) -> list[str]:
     names = [str(scope) for scope in scopes]
-    return [f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {what}"] if names else []
+    return [f"{', '.join(names)} {what[len(names) > 1]}"] if names else []
 
 
 class Altered(NamedTuple):
@@ -137,7 +139,7 @@ def alter(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime
     changes: dict[Key, Document | None] = {}
     for name in lost:
         for kind, document, _ in sites[name]:
-            body = kind.lose(document.body, moment)
+            body = (kind.silence if scenario.silent else kind.lose)(document.body, moment)
             changes[document.key] = None if body is None else document._replace(body=body)
     for name in drained:
         for kind, document, _ in sites[name]:

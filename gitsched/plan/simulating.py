@@ -26,12 +26,12 @@ def simulate(ground: Ground, scenario: Scenario) -> Simulation:
         places[key] = _without(known[key].shares, changed.lost)
     effects = []
     for key in sorted(places, key=lambda key: (key.namespace, key.name, key)):
-        effect = _judge(key, known.get(key), after.outcomes.get(key), places[key], crowding.waiting.get(key, 0))
+        effect = _judge(key, known.get(key), after.outcomes.get(key), places[key], crowding.waiting.get(key, 0), changed.lost)
         if effect.moves or effect.worse:
             effects.append(effect)
     inside = list(_judge_loads(ground, after, changed.lost))
     effects += [effect for effect in inside if effect.moves or effect.worse]
-    alone = scenario.lose[0] if scenario == Scenario(lose=scenario.lose[:1]) and scenario.lose else None
+    alone = scenario.lose[0] if scenario.lose and scenario == Scenario(lose=scenario.lose[:1], silent=scenario.silent) else None
     return Simulation(
         event=describe(scenario),
         scope=alone,
@@ -46,10 +46,10 @@ def simulate(ground: Ground, scenario: Scenario) -> Simulation:
     )
 
 
-def sweep(ground: Ground, by: str) -> Resilience:
-    """Every single loss of a cluster, zone, region or provider, the worst first."""
+def sweep(ground: Ground, by: str, silent: bool = False) -> Resilience:
+    """Every single loss of a cluster, node, zone, region or provider, the worst first; `silent` ones only do not answer."""
     catalog = ground.decided.catalog
-    rows = [simulate(ground, Scenario(lose=(Scope(by, name),))) for name in list_values(catalog, by, ground.nodes)]
+    rows = [simulate(ground, Scenario(lose=(Scope(by, name),), silent=silent)) for name in list_values(catalog, by, ground.nodes)]
     rooms = (room for session in list_foreseeing(ground.decided.sessions).values() for room in session.room().items())
     return Resilience(
         by,
@@ -102,7 +102,14 @@ def _without(shares: Mapping[str, int | None], lost: Collection[str]) -> dict[st
     return {name: count for name, count in shares.items() if name not in lost}
 
 
-def _judge(key: Key, before: Outcome | None, after: Outcome | None, places: Mapping[str, int | None], waiting: int) -> Effect:
+def _judge(
+    key: Key,
+    before: Outcome | None,
+    after: Outcome | None,
+    places: Mapping[str, int | None],
+    waiting: int,
+    lost: Collection[str],
+) -> Effect:
     now = after or before
     short, was_short = _short(after or before, places), _short(before, before.shares) if before else 0
     lacking = short > was_short or (before is not None and bool(before.shares) and not places)
@@ -115,7 +122,7 @@ def _judge(key: Key, before: Outcome | None, after: Outcome | None, places: Mapp
         short_before=was_short,
         waiting=waiting,
         policy=now.policy if now else "",
-        why=_why(after) if lacking else "",
+        why=_why(after, lost) if lacking else "",
     )
 
 
@@ -126,7 +133,7 @@ def _short(outcome: Outcome | None, places: Mapping[str, int | None]) -> int:
     return max(outcome.replicas - sum(count or 0 for count in places.values()), 0)
 
 
-def _why(outcome: Outcome | None) -> str:
+def _why(outcome: Outcome | None, lost: Collection[str]) -> str:
     """Why nothing better was found, in the words of its API."""
     if outcome is None:
         return "its document is broken, or there twice, so that nobody decides about it"
@@ -134,4 +141,5 @@ def _why(outcome: Outcome | None) -> str:
         for condition in member(body, "status", "conditions") or ():
             if condition.get("type") == "Scheduled" and condition.get("status") == "False":
                 return str(condition.get("message") or condition.get("reason") or "")
-    return outcome.reason
+    bound = sorted(outcome.shares.keys() & set(lost))
+    return f"it stays bound to {', '.join(bound)}: nothing makes it leave" if bound else outcome.reason

@@ -23,14 +23,14 @@ def simulate_source(settings: Settings, scenario: Scenario) -> Simulation:
     return _on(settings, lambda ground, _: simulate(ground, scenario))
 
 
-def sweep_source(settings: Settings, by: str) -> Resilience:
-    """Every single loss of a `cluster`, `zone`, `region` or `provider`."""
-    return _on(settings, lambda ground, _: sweep(ground, by))
+def sweep_source(settings: Settings, by: str, silent: bool = False) -> Resilience:
+    """Every single loss of a `cluster`, `node`, `zone`, `region` or `provider`; `silent` ones only do not answer."""
+    return _on(settings, lambda ground, _: sweep(ground, by, silent))
 
 
-def compare_sources(base: Settings, head: Settings, by: str) -> ResilienceChange:
+def compare_sources(base: Settings, head: Settings, by: str, silent: bool = False) -> ResilienceChange:
     """Every single loss at two revisions, and whom the change between them makes more, or less, vulnerable."""
-    return _on(base, lambda old, _: _on(head, lambda new, repository: _point(compare(old, new, by), repository)))
+    return _on(base, lambda old, _: _on(head, lambda new, repository: _point(compare(old, new, by, silent), repository)))
 
 
 def _on(settings: Settings, answer: Callable[[Ground, Repository], T]) -> T:

@@ -189,3 +189,37 @@ def test_what_is_added_has_to_be_a_valid_cluster(shop: Fleet, simulate: Simulate
 def test_the_exit_code_can_stop_a_pipeline(shop: Fleet, simulate: Simulate) -> None:
     simulate("--lose", "e2", "--fail-on", "short")
     simulate("--lose", "region/west", "--fail-on", "short", code=1)
+
+
+TAINTING = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: leave}
+spec:
+  targetClusters: {}
+  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ['True']}]
+  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
+  taints: [{key: dead, effect: NoExecute}]
+"""
+ALLOWED = (
+    "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: c}\nspec: {karmada: {allowNoExecuteTaintPolicy: true}}\n"
+)
+
+
+def test_a_cluster_that_only_does_not_answer_keeps_its_workloads_unless_a_policy_says_otherwise(
+    shop: Fleet, simulate: Simulate
+) -> None:
+    found = simulate("--lose", "w1", "--lost", "silent", "-o", "json")
+    told = effects(found)["pay"]
+    assert (told["short"], told["why"]) == (2, "it stays bound to w1: nothing makes it leave")
+    assert "cluster w1 does not answer" in found["event"]
+    shop.commit({"policies/leave.yaml": TAINTING, "gitsched.yaml": ALLOWED}, hour=1)
+    shop.reconcile(1)
+    told = effects(simulate("--lose", "w1", "--lost", "silent", "-o", "json"))["pay"]
+    assert (told["short"], places(told["after"])) == (0, {"w2": 3})
+
+
+def test_a_sweep_over_silent_clusters_shows_what_needs_a_policy(shop: Fleet, simulate: Simulate) -> None:
+    gone = simulate("--sweep", "clusters", "-o", "json")
+    silent = simulate("--sweep", "clusters", "--lost", "silent", "-o", "json")
+    assert [sum(row["short"] for row in table["losses"]) for table in (gone, silent)] == [0, 7]

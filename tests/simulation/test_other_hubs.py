@@ -202,3 +202,14 @@ def test_every_node_and_every_zone_is_lost_once(simulate: Simulate, sweep: str, 
 def test_nodes_without_anything_on_them_are_nothing_to_lose(shop: Fleet, simulate: Simulate) -> None:
     shop.commit({"node.yaml": node("n1", "wa")}, hour=1)
     assert "there is no node 'n1'" in simulate("--lose", "node/n1", code=1)
+
+
+@pytest.mark.usefixtures("managed_fleet")
+def test_a_managed_cluster_that_does_not_answer_has_its_hubs_taint(simulate: Simulate) -> None:
+    told = effects(simulate("--lose", "ash", "--lost", "silent", "-o", "json"))["cache"]
+    assert places(told["after"]).keys() == {"bru", "cph"}
+
+
+@pytest.mark.usefixtures("krake")
+def test_an_application_of_krakes_has_no_place_while_its_cluster_is_offline(simulate: Simulate) -> None:
+    assert simulate("--lose", "tenant-a.one", "--lost", "silent", "-o", "json")["homeless"] == 1

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
-from gitsched.apis.sites import Site, Sites, add_taint, mark_deleted, rename
+from gitsched.apis.sites import Site, Sites, add_taint, mark_deleted, rename, set_condition
 from gitsched.model.document import Body, Document, member
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.time import format_time
@@ -30,6 +30,10 @@ def _lose(body: Body, moment: datetime) -> Body:
     return mark_deleted(body, format_time(moment))
 
 
+def _silence(body: Body, moment: datetime) -> Body:
+    return set_condition(body, "Ready", "Unknown", format_time(moment))
+
+
 def _drain(body: Body, moment: datetime) -> Body:
     return add_taint(body, DRAIN, NO_EXECUTE, format_time(moment))
 
@@ -44,4 +48,4 @@ def _copy(body: Body, name: str) -> Body:
     return {**renamed, "status": {**body["status"], "resourceSummary": free}}
 
 
-SITES = Sites(CLUSTER_GROUP, CLUSTER, _read, _lose, _drain, _copy)
+SITES = Sites(CLUSTER_GROUP, CLUSTER, _read, _lose, _silence, _drain, _copy)

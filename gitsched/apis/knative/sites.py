@@ -23,4 +23,4 @@ def _lose(body: Body, moment: datetime) -> Body:
     return add_taint(body, UNREACHABLE, NO_EXECUTE, format_time(moment))
 
 
-SITES = Sites("", "Node", _read, _lose, None, rename, NODE)
+SITES = Sites("", "Node", _read, _lose, _lose, None, rename, NODE)

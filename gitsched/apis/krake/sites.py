@@ -22,4 +22,8 @@ def _lose(_body: Body, _moment: datetime) -> Body | None:
     return None
 
 
-SITES = Sites(*CLUSTER, _read, _lose, None, rename)
+def _silence(body: Body, _moment: datetime) -> Body:
+    return {**body, "status": {**(body.get("status") or {}), "state": "OFFLINE"}}
+
+
+SITES = Sites(*CLUSTER, _read, _lose, _silence, None, rename)

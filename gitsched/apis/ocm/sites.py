@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from gitsched.apis.ocm.names import CLUSTER, GROUP
-from gitsched.apis.sites import Site, Sites, add_taint, rename
+from gitsched.apis.sites import Site, Sites, add_taint, rename, set_condition
 from gitsched.model.document import Body, Document, member, text_map
 from gitsched.model.time import format_time
 
@@ -27,8 +27,15 @@ def _lose(_body: Body, _moment: datetime) -> Body | None:
     return None
 
 
+def _silence(body: Body, moment: datetime) -> Body:
+    """With the taint that its hub adds; it does not look at the condition itself."""
+    since = format_time(moment)
+    silent = set_condition(body, "ManagedClusterConditionAvailable", "Unknown", since)
+    return add_taint(silent, "cluster.open-cluster-management.io/unreachable", "NoSelect", since)
+
+
 def _drain(body: Body, moment: datetime) -> Body:
     return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(moment))
 
 
-SITES = Sites(GROUP, CLUSTER, _read, _lose, _drain, rename)
+SITES = Sites(GROUP, CLUSTER, _read, _lose, _silence, _drain, rename)
