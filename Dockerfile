@@ -1,6 +1,7 @@
 # docker build -t gitsched .
 # docker run --rm -v "$PWD:/repo" gitsched plan
 # docker run --rm -v "$PWD:/repo" --user "$(id -u):$(id -g)" gitsched reconcile    (it writes into .git, so as its owner)
+# docker run --rm -p 8080:8080 -e GITSCHED_LISTEN=:8080 -e GITSCHED_REPO=https://... gitsched watch    (docs/watch.md)
 ARG PYTHON=3.13
 
 FROM python:${PYTHON}-slim AS wheel
@@ -20,9 +21,10 @@ RUN pip install --no-cache-dir --no-index --find-links=/wheels gitsched && rm -r
 RUN git config --system --add safe.directory /repo \
     && git config --system --add safe.directory /repo/.git
 # A cache that any --user can write; worth a volume for `watch`, and it may be thrown away at any moment.
-RUN useradd --create-home --uid 10001 gitsched && install --directory --mode=1777 /var/cache/gitsched
+RUN useradd --create-home --uid 10001 --user-group gitsched && install --directory --mode=1777 /var/cache/gitsched
 ENV XDG_CACHE_HOME=/var/cache/gitsched PYTHONUNBUFFERED=1
-USER gitsched
+# As a number: Kubernetes cannot see from a name that it is not root. SIGTERM, which `watch` heeds, is what stops the container.
+USER 10001:10001
 WORKDIR /repo
 ENTRYPOINT ["gitsched"]
 CMD ["--help"]

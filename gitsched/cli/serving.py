@@ -11,6 +11,8 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gitsched.forge.address import Kind
     from gitsched.forge.secret import Secret
     from gitsched.reconcile import Session
@@ -59,10 +61,35 @@ class Serving(NamedTuple):
     forge_token_file: Path | None
 
 
+class _Facts(NamedTuple):
+    session: Session
+    status: Kind | None
+    fail_on: exit_codes.FailOn
+
+    def date(self, commit: str) -> datetime:
+        return self.session.source.repository.commit(commit).time
+
+    def head(self) -> str:
+        from gitsched.model.errors import GitschedError
+
+        try:
+            return self.session.source.head(self.session.settings.branch)
+        except GitschedError:
+            return ""
+
+    def judge(self, review: Review) -> bool:
+        from gitsched.cli.reviewing import judge
+
+        return judge(review, self.fail_on) == exit_codes.DONE
+
+    def link(self, review: Review, commit: str) -> str:
+        from gitsched.forge.address import link_commit
+
+        return link_commit(self.status, review.place, commit) if self.status else ""
+
+
 def open_service(asked: Serving, session: Session, bell: Bell, fail_on: exit_codes.FailOn) -> Service:
     """The service, listening already. Raises what says in one line what is wrong with the options."""
-    from gitsched.cli.reviewing import judge
-    from gitsched.forge.address import link_commit
     from gitsched.watch.service import Service
 
     hook = _take_secret("webhook secret", HOOK_SECRET, asked.webhook_secret_file, session)
@@ -74,11 +101,7 @@ def open_service(asked: Serving, session: Session, bell: Bell, fail_on: exit_cod
     if asked.status is not None and token is None:
         raise click.UsageError(f"--status needs a token: --forge-token-file, or the variable {FORGE_TOKEN}")
 
-    def link(review: Review, commit: str) -> str:
-        return link_commit(asked.status, review.place, commit) if asked.status else ""
-
-    source = session.source
-    service = Service(lambda oid: source.repository.commit(oid).time, lambda found: judge(found, fail_on) == 0, link, bell)
+    service = Service(_Facts(session, asked.status, fail_on), session.settings.output_branch or "placements", bell)
     if asked.listen is not None:
         _listen(asked.listen, service, hook)
     if asked.status is not None and token is not None:

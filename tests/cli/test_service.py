@@ -302,6 +302,24 @@ def test_the_forge_is_told_what_became_of_each_commit(
     assert TOKEN not in site.process.log.read_text()
 
 
+def test_a_commit_that_cannot_be_planned_at_all_is_a_failure_too(
+    listening: Callable[..., Site], push: Callable[..., str], api: Api
+) -> None:
+    source = push(gitsched="apiVersion: gitsched.io/v1alpha1\nkind: Config\nspec: {output: {branch: main}}\n")
+    variables = {"GITSCHED_FORGE_PROJECT": "acme/fleet", "GITSCHED_FORGE_TOKEN": TOKEN, "GITSCHED_FORGE_API": api.url}
+    site = listening(*NEVER, "--status", "github", **variables)
+    site.process.wait_for(lambda: len(api.seen) == 1)
+    assert api.seen[0].path.endswith(source)
+    assert api.seen[0].body["state"] == "failure"
+    assert api.seen[0].body["description"].startswith("gitsched.yaml is broken (gitsched.yaml:1:1")
+    assert site.ask("GET", "/readyz")[1].startswith("what is asked for cannot be done")
+    mended = push(gitsched=None)
+    site.push()
+    site.process.wait_for(lambda: len(api.seen) == 2)
+    assert api.seen[1].path.endswith(mended)
+    assert (api.seen[1].body["state"], api.seen[1].body["context"]) == ("success", api.seen[0].body["context"])
+
+
 def test_a_forge_that_is_away_holds_up_nothing(listening: Callable[..., Site], push: Callable[..., str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -15,7 +15,9 @@ def test_the_image_runs_gitsched_as_nobody_special_and_has_git() -> None:
     last_stage = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[2]
     instructions = re.findall(r"^([A-Z]+) (.+)$", last_stage, re.MULTILINE)
     assert ("ENTRYPOINT", '["gitsched"]') in instructions
-    assert [value for name, value in instructions if name == "USER"] == ["gitsched"]
+    assert [value for name, value in instructions if name == "USER"] == ["10001:10001"], (
+        "Kubernetes sees by the number that it is not root"
+    )
     assert re.search(r"apt-get install .*\bgit\b.*\bopenssh-client\b", last_stage)
 
 
