@@ -149,10 +149,13 @@ class Output:
 
     def _annotate(self, repository: Repository, commit: str, note: str) -> None:
         made = repository.commit(commit)
+        complaint: GitschedError | None
         try:
             repository.note(commit, note, time=made.time, name=made.name, email=made.email)
             complaint = wire.push_aside(repository, self.remote, NOTES) if self.remote is not None else None
         except GitschedError as error:
-            complaint = str(error)
+            complaint = error
         if complaint is not None:
-            _log.warning("the note on %s was not kept: %s", commit[:12], complaint)
+            # Whoever decides the same writes the same note, and the next run sees whether it is there.
+            level = logging.INFO if isinstance(complaint, Conflict) else logging.WARNING
+            _log.log(level, "the note on %s was not kept: %s", commit[:12], complaint)

@@ -152,13 +152,16 @@ def _push(repository: Repository, url: str, options: Sequence[str], refspec: str
     return _talk(["push", *fixed, *options, "--end-of-options", url, refspec], url, repository, TRANSFER)
 
 
-def push_aside(repository: Repository, url: str, ref: str) -> str | None:
-    """Push a ref of lesser weight as it is here, never by force; what went wrong, or None."""
+def push_aside(repository: Repository, url: str, ref: str) -> GitschedError | None:
+    """Push a ref of lesser weight as it is here, never by force; what went wrong, or None. Conflict: somebody else pushes it, too."""
     try:
         done = _push(repository, url, [], f"{check_ref(ref)}:{ref}")
     except Temporary as error:
-        return str(error)
-    return str(classify(f"cannot push {ref}", f"{done.out}\n{done.err}")) if done.code != 0 else None
+        return error
+    if done.code == 0:
+        return None
+    failure = classify(f"cannot push {ref}", f"{done.out}\n{done.err}")
+    return Conflict(str(failure)) if isinstance(failure, Locked) else failure
 
 
 def _talk(arguments: Sequence[str], url: str, repository: Repository | None, timeout: float) -> Finished:

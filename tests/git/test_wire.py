@@ -139,8 +139,8 @@ def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git
     b = make(mine, "b", a)
     wire.push(mine, remote, OUT, b, a)
     complaint = wire.push_aside(mine, remote, notes)
-    assert complaint is not None
-    assert "rejected" in complaint
+    assert isinstance(complaint, Conflict)
+    assert "rejected" in str(complaint)
     assert wire.observe(remote, OUT) == b
 
 
