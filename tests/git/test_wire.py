@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -325,7 +326,8 @@ def test_a_writer_killed_while_it_pushes_leaves_the_old_or_the_new(mine: Reposit
     git_processes = [int(pid) for pid in children.read_text().split()] if children.exists() else []
     os.kill(writer.pid, signal.SIGKILL)
     for pid in git_processes:
-        os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it was done meanwhile
+            os.killpg(pid, signal.SIGKILL)
     writer.communicate()
     seen = wire.observe(url, OUT)
     assert seen in (a, b)
