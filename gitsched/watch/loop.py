@@ -95,8 +95,8 @@ def watch(
         elif run is not None and run.plan.next_wakeup is not None:
             wait = min(wait, max(run.plan.next_wakeup - now(), timedelta()))
             LOGGER.debug("next wake-up at %s", format_time(run.plan.next_wakeup))
-        _log(error, wait)
         listener.end(Attempt(cause, heard, seconds, run, error, wait))
+        _log(error, wait)
         if error is not None and failures:
             _rest(bell, wait, error)
             cause = "retry"
