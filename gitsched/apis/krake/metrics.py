@@ -155,7 +155,7 @@ class MetricBook:
         seen = self._observations.get((key.kind, key.namespace, key.name, metric))
         if isinstance(seen, (int, float)) and not isinstance(seen, bool):
             return float(seen)
-        if seen is None:
+        if seen is None:  # whoever plans without observations gets what Krake does about a provider that cannot be reached
             message = f"The metric '{metric}' of the provider '{key.name}' was not observed"
             return Reason(names.UNREACHABLE_METRICS_PROVIDER, message)
         code = getattr(seen, "code", "") or names.UNREACHABLE_METRICS_PROVIDER

@@ -1,0 +1,80 @@
+"""Krake on the command line: what explain says of applications, clusters and Magnum clusters, and a plan of providers that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+KUBECONFIG = "kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}"
+AUTH = "auth: {type: password, password: {user: {username: u, password: p}, project: {name: p}}}"
+PROVIDER = "api: core\nkind: GlobalMetricsProvider\nmetadata: {name: p}\nspec:\n"
+DOCUMENTS = {
+    "one": "api: kubernetes\nkind: Cluster\nmetadata: {name: one, namespace: shop, labels: {zone: x}}\n"
+    f"spec:\n  metrics: [{{name: heat, weight: 1}}]\n  {KUBECONFIG}\nstatus: {{state: ONLINE}}\n",
+    "two": f"api: kubernetes\nkind: Cluster\nmetadata: {{name: two, namespace: shop}}\nspec:\n  {KUBECONFIG}\n"
+    "status: {state: ONLINE}\n",
+    "made": "api: kubernetes\nkind: Cluster\nmetadata: {name: made, namespace: shop}\n"
+    "spec: {tosca: {topology_template: {outputs: {kubeconfig: {value: x}}}}, constraints: {cloud: {labels: [zone is x]}}}\n",
+    "cloud": "api: infrastructure\nkind: GlobalCloud\nmetadata: {name: sky, labels: {zone: x}}\n"
+    f"spec:\n  type: openstack\n  openstack:\n    url: u\n    {AUTH}\n",
+    "magnum": "api: openstack\nkind: MagnumCluster\nmetadata: {name: m, namespace: shop}\nspec: {node_count: 1}\n",
+    "project": "api: openstack\nkind: Project\nmetadata: {name: p, namespace: shop}\n"
+    "spec: {url: u, template: t, auth: {type: password, password: {user: {id: u, password: p}, project: {id: p}}}}\n",
+    "metric": "api: core\nkind: GlobalMetric\nmetadata: {name: heat}\n"
+    "spec: {min: 0, max: 1, allowed_values: [], provider: {name: p, metric: heat}}\n",
+    "provider": PROVIDER + "  type: static\n  static: {metrics: {heat: 0.5}}\n",
+    "app": "api: kubernetes\nkind: Application\nmetadata: {name: web, namespace: shop}\nspec:\n"
+    "  manifest: [{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}]\n"
+    "  constraints: {cluster: {labels: [zone is x]}}\n",
+}
+
+
+@pytest.fixture
+def tenant(tmp_path: Path, git: Callable[..., str], commit: Callable[..., None]) -> Path:
+    path = tmp_path / "tenant"
+    path.mkdir()
+    git("init", "-q", "-b", "main", ".", at=path)
+    commit(path, **DOCUMENTS)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("app/shop/web", ["zone == x", "one      yes   score", "two      no    label constraint zone == x", "shop.one"]),
+        ("clusters/shop/made", ["zone == x", "Bound to GlobalCloud sky", "sky    yes"]),
+        ("cluster/shop/one", ["Not bound: it has a kubeconfig"]),
+        ("magnumcluster/shop/m", ["Bound to Project p", "p        yes"]),
+    ],
+)
+def test_explain_says_how_every_candidate_fares(gitsched: Run, tenant: Path, words: str, lines: list[str]) -> None:
+    found = gitsched("explain", words, at=tenant)
+    assert found.returncode == 0, found.stderr
+    assert [line for line in lines if line not in found.stdout] == []
+
+
+def test_a_proposal_that_sends_the_questions_elsewhere_is_told_in_its_plan(
+    gitsched: Run, tenant: Path, git: Callable[..., str], commit: Callable[..., None]
+) -> None:
+    address = "  type: prometheus\n  prometheus: {url: 'http://127.0.0.1:%d'}\n"
+    commit(tenant, provider=PROVIDER + address % 1)
+    assert gitsched("reconcile", at=tenant).returncode == 0
+    assert "krake-provider-changed" not in gitsched("plan", at=tenant).stdout
+    git("checkout", "-q", "-b", "proposal", at=tenant)
+    commit(tenant, provider=PROVIDER + address % 2)
+    git("checkout", "-q", "main", at=tenant)
+    for words in (["main", "proposal"], ["--revision", "proposal"], ["main", "proposal", "--observations", "live"]):
+        found = gitsched("plan", *words, at=tenant)
+        assert (found.returncode, "[krake-provider-changed]" in found.stdout) == (0, True), found.stdout + found.stderr
+
+
+def test_a_constraint_that_yaml_cut_in_two_is_told_as_one(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+    commit(tenant, app=DOCUMENTS["app"].replace("[zone is x]", "[zone in (x, y)]"))
+    found = gitsched("validate", at=tenant)
+    assert found.returncode == 1
+    assert "app.yaml:6:36: error: 'zone in (x' is no label constraint" in found.stdout
+    assert "quote it" in found.stdout
