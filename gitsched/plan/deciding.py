@@ -155,8 +155,20 @@ def _decide(
 
 
 def decide_one(document: Document, sessions: Iterable[Session]) -> Outcome | None:
-    """What the first API that selects a workload makes of it; None when none does."""
-    return next((outcome for session in sessions if (outcome := session.place(document)) is not None), None)
+    """What the API makes of a workload that selects it; None when none does.
+
+    Of several the one that has it already keeps it, else the first, with a finding.
+    """
+    found: list[Outcome] = []
+    for session in sessions:
+        outcome = session.place(document) if not found or session.selects(document) else None
+        if outcome is not None:
+            found.append(outcome)
+    if len(found) < 2:
+        return found[0] if found else None
+    holder = next((outcome for outcome in found if outcome.before), found[0])
+    rival = next(outcome for outcome in found if outcome is not holder)
+    return holder._replace(findings=(*holder.findings, _contend(document, holder, rival)))
 
 
 def is_settled(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
