@@ -10,10 +10,6 @@ from typing import NamedTuple
 
 from gitsched import __version__
 from gitsched.apis.gitsched.config import FILE, Config
-from gitsched.apis.ocm.names import CLUSTER as MANAGED_CLUSTER
-from gitsched.apis.ocm.names import GROUP as OCM_GROUP
-from gitsched.apis.ocm.names import REPLICA_SET
-from gitsched.apis.ocm.rollout import follows_reports
 from gitsched.apis.world import World
 from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
 from gitsched.model.document import Body, Document, Key
@@ -36,6 +32,7 @@ from gitsched.reconcile.observations import Gathered, Manner, gather, gather_sta
 from gitsched.reconcile.packing import Damaged
 from gitsched.reconcile.pointing import point_findings
 from gitsched.reconcile.previous import Records, read_before, read_record
+from gitsched.reconcile.reporting import list_recent, list_reporters
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.reconcile.shelf import Head, Shelf, stamp
 from gitsched.reconcile.snapshot import REGULAR, Book, Reader, Snapshot, read_config, read_tree
@@ -45,8 +42,6 @@ from gitsched.render.record import GITATTRIBUTES, Record
 
 ALLOW_REMOVALS = "Gitsched-Allow-Removals"
 """The trailer of a source commit that lets the guard pass."""
-LOOKED_BACK = 5
-"""Output commits that are asked for what clusters reported of them."""
 
 
 class Observed(NamedTuple):
@@ -226,20 +221,10 @@ class Session:
         )
         bodies = (loose.body for loose in snapshot.documents if loose.group == "core" and not loose.broken)
         gathered = gather(bodies, observed.record, manner, now)
-        forge, clusters = snapshot.config.observations.statuses, set[str]()
-        if forge is not None and any(follows_reports(loose.body) for loose in snapshot.documents if loose.kind == REPLICA_SET):
-            clusters = {loose.name for loose in snapshot.documents if (loose.group, loose.kind) == (OCM_GROUP, MANAGED_CLUSTER)}
-        return gather_statuses(gathered, forge, self._recent(observed), clusters, observed.record, manner, now)
-
-    def _recent(self, observed: Observed) -> Iterator[tuple[str, datetime]]:
-        """The latest commits of the output, the newest first: clusters that are slow still speak of the one before."""
-        head, repository = observed.head, observed.output.repository
-        for _ in range(LOOKED_BACK):
-            if not head or not repository.has(head):
-                break
-            commit = repository.commit(head)
-            yield head, commit.time
-            head = commit.parents[0] if commit.parents else None
+        forge = snapshot.config.observations.statuses
+        clusters = list_reporters(snapshot) if forge is not None else set[str]()
+        recent = list_recent(observed.output.repository, observed.head)
+        return gather_statuses(gathered, forge, recent, clusters, observed.record, manner, now)
 
     def _followed(self, observed: Observed) -> list[Body]:
         """The documents of the commit that the output branch was made from: somebody who may has let them in."""
