@@ -47,13 +47,15 @@ class Decided(NamedTuple):
 class Steady(NamedTuple):
     """An outcome that changed nothing, and what it was read from: it holds as long as all of that is the same and no deadline passed.
 
-    `basis` is what it was read from besides its own document and records.
+    `basis` is what it was read from besides its own document and records, `at` the source's moment then: one that lies before it may
+    tell another time.
     """
 
     document: Document
     previous: tuple[Body | None, ...]
     outcome: Outcome
     basis: tuple[object, ...]
+    at: datetime
 
 
 class Memory:
@@ -130,7 +132,7 @@ def list_relating(sessions: Iterable[Session]) -> tuple[Relating, ...]:
 
 def _recall(document: Document, relating: tuple[Relating, ...], world: World, memory: Memory) -> Outcome | None:
     steady = memory.steady.get(document.key)
-    if steady is None or steady.document != document or steady.basis != _basis(document, relating):
+    if steady is None or world.at < steady.at or steady.document != document or steady.basis != _basis(document, relating):
         return None
     known = zip(steady.outcome.documents, steady.previous, strict=True)
     if any(world.previous.get(key) is not before for (key, _), before in known):
@@ -150,7 +152,7 @@ def _decide(
     outcome = decide_one(document, sessions)
     if outcome is not None and is_settled(outcome, world.previous):
         previous = tuple(world.previous.get(key) for key, _ in outcome.documents)
-        memory.steady[document.key] = Steady(document, previous, outcome, _basis(document, relating))
+        memory.steady[document.key] = Steady(document, previous, outcome, _basis(document, relating), world.at)
     return outcome
 
 

@@ -8,10 +8,12 @@ from datetime import datetime
 from gitsched.apis.gitsched.config import FILE
 from gitsched.git import Entry, Repository
 from gitsched.model.document import Document, Key
+from gitsched.model.outcome import Outcome
 from gitsched.plan.amending import Edition
 from gitsched.plan.catalog import Loose, resolve_key
 from gitsched.plan.ledger import Sums
 from gitsched.plan.registry import RESERVED
+from gitsched.reconcile.packing import Damaged
 from gitsched.reconcile.shelf import Shelf
 from gitsched.reconcile.snapshot import REGULAR, Page, Reader, read_page
 
@@ -47,6 +49,31 @@ class Templates(Mapping[Key, Document]):
         if self._all is None:
             self._all = self._read()
         return self._all
+
+
+class Recalled(Mapping[Key, Outcome]):
+    """Outcomes of an amended plan. Rows that cannot be read any more, when somebody asks at last, are made `anew`, to the same effect."""
+
+    def __init__(self, known: Mapping[Key, Outcome], anew: Callable[[], Mapping[Key, Outcome]]) -> None:
+        self._known, self._anew, self._count = known, anew, len(known)
+
+    def __getitem__(self, key: Key) -> Outcome:
+        try:
+            return self._known[key]
+        except Damaged:
+            self._known = self._anew()
+            return self._known[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        try:
+            keys = list(self._known)
+        except Damaged:
+            self._known = self._anew()
+            keys = list(self._known)
+        return iter(keys)
+
+    def __len__(self) -> int:
+        return self._count
 
 
 def read_edition(repository: Repository, tree: str, shelf: Shelf, reader: Reader, now: datetime) -> Edition | None:

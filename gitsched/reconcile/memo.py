@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
+from hashlib import blake2b
 from pathlib import Path
 
 from gitsched.manifests.file import File
@@ -12,6 +13,8 @@ from gitsched.reconcile.build import identify_build
 
 _log = logging.getLogger("gitsched.reconcile")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"
+_DIGITS = 32
+"""Of the digest in front of each row."""
 
 
 class Memo:
@@ -35,7 +38,7 @@ class Memo:
                     part = missing[start : start + 500]
                     query = f"SELECT key, file FROM parsed WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only marks
                     for key, text in connection.execute(query, part):
-                        self._known[key] = File.from_json(json.loads(text))
+                        self._known[key] = _unpack(key, text)
         except (sqlite3.Error, ValueError, TypeError) as error:
             _log.warning("the cache %s is not readable and will be made anew: %s", self._path, error)
             self._path.unlink(missing_ok=True)
@@ -52,7 +55,7 @@ class Memo:
             return
         import sqlite3
 
-        rows = [(key, json.dumps(file.to_json(), separators=(",", ":"))) for key, file in self._new.items()]
+        rows = [(key, _pack(key, file)) for key, file in self._new.items()]
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with sqlite3.connect(self._path, timeout=5) as connection:
@@ -62,3 +65,21 @@ class Memo:
         except (sqlite3.Error, OSError) as error:
             _log.warning("the cache %s was not written: %s", self._path, error)
         self._new.clear()
+
+
+def _pack(key: str, file: File) -> str:
+    """A file as JSON, behind a digest of that: a disk that forgets a bit must not turn one valid document into another."""
+    text = json.dumps(file.to_json(), separators=(",", ":"))
+    return f"{_digest(key, text)}{text}"
+
+
+def _unpack(key: str, row: str) -> File:
+    """What was packed; ValueError when it is not that any more."""
+    text = row[_DIGITS:]
+    if _digest(key, text) != row[:_DIGITS]:
+        raise ValueError("a row is not what was written")
+    return File.from_json(json.loads(text))
+
+
+def _digest(key: str, text: str) -> str:
+    return blake2b(f"{key}\n{text}".encode("utf-8", "surrogatepass"), digest_size=_DIGITS // 2).hexdigest()

@@ -25,7 +25,7 @@ from gitsched.plan.planning import Before, Input, Plan, Workspace, plan
 from gitsched.plan.registry import APIS, RESERVED
 from gitsched.reconcile.calm import undisturbed
 from gitsched.reconcile.checking import check_review, note_of
-from gitsched.reconcile.edition import Templates, find_document, read_edition
+from gitsched.reconcile.edition import Recalled, Templates, find_document, read_edition
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
@@ -172,7 +172,8 @@ class Session:
             shelf.amend(made.traces, made.places, head)
             return shelf
 
-        return Step(self._point(made.plan), config, shelve)
+        outcomes = Recalled(made.plan.outcomes, lambda: self.plan(observed, now).plan.outcomes)
+        return Step(self._point(made.plan._replace(outcomes=outcomes)), config, shelve)
 
     def _point(self, planned: Plan) -> Plan:
         """The plan with the lines of what its findings are about."""

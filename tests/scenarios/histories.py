@@ -1,0 +1,246 @@
+"""Repositories that use every policy API at once, and what people do to them: a start, and commits drawn by dice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from .conftest import cluster, deployment, policy
+from .test_dependencies import workload
+from .test_overrides import mirror
+from .test_rollouts import SETS, managed, replica_set
+from .vreplicas import adapter, node, pods, source
+
+Files = dict[str, str | bytes | None]
+Draw = Callable[[Random], Files]
+
+WORKLOADS = ("api", "batch", "cache", "web")
+NAMES = ("ash", "bru", "cph", "dub")
+FAILBACK = ("Never", "OnRebalance", "{AfterStabilization: 30m}")
+TOLERANT = "    clusterTolerations: [{key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 1800}]\n"
+PRIORITY = "  schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: gold}\n"
+POLICIES = (
+    policy("first,third", "second", scheduling="Divided", more=TOLERANT + "  propagateDeps: true\n"),
+    policy("second", "first,third", more="  propagateDeps: true\n  activationPreference: Lazy\n"),
+    policy("first", "second", "third", more=TOLERANT + PRIORITY),
+    policy("", scheduling="Divided", more="  suspension: {dispatchingOnClusters: {clusterNames: [second]}}\n"),
+    policy("first", more="  dependentOverrides: [elsewhere]\n  propagateDeps: true\n"),
+)
+TAINTS = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: dead}
+spec:
+  targetClusters: {}
+  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
+  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
+  taints: [{key: dead, effect: NoSchedule}]
+"""
+REBALANCER = """\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: again-%d}
+spec:
+  ttlSecondsAfterFinished: 3000
+  workloads: [{apiVersion: apps/v1, kind: Deployment, name: %s, namespace: default}]
+"""
+SETTINGS = """\
+apiVersion: gitsched.io/v1alpha1
+kind: Config
+metadata: {name: gitsched}
+spec:
+  karmada: {failback: %s}
+  guard: {maxRemovals: %d, maxRemovalsPercent: 0}
+  output: {retireAfter: %dm}
+"""
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: '%s'}}\n"
+TENANT = "apiVersion: example.com/v1\nkind: Tenant\nmetadata: {name: acme}\nspec: {size: %s}\n"
+CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: %d\n"
+PLACEMENT = """\
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: everywhere, namespace: shop}
+spec:
+  numberOfClusters: %d
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+    - {scoreCoordinate: {type: BuiltIn, builtIn: Balance}, weight: %d}
+    - {scoreCoordinate: {type: BuiltIn, builtIn: Steady}, weight: 1}
+    - {scoreCoordinate: {type: AddOn, addOn: {resourceName: load, scoreName: cpu}}, weight: 2}
+"""
+SCORE = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata: {name: load, namespace: %s}
+status: {validUntil: "2026-03-02T%02d:30:00Z", scores: [{name: cpu, value: %d}]}
+"""
+FOLLOWER = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s, namespace: shop, annotations: {cluster.open-cluster-management.io/placement: %s}}
+data: {a: '%d'}
+"""
+APPLICATION = """\
+api: kubernetes
+kind: Application
+metadata: {name: echo, namespace: tenant}
+spec:
+  manifest: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo, namespace: shop}, spec: {replicas: %d}}]
+"""
+SITE = "api: kubernetes\nkind: Cluster\nmetadata: {name: %s, namespace: tenant}\nspec: {metrics: []}\nstatus: {state: ONLINE}\n"
+
+
+def start_karmada(dice: Random) -> Files:
+    """Workloads that need each other's settings, in three clusters, overridden and rebalanced."""
+    files: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second", "third")}
+    files |= {f"apps/{name}.yaml": workload(name, "configmap/conf") for name in WORKLOADS[:2]}
+    files |= {f"apps/{name}.yaml": deployment(name) for name in WORKLOADS[2:]}
+    files |= {"apps/more.yaml": settings_of("one", 1) + "---\n" + settings_of("conf", 1), "apps/tenant.yaml": TENANT % 1}
+    files |= {"apps/key.yaml": secret(1), "apps/gold.yaml": CLASS % 7}
+    files |= {"policies/all.yaml": dice.choice(POLICIES), "policies/maps.yaml": policy("", name="maps", kind="ConfigMap")}
+    files |= {"policies/mirror.yaml": mirror("mirror.example.net", "second"), "gitsched.yaml": SETTINGS % ("Never", 1, 60)}
+    return files
+
+
+def settings_of(name: str, number: int, namespace: str = "default") -> str:
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{a: '{number}'}}\n"
+
+
+def secret(number: int) -> str:
+    return f"apiVersion: v1\nkind: Secret\nmetadata: {{name: key, namespace: default}}\nstringData: {{a: '{number}'}}\n"
+
+
+def edit_workload(dice: Random) -> Files:
+    """Replicas, what it needs, a comment, or a count that is none."""
+    name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
+    needs = dice.sample(("configmap/conf", "configmap/one", "secret/key"), dice.randrange(3))
+    texts = (workload(name, *needs, replicas=number), deployment(name, number), deployment(name, "${REPLICAS}"))
+    return {f"apps/{name}.yaml": dice.choice(texts) + f"# {dice.randrange(4)}\n"}
+
+
+def edit_several(dice: Random) -> Files:
+    return edit_workload(dice) | edit_needed(dice) | edit_workload(dice)
+
+
+def edit_needed(dice: Random) -> Files:
+    """What others need, and what nobody selects."""
+    number = dice.randrange(1, 9)
+    return dice.choice(
+        (
+            {"apps/more.yaml": settings_of("one", number) + "---\n" + settings_of("conf", dice.randrange(9))},
+            {"apps/key.yaml": secret(number)},
+            {"apps/tenant.yaml": TENANT % number},
+            {"apps/gold.yaml": CLASS % number},
+            {"README.md": f"{number}\n"},
+            {},
+        )
+    )
+
+
+def turn_karmada(dice: Random) -> Files:
+    """Policies, clusters, settings; documents that come, go, break or stand twice."""
+    name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
+    path, place = f"apps/{name}.yaml", dice.choice(("first", "second", "third"))
+    ready = dice.choice(("True", "False"))
+    changes: tuple[Files, ...] = (
+        {path: deployment(name, number, "shop"), "apps/shop.yaml": NAMESPACE % number},
+        {path: deployment(name) + "  [\n"},
+        {path: deployment(name), "apps/copy.yaml": deployment(name)},
+        {"apps/copy.yaml": dice.choice((None, deployment("copy", number)))},
+        {path: None},
+        {path: deployment(name, number)},
+        {"apps/more.yaml": settings_of("conf", number)},
+        {f"clusters/{place}.yaml": dice.choice((cluster(place, "power:NoExecute"), cluster(place), None))},
+        {f"clusters/{place}.yaml": cluster(place) + f"status: {{conditions: [{{type: Ready, status: '{ready}'}}]}}\n"},
+        {"policies/all.yaml": dice.choice(POLICIES)},
+        {"policies/all.yaml": dice.choice(POLICIES)},
+        {"policies/mirror.yaml": dice.choice((None, mirror("other.example.net", "first", place)))},
+        {"policies/dead.yaml": dice.choice((None, TAINTS, TAINTS))},
+        {"gitsched.yaml": SETTINGS % (dice.choice(FAILBACK), number % 3, 20 * number)},
+        {"gitsched.yaml": dice.choice(("kind: Nothing\n", None))},
+        {"rebalancer.yaml": dice.choice((None, REBALANCER % (number, name)))},
+        {".sourceignore": dice.choice((None, f"apps/{name}.yaml\n"))},
+        {"apps/gold.yaml": None},
+    )
+    return dice.choice(changes)
+
+
+def start_placements(dice: Random) -> Files:
+    """Objects that follow a Placement, which balances and follows scores."""
+    files: Files = {f"managed/{name}.yaml": managed(name, "live") for name in NAMES}
+    files |= {f"scores/{name}.yaml": SCORE % (name, 9 + dice.randrange(5), 10 * number) for number, name in enumerate(NAMES)}
+    files |= {"managed/sets.yaml": SETS, "managed/placement.yaml": PLACEMENT % (2, 1)}
+    return files | {f"shop/{name}.yaml": FOLLOWER % (name, "everywhere", 1) for name in ("left", "right")}
+
+
+def edit_follower(dice: Random) -> Files:
+    name, placement = dice.choice(("left", "right")), dice.choice(("everywhere", "everywhere", "nowhere"))
+    return {f"shop/{name}.yaml": FOLLOWER % (name, placement, dice.randrange(9))}
+
+
+def turn_placements(dice: Random) -> Files:
+    name = dice.choice(NAMES)
+    colour, strategy = dice.choice(("red", "blue")), dice.choice(("{type: All}", "{type: Progressive, progressive: {}}"))
+    changes: tuple[Files, ...] = (
+        {"managed/placement.yaml": PLACEMENT % (dice.randrange(1, 4), dice.randrange(3))},
+        {f"scores/{name}.yaml": SCORE % (name, 9 + dice.randrange(9), dice.randrange(100))},
+        {f"managed/{name}.yaml": dice.choice((None, managed(name, "live")))},
+        {"managed/works.yaml": dice.choice((None, replica_set(colour, strategy)))},
+    )
+    return dice.choice(changes)
+
+
+def start_sources(_dice: Random) -> Files:
+    """An adapter with pods, and sources that are spread over them."""
+    files: Files = {"knative/adapter.yaml": adapter(3), "knative/pods.yaml": pods({0: "n0", 1: "n1", 2: "n0"})}
+    files |= {f"knative/{name}.yaml": node(name, zone) for name, zone in (("n0", "east"), ("n1", "west"))}
+    scheduler = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-kafka-scheduler, namespace: knative-eventing}\n"
+    return files | {"knative/orders.yaml": source("orders", 3), "knative/config.yaml": f"{scheduler}data: {{}}\n"}
+
+
+def edit_source(dice: Random) -> Files:
+    return {f"knative/{dice.choice(('orders', 'bills'))}.yaml": source(dice.choice(("orders", "bills")), dice.randrange(7))}
+
+
+def start_applications(_dice: Random) -> Files:
+    """An application of Krake's."""
+    return {"krake/echo.yaml": APPLICATION % 1, **{f"krake/{name}.yaml": SITE % name for name in ("near", "far")}}
+
+
+def edit_application(dice: Random) -> Files:
+    return dice.choice(
+        ({"krake/echo.yaml": APPLICATION % dice.randrange(1, 9)}, {"krake/near.yaml": dice.choice((None, SITE % "near"))})
+    )
+
+
+class History:
+    """What a repository has now; `apis` are those besides Karmada."""
+
+    def __init__(self, dice: Random, apis: tuple[str, ...]) -> None:
+        self._dice = dice
+        self._small: list[Draw] = [edit_workload, edit_workload, edit_needed, edit_several]
+        self._large: list[Draw] = [turn_karmada, turn_karmada, turn_karmada]
+        self.files = start_karmada(dice)
+        if "ocm" in apis:
+            self.files |= start_placements(dice)
+            self._small += [edit_follower, edit_follower]
+            self._large += [turn_placements, turn_placements]
+        if "knative" in apis:
+            self.files |= start_sources(dice)
+            self._large += [edit_source]
+        if "krake" in apis:
+            self.files |= start_applications(dice)
+            self._large += [edit_application]
+
+    def go_on(self, small: float) -> Files:
+        """The next commit's changes; `small` is how likely it is only the text of known files."""
+        changes = self._dice.choice(self._small if self._dice.random() < small else self._large)(self._dice)
+        changes = {path: text for path, text in changes.items() if text is not None or self.files.get(path) is not None}
+        self.files |= changes
+        return changes
+
+
+def differs(one: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
+    """The names under which two accounts of a run say something else."""
+    return [name for name in one if one[name] != other[name]]

@@ -1,0 +1,140 @@
+"""A plan that amends the last one, in a process that stays or from rows on disk, is to the byte the plan that remembers nothing.
+
+Three reconcilers follow one history on three branches: one remembers everything in its process, one is now that process and now a new
+one, with a cache that is damaged, taken away and put back stale, and one forgets everything after each run.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from gitsched.reconcile import Run, Session
+from tests.scenarios.conftest import Fleet
+from tests.scenarios.histories import History, differs
+
+APIS = (("ocm",), (), ("ocm",), ("knative",), ("ocm", "krake"), ())
+STEPS = 16
+
+
+class Reconciler:
+    """One way to remember, on a branch of its own."""
+
+    def __init__(self, fleet: Fleet, name: str, cache: Path) -> None:
+        self.fleet, self.name, self.cache = fleet, name, cache
+        self.session: Session | None = None
+
+    def settings(self, hour: float, **more: Any) -> Any:
+        return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, **more)
+
+    def run(self, hour: float, *, fresh: bool, allow: bool, write: bool = True) -> Run:
+        settings = self.settings(hour, allow_removals=allow)
+        if fresh or self.session is None:
+            self.session = Session(settings)
+        self.session.settings = settings
+        return self.session.run(settings.now, write=write)
+
+
+def tell(run: Run) -> dict[str, object]:
+    """Everything that somebody learns from a run."""
+    plan = run.plan
+    return {
+        "findings": plan.findings,
+        "wakeup": plan.next_wakeup,
+        "unclaimed": plan.unclaimed,
+        "time": plan.time,
+        "retiring": dict(plan.retiring),
+        "refused": run.refused,
+        "moves": list(map(str, plan.moves)),
+        "states": {state: count for state, count in plan.states.items() if count},
+        "outcomes": [(o.key, o.state, o.shares, o.policy, o.group, o.reason, o.findings) for o in plan.outcomes.values()],
+        "clusters": (plan.clusters, dict(plan.fleet)),
+    }
+
+
+def spoil(dice: Random, cache: Path, attic: Path) -> None:
+    """A cache may be deleted, damaged, or be that of another day."""
+    attic.mkdir(exist_ok=True)
+    for path in sorted(cache.glob("*.sqlite3")):
+        kept = attic / path.name
+        chance = dice.random()
+        if chance < 0.05:
+            path.unlink()
+        elif chance < 0.1:
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        elif chance < 0.15:
+            data = bytearray(path.read_bytes())
+            for place in dice.choices(range(len(data)), k=20):
+                data[place] ^= 1 << dice.randrange(8)
+            path.write_bytes(data)
+        elif chance < 0.35 and kept.exists():
+            shutil.copy(kept, path)
+        elif chance < 0.5:
+            shutil.copy(path, kept)
+
+
+def interfere(dice: Random, fleet: Fleet, branches: list[str]) -> None:
+    """Somebody edits the output, the same way on every branch."""
+    paths = sorted(fleet.files(branches[0]))
+    path, text = dice.choice(paths), dice.choice(("", "nonsense: [", "# mine\n"))
+    if path == "gitsched.json":
+        return
+    date = {"GIT_AUTHOR_DATE": "1772442000 +0000", "GIT_COMMITTER_DATE": "1772442000 +0000"}
+    for branch in branches:
+        index = {"GIT_INDEX_FILE": str(fleet.path.parent / f"index-{branch}")}
+        fleet.git("read-tree", branch, environment=index)
+        if text:
+            blob = fleet.git("hash-object", "-w", "--stdin", data=text.encode())
+            fleet.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", environment=index)
+        else:
+            fleet.git("rm", "-q", "--cached", path, environment=index)
+        tree = fleet.git("write-tree", environment=index)
+        commit = fleet.git("commit-tree", tree, "-p", branch, "-m", "By hand", environment=date)
+        fleet.git("update-ref", f"refs/heads/{branch}", commit)
+
+
+def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int) -> int:
+    """A whole history; how many runs amended."""
+    dice, hour, amended = Random(seed), 0.0, 0
+    history = History(dice, apis)
+    fleet.commit(history.files)
+    resident, either = Reconciler(fleet, "resident", where / "a"), Reconciler(fleet, "either", where / "b")
+    branches = ["resident", "either", "forgetful"]
+    for step in range(steps):
+        if step and dice.random() < 0.85:
+            hour += dice.choice((0, 0.1, 0.1, 0.6, 2))
+            fleet.commit(history.go_on(1 if step < 7 else 0.7), hour=hour + dice.choice((0, 0, 0, -1, 3)))
+        spoil(dice, either.cache, where / "attic")
+        if step > 4 and dice.random() < 0.1:
+            interfere(dice, fleet, branches)
+        now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
+        if dice.random() < 0.2:
+            either.run(now, fresh=dice.random() < 0.5, allow=allow, write=False)
+        forgetful = Reconciler(fleet, "forgetful", where / f"none-{step}")
+        runs = [
+            resident.run(now, fresh=False, allow=allow),
+            either.run(now, fresh=dice.random() < 0.5, allow=allow),
+            forgetful.run(now, fresh=True, allow=allow),
+        ]
+        told = [tell(run) for run in runs]
+        for name, other in zip(branches, told, strict=False):
+            assert not differs(other, told[2]), f"step {step}: {name}: {differs(other, told[2])}"
+        heads = {
+            fleet.git("rev-parse", "--verify", "-q", f"refs/heads/{name}") for name in branches if runs[0].before or runs[0].after
+        }
+        assert len(heads) < 2, f"step {step}"
+        amended += sum(not run.plan.whole for run in runs)
+        hour = now
+    return amended
+
+
+@pytest.mark.parametrize("seed", range(len(APIS)))
+def test_an_amended_plan_is_the_whole_plan(fleet: Fleet, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    amended = play(fleet, tmp_path, seed, APIS[seed], STEPS)
+    assert "krake" in APIS[seed] or "knative" in APIS[seed] or amended, "the first edits are small"
