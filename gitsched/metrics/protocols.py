@@ -54,10 +54,13 @@ class Prometheus:
         body = _read_json(answer, metric)
         data = body.get("data") if isinstance(body, dict) else None
         entries = data.get("result") if isinstance(data, dict) else None
-        for entry in entries if isinstance(entries, list) else ():
-            labels, value = (entry.get("metric"), entry.get("value")) if isinstance(entry, dict) else (None, None)
-            if isinstance(labels, dict) and labels.get("__name__") == metric and isinstance(value, list) and len(value) > 1:
-                return read_number(value[1], metric)
+        for entry in filter(None, entries if isinstance(entries, list) else ()):
+            labels = entry.get("metric") if isinstance(entry, dict) else None
+            if not isinstance(labels, dict) or "__name__" not in labels:
+                break  # an expression, or no vector
+            if labels["__name__"] == metric:
+                value = entry.get("value")
+                return read_number(value[1] if isinstance(value, list) and len(value) > 1 else None, metric)
         raise Invalid(f"Metric '{metric}' not in Prometheus response")
 
 
@@ -140,7 +143,7 @@ def join(url: object, path: str, query: str = "") -> str:
 
 
 def _read_json(answer: Answer, metric: str) -> Any:
-    if answer.media != "application/json" and not (answer.media.startswith("application/") and answer.media.endswith("+json")):
+    if answer.media != "application/json" and not ("/" in answer.media and answer.media.endswith("+json")):
         raise Unreachable("its answer is not called JSON")
     try:
         return json.loads(answer.data)

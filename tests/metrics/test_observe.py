@@ -211,6 +211,26 @@ def test_a_quote_cannot_end_a_flux_string(server: Server) -> None:
     assert r"== \"a\\\" or true) |> yield(\\\"\")" in server.seen[0].body
 
 
+ENTRY = '{"metric":{"__name__":"load"},"value":[1,"5"]}'
+
+
+@pytest.mark.parametrize(
+    ("entries", "value"),
+    [
+        pytest.param("{}," + ENTRY, 5.0, id="an empty entry is skipped"),
+        pytest.param(ENTRY.replace("load", "other") + "," + ENTRY, 5.0, id="so is another metric"),
+        pytest.param('{"metric":{},"value":[1,"4"]},' + ENTRY, None, id="an entry without a name is the result of an expression"),
+        pytest.param('{"metric":{"__name__":"load"}},' + ENTRY, None, id="the first entry counts, with a value or without"),
+        pytest.param("7", None, id="no vector"),
+        pytest.param("", None, id="nothing"),
+    ],
+)
+def test_the_first_entry_of_a_metrics_name_counts(server: Server, entries: str, value: float | None) -> None:
+    server.handle = lambda _: Response(f'{{"data":{{"result":[{entries}]}}}}', media="text/vendor+json")
+    found = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5)[key("load")]
+    assert found == value if value is not None else isinstance(found, Failure) and found.code == "INVALID_METRIC"
+
+
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"data":' * 50_000])
 def test_a_deep_answer_is_no_crash(server: Server, deep: str) -> None:
     server.handle = lambda _: Response(deep)
