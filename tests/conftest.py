@@ -19,6 +19,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
 
 PROGRAMS = {
     "kubectl": ("kubectl",),
+    "shellcheck": ("shellcheck",),
     "prometheus": ("prometheus",),
     "browser": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
 }

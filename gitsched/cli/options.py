@@ -123,6 +123,12 @@ TARGET = combine(
     click.option("--output-repository", metavar="LOCATION", help="Where to write, a path or a URL; the source by default."),
     click.option("--output-branch", metavar="NAME", callback=_read_branch, help="Branch to write; `placements` by default."),
 )
+FETCH = click.option(
+    "--fetch",
+    "push",
+    metavar="REMOTE",
+    help="Compare with the output branch as this remote has it now; with the one in this repository by default.",
+)
 COMMIT = combine(
     click.option(
         "--push",

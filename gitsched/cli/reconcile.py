@@ -38,7 +38,7 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
 @options.METRICS
 @options.EXPECT
 @options.FAIL_ON
-@reports.OPTION
+@reports.report_option("env")
 @options.FORMAT
 @options.LOG
 def command(
@@ -65,5 +65,6 @@ def command(
         run = reconcile(Settings(location=location, output=output_repository, **chosen))
     found = review(run)
     output.show_as(form, lambda width: write_run(found, width), lambda: describe_review(found))
-    reports.write_reports(wanted, reports.list_writers(found.findings, found.outcomes))
+    writers = reports.list_writers(found.findings, found.outcomes)
+    reports.write_reports(wanted, {**writers, "env": lambda: reports.list_outputs(found)})
     return judge(found, fail_on)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.report.review import Review
 
 ANNOTATIONS = "github"
 
@@ -79,6 +82,21 @@ def list_writers(findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), 
         return write_annotations(findings, paths)
 
     return {"sarif": sarif, "junit": junit, ANNOTATIONS: annotations}
+
+
+def list_outputs(review: Review) -> str:
+    """What a pipeline goes on with, as lines of NAME=VALUE: GitHub's `$GITHUB_OUTPUT` and GitLab's dotenv reports read them.
+
+    `changed` is whether there is a new commit, or for a plan, whether there would be; `sha` is the output branch's commit, "" for none.
+    """
+    outputs = {
+        "changed": str(review.changed and not review.refused).lower(),
+        "sha": review.after or review.before or "",
+        "moves": len(review.moves),
+        "unplaced": review.states["pending"],
+        "errors": sum(finding.severity == "error" for finding in review.findings),
+    }
+    return "".join(f"{name}={value}\n" for name, value in outputs.items())
 
 
 def write_reports(reports: Iterable[Report], writers: Mapping[str, Writer]) -> None:

@@ -1,0 +1,125 @@
+"""A forge's repository on this machine, with a branch, a request to merge and the merge that the forge made of it, and a clone as CI has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.forge.conversation import Talk
+from tests.scenarios.conftest import START, cluster, deployment, policy
+
+TOKEN = "ghs_0123456789abcdef"
+ROOT = Path(__file__).parents[2]
+GITSCHED = f"""\
+#!/bin/sh
+PYTHONPATH={ROOT} exec {sys.executable} -m gitsched "$@"
+"""
+"""The program, as installed by whoever made the image or the first step."""
+
+
+def git(*arguments: str, at: Path) -> str:
+    dates = {f"GIT_{role}_DATE": f"{int(START.timestamp())} +0000" for role in ("AUTHOR", "COMMITTER")}
+    done = subprocess.run(["git", *arguments], cwd=at, env={**os.environ, **dates}, capture_output=True, text=True)
+    assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr}"
+    return done.stdout.strip()
+
+
+class Hub:
+    """`bare` is the forge's repository; `work` is where people commit and push from."""
+
+    def __init__(self, base: Path) -> None:
+        self.base, self.bare, self.work = base, base / "acme" / "fleet.git", base / "work"
+        self.bare.mkdir(parents=True)
+        git("init", "-q", "--bare", "-b", "main", ".", at=self.bare)
+        git("config", "uploadpack.allowAnySHA1InWant", "true", at=self.bare)  # as forges do
+        git("clone", "-q", str(self.bare), str(self.work), at=base)
+        git("checkout", "-q", "-B", "main", at=self.work)
+        self.commit(
+            {
+                "apps/web.yaml": deployment("web"),
+                "policies/all.yaml": policy("first", "second"),
+                "clusters/first.yaml": cluster("first"),
+                "clusters/second.yaml": cluster("second"),
+            }
+        )
+        self.push("main")
+        self.reconcile()
+
+    def commit(self, files: dict[str, str], message: str = "Change") -> str:
+        for name, text in files.items():
+            path = self.work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        git("add", "-A", at=self.work)
+        git("commit", "-q", "-m", message, at=self.work)
+        return git("rev-parse", "HEAD", at=self.work)
+
+    def push(self, branch: str) -> None:
+        git("push", "-q", "origin", f"HEAD:refs/heads/{branch}", at=self.work)
+
+    def reconcile(self) -> None:
+        subprocess.run(
+            [sys.executable, "-m", "gitsched", "reconcile", "-C", f"file://{self.bare}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+        )
+
+    def request(self, files: dict[str, str], number: int = 5) -> str:
+        """Propose a change; its commit. The forge keeps it and its merge with main under refs/pull, as GitHub does."""
+        git("checkout", "-q", "-B", "topic", "main", at=self.work)
+        head = self.commit(files, "A proposal\n\nwith $(touch pwned) `touch pwned` in it")
+        git("checkout", "-q", "--detach", "main", at=self.work)
+        git("merge", "-q", "--no-ff", "-m", "Merge", head, at=self.work)
+        git("push", "-q", "origin", "-f", f"{head}:refs/pull/{number}/head", f"HEAD:refs/pull/{number}/merge", at=self.work)
+        git("push", "-q", "origin", "-f", f"{head}:refs/heads/topic", at=self.work)
+        git("checkout", "-q", "main", at=self.work)
+        return head
+
+    def clone(self, ref: str = "refs/heads/main", depth: int | None = 1) -> Path:
+        """A clone as the first step of a job leaves it: one ref, as deep as asked for, HEAD detached."""
+        path = self.base / f"job-{len(list(self.base.glob('job-*')))}"
+        path.mkdir()
+        git("init", "-q", ".", at=path)
+        git("remote", "add", "origin", f"file://{self.bare}", at=path)
+        more = [] if depth is None else [f"--depth={depth}"]
+        git("fetch", "-q", "--no-tags", *more, "origin", ref, at=path)
+        git("checkout", "-q", "--detach", "FETCH_HEAD", at=path)
+        return path
+
+    @property
+    def placements(self) -> str:
+        return git("rev-parse", "refs/heads/placements", at=self.bare)
+
+    def where(self, name: str = "deployment-web") -> list[str]:
+        paths = git("ls-tree", "-r", "--name-only", "placements", "clusters", at=self.bare).splitlines()
+        return [path.split("/")[1] for path in paths if path.endswith(f"/{name}.yaml")]
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Hub:
+    return Hub(tmp_path)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """PATH with the program, and a home of the job's own."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "gitsched").write_text(GITSCHED)
+    (programs / "gitsched").chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    return {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def talk() -> Iterator[Talk]:
+    server = Talk(TOKEN)
+    yield server
+    server.close()

@@ -1,0 +1,217 @@
+"""The composite action, step by step against a real remote: plans in pull requests, reconciles on a push, and strangers' pull requests."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.forge.conversation import Talk
+from tests.scenarios.conftest import cluster, deployment
+
+from .conftest import GITSCHED, TOKEN, Hub, git
+from .runner import ROOT, Done, run_action
+
+LOST = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
+Action = Callable[..., Done]
+
+
+@pytest.fixture
+def action(environment: dict[str, str], tmp_path: Path) -> Action:
+    def install(temp: Path) -> None:
+        """What the first step would make with pip: a test must not need an index of packages."""
+        program = temp / "gitsched" / "venv" / "bin" / "gitsched"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(GITSCHED)
+        program.chmod(0o755)
+
+    def run(at: Path, github: dict[str, Any], **inputs: str) -> Done:
+        temp = tmp_path / f"temp-{len(list(tmp_path.glob('temp-*')))}"
+        return run_action(at, temp, github, environment, install, **inputs)
+
+    return run
+
+
+def pull_request(hub: Hub, head: str, talk: Talk | None = None, *, fork: bool = False, number: int = 5) -> dict[str, Any]:
+    return {
+        "event_name": "pull_request",
+        "repository": "acme/fleet",
+        "api_url": talk.url if talk else "http://127.0.0.1:9",
+        "token": TOKEN,
+        "event": {
+            "pull_request": {"number": number, "head": {"sha": head, "repo": {"full_name": "mallory/fleet" if fork else "acme/fleet"}}}
+        },
+    }
+
+
+def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hub, action: Action, talk: Talk) -> None:
+    head, before = hub.request(LOST), hub.placements
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
+    assert done.code == 0, done.log
+    (comment,) = talk.texts
+    assert comment.startswith("<!-- gitsched:plan id=default -->\n")
+    assert "1 of 1 workload moves" in comment
+    assert "`first 2`" in comment
+    assert "`second 2`" in comment
+    assert done.summary.strip() == comment.strip()
+    assert (done.outputs["changed"], done.outputs["moves"], done.outputs["sha"]) == ("true", "1", before)
+    assert Path(done.outputs["plan"]).read_text() == comment
+    assert hub.placements == before, "a plan writes nothing"
+
+
+def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: Talk) -> None:
+    action(hub.clone("refs/pull/5/merge"), pull_request(hub, hub.request(LOST), talk))
+    head = hub.request({"README.md": "nothing of interest\n"})
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
+    (comment,) = talk.texts
+    assert "Nothing changes" in comment
+    assert done.outputs["changed"] == "false"
+
+
+def test_what_main_gained_meanwhile_is_no_part_of_the_plan(hub: Hub, action: Action, talk: Talk) -> None:
+    head = hub.request({"apps/api.yaml": deployment("api", 3)})
+    hub.commit({"apps/web.yaml": deployment("web", 7)})
+    hub.push("main")
+    git("checkout", "-q", "--detach", "main", at=hub.work)
+    git("merge", "-q", "--no-ff", "-m", "Merge", head, at=hub.work)
+    git("push", "-q", "-f", "origin", "HEAD:refs/pull/5/merge", at=hub.work)
+    action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
+    (comment,) = talk.texts
+    assert "Deployment default/api" in comment
+    assert "| `Deployment default/web`" not in comment
+
+
+def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, action: Action, talk: Talk) -> None:
+    """Its token only reads. The plan is in the summary, and nothing is asked of the forge."""
+    head = hub.request(LOST)
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk, fork=True))
+    assert done.code == 0, done.log
+    assert "Comment" not in done.ran
+    assert talk.asked == []
+    assert "1 of 1 workload moves" in done.summary
+
+
+def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking_it_out(hub: Hub, action: Action, talk: Talk) -> None:
+    head = hub.request(LOST | {"gitsched.py": "raise SystemExit('executed')\n"})
+    at = hub.clone()
+    github = {
+        "event_name": "workflow_run",
+        "api_url": talk.url,
+        "token": TOKEN,
+        "event": {"workflow_run": {"head_sha": head}},
+    }
+    done = action(at, github, request="5")
+    assert done.code == 0, done.log
+    assert len(talk.texts) == 1
+    assert git("status", "--porcelain", at=at) == ""
+    assert not (at / "gitsched.py").exists()
+
+
+def test_a_number_that_a_stranger_named_is_not_believed(hub: Hub, action: Action, talk: Talk) -> None:
+    """The number comes from an artifact of the fork's run; the commit of that run comes from GitHub."""
+    hub.request({"apps/api.yaml": deployment("api", 3)}, number=4)
+    head = hub.request(LOST, number=5)
+    github = {
+        "event_name": "workflow_run",
+        "api_url": talk.url,
+        "token": TOKEN,
+        "event": {"workflow_run": {"head_sha": head}},
+    }
+    done = action(hub.clone(), github, request="4")
+    assert (done.code, talk.asked) == (0, [])
+    assert "moved on" in done.log
+    done = action(hub.clone(), github, request="5; touch pwned")
+    assert (done.code, talk.asked) == (1, [])
+
+
+def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, action: Action, talk: Talk) -> None:
+    head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), sarif="true")
+    assert done.code == 1
+    assert done.ran[-3:] == ["Comment", "Upload findings", "Judge the plan"]
+    assert re.search(r"^::error file=clusters/first\.yaml,line=6,col=", done.log, re.MULTILINE), done.log
+    assert len(talk.texts) == 1
+    ((used, given),) = done.used
+    assert used.startswith("github/codeql-action/upload-sarif@")
+    (run,) = json.loads(Path(given["sarif_file"]).read_text())["runs"]
+    assert [result["ruleId"] for result in run["results"] if result["level"] == "error"] == ["value-not-allowed"]
+
+
+def test_mistakes_may_be_let_pass(hub: Hub, action: Action, talk: Talk) -> None:
+    head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), fail_on="none", annotations="false")
+    assert done.code == 0
+    assert "::error" not in done.log
+
+
+def test_names_of_a_hostile_pull_request_are_text(hub: Hub, action: Action, talk: Talk, tmp_path: Path) -> None:
+    name = "$(touch pwned)`touch pwned`'\"; touch pwned #"
+    head = hub.request({f"apps/{name}.yaml": deployment("x").replace("replicas: 2", "replicas: nope"), **LOST})
+    at = hub.clone("refs/pull/5/merge")
+    done = action(at, pull_request(hub, head, talk), fail_on="none", directory=".", comment_id="a-b")
+    assert done.code == 0, done.log
+    assert list(tmp_path.rglob("pwned")) == []
+
+
+@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
+def test_a_push_and_a_schedule_reconcile_and_push_the_branch(hub: Hub, action: Action, event: str) -> None:
+    hub.commit(LOST)
+    hub.push("main")
+    before = hub.placements
+    done = action(hub.clone(), {"event_name": event})
+    assert done.code == 0, done.log
+    assert hub.placements != before
+    assert "second" in hub.where()
+    assert (done.outputs["changed"], done.outputs["sha"], done.outputs["moves"]) == ("true", hub.placements, "1")
+    assert "Deployment default/web" in done.summary
+
+
+def test_a_run_without_a_changed_decision_commits_nothing_and_says_so(hub: Hub, action: Action) -> None:
+    before = hub.placements
+    done = action(hub.clone(), {"event_name": "schedule"})
+    assert (done.code, done.outputs["changed"], done.outputs["sha"]) == (0, "false", before)
+    assert hub.placements == before
+
+
+def test_a_reconcile_with_mistakes_commits_what_is_valid_and_fails(hub: Hub, action: Action) -> None:
+    hub.commit({"apps/api.yaml": deployment("api"), "clusters/second.yaml": cluster("second").replace("Push", "Pul")})
+    hub.push("main")
+    done = action(hub.clone(), {"event_name": "push"})
+    assert (done.code, done.outputs["changed"]) == (1, "true")
+    assert hub.where("deployment-api") == ["first"]
+
+
+def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, talk: Talk) -> None:
+    done = action(hub.clone(), {"event_name": "push"}, output_branch="decided")
+    assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)
+    head = hub.request(LOST)
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), output_branch="decided")
+    assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)
+
+
+def test_a_mode_that_is_none_is_refused(hub: Hub, action: Action) -> None:
+    done = action(hub.clone(), {"event_name": "push"}, mode="apply")
+    assert (done.code, done.ran[-1]) == (1, "Decide what to do")
+
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+
+
+@pytest.mark.parametrize("step", ACTION["runs"]["steps"], ids=lambda step: step["name"])
+def test_nothing_from_outside_becomes_part_of_a_script(step: dict[str, Any]) -> None:
+    assert "${{" not in step.get("run", "")
+
+
+def test_every_input_step_and_output_that_an_expression_names_is_there() -> None:
+    text = (ROOT / "action.yml").read_text()
+    steps = {step["id"]: step for step in ACTION["runs"]["steps"] if "id" in step}
+    assert set(re.findall(r"\binputs\.([\w-]+)", text)) == ACTION["inputs"].keys()
+    named = re.findall(r"\bsteps\.([\w-]+)\.outputs\.([\w-]+)", text)
+    shared = {"changed", "sha", "moves", "unplaced"}
+    for step, output in named:
+        assert output in shared or f"{output}=" in steps[step]["run"], (step, output)

@@ -1,0 +1,178 @@
+"""The scripts of GitLab's jobs and of Tekton's tasks, against a real remote."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.forge.conversation import OURS, Talk
+from tests.scenarios.conftest import cluster
+
+from .conftest import TOKEN, Hub, git
+from .runner import ROOT
+
+LOST = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
+JOBS = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
+TASKS = {task["metadata"]["name"]: task["spec"] for task in yaml.safe_load_all((ROOT / "ci" / "tekton.yaml").read_text())}
+
+
+def run(script: str, at: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", "-e", "-c", script], cwd=at, env={**os.environ, **environment}, capture_output=True, text=True)
+
+
+def run_job(name: str, at: Path, environment: Mapping[str, str], **variables: str) -> subprocess.CompletedProcess[str]:
+    (script,) = JOBS[name]["script"]
+    return run(script, at, {**environment, "GITSCHED_FAIL_ON": JOBS["variables"]["GITSCHED_FAIL_ON"], **variables})
+
+
+def outputs(at: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in (at / "gitsched.env").read_text().splitlines())
+
+
+def merge_request(hub: Hub, head: str, talk: Talk, *, fork: bool = False) -> dict[str, str]:
+    return {
+        "CI_PROJECT_ID": "9" if fork else "1",
+        "CI_MERGE_REQUEST_PROJECT_ID": "1",
+        "CI_MERGE_REQUEST_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
+        "CI_MERGE_REQUEST_PROJECT_PATH": "acme/fleet",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_MERGE_REQUEST_IID": "5",
+        "CI_COMMIT_SHA": head,
+        "CI_API_V4_URL": talk.url,
+    }
+
+
+def test_gitlab_plans_a_merge_request_and_comments(hub: Hub, talk: Talk, environment: dict[str, str]) -> None:
+    talk.account = OURS
+    head, before = hub.request(LOST), hub.placements
+    at = hub.clone("refs/heads/topic", depth=None)
+    done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk), GITSCHED_FORGE_TOKEN=TOKEN)
+    assert done.returncode == 0, done.stderr
+    (comment,) = talk.texts
+    assert "1 of 1 workload moves" in comment
+    assert (at / "gitsched-plan.md").read_text() == comment
+    assert (outputs(at)["changed"], outputs(at)["moves"]) == ("true", "1")
+    assert "<testsuite" in (at / "gitsched.xml").read_text()
+    assert hub.placements == before
+
+
+def test_gitlab_plans_a_forks_request_in_the_fork_against_the_projects_branches(
+    hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path
+) -> None:
+    head = hub.request(LOST)
+    fork = tmp_path / "mallory.git"
+    git("clone", "-q", "--bare", str(hub.bare), str(fork), at=tmp_path)
+    git("update-ref", "-d", "refs/heads/placements", at=fork)
+    git("update-ref", "-d", "refs/heads/main", at=fork)
+    at = hub.clone("refs/heads/topic", depth=None)
+    git("remote", "set-url", "origin", f"file://{fork}", at=at)
+    done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk, fork=True))
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 workload moves" in (at / "gitsched-plan.md").read_text()
+    assert talk.asked == []
+
+
+def test_gitlab_fails_a_request_with_mistakes_after_it_commented(hub: Hub, talk: Talk, environment: dict[str, str]) -> None:
+    talk.account = OURS
+    head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
+    at = hub.clone("refs/heads/topic", depth=None)
+    done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk), GITSCHED_FORGE_TOKEN=TOKEN)
+    assert (done.returncode, len(talk.texts)) == (1, 1)
+
+
+def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, str]) -> None:
+    commit = hub.commit(LOST)
+    hub.push("main")
+    at = hub.clone(depth=None)
+    variables = {
+        "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
+        "CI_COMMIT_BRANCH": "main",
+        "CI_COMMIT_SHA": commit,
+        "GITSCHED_PUSH_TOKEN": TOKEN,
+    }
+    for changed in ("true", "false"):
+        done = run_job("gitsched:reconcile", at, environment, **variables)
+        assert done.returncode == 0, done.stderr
+        assert (outputs(at)["changed"], outputs(at)["sha"]) == (changed, hub.placements)
+    assert "second" in hub.where()
+
+
+def test_gitlabs_token_reaches_git_and_no_file(hub: Hub, environment: dict[str, str]) -> None:
+    at = hub.clone(depth=None)
+    variables = {
+        "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
+        "CI_COMMIT_BRANCH": "main",
+        "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=at),
+        "GITSCHED_PUSH_TOKEN": TOKEN,
+    }
+    run_job("gitsched:reconcile", at, environment, **variables)
+    asked = "printf 'protocol=https\\nhost=gitlab.example.com\\n\\n' | git credential fill"
+    answer = run(asked, at, {**environment, "GITSCHED_PUSH_TOKEN": TOKEN}).stdout
+    assert f"username=gitsched\npassword={TOKEN}\n" in answer
+    assert [path for path in at.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()] == []
+
+
+def run_task(name: str, at: Path, environment: Mapping[str, str], results: Path, places: Mapping[str, str], **params: str) -> Any:
+    """One step as Tekton's entrypoint runs it: variables replaced in the environment, the script as a file."""
+    spec = TASKS[name]
+    known = {param["name"]: params.get(param["name"].replace("-", "_"), param.get("default")) for param in spec["params"]}
+    results.mkdir(exist_ok=True)
+
+    def fill(text: str) -> str:
+        def replace(match: re.Match[str]) -> str:
+            group, name = match[1], match[2]
+            if group == "params":
+                assert known[name] is not None, f"no value for {name}"
+                return str(known[name])
+            return str(results / name) if group == "results" else places.get(name, "")
+
+        return re.sub(r"\$\((params|results|workspaces)\.([\w-]+)(?:\.path)?\)", replace, text)
+
+    (step,) = spec["steps"]
+    given = {entry["name"]: fill(entry["value"]) for entry in step["env"]}
+    script = results / "script"
+    script.write_text(step["script"])
+    script.chmod(0o755)
+    place = Path(fill(step["workingDir"])) if "workingDir" in step else at
+    return subprocess.run([script], cwd=place, env={**os.environ, **environment, **given}, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("branch", ["", "main"])
+def test_tekton_reconciles_without_a_checkout(hub: Hub, environment: dict[str, str], tmp_path: Path, branch: str) -> None:
+    hub.commit(LOST)
+    hub.push("main")
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / ".gitconfig").write_text("[user]\n\tname = Tekton\n")
+    places = {"credentials": str(secret)}
+    for changed in ("true", "false"):
+        done = run_task(
+            "gitsched-reconcile", tmp_path, environment, tmp_path / "results", places, url=f"file://{hub.bare}", branch=branch
+        )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "results" / "changed").read_text() == changed
+        assert (tmp_path / "results" / "sha").read_text() == hub.placements
+    assert "second" in hub.where()
+
+
+def test_tekton_plans_and_comments_only_with_a_token(hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path) -> None:
+    head = hub.request(LOST)
+    at = hub.clone("refs/heads/topic", depth=None)
+    git("fetch", "-q", "origin", "main:refs/remotes/origin/main", at=at)
+    places, asked = {"source": str(at)}, {"base": "origin/main", "head": head, "forge": "github", "request": "5", "forge_api": talk.url}
+    done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked)
+    assert (done.returncode, talk.asked) == (0, []), done.stderr
+    assert (tmp_path / "results" / "moves").read_text() == "1"
+    (tmp_path / "token").mkdir()
+    (tmp_path / "token" / "token").write_text(TOKEN)
+    places["forge-token"] = str(tmp_path / "token")
+    done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked, forge_project="acme/fleet")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 workload moves" in talk.texts[0]
