@@ -51,8 +51,10 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         for name in list(os.environ):
             if name.startswith(("GIT_", "GITSCHED_")) or name in {"FORCE_COLOR", "CLICOLOR_FORCE", "SSH_AUTH_SOCK", "GNUPGHOME"}:
                 patch.delenv(name)
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        home = tmp_path_factory.mktemp("home")
+        patch.setenv("HOME", str(home))
+        # A file of its own, not /dev/null: git replaces the file that it writes a setting to, and root may replace that one.
+        patch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
         for name, value in _IDENTITY.items():

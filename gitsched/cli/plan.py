@@ -35,9 +35,10 @@ def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str)
 @options.HOSTS
 @options.SOURCE
 @options.TARGET
+@options.FETCH
 @options.EXPECT
 @options.FAIL_ON
-@reports.report_option("markdown", "json", "html")
+@reports.report_option("markdown", "json", "html", "env")
 @click.option(
     "--max-chars",
     type=click.IntRange(min=LEAST),
@@ -116,5 +117,11 @@ def command(
         output.show_as(form, lambda width: write_plan(found, width), data)
     findings = found.fresh if base is not None else found.findings
     writers = reports.list_writers(findings, found.outcomes, found.paths)
-    reports.write_reports(wanted, {**writers, "markdown": markdown, "html": page, "json": lambda: output.write_json(data())})
+    writers |= {
+        "markdown": markdown,
+        "html": page,
+        "json": lambda: output.write_json(data()),
+        "env": lambda: reports.list_outputs(found),
+    }
+    reports.write_reports(wanted, writers)
     return judge(found, fail_on, detailed=detailed)

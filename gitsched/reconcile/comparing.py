@@ -109,7 +109,8 @@ def _compare_with_output(session: Session) -> Compared:
 
 def _compare_with_base(session: Session, name: str) -> Compared:
     settings, repository = session.settings, session.source.repository
-    base, observed = session.find(name), session.observe()
+    base = session.find(name)
+    observed = session.observe(base)
     head, wanted, notes = observed.source, settings.revision or "HEAD", []
     repository, source = session.source.repository, head
     if head.oid and not repository.descends(head.oid, base.oid):

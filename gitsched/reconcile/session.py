@@ -104,12 +104,13 @@ class Session:
         if self._shelf is not None:
             self._shelf.save()
 
-    def observe(self) -> Observed:
-        """Fetch both ends, and see where they are."""
+    def observe(self, settled: Commit | None = None) -> Observed:
+        """Fetch both ends, and see where they are. `settled` is the commit whose settings say where the output is; the source's own by
+        default, which for a stranger's commit would be wherever a stranger likes."""
         branch = self.settings.branch or self._configured_branch()
         self._source.fetch(branch)
         commit = self._commit(branch)
-        record, output, head, tree, prefix = self._observe_output(commit)
+        record, output, head, tree, prefix = self._observe_output(settled or commit)
         return Observed(commit, output, head, tree, prefix, record)
 
     def find(self, revision: str) -> Commit:

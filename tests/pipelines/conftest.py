@@ -1,8 +1,9 @@
-"""A forge's repository on this machine, with a branch, a request to merge and the merge that the forge made of it, and a clone as CI has it."""
+"""A forge's repository on this machine, with a request to merge and the merge that the forge made of it, and clones as CI has them."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,8 +33,12 @@ def git(*arguments: str, at: Path) -> str:
 class Hub:
     """`bare` is the forge's repository; `work` is where people commit and push from."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, template: Path | None = None) -> None:
         self.base, self.bare, self.work = base, base / "acme" / "fleet.git", base / "work"
+        if template is not None:
+            shutil.copytree(template, base, dirs_exist_ok=True)
+            git("remote", "set-url", "origin", str(self.bare), at=self.work)
+            return
         self.bare.mkdir(parents=True)
         git("init", "-q", "--bare", "-b", "main", ".", at=self.bare)
         git("config", "uploadpack.allowAnySHA1InWant", "true", at=self.bare)  # as forges do
@@ -101,9 +106,15 @@ class Hub:
         return [path.split("/")[1] for path in paths if path.endswith(f"/{name}.yaml")]
 
 
+@pytest.fixture(scope="session")
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once: every test has a copy."""
+    return Hub(tmp_path_factory.mktemp("hub")).base
+
+
 @pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return Hub(tmp_path)
+def hub(tmp_path: Path, _template: Path) -> Hub:
+    return Hub(tmp_path, _template)
 
 
 @pytest.fixture

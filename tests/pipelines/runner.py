@@ -72,7 +72,8 @@ def run_action(
     unknown = inputs.keys() - {name.replace("-", "_") for name in action["inputs"]}
     assert not unknown, unknown
     context["inputs"] = {
-        name: inputs.get(name.replace("-", "_"), fill(entry.get("default", ""), context)) for name, entry in action["inputs"].items()
+        name: inputs.get(name.replace("-", "_"), fill(entry.get("default", ""), context))
+        for name, entry in action["inputs"].items()
     }
     done = Done(0, {}, [], [], "", "")
     for number, step in enumerate(action["runs"]["steps"]):
@@ -88,9 +89,7 @@ def run_action(
     return done._replace(outputs=outputs)
 
 
-def _run(
-    step: dict[str, Any], done: Done, context: dict[str, Any], at: Path, place: Path, environment: Mapping[str, str]
-) -> Done:
+def _run(step: dict[str, Any], done: Done, context: dict[str, Any], at: Path, place: Path, environment: Mapping[str, str]) -> Done:
     place.mkdir()
     output, summary = place / "output", place / "summary"
     output.touch()

@@ -44,7 +44,10 @@ def pull_request(hub: Hub, head: str, talk: Talk | None = None, *, fork: bool = 
         "api_url": talk.url if talk else "http://127.0.0.1:9",
         "token": TOKEN,
         "event": {
-            "pull_request": {"number": number, "head": {"sha": head, "repo": {"full_name": "mallory/fleet" if fork else "acme/fleet"}}}
+            "pull_request": {
+                "number": number,
+                "head": {"sha": head, "repo": {"full_name": "mallory/fleet" if fork else "acme/fleet"}},
+            }
         },
     }
 
@@ -65,7 +68,8 @@ def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hu
 
 
 def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: Talk) -> None:
-    action(hub.clone("refs/pull/5/merge"), pull_request(hub, hub.request(LOST), talk))
+    first = hub.request(LOST)
+    action(hub.clone("refs/pull/5/merge"), pull_request(hub, first, talk))
     head = hub.request({"README.md": "nothing of interest\n"})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
     (comment,) = talk.texts
@@ -96,7 +100,9 @@ def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, actio
     assert "1 of 1 workload moves" in done.summary
 
 
-def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking_it_out(hub: Hub, action: Action, talk: Talk) -> None:
+def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking_it_out(
+    hub: Hub, action: Action, talk: Talk
+) -> None:
     head = hub.request(LOST | {"gitsched.py": "raise SystemExit('executed')\n"})
     at = hub.clone()
     github = {
@@ -110,6 +116,19 @@ def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking
     assert len(talk.texts) == 1
     assert git("status", "--porcelain", at=at) == ""
     assert not (at / "gitsched.py").exists()
+
+
+def test_settings_of_a_stranger_send_nobody_anywhere(hub: Hub, action: Action, talk: Talk, tmp_path: Path) -> None:
+    """Where the output is, the branch says that the pull request would be merged into."""
+    elsewhere = tmp_path / "elsewhere.git"
+    git("init", "-q", "--bare", str(elsewhere), at=tmp_path)
+    settings = f"spec: {{output: {{repository: 'file://{elsewhere}', branch: theirs}}}}\n"
+    config = f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\n{settings}"
+    head = hub.request({"gitsched.yaml": config, **LOST})
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
+    assert (done.code, done.outputs["sha"], done.outputs["moves"]) == (0, hub.placements, "1"), done.log
+    assert [path for path in (tmp_path / "cache").rglob("*") if "elsewhere" in path.name] == []
+    assert str(elsewhere) not in "".join(path.read_text() for path in (tmp_path / "cache").rglob("config"))
 
 
 def test_a_number_that_a_stranger_named_is_not_believed(hub: Hub, action: Action, talk: Talk) -> None:

@@ -141,7 +141,8 @@ def run_task(name: str, at: Path, environment: Mapping[str, str], results: Path,
     script.write_text(step["script"])
     script.chmod(0o755)
     place = Path(fill(step["workingDir"])) if "workingDir" in step else at
-    return subprocess.run([script], cwd=place, env={**os.environ, **environment, **given}, capture_output=True, text=True)
+    known_to_all = {name: value for name, value in os.environ.items() if name != "GIT_CONFIG_GLOBAL"}  # its HOME is its own
+    return subprocess.run([script], cwd=place, env={**known_to_all, **environment, **given}, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("branch", ["", "main"])
@@ -166,7 +167,10 @@ def test_tekton_plans_and_comments_only_with_a_token(hub: Hub, talk: Talk, envir
     head = hub.request(LOST)
     at = hub.clone("refs/heads/topic", depth=None)
     git("fetch", "-q", "origin", "main:refs/remotes/origin/main", at=at)
-    places, asked = {"source": str(at)}, {"base": "origin/main", "head": head, "forge": "github", "request": "5", "forge_api": talk.url}
+    places, asked = (
+        {"source": str(at)},
+        {"base": "origin/main", "head": head, "forge": "github", "request": "5", "forge_api": talk.url},
+    )
     done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked)
     assert (done.returncode, talk.asked) == (0, []), done.stderr
     assert (tmp_path / "results" / "moves").read_text() == "1"
