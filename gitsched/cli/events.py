@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gitsched.model.document import Body
     from gitsched.plan.scenario import Scaling
 
+SWEEPS = {"clusters": "cluster", "nodes": "node", "zones": "zone", "regions": "region", "providers": "provider"}
+"""What can be lost one after the other, as people say it."""
 LARGEST = 1000
 """The largest factor."""
 

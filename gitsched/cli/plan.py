@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output, reports
+from gitsched.cli import events, exit_codes, options, output, reports
 
 LIMIT, LEAST = 65_024, 4_096
 """Characters of a comment: GitHub takes 65,536, and whoever posts it may want a line of their own; and what no comment can do without."""
@@ -54,6 +54,11 @@ def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str)
     callback=_read_identity,
     help="Goes into the hidden first line of the Markdown, by which the comment of an earlier run is found.",
 )
+@click.option(
+    "--resilience",
+    type=click.Choice(list(events.SWEEPS)),
+    help="Also say what losing each of them would do, with BASE in comparison with that.",
+)
 @options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG
 def command(
@@ -70,6 +75,7 @@ def command(
     wanted: tuple[reports.Report, ...],
     max_chars: int,
     comment_id: str,
+    resilience: str | None,
     **chosen: Any,
 ) -> int:
     """Show which workloads would move where, and why. Writes nothing.
@@ -97,7 +103,11 @@ def command(
     )
     with output.progress("Planning"):
         compared = compare(settings, base)
-    found = compared.review
+        found = compared.review
+        if resilience is not None:
+            from gitsched.reconcile.simulation import assess  # a plan alone does without
+
+            found = found._replace(resilience=assess(compared, events.SWEEPS[resilience]))
 
     def markdown() -> str:
         return write_markdown(found, max_chars, comment_id)
@@ -109,7 +119,11 @@ def command(
         return write_page(found, Fleet(compared.run.plan.facts, explain_all(compared.session, compared.run)))
 
     def data() -> dict[str, Any]:
-        return describe_review(found)
+        if found.resilience is None:
+            return describe_review(found)
+        from gitsched.report.simulation_data import describe_losses
+
+        return {**describe_review(found), "resilience": describe_losses(found.resilience)}
 
     if form in ("markdown", "html"):
         output.show(markdown() if form == "markdown" else page())

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SWEEPS = {"clusters": "cluster", "nodes": "node", "zones": "zone", "regions": "region", "providers": "provider"}
-
 
 @click.command("simulate")
 @click.option(
@@ -34,7 +32,7 @@ SWEEPS = {"clusters": "cluster", "nodes": "node", "zones": "zone", "regions": "r
 )
 @click.option("--fresh", is_flag=True, help="Forget what was decided before: everything is placed as if for the first time.")
 @click.option(
-    "--sweep", type=click.Choice(list(SWEEPS)), help="Lose each of them, one at a time: the resilience of the whole fleet."
+    "--sweep", type=click.Choice(list(events.SWEEPS)), help="Lose each of them, one at a time: the resilience of the whole fleet."
 )
 @click.option(
     "--lost",
@@ -93,7 +91,7 @@ def command(
 
     settings = Settings(location=location, worktree=worktree, output=output_repository, **chosen)
     if sweep:
-        what = (settings, SWEEPS[sweep], lost == "silent", form)
+        what = (settings, events.SWEEPS[sweep], lost == "silent", form)
         failed = _sweep(*what) if against is None else _compare(against, *what)
     else:
         scenario = Scenario(

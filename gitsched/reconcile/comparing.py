@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from gitsched.apis.gitsched.config import Config
 from gitsched.git import Commit
 from gitsched.model.change import Move, Stay
 from gitsched.model.document import Document, Key
@@ -35,12 +36,23 @@ _CONFLICT = (
 _LAG = "The output branch is not yet what {base} asks for: {moves} more workloads will move, which is no part of this comparison."
 
 
+class Planned(NamedTuple):
+    """What was decided about one commit, and by which settings."""
+
+    run: Run
+    decided: Decided
+    config: Config
+
+
 class Compared(NamedTuple):
-    """A review, the run of its later commit, which has the plan, and the session of both."""
+    """A review, the run of its later commit, which has the plan, and the session of both. `earlier` is the plan of the base, where it is
+    a commit, and `later` the one that is compared with it."""
 
     review: Review
     run: Run
     session: Session
+    later: Planned
+    earlier: Planned | None = None
 
 
 def compare(settings: Settings, base: str | None = None) -> Compared:
@@ -80,7 +92,8 @@ def review(run: Run) -> Review:
 
 def _compare_with_output(session: Session) -> Compared:
     observed = session.observe()
-    run, decided = _plan(session, observed)
+    later = _plan(session, observed)
+    run, decided = later.run, later.decided
     record, earlier = observed.record, None
     if record is not None and record.source and session.source.fetch_commit(record.source):
         earlier = session.source.repository.commit(record.source)
@@ -104,6 +117,7 @@ def _compare_with_output(session: Session) -> Compared:
         ),
         run,
         session,
+        later,
     )
 
 
@@ -120,11 +134,11 @@ def _compare_with_base(session: Session, name: str) -> Compared:
         else:
             source = head._replace(tree=tree, time=max(base.time, head.time))
     observed = observed._replace(source=source)
-    before, earlier = _plan(session, observed._replace(source=base))
-    run, decided = _plan(session, observed)
+    earlier, later = _plan(session, observed._replace(source=base)), _plan(session, observed)
+    before, run, decided = earlier.run, later.run, later.decided
     if before.plan.moves:
         notes.append(_LAG.format(base=name, moves=len(before.plan.moves)))
-    ground = survey(earlier.catalog, decided.catalog)
+    ground = survey(earlier.decided.catalog, decided.catalog)
     told = _Teller(session, decided, ground, before.plan.outcomes)
     moves = tuple(map(told.tell, list_changes(before.plan, run.plan, decided.templates)))
     differences = find_differences(observed.output.repository, observed.prefix, before.tree, run.tree)
@@ -145,6 +159,8 @@ def _compare_with_base(session: Session, name: str) -> Compared:
         ),
         run,
         session,
+        later,
+        earlier,
     )
 
 
@@ -170,10 +186,10 @@ class _Teller:
         return next((told for session in self._decided.sessions if (told := session.explain(template))), None)
 
 
-def _plan(session: Session, observed: Observed) -> tuple[Run, Decided]:
+def _plan(session: Session, observed: Observed) -> Planned:
     step = session.plan(observed, session.settings.now)
     assert step.plan.decided is not None, "a whole plan has it"
-    return session.write(observed, step, publish=False), step.plan.decided
+    return Planned(session.write(observed, step, publish=False), step.plan.decided, step.config)
 
 
 def _list_stays(session: Session, ground: Ground, earlier: Commit, later: Commit, run: Run) -> tuple[Stay, ...]:

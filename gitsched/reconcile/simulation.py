@@ -11,6 +11,7 @@ from gitsched.plan.comparing import compare
 from gitsched.plan.ground import Ground, make_ground
 from gitsched.plan.scenario import Scenario
 from gitsched.plan.simulating import simulate, sweep
+from gitsched.reconcile.comparing import Compared, Planned
 from gitsched.reconcile.pointing import point_rule
 from gitsched.reconcile.session import Session
 from gitsched.reconcile.settings import Settings
@@ -31,6 +32,20 @@ def sweep_source(settings: Settings, by: str, silent: bool = False) -> Resilienc
 def compare_sources(base: Settings, head: Settings, by: str, silent: bool = False) -> ResilienceChange:
     """Every single loss at two revisions, and whom the change between them makes more, or less, vulnerable."""
     return _on(base, lambda old, _: _on(head, lambda new, repository: _point(compare(old, new, by, silent), repository)))
+
+
+def assess(compared: Compared, by: str) -> Resilience | ResilienceChange:
+    """What losses would do after what is reviewed: in comparison with the plan of the base, where that is a commit."""
+    session = compared.session
+    head = _stand(compared.later, session.settings)
+    if compared.earlier is None:
+        return sweep(head, by)
+    return _point(compare(_stand(compared.earlier, session.settings), head, by), session.source.repository)
+
+
+def _stand(planned: Planned, settings: Settings) -> Ground:
+    plan = planned.run.plan
+    return make_ground(planned.decided, planned.config, max(settings.now, plan.time), plan.observations)
 
 
 def _on(settings: Settings, answer: Callable[[Ground, Repository], T]) -> T:

@@ -1,7 +1,8 @@
 """A plan as a comment of a pull request: it fits the forge's limit, and nothing in a manifest can do anything to it.
 
 What does not fit is left out in this order, and the end says so: the text of manifests, then their names, further reasons, findings that
-stood before and then all but the worst ones, the balance of each cluster, and last the rows of the least important moves. Only whole
+stood before and then all but the worst ones, the balance of each cluster, what losses would do but for one sentence, and last the rows
+of the least important moves. Only whole
 blocks are left out, so every fence and every `<details>` that is opened is closed.
 """
 
@@ -14,7 +15,9 @@ from gitsched.model.change import Cause, Move, Rendered
 from gitsched.model.finding import Finding
 from gitsched.model.markdown import code, fence, prose
 from gitsched.model.outcome import Outcome
+from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.review import Review
+from gitsched.report.simulation import loss_cells, loss_head, tell_losses
 from gitsched.report.table import count
 from gitsched.report.tally import tally
 from gitsched.report.text import title_of
@@ -42,6 +45,7 @@ WARNED = 5
 """Workloads without a place that are named at the top."""
 _KNOWN = 20
 _STAYS = 50
+_LOSSES = 20
 _LINE = 300
 
 
@@ -54,6 +58,7 @@ class Detail(NamedTuple):
     findings: int
     known: bool
     clusters: int
+    losses: int
     rows: int
 
 
@@ -71,7 +76,7 @@ def write_markdown(review: Review, limit: int = LIMIT - SPARE, identity: str = "
         return fits(write(detail), limit)
 
     # No row is shorter than its bars and quotes.
-    most = Detail(len(review.delivery.rendered), 200, True, 200, True, 200, min(len(moves), limit // 24))
+    most = Detail(len(review.delivery.rendered), 200, True, 200, True, 200, _LOSSES, min(len(moves), limit // 24))
     if suits(most):
         return write(most)
     steps = list(_list_steps(most))
@@ -96,7 +101,8 @@ def _list_steps(most: Detail) -> Iterator[Detail]:
     yield (detail := detail._replace(reasons=False))
     yield (detail := detail._replace(known=False))
     yield (detail := detail._replace(findings=20))
-    yield detail._replace(clusters=20)
+    yield (detail := detail._replace(clusters=20))
+    yield detail._replace(losses=0)
 
 
 def _bisect(most: int, suits: Callable[[int], bool]) -> int:
@@ -119,6 +125,7 @@ def _write(review: Review, moves: list[Move], detail: Detail, identity: str) -> 
         _write_moves(moves, detail, left),
         _write_reasons(moves, detail, left),
         _write_stays(review, detail, left),
+        _write_losses(review, detail, left),
         _write_balance(review, detail, left),
         _write_findings(review, detail, left),
         _write_manifests(review, detail, left),
@@ -239,6 +246,32 @@ def _write_stays(review: Review, detail: Detail, left: list[str]) -> str:
         lines.append(f"- and {more} more")
     stays = count(len(review.stays), "workload")
     return f"**{stays} that this concerns stay{'s' if len(review.stays) == 1 else ''} as decided before:**\n\n" + "\n".join(lines)
+
+
+def _write_losses(review: Review, detail: Detail, left: list[str]) -> str:
+    """What a change does to the resilience of the fleet, and the table of all losses."""
+    if review.resilience is None:
+        return ""
+    verdict, told = tell_losses(review.resilience)
+    lines = [f"**{prose(verdict, _LINE)}**", *(f"- {prose(text, _LINE)}" for text in told[: detail.losses])]
+    more = len(told) - detail.losses
+    if more > 0:
+        left.append(count(more, "loss", "losses"))
+        lines += [f"- and {more} more"] if detail.losses else []
+    table = review.resilience.head if isinstance(review.resilience, ResilienceChange) else review.resilience
+    block = "\n".join((lines[0], "", *lines[1:]) if lines[1:] else lines)
+    return "\n\n".join(filter(None, (block, _write_table(table, detail.losses))))
+
+
+def _write_table(table: Resilience, most: int) -> str:
+    if not table.rows or not most:
+        return ""
+    head = [name.lower() for name in loss_head(table.by)]
+    rows = [loss_cells(row) for row in table.rows[:most]]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {code(name)} | {' | '.join(map(prose, cells))} |" for name, *cells in rows]
+    lines += [f"\n… and {len(table.rows) - most} more"] if len(table.rows) > most else []
+    return _fold(f"If any one {table.by} is lost", "\n".join(lines))
 
 
 def _write_balance(review: Review, detail: Detail, left: list[str]) -> str:

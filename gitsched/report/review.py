@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gitsched.model.change import Move, Rendered, Stay
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
+from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.model.time import EPOCH
 
 STATES = ("placed", "pending", "stale")
@@ -50,6 +51,7 @@ class Review(NamedTuple):
     `base` is what it is compared with. `digest` names what changes, see `report.digest`; "" where nobody asked. `joined` and `gone` are
     clusters of the fleet. `paths` are the files of the source that differ. `notes` are what a reader should know of how it was compared.
     `stays` are workloads that the change concerns and that memory holds where they are.
+    `resilience` is what losses would do, where somebody asked: with a base commit in comparison with that.
     `reviewed` is what became of the comparison with an earlier review: nothing where none was asked for.
     """
 
@@ -77,6 +79,7 @@ class Review(NamedTuple):
     notes: Sequence[str] = ()
     reviewed: Sequence[str] = ()
     stays: Sequence[Stay] = ()
+    resilience: Resilience | ResilienceChange | None = None
 
     @property
     def states(self) -> dict[str, int]:

@@ -45,6 +45,15 @@ def write_resilience_change(value: ResilienceChange, width: int) -> str:
     return _join(wrap(tell_change(value), width), lines, [f"and {more} more: -o json has all"] if more > 0 else [])
 
 
+def tell_losses(value: Resilience | ResilienceChange) -> tuple[str, list[str]]:
+    """What losses would do, for a review: one sentence, and a line for each workload that a change makes more or less vulnerable, or for
+    each loss that cannot be made up for."""
+    if isinstance(value, ResilienceChange):
+        return tell_change(value), [tell_shift(shift) for shift in value.shifts]
+    harmful = [row for row in value.rows if row.harmed]
+    return tell_resilience(value), [f"Losing {row.scope or row.event}: {tell_worst(row)}." for row in harmful]
+
+
 def list_serious(value: Simulation) -> list[Effect]:
     """The workloads that have to start somewhere, or cannot; worst first."""
     return sorted((effect for effect in value.effects if not effect.thinned), key=_rank)

@@ -24,10 +24,15 @@ def describe_resilience_change(value: ResilienceChange) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": "ResilienceChange",
-        "shifts": [_shift(shift) for shift in value.shifts],
-        "base": _table(value.base),
-        "head": _table(value.head),
+        **describe_losses(value),
     }
+
+
+def describe_losses(value: Resilience | ResilienceChange) -> dict[str, Any]:
+    """The member `resilience` of a Plan: the table, or two of them with their difference."""
+    if isinstance(value, ResilienceChange):
+        return {"shifts": [_shift(shift) for shift in value.shifts], "base": _table(value.base), "head": _table(value.head)}
+    return _table(value)
 
 
 def _table(value: Resilience) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from gitsched.model.change import Move, Rendered
 from gitsched.model.finding import Finding
 from gitsched.model.time import format_time
 from gitsched.report.review import Review
+from gitsched.report.simulation import tell_losses
 from gitsched.report.table import columns, count, fits, printable, wrap
 from gitsched.report.verdict import (
     CLUSTERS_SHOWN,
@@ -30,6 +31,8 @@ INFOS_SHOWN = 5
 """Findings that are printed one by one, and those of severity info among them; JSON has all."""
 STAYS_SHOWN = 20
 """Workloads that stay, and could be elsewhere, that are printed one by one."""
+LOSSES_SHOWN = 20
+"""Losses, or workloads that a loss hits otherwise than before, that are printed one by one."""
 DIFF_LINES = 400
 """Lines of manifests that are printed; JSON has more."""
 
@@ -43,6 +46,7 @@ def write_plan(review: Review, width: int) -> str:
         _summary_lines(review, width),
         _move_lines(order_moves(review.moves), width),
         _stay_lines(review, width),
+        _loss_lines(review, width),
         _finding_lines(review, width),
         _count_lines(review, width),
         _delivery_lines(review, width),
@@ -145,6 +149,15 @@ def _stay_lines(review: Review, width: int) -> list[str]:
         lines += wrap(f"placed anew it would be in {write_places(stay.anew)}; {stay.remedy}", width, "  ")
     more = len(review.stays) - STAYS_SHOWN
     return [*lines, f"and {more} more stay: -o json has all"] if more > 0 else lines
+
+
+def _loss_lines(review: Review, width: int) -> list[str]:
+    """What losses would do, where somebody asked."""
+    if review.resilience is None:
+        return []
+    verdict, told = tell_losses(review.resilience)
+    more = [f"and {len(told) - LOSSES_SHOWN} more: -o json has all"] if len(told) > LOSSES_SHOWN else []
+    return [*wrap(verdict, width), *(line for text in told[:LOSSES_SHOWN] for line in wrap(text, width, "  ")), *more]
 
 
 def _finding_lines(review: Review, width: int) -> list[str]:

@@ -24,6 +24,7 @@ __all__ = [
     "fleet",
     "make_fleet",
     "places",
+    "plan",
     "shop",
     "simulate",
 ]
@@ -98,6 +99,20 @@ def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         assert main(["explain", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == code
         printed = capsys.readouterr()
         return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
+
+    return run
+
+
+@pytest.fixture
+def plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Simulate:
+    """`gitsched plan`, its output parsed where it is JSON."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Any:
+        capsys.readouterr()
+        assert main(["plan", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == 0
+        printed = capsys.readouterr()
+        return json.loads(printed.out) if "json" in arguments else printed.out
 
     return run
 

@@ -110,3 +110,55 @@ def test_every_form_says_the_same_number(shop: Fleet, simulate: Simulate) -> Non
     assert json.dumps(data["losses"][0]["short"]) == "3"
     for form in ("text", "markdown", "html"):
         assert "no place left" in simulate("--sweep", "regions", "-o", form)
+
+
+WORSE = "After this change, losing region west leaves Deployment default/cart without any place, 4 replicas short (before: 0)"
+
+
+@pytest.fixture
+def narrowed(shop: Fleet) -> str:
+    """A commit that takes away the cluster in the east; its parent."""
+    base = shop.git("rev-parse", "HEAD")
+    shop.commit({"policies/cart.yaml": SHOP["policies/cart.yaml"].replace("[w1, w2, e1]", "[w1, w2]")}, hour=1)
+    return base
+
+
+def test_a_review_says_what_a_merge_does_to_resilience(narrowed: str, plan: Simulate) -> None:
+    told = plan(narrowed, "--resilience", "regions")
+    assert f"{WORSE}; cause policies/cart.yaml:9." in told
+    assert "Resilience" not in plan(narrowed)
+    data = plan(narrowed, "--resilience", "regions", "-o", "json")["resilience"]
+    assert [(shift["before"], shift["after"], shift["worse"]) for shift in data["shifts"]] == [(0, 4, True)]
+    assert {row["scope"]["name"]: row["short"] for row in data["head"]["losses"]} == {"west": 7, "east": 0}
+
+
+def test_the_comment_has_the_line_and_the_table_folded(narrowed: str, plan: Simulate) -> None:
+    told = plan(narrowed, "--resilience", "regions", "-o", "markdown")
+    assert "- After this change, losing region west leaves Deployment default/cart without any place, 4 replicas short" in told
+    assert "cause `policies/cart.yaml:9.`" in told or "cause policies/cart.yaml:9." in told
+    table = told.partition("<details><summary>If any one region is lost</summary>")[2].partition("</details>")[0]
+    assert [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| `")] == ["`west`", "`east`"]
+
+
+def test_the_page_has_the_table(narrowed: str, plan: Simulate) -> None:
+    page = plan(narrowed, "--resilience", "regions", "-o", "html")
+    assert 'id="resilience"' in page
+    assert "losing region west leaves Deployment default/cart without any place" in page
+
+
+def test_without_a_base_the_plan_has_the_table_of_what_it_makes(shop: Fleet, plan: Simulate) -> None:
+    told = plan("--resilience", "regions")
+    assert "Losing region west: Deployment default/pay: no place left." in told
+    assert plan("--resilience", "zones", "-o", "json")["resilience"]["by"] == "zone"
+
+
+def test_a_comment_that_has_no_room_for_the_table_keeps_the_sentence(fleet: Fleet, plan: Simulate) -> None:
+    names = [f"{'n' * 40}-{number:02}" for number in range(40)]
+    fleet.commit(
+        {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in names} | {"apps/pay.yaml": SHOP["apps/pay.yaml"]}
+    )
+    base = fleet.git("rev-parse", "HEAD")
+    fleet.commit({"p.yaml": divide("pay", f"clusterNames: [{', '.join(names[:2])}]", WEIGHTED)}, hour=1)
+    told = plan(base, "--resilience", "regions", "-o", "markdown", "--max-chars", "4096")
+    assert len(told) <= 4096
+    assert "**Resilience" in told

@@ -18,9 +18,11 @@ from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.simulation import ResilienceChange
 from gitsched.model.time import format_time
 from gitsched.report.page.grid import lay_out
 from gitsched.report.review import Review
+from gitsched.report.simulation import tell_losses, tell_worst
 from gitsched.report.table import printable
 from gitsched.report.text import plan_verdict
 from gitsched.report.verdict import label, list_reasons
@@ -39,6 +41,7 @@ def write_page(review: Review, fleet: Fleet) -> str:
     style, script = _read("page.css"), _read("page.js")
     counts = {level: sum(finding.severity == level for finding in review.findings) for level in SEVERITIES}
     states = review.states
+    losses = _describe_losses(review)
     return _template().render(
         verdict=printable(plan_verdict(review)),
         time=format_time(review.time),
@@ -47,6 +50,7 @@ def write_page(review: Review, fleet: Fleet) -> str:
         sections=[
             ("changes", "Changes", len(review.moves)),
             ("fleet", "Fleet", None),
+            *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
             ("findings", "Findings", len(review.findings)),
         ],
         sums=[
@@ -58,12 +62,36 @@ def write_page(review: Review, fleet: Fleet) -> str:
         ],
         moves=[_move(move) for move in review.moves],
         findings=[_finding(finding) for finding in review.findings],
+        **({"resilience": losses} if losses else {}),
         data=_embed(grid),
         style=Markup(style),  # noqa: S704  # a file of this package
         style_hash=_hash(style),
         script=Markup(script),  # noqa: S704  # a file of this package
         script_hash=_hash(script),
     )
+
+
+def _describe_losses(review: Review) -> dict[str, Any]:
+    """The table of losses, and what the change does to it."""
+    value = review.resilience
+    if value is None:
+        return {}
+    table = value.head if isinstance(value, ResilienceChange) else value
+    verdict, told = tell_losses(value)
+    rows = [
+        {
+            "name": printable(row.scope.name if row.scope else row.event),
+            "moved": row.moved,
+            "moving": row.moving,
+            "homeless": len(row.homeless),
+            "short": row.short,
+            "waiting": row.waiting,
+            "worst": printable(tell_worst(row)),
+            "bad": bool(row.harmed),
+        }
+        for row in table.rows
+    ]
+    return {"by": table.by, "rows": rows, "verdict": printable(verdict), "told": [printable(text) for text in told]}
 
 
 def _move(move: Move) -> dict[str, Any]:
