@@ -12,18 +12,19 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from gitsched.model.change import Move
+from gitsched.model.change import Move, Rendered, Stay
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Key
 from gitsched.model.explanation import Candidate, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
+from gitsched.model.simulation import Effect, Resilience, Scope, Simulation
 from gitsched.reconcile import Settings, reconcile
 from gitsched.reconcile.comparing import review
 from gitsched.reconcile.surveying import survey
 from gitsched.report.page import Fleet, write_page
-from gitsched.report.review import Review
+from gitsched.report.review import Base, Delivery, Review
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -218,6 +219,54 @@ def test_hostile_names_stay_text(show: Open) -> None:
     assert page.evaluate("window.pwned") is None
     assert page.get_by_role("dialog").inner_text().count(EVIL) >= 5
     assert page.locator("main img").count() == 0
+
+
+def test_files_that_differ_are_in_the_page_and_workloads_that_stay_are_told(show: Open) -> None:
+    key = Key("apps", "Deployment", "shop", "web")
+    rendered = [
+        Rendered("shop/deployment-web.yaml", ("fra", "ams"), "1", "2", "@@ -1 +1 @@\n-replicas: 1\n+replicas: <b>2</b>\n"),
+        Rendered("shop/service-web.yaml", ("fra",), "3", None),
+    ]
+    told = Review(
+        "c0ffee",
+        "placements",
+        before="beef",
+        delivery=Delivery(rendered, 4, 9),
+        stays=[Stay(key, {"ams": 2}, {"fra": 2}, "a WorkloadRebalancer would")],
+        base=Base(findings=[Finding("info", "old", "it was there before")]),
+        findings=[Finding("info", "old", "it was there before"), Finding("warning", "new", "it was not")],
+        digest="sha256:1234",
+    )
+    page = show(write_page(told, Fleet({}, {})))
+    assert page.locator("#files pre span.new").inner_text() == "+replicas: <b>2</b>"
+    assert "shop/service-web.yaml removed in fra" in page.locator("#files").inner_text()
+    assert "And 4 more." in page.locator("#files").inner_text()
+    assert page.locator("#changes tbody").inner_text().split("\t")[1:] == ["ams 2", "fra 2", "a WorkloadRebalancer would"]
+    assert page.locator("#findings tbody tr").nth(1).inner_text().startswith("warning (new)")
+    assert "sha256:1234" in page.locator("header").inner_text()
+
+
+def test_losses_stand_in_the_page_the_bad_ones_marked(show: Open) -> None:
+    web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
+    harmed = (Effect(web, {"fra": 4}, {"ams": 1}, 4, short=3), Effect(job, {"fra": 1}, {}, 1, short=1))
+    rows = tuple(
+        Simulation(f"region {name} is lost", Scope("region", name), (name,), (), (), (), 2, effects, (), ())
+        for name, effects in (("eu", harmed), ("us", ()))
+    )
+    table = Resilience("region", 2, 2, rows, ("us",))
+    page = show(write_page(Review("c0ffee", "placements", before="beef", resilience=table), Fleet({}, {})))
+    bad, good = (page.locator("#resilience tbody tr").nth(number) for number in (0, 1))
+    assert bad.inner_text().split("\t") == [
+        "eu",
+        "2",
+        "1",
+        "1",
+        "4",
+        "0",
+        "Job shop/import: no place left, and 1 more",
+    ]
+    assert "old" in (bad.get_attribute("class") or "")
+    assert good.get_attribute("class") is None
 
 
 def test_an_empty_fleet_is_a_page_as_well(show: Open) -> None:
