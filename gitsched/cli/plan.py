@@ -9,7 +9,7 @@ import click
 
 from gitsched.cli import events, exit_codes, options, output, reports
 
-LIMIT, LEAST = 65_024, 4_096
+LIMIT, LEAST = 65_024, 16_384
 """Characters of a comment: GitHub takes 65,536, and whoever posts it may want a line of their own; and what no comment can do without."""
 
 

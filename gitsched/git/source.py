@@ -13,6 +13,8 @@ from gitsched.git.urls import is_url, redact
 from gitsched.model.errors import Permanent
 
 _HEADS = "refs/heads/"
+_ALL = 2**31 - 1
+"""As a depth: the whole history."""
 
 
 class Source(ABC):
@@ -45,6 +47,10 @@ class Source(ABC):
     @abstractmethod
     def fetch_commit(self, oid: str) -> bool:
         """Whether a commit is here, after an attempt to fetch it alone where history is cut off."""
+
+    @abstractmethod
+    def deepen(self, *oids: str) -> None:
+        """Bring the history of commits here; nothing to do for a repository on this machine, whose depth is its owner's choice."""
 
     def has(self, oid: str) -> bool:
         """Whether an object is here."""
@@ -94,6 +100,9 @@ class Local(Source):
             return self._repository.has(oid)
         url = wire.remote_url(self._repository, "origin")
         return url is not None and _fetch_one(self._repository, url, oid)
+
+    def deepen(self, *oids: str) -> None:
+        """Nothing: see `Source.deepen`."""
 
 
 class Remote(Source):
@@ -149,6 +158,10 @@ class Remote(Source):
         if not self.has(oid):
             self.clone.refresh(lambda repository: _fetch_one(repository, self.clone.url, oid))
         return self.has(oid)
+
+    def deepen(self, *oids: str) -> None:
+        if self.repository.is_shallow:
+            self.clone.refresh(lambda repository: wire.fetch(repository, self.clone.url, oids, depth=_ALL))
 
 
 def branch_of(name: str) -> str:

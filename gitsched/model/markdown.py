@@ -6,7 +6,7 @@ import re
 
 CELL_LIMIT = 200
 # In a code span nothing of this means anything, neither to Markdown nor to the forge (mentions, issue numbers, emoji).
-_HARMLESS = re.compile(r"[A-Za-z0-9._/:,=+@#~ ()-]*[A-Za-z0-9._/:,=+@#~()-]")
+_HARMLESS = re.compile(r"[A-Za-z0-9._/:,=+@#~ (){}-]*[A-Za-z0-9._/:,=+@#~(){}-]")
 # Nothing in it is markup, an entity, math or a link, neither to GitHub's nor to GitLab's dialect.
 _WORD = re.compile(r"""['"(]*[+-]?[A-Za-z0-9][A-Za-z0-9.,;:/=+%'"()-]*|[->=+/]{1,2}""")
 _LINKED = re.compile(r"://|www\.|:[^:]+:|^GH-\d|^[0-9a-fA-F]{7,40}$", re.IGNORECASE)

@@ -122,11 +122,14 @@ def _compare_with_output(session: Session) -> Compared:
 
 
 def _compare_with_base(session: Session, name: str) -> Compared:
-    settings, repository = session.settings, session.source.repository
+    settings = session.settings
     base = session.find(name)
     observed = session.observe(base)
     head, wanted, notes = observed.source, settings.revision or "HEAD", []
     repository, source = session.source.repository, head
+    if head.oid and not repository.descends(head.oid, base.oid):
+        session.source.deepen(base.oid, head.oid)
+        repository = session.source.repository
     if head.oid and not repository.descends(head.oid, base.oid):
         tree = repository.merge(base.oid, head.oid)
         if tree is None:

@@ -2,64 +2,23 @@
 
 What does not fit is left out in this order, and the end says so: the text of manifests, then their names, further reasons, findings that
 stood before and then all but the worst ones, the balance of each cluster, what losses would do but for one sentence, and last the rows
-of the least important moves. Only whole
-blocks are left out, so every fence and every `<details>` that is opened is closed.
+of the least important moves. Only whole blocks are left out, so every fence and every `<details>` that is opened is closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
-from gitsched.model.change import Cause, Move, Rendered
-from gitsched.model.finding import Finding
-from gitsched.model.markdown import code, fence, prose
-from gitsched.model.outcome import Outcome
-from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.review import Review
-from gitsched.report.simulation import loss_cells, loss_head, tell_losses
-from gitsched.report.table import count
-from gitsched.report.tally import tally
-from gitsched.report.text import title_of
-from gitsched.report.verdict import (
-    REVIEWED,
-    count_findings,
-    headline,
-    label,
-    list_provenance,
-    list_reasons,
-    list_rows,
-    order_moves,
-    short,
-    write_places,
-    write_replicas,
-)
+from gitsched.report.sections import Detail, write_sections
+from gitsched.report.verdict import order_moves
 
 LIMIT = 65_536
 """What GitHub takes as the body of a comment, in characters; GitLab takes more."""
 SPARE = 512
 """Characters of it that are left to whoever posts the comment, for a line of their own."""
-LEAST = 4_096
+LEAST = 16_384
 """No limit below this can be kept."""
-WARNED = 5
-"""Workloads without a place that are named at the top."""
-_KNOWN = 20
-_STAYS = 50
-_LOSSES = 20
-_LINE = 300
-
-
-class Detail(NamedTuple):
-    """How much of everything is shown."""
-
-    manifests: int
-    names: int
-    reasons: bool
-    findings: int
-    known: bool
-    clusters: int
-    losses: int
-    rows: int
 
 
 def write_markdown(review: Review, limit: int = LIMIT - SPARE, identity: str = "default") -> str:
@@ -70,21 +29,24 @@ def write_markdown(review: Review, limit: int = LIMIT - SPARE, identity: str = "
     moves = order_moves(review.moves)
 
     def write(detail: Detail) -> str:
-        return _write(review, moves, detail, identity)
+        return write_sections(review, moves, detail, identity)
 
     def suits(detail: Detail) -> bool:
         return fits(write(detail), limit)
 
     # No row is shorter than its bars and quotes.
-    most = Detail(len(review.delivery.rendered), 200, True, 200, True, 200, _LOSSES, min(len(moves), limit // 24))
+    most = Detail(len(review.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, min(len(moves), limit // 24))
     if suits(most):
         return write(most)
     steps = list(_list_steps(most))
     found = next((step for step in steps if suits(step)), None)
     if found == steps[0]:  # only the text of manifests is too much: as many of them as fit
         return write(most._replace(manifests=_bisect(most.manifests, lambda n: suits(most._replace(manifests=n)))))
-    last = steps[-1]
-    return write(found or last._replace(rows=_bisect(last.rows, lambda n: suits(last._replace(rows=n)))))
+    if found is not None:
+        return write(found)
+    # With names as long as they may be, and escaped, lists of a few can be too much.
+    last = steps[-1] if suits(steps[-1]._replace(rows=0)) else steps[-1]._replace(findings=0, clusters=0, stays=0, placeless=0)
+    return write(last._replace(rows=_bisect(last.rows, lambda n: suits(last._replace(rows=n)))))
 
 
 def fits(text: str, limit: int) -> bool:
@@ -98,7 +60,7 @@ def _list_steps(most: Detail) -> Iterator[Detail]:
     yield detail
     yield (detail := detail._replace(names=50))
     yield (detail := detail._replace(names=0))
-    yield (detail := detail._replace(reasons=False))
+    yield (detail := detail._replace(reasons=False, stays=5))
     yield (detail := detail._replace(known=False))
     yield (detail := detail._replace(findings=20))
     yield (detail := detail._replace(clusters=20))
@@ -112,256 +74,3 @@ def _bisect(most: int, suits: Callable[[int], bool]) -> int:
         middle = (least + most + 1) // 2
         least, most = (middle, most) if suits(middle) else (least, middle - 1)
     return least
-
-
-def _write(review: Review, moves: list[Move], detail: Detail, identity: str) -> str:
-    left: list[str] = []
-    blocks = [
-        f"<!-- gitsched:plan id={identity} -->",
-        f"### {headline(review)}",
-        _describe_inputs(review),
-        *_warn(review),
-        _write_summary(review),
-        _write_moves(moves, detail, left),
-        _write_reasons(moves, detail, left),
-        _write_stays(review, detail, left),
-        _write_losses(review, detail, left),
-        _write_balance(review, detail, left),
-        _write_findings(review, detail, left),
-        _write_manifests(review, detail, left),
-        _write_end(review, left),
-    ]
-    return "\n\n".join(filter(None, blocks)) + "\n"
-
-
-def _describe_inputs(review: Review) -> str:
-    head = _revision(review.name, review.source) if review.source else "the worktree"
-    branch = f"branch {code(review.branch)}" + (
-        f" at {code(short(review.before))}" if review.before else ", which is not there yet"
-    )
-    if review.base.commit:
-        return f"{_revision(review.base.name, review.base.commit)} → {head}, both computed over {branch}."
-    return f"{head}, against {branch}."
-
-
-def _revision(name: str, oid: str) -> str:
-    known = name and not oid.startswith(name)
-    return f"{code(name)} ({code(short(oid))})" if known else code(short(oid))
-
-
-def _warn(review: Review) -> Iterator[str]:
-    """What nobody should overlook."""
-    if review.refused:
-        yield _alert("CAUTION", f"**gitsched would refuse this:** {prose(review.refused, 600)}.")
-    placeless = [outcome for outcome in review.outcomes if outcome.state == "pending"]
-    if placeless:
-        yield _alert("WARNING", *_list_placeless(placeless))
-    errors = sum(finding.severity == "error" for finding in review.fresh)
-    if errors:
-        yield _alert(
-            "WARNING",
-            f"**{count(errors, 'new error')}** in the source; what is concerned keeps its last valid state. See the findings.",
-        )
-    notes = list_provenance(review)
-    if notes:
-        yield _alert("NOTE", *(prose(note, 600) for note in notes))
-
-
-def _list_placeless(outcomes: list[Outcome]) -> Iterator[str]:
-    number = len(outcomes)
-    yield f"**{count(number, 'workload')} without a place:**"
-    for outcome in outcomes[:WARNED]:
-        yield f"- {code(label(outcome.key))}: {prose(outcome.reason or 'no cluster can take it', _LINE)}"
-    if number > WARNED:
-        yield f"- and {number - WARNED} more"
-
-
-def _alert(kind: str, *lines: str) -> str:
-    return "\n".join([f"> [!{kind}]", *(f"> {line}" for line in lines)])
-
-
-def _write_summary(review: Review) -> str:
-    lines = []
-    for row in list_rows(review):
-        value = (
-            prose(row.after, 600)
-            if not row.before
-            else f"{row.after}, as before"
-            if row.before == row.after
-            else f"{row.before} → {row.after}"
-        )
-        lines.append(f"- {row.name}: {value}")
-    return "\n".join(lines)
-
-
-def _write_moves(moves: list[Move], detail: Detail, left: list[str]) -> str:
-    if not moves:
-        return ""
-    lines = ["| workload | before | after | replicas | why |", "|---|---|---|---|---|"]
-    for move in moves[: detail.rows]:
-        before, after = (code(write_places(places)) for places in (move.before, move.after))
-        why = _write_cause(move.causes[0]) if move.causes else prose(move.reason, _LINE)
-        lines.append(f"| {code(label(move.key))} | {before} | {after} | {write_replicas(move).replace('->', '→')} | {why} |")
-    more = len(moves) - detail.rows
-    if more > 0:
-        left.append(f"{more} of {len(moves)} moves")
-        lines.append(f"| … and {more} more | | | | |")
-    return "\n".join(lines) if detail.rows else f"{count(len(moves), 'workload')} in all, too many to be listed here."
-
-
-def _write_cause(cause: Cause) -> str:
-    text = prose(cause.text, _LINE)
-    if cause.location is None:
-        return text
-    return f"{text} ({'was ' if cause.gone else ''}{code(f'{cause.location.path}:{cause.location.line}')})"
-
-
-def _write_reasons(moves: list[Move], detail: Detail, left: list[str]) -> str:
-    """What else there is to say of moves whose row has only the first reason."""
-    told = []
-    for move in moves[: detail.rows]:
-        further = [_write_cause(cause) for cause in move.causes[1:]]
-        further += [prose(text, _LINE) for text in list_reasons(move)[len(move.causes) or 1 :]]
-        if further:
-            told.append("\n".join([f"- {code(label(move.key))}", *(f"  - {text}" for text in further)]))
-    if told and not detail.reasons:
-        left.append("further reasons")
-        return ""
-    return _fold(f"Further reasons of {count(len(told), 'move')}", "\n".join(told))
-
-
-def _write_stays(review: Review, detail: Detail, left: list[str]) -> str:
-    """What the change concerns and memory holds: a reader who expects a move must not have to wonder."""
-    if not review.stays:
-        return ""
-    number = _STAYS if detail.reasons else WARNED
-    lines = [
-        f"- {code(label(stay.key))} stays in {code(write_places(stay.places))}; placed anew it would be in "
-        f"{code(write_places(stay.anew))}; {prose(stay.remedy, _LINE)}"
-        for stay in review.stays[:number]
-    ]
-    more = len(review.stays) - number
-    if more > 0:
-        left.append(f"{more} that stay")
-        lines.append(f"- and {more} more")
-    stays = count(len(review.stays), "workload")
-    return f"**{stays} that this concerns stay{'s' if len(review.stays) == 1 else ''} as decided before:**\n\n" + "\n".join(lines)
-
-
-def _write_losses(review: Review, detail: Detail, left: list[str]) -> str:
-    """What a change does to the resilience of the fleet, and the table of all losses."""
-    if review.resilience is None:
-        return ""
-    verdict, told = tell_losses(review.resilience)
-    lines = [f"**{prose(verdict, _LINE)}**", *(f"- {prose(text, _LINE)}" for text in told[: detail.losses])]
-    more = len(told) - detail.losses
-    if more > 0:
-        left.append(count(more, "loss", "losses"))
-        lines += [f"- and {more} more"] if detail.losses else []
-    table = review.resilience.head if isinstance(review.resilience, ResilienceChange) else review.resilience
-    block = "\n".join((lines[0], "", *lines[1:]) if lines[1:] else lines)
-    return "\n\n".join(filter(None, (block, _write_table(table, detail.losses))))
-
-
-def _write_table(table: Resilience, most: int) -> str:
-    if not table.rows or not most:
-        return ""
-    head = [name.lower() for name in loss_head(table.by)]
-    rows = [loss_cells(row) for row in table.rows[:most]]
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    lines += [f"| {code(name)} | {' | '.join(map(prose, cells))} |" for name, *cells in rows]
-    lines += [f"\n… and {len(table.rows) - most} more"] if len(table.rows) > most else []
-    return _fold(f"If any one {table.by} is lost", "\n".join(lines))
-
-
-def _write_balance(review: Review, detail: Detail, left: list[str]) -> str:
-    balances = list(tally(review.moves).clusters.items())
-    if len(balances) < 2:
-        return ""
-    balances.sort(key=lambda entry: (-entry[1].gained - entry[1].lost, entry[0]))
-    lines = ["| cluster | workloads | replicas |", "|---|---|---|"]
-    for name, balance in balances[: detail.clusters]:
-        workloads = f"+{balance.gained} −{balance.lost}"
-        lines.append(f"| {code(name)} | {workloads} | +{balance.replicas_gained} −{balance.replicas_lost} |")
-    more = len(balances) - detail.clusters
-    if more > 0:
-        left.append(count(more, "cluster"))
-        lines.append(f"| … and {more} more | | |")
-    return _fold(f"What {count(len(balances), 'cluster')} gain and lose", "\n".join(lines))
-
-
-def _write_findings(review: Review, detail: Detail, left: list[str]) -> str:
-    """What the change brings, or all where nobody knows what stood before."""
-    fresh = review.fresh
-    stood = _list_known(review, fresh)
-    if not review.findings and not review.mended:
-        return ""
-    lines = [_write_finding(finding) for finding in fresh[: detail.findings]]
-    more = len(fresh) - detail.findings
-    if more > 0:
-        left.append(count(more, "finding"))
-        lines.append(f"- and {more} more")
-    grave = [finding for finding in stood if finding.severity != "info"]
-    if grave and detail.known:
-        lines += [*([""] if lines else []), "Stood before:", "", *map(_write_finding, grave[:_KNOWN])]
-        lines += [f"- and {len(stood) - _KNOWN} more"] if len(stood) > _KNOWN else []
-    elif grave:
-        left.append(f"{count(len(grave), 'finding')} that stood before")
-    parts = [f"{count_findings(fresh)}{'' if review.base.findings is None else ' new'}"]
-    parts += [f"{len(stood)} as before"] if stood else []
-    parts += [f"{review.mended} mended"] if review.mended and review.base.findings is not None else []
-    return _fold(f"Findings: {', '.join(parts)}", "\n".join(lines)) or f"Findings: {', '.join(parts)}."
-
-
-def _list_known(review: Review, fresh: list[Finding]) -> list[Finding]:
-    new = {id(finding) for finding in fresh}
-    return [finding for finding in review.findings if id(finding) not in new]
-
-
-def _write_finding(finding: Finding) -> str:
-    place = f"{code(str(finding.location))} " if finding.location else ""
-    return f"- **{finding.severity}** {place}{prose(finding.message, _LINE)} {code(f'[{finding.code}]')}"
-
-
-def _write_manifests(review: Review, detail: Detail, left: list[str]) -> str:
-    rendered, more = review.delivery.rendered, review.delivery.more
-    if not rendered or (review.before is None and not review.base.commit):
-        return ""  # at first everything is new
-    blocks = [_write_manifest(entry, body=True) for entry in rendered[: detail.manifests]]
-    named, rest = 0, rendered[detail.manifests :]
-    if rest:
-        names = [_write_manifest(entry, body=False) for entry in rest[: detail.names]]
-        named = len(names)
-        if names:
-            blocks.append("\n".join(f"- {name}" for name in names))
-        left.append(f"the text of {count(len(rest) + more, 'manifest')}")
-    unnamed = len(rest) - named + more
-    if unnamed:
-        blocks.append(f"… and {unnamed} more")
-    return _fold(
-        f"Rendered manifests: {len(rendered) + more} differ in {count(review.delivery.files, 'file')}", "\n\n".join(blocks)
-    )
-
-
-def _write_manifest(entry: Rendered, *, body: bool) -> str:
-    title = prose(title_of(entry), 600)
-    if not body or not entry.diff:
-        return title
-    lines = ["".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line[:400]) for line in entry.diff.splitlines()]
-    return f"{title}\n\n{fence(chr(10).join(lines), 'diff')}"
-
-
-def _write_end(review: Review, left: Sequence[str]) -> str:
-    lines = []
-    if left:
-        lines.append(f"Left out, to fit: {', '.join(left)}. `gitsched plan -o json` has everything.")
-    if review.digest:
-        lines.append(
-            f"Plan {code(review.digest)}. With `{REVIEWED}: {review.digest}` as the last line of the merge commit's message, "
-            "`gitsched reconcile` says whether what it does is what was reviewed here."
-        )
-    return "\n\n".join(f"<sub>{line}</sub>" for line in lines)
-
-
-def _fold(title: str, text: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""

@@ -105,4 +105,7 @@ class Review(NamedTuple):
 
 
 def _identify(finding: Finding) -> tuple[object, ...]:
+    """What makes a finding the same one in two commits. Notes that sum up name and count what they are about, which may differ."""
+    if finding.severity == "info":
+        return (finding.code,)
     return finding.severity, finding.code, finding.message, finding.location and finding.location.path, finding.resource

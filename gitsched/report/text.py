@@ -168,7 +168,7 @@ def _finding_lines(review: Review, width: int) -> list[str]:
     lines = _list_findings(fresh, width)
     known = len(review.findings) - len(fresh)
     parts = [
-        f"{count(known, 'finding')} more that stood before" if known else "",
+        f"{count(known, 'finding')} stood before" if known else "",
         f"{review.mended} mended" if review.mended else "",
     ]
     said = ", ".join(filter(None, parts))

@@ -20,11 +20,12 @@ REVIEWED = "Gitsched-Reviewed"
 
 
 class Row(NamedTuple):
-    """One line of the summary. `before` is "" where only what changes is told."""
+    """One line of the summary. `before` is "" where only what changes is told; `names`: it is a list of names, not a number."""
 
     name: str
     before: str
     after: str
+    names: bool = False
 
 
 def summarise(moves: Sequence[Move], workloads: int = 0) -> str:
@@ -120,10 +121,10 @@ def list_rows(review: Review) -> list[Row]:
         Row("replicas that change cluster", "", str(counts.replicas_moved) if counts.replicas_moved else ""),
         Row("replicas added", "", str(counts.replicas_added) if counts.replicas_added else ""),
         Row("replicas removed", "", str(counts.replicas_removed) if counts.replicas_removed else ""),
-        Row("clusters that gain", "", name_clusters(counts, gaining=True)),
-        Row("clusters that lose", "", name_clusters(counts, gaining=False)),
-        Row("clusters joining the fleet", "", _names(review.joined)),
-        Row("clusters leaving the fleet", "", _names(review.gone)),
+        Row("clusters that gain", "", name_clusters(counts, gaining=True), True),
+        Row("clusters that lose", "", name_clusters(counts, gaining=False), True),
+        Row("clusters joining the fleet", "", _names(review.joined), True),
+        Row("clusters leaving the fleet", "", _names(review.gone), True),
     ]
     rows = [row for row in rows if row.after]
     for name, state in (("workloads without a place", "pending"), ("workloads kept as decided before", "stale")):

@@ -1,0 +1,167 @@
+"""The comment of a pull request: it fits whatever the change is, says what it left out, and nothing in a manifest can do anything to it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from gitsched.model.change import Cause, Move, Rendered, Stay
+from gitsched.model.document import Key
+from gitsched.model.finding import Finding, Location
+from gitsched.model.outcome import Outcome, Placed
+from gitsched.report.markdown import LEAST, LIMIT, fits, write_markdown
+from gitsched.report.review import Base, Delivery, Review
+
+THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
+HOSTILE = "@team `a` | </details> <!-- [x](https://example.org) ![](//e) {0} ~~s~~ $x$ *b* _i_ #1 www.e.org a@b.example\n```\n# h\n---\n\\"
+OURS = re.compile(r"<!-- gitsched:plan id=default -->|<details><summary>[^<>]*</summary>|</details>|</?sub>|</?code>")
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40) | st.just(HOSTILE)
+
+
+def move(name: str, cluster: str = "b", text: str = "spec.replicas 1 -> 2", path: str = "apps/web.yaml") -> Move:
+    causes = (Cause(text, Location(path, 7, 1)), Cause(f"another one: {text}"))
+    return Move(Key("apps", "Deployment", "shop", name), {"a": 2}, {cluster: 3}, text, causes)
+
+
+def review(count: int, *, text: str = "because", diff: int = 20, name: str = "web") -> Review:
+    """A change of so many workloads, each with a manifest of so many lines of difference."""
+    moves = [move(f"{name}-{number}", text=text) for number in range(count)]
+    outcomes = [Outcome(m.key, "karmada", "placed", "", "", (Placed("b", 3),), 3, (), "", THEN) for m in moves]
+    body = "\n".join(["@@ -1 +1 @@", *(f"-  {name} {line}\n+  {text} {line}" for line in range(diff))])
+    rendered = [Rendered(f"shop/deployment-{name}-{n}.yaml", ("b",), "1" * 40, "2" * 40, body) for n in range(min(count, 200))]
+    findings = [Finding("warning", "unknown-field", f"{text} {n}", Location(f"{name}.yaml", n + 1, 1)) for n in range(count)]
+    known = [Finding("warning", "wrong-type", f"old {n}", Location("old.yaml", n + 1, 1)) for n in range(min(count, 30))]
+    return Review(
+        source="c" * 40,
+        branch="placements",
+        before="b" * 40,
+        changed=True,
+        outcomes=outcomes,
+        moves=moves,
+        findings=[*findings, *known],
+        name="feature",
+        base=Base("d" * 40, "main", False, {"pending": 0, "stale": 0}, known),
+        digest="sha256:" + "e" * 64,
+        delivery=Delivery(rendered, max(count - 200, 0), count),
+        stays=[Stay(m.key, {"b": 3}, {"a": 3}, "a rebalance") for m in moves[:5]],
+    )
+
+
+def check_whole(text: str) -> None:
+    """Everything that is opened is closed, and no markup is there but ours."""
+    tokens = READER.parse(text)
+    blocks = [token.content for token in tokens if token.type == "html_block"]
+    inline = [child for token in tokens for child in token.children or ()]
+    tags = [child.content for child in inline if child.type == "html_inline"]
+    assert not [left for content in (*blocks, *tags) if (left := OURS.sub("", content).strip()) and "</sub>" not in content]
+    assert not {child.type for child in inline} & {"link_open", "image", "s_open", "em_open"}
+    assert sum(content.count("<details>") for content in blocks) == sum(content.count("</details>") for content in blocks)
+    opened = 0
+    for content in blocks:
+        opened += content.count("<details>") - content.count("</details>")
+        assert opened in (0, 1)
+    outside = [token for token in tokens if token.type == "heading_open"]
+    assert len(outside) == 1, "nothing is a heading but the verdict"
+    assert not [token for token in tokens if token.type in ("hr", "code_block")]
+
+
+@pytest.mark.parametrize("count", [0, 1, 40, 300, 5_000])
+def test_it_fits_whole_and_says_what_it_left_out(count: int) -> None:
+    text = write_markdown(review(count))
+    assert len(text) <= LIMIT - 512
+    check_whole(text)
+    assert text.startswith("<!-- gitsched:plan id=default -->\n")
+    assert ("Left out, to fit:" in text) == (count > 40)
+    if count == 5_000:
+        rows = sum(line.startswith("| `Deployment shop/") for line in text.splitlines())
+        assert rows > 100
+        assert f"… and {5_000 - rows} more" in text
+        assert "5000 of 5000 workloads move" in text
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(LEAST, 40_000), st.integers(0, 120), texts)
+def test_it_fits_at_every_limit_whatever_a_manifest_holds(limit: int, count: int, text: str) -> None:
+    written = write_markdown(review(count, text=text, name=text, diff=3), limit)
+    assert fits(written, limit)
+    check_whole(written)
+
+
+def test_characters_beyond_the_first_plane_count_twice() -> None:
+    assert fits("a" * 10, 10)
+    assert not fits("\U0001f600" * 6, 10)
+
+
+def test_things_are_left_out_in_the_documented_order() -> None:
+    """Each entry is gone at a limit at which all that follow are still there."""
+    signs = ["```diff", "shop/deployment-web-0.yaml", "Further reasons", "old 0", "web.yaml:30:", "`Deployment shop/web-99`"]
+    seen: list[tuple[bool, ...]] = []
+    for limit in range(120_000, LEAST, -1_500):
+        text = write_markdown(review(100, text="because of one thing and another, " * 4), limit)
+        seen.append(tuple(sign in text for sign in signs))
+    order = sorted(set(seen), reverse=True)
+    assert all(there == tuple(sorted(there)) for there in order), order
+    assert len(order) == len(signs) + 1
+
+
+def test_as_many_manifests_as_fit_are_shown() -> None:
+    text = write_markdown(review(60, diff=50))
+    assert 5 < text.count("```diff") < 60
+    assert "the text of" in text
+
+
+@pytest.mark.parametrize("place", ["name", "cluster", "text", "path"])
+def test_a_hostile_text_shows_as_it_is_and_does_nothing(place: str) -> None:
+    moved = {
+        "name": move(HOSTILE),
+        "cluster": move("web", cluster=HOSTILE),
+        "text": move("web", text=HOSTILE),
+        "path": move("web", path=HOSTILE),
+    }[place]
+    text = write_markdown(review(0)._replace(moves=[moved, move("next")]))
+    check_whole(text)
+    table = text[text.index("| workload") :].split("\n\n")[0].splitlines()
+    assert len(table) == 4, "a newline adds no row"
+    tokens = READER.parse("\n".join(table))
+    assert sum(token.type == "td_open" for token in tokens) == 10
+    shown = re.sub(r"<code>.*?</code>", "", READER.render("\n".join(table)), flags=re.DOTALL)
+    assert not re.search(r"@team|https:|www\.|#1|\$x", shown), "a forge makes nothing of what is in code type"
+
+
+def test_a_fence_is_longer_than_any_in_the_manifest() -> None:
+    entry = Rendered("a.yaml", ("b",), "1", "2", "@@\n ````\n+x\n </details>")
+    text = write_markdown(review(1)._replace(delivery=Delivery([entry], 0, 1)))
+    assert "`````diff\n" in text
+    check_whole(text)
+
+
+def test_no_change_and_a_first_placement_have_reports_of_their_own() -> None:
+    nothing = write_markdown(review(0)._replace(changed=False, base=Base("d" * 40, "main", False, {}, ())))
+    assert "### Nothing changes\n" in nothing
+    assert "| workload" not in nothing
+    first = review(3)._replace(before=None, base=Base())
+    text = write_markdown(first._replace(moves=[m._replace(before={}) for m in first.moves]))
+    assert "### First placement of 3 workloads\n" in text
+    assert "```diff" not in text, "that everything is new needs no proof"
+    assert "which is not there yet" in text
+
+
+def test_what_nobody_should_overlook_comes_first() -> None:
+    one = review(2)
+    lost = next(iter(one.outcomes))._replace(state="pending", placed=(), reason="0/2 clusters are available: 2 had taints.")
+    text = write_markdown(one._replace(outcomes=[lost], refused="12 of 20 workloads would lose their last placement"))
+    head = text[: text.index("| workload")]
+    assert "[!CAUTION]" in head
+    assert "12 of 20 workloads" in head
+    assert "0/2 clusters are available" in head
+
+
+def test_several_comments_are_told_apart() -> None:
+    assert write_markdown(review(1), identity="eu.prod").startswith("<!-- gitsched:plan id=eu.prod -->\n")

@@ -1,0 +1,212 @@
+"""What a merge would change: compared over the same output, told with the line that is the reason, and known again by its digest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gitsched.model.errors import Permanent
+from gitsched.reconcile.comparing import compare
+from gitsched.reconcile.reviewed import Reviewed, parse_reviewed
+from gitsched.report.data import describe_review
+from gitsched.report.review import Review
+from gitsched.report.text import write_plan
+
+from .conftest import Fleet, cluster, deployment, policy
+
+Files = Mapping[str, str | bytes | None]
+TAINTED = cluster("first", "power:NoExecute")
+
+
+@pytest.fixture
+def placed(pair: Fleet) -> Fleet:
+    """`web` in `first`, reconciled; a branch `change` is checked out."""
+    pair.reconcile()
+    pair.git("checkout", "-q", "-b", "change")
+    return pair
+
+
+def compared(fleet: Fleet, base: str | None = "main", hour: float = 1, **more: object) -> Review:
+    return compare(fleet.settings(hour, **{"revision": "HEAD" if base else None, **more}), base).review
+
+
+def reasons(review: Review) -> dict[str, list[str]]:
+    return {move.key.name: [str(cause) for cause in move.causes] for move in review.moves}
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "reason"),
+    [
+        pytest.param({"clusters/first.yaml": TAINTED}, "web", "(clusters/first.yaml:9)", id="a taint"),
+        pytest.param(
+            {"policies/all.yaml": policy("second")},
+            "web",
+            'spec.placement.clusterAffinities[0].clusterNames[0] "first" -> "second" (policies/all.yaml:12)',
+            id="a policy's clusters",
+        ),
+        pytest.param({"apps/web.yaml": deployment("web", 5)}, "web", "spec.replicas 2 -> 5 (apps/web.yaml:7)", id="replicas"),
+        pytest.param({"apps/new.yaml": deployment("new")}, "new", "it is new in the repository (apps/new.yaml:1)", id="a new one"),
+        pytest.param({"apps/web.yaml": None}, "web", "it is not in the repository any more (was apps/web.yaml:1)", id="one less"),
+        pytest.param(
+            {"clusters/first.yaml": None}, "web", "Cluster/first is gone (was clusters/first.yaml:1)", id="a cluster less"
+        ),
+        pytest.param(
+            {"policies/all.yaml": None, "policies/other.yaml": policy("second", name="other")},
+            "web",
+            "PropagationPolicy/default/other takes it over from PropagationPolicy/default/all, which is gone (policies/other.yaml:1)",
+            id="another policy",
+        ),
+    ],
+)
+def test_a_move_is_told_with_the_line_that_is_the_reason(placed: Fleet, files: Files, name: str, reason: str) -> None:
+    placed.commit(files, hour=1)
+    assert any(reason in text for text in reasons(compared(placed)).get(name, [])), reasons(compared(placed))
+
+
+def test_the_review_of_a_branch_is_what_the_merge_does(placed: Fleet) -> None:
+    """Also though main goes on meanwhile, with something that has nothing to do with it."""
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    placed.git("checkout", "-q", "main")
+    placed.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    placed.reconcile(1)
+    review = compared(placed, "main", revision="change")
+    assert review.base.merged
+    assert {move.key.name: (dict(move.before), dict(move.after)) for move in review.moves} == {
+        "other": ({"first": 2}, {"second": 2}),
+        "web": ({"first": 2}, {"second": 2}),
+    }
+    placed.git("merge", "-q", "--no-edit", "change")
+    assert compared(placed, None, hour=2).digest == review.digest
+    run = placed.reconcile(2, reviewed=Reviewed(review.digest), require_reviewed=True)
+    assert run.after is not None
+    assert run.reviewed == (f"As reviewed: plan {review.digest}.",)
+
+
+def test_a_trailer_of_the_merge_commit_names_the_review(placed: Fleet) -> None:
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    digest = compared(placed).digest
+    placed.git("checkout", "-q", "main")
+    placed.git("merge", "-q", "--no-ff", "-m", f"Merge\n\nGitsched-Reviewed: {digest}", "change")
+    run = placed.reconcile(2, require_reviewed=True)
+    assert (run.after is not None, run.reviewed) == (True, (f"As reviewed: plan {digest}.",))
+
+
+def test_what_differs_from_the_review_is_named_and_refused_when_asked(placed: Fleet) -> None:
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    seen = parse_reviewed(json.dumps(describe_review(compared(placed))))
+    placed.commit({"apps/more.yaml": deployment("more")}, hour=1)
+    placed.git("checkout", "-q", "main")
+    placed.git("merge", "-q", "change")
+    refused = placed.reconcile(2, reviewed=seen, require_reviewed=True)
+    assert (refused.after, refused.refused) == (None, "this is not what was reviewed")
+    assert "Not as reviewed: " in refused.reviewed[0]
+    assert refused.reviewed[1:] == ("  Deployment default/more: reviewed it stays as it is; now nowhere -> second 2",)
+    told = placed.reconcile(2, reviewed=seen)
+    assert told.after is not None
+    assert told.reviewed[1:] == refused.reviewed[1:]
+
+
+def test_only_what_a_commit_changes_needs_a_review(placed: Fleet) -> None:
+    """An eviction that ends is nothing that anybody could have reviewed."""
+    placed.git("checkout", "-q", "main")
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    without = placed.reconcile(1, require_reviewed=True)
+    assert without.after is None
+    assert "names no reviewed plan" in without.refused
+    assert placed.reconcile(1).after is not None
+    late = placed.reconcile(3, require_reviewed=True)
+    assert (late.after is not None, late.refused) == (True, "")
+
+
+@pytest.mark.parametrize("text", ["", "sha256:12", "{}", '{"moves": [], "digest": "x", "output": {"before": null}}', "[]"])
+def test_what_is_no_review_is_refused(text: str) -> None:
+    with pytest.raises(Permanent):
+        parse_reviewed(text)
+
+
+def test_what_the_output_branch_lacks_already_is_no_part_of_the_change(placed: Fleet) -> None:
+    placed.git("checkout", "-q", "main")
+    placed.commit({"apps/waiting.yaml": deployment("waiting")}, hour=1)
+    placed.git("checkout", "-q", "-B", "change")
+    placed.commit({"apps/web.yaml": deployment("web", 3)}, hour=1)
+    review = compared(placed)
+    assert [move.key.name for move in review.moves] == ["web"]
+    assert any("1 more workload" in note for note in review.notes)
+
+
+def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path: Path) -> None:
+    """The private copy holds the newest commits only, until a merge needs more."""
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    placed.git("checkout", "-q", "main")
+    placed.commit({"apps/other.yaml": deployment("other")}, hour=1)
+    placed.git("clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
+    review = compared(placed, "main", revision="change", location=(tmp_path / "remote.git").as_uri())
+    assert (review.base.merged, list(review.notes)[:1]) == (True, [note for note in review.notes if "1 more workload" in note])
+    assert {move.key.name: dict(move.after) for move in review.moves} == {"other": {"second": 2}, "web": {"second": 2}}
+
+
+def test_commits_that_conflict_are_planned_as_they_are_and_a_note_says_so(placed: Fleet) -> None:
+    placed.commit({"apps/web.yaml": deployment("web", 3)}, hour=1)
+    placed.git("checkout", "-q", "main")
+    placed.commit({"apps/web.yaml": deployment("web", 4)}, hour=1)
+    review = compared(placed, "main", revision="change")
+    assert not review.base.merged
+    assert any("needs a person" in note for note in review.notes)
+    assert [dict(move.after) for move in review.moves] == [{"first": 3}]
+
+
+def test_the_worktree_can_be_compared_with_a_commit(placed: Fleet) -> None:
+    placed.write({"apps/web.yaml": deployment("web", 7)})
+    review = compared(placed, "main", revision=None, worktree=True)
+    assert [dict(move.after) for move in review.moves] == [{"first": 7}]
+    assert "the worktree against main" in write_plan(review, 200)
+
+
+def test_comparing_moves_no_ref_and_an_unknown_revision_is_told(placed: Fleet) -> None:
+    before = placed.git("for-each-ref")
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    refs = placed.git("for-each-ref")
+    compared(placed)
+    assert placed.git("for-each-ref") == refs != before
+    with pytest.raises(Permanent, match="nowhere"):
+        compared(placed, "nowhere")
+
+
+def test_findings_are_new_mended_or_stood_before(placed: Fleet) -> None:
+    wrong = {name: cluster(name).replace("Push", "Pusch") for name in ("old", "new", "mended")}
+    placed.git("checkout", "-q", "main")
+    placed.commit({"clusters/old.yaml": wrong["old"], "clusters/mended.yaml": wrong["mended"]}, hour=1)
+    placed.git("checkout", "-q", "-B", "change")
+    files = {"old": f"# moved by a line\n{wrong['old']}", "mended": cluster("mended"), "new": wrong["new"]}
+    placed.commit({f"clusters/{name}.yaml": text for name, text in files.items()}, hour=1)
+    review = compared(placed)
+    errors = [finding for finding in review.fresh if finding.severity == "error"]
+    assert [finding.location and finding.location.path for finding in errors] == ["clusters/new.yaml"]
+    assert review.mended == 1
+    assert "3 findings stood before, 1 mended." in write_plan(review, 200)
+
+
+def test_a_first_plan_has_nothing_to_compare_with(pair: Fleet) -> None:
+    review = compared(pair, None)
+    assert review.before is None
+    text = write_plan(review, 80)
+    assert text.startswith("First placement: ")
+    assert "@@" not in text
+
+
+def test_a_secret_is_told_and_never_shown(placed: Fleet) -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default}\nstringData: {password: hunter2}\n"
+    placed.commit({"policies/secrets.yaml": policy("first", name="secrets", kind="Secret"), "apps/key.yaml": secret}, hour=1)
+    review = compared(placed)
+    data = json.dumps(describe_review(review)) + write_plan(review, 200)
+    assert "secret-key.yaml" in data
+    assert "hunter2" not in data
+
+
+def test_a_new_copy_is_compared_with_the_one_that_was_there(placed: Fleet) -> None:
+    placed.commit({"policies/all.yaml": policy("first,second")}, hour=1)
+    (entry,) = compared(placed).delivery.rendered
+    assert (entry.clusters, entry.copied, entry.diff, entry.verb) == (("second",), "first", "", "added")
