@@ -149,6 +149,13 @@ def test_replace_empties_at_once_and_leaves_the_moving_to_the_next_run(fleet: Fl
     assert stage.placements("full") == {0: 3, 1: 3, 2: 3}
 
 
+def test_replace_takes_away_pods_that_nobody_needs_while_no_node_can_be_used(fleet: Fleet) -> None:
+    stage = Stage(fleet, scaleUp="replace", autoscaler="{attemptScaleDown: true}")
+    cordoned = {f"nodes/{name}.yaml": node(name, zone, cordoned=True) for name, zone in stage.zones.items()}
+    stage.commit({"sources/orders.yaml": None, "sources/idle.yaml": source("idle", 0), **cordoned}, 1)
+    assert stage.replicas == 0
+
+
 def test_a_count_that_somebody_writes_into_the_source_is_taken_for_what_it_says(fleet: Fleet) -> None:
     stage = Stage(fleet)
     stage.commit({"sources/busy.yaml": source("busy", 20)}, 1)

@@ -99,7 +99,7 @@ def _replace(question: Question, memory: Memory, held: Held, moment: datetime) -
     adapter = _adapt(question, memory)
     placed, state = _place_all(question, adapter, held)
     settled = Settled(memory, placed, adapter, state)
-    if settings.skip or not settings.leader or not _is_scalable(state, strategy):
+    if settings.skip or not settings.leader:
         return settled
     replicas = autoscaling.scale(state, strategy, attempt_down=settings.attempt_scale_down)
     if replicas != memory.replicas:
@@ -178,10 +178,6 @@ def _find_smaller(question: Question, settled: Settled, moment: datetime) -> Set
 
 def _occupied(ordinals: range | frozenset[int], held: Held) -> frozenset[int]:
     return frozenset(ordinal for ordinal in ordinals if any(ordinal in shares for shares in held.values()))
-
-
-def _is_scalable(state: State, strategy: Strategy) -> bool:
-    return autoscaling.find_factor(state, strategy) > 0
 
 
 def count_lingering(adapter: Adapter, shares: Shares) -> int:

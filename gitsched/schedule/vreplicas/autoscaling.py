@@ -29,14 +29,17 @@ def find_factor(state: State, strategy: Strategy) -> int:
 
 
 def scale(state: State, strategy: Strategy, *, attempt_down: bool) -> int:
-    """How many replicas upstream's autoscaler asks for."""
+    """How many replicas upstream's autoscaler asks for. Where something is pending and there is no usable node to spread over, it has no
+    answer: nothing changes."""
     factor = find_factor(state, strategy)
     if strategy.packs:
         wanted = _divide_up(sum(state.expected.values()), state.capacity)
     else:
         wanted = state.last + 1
         pending = sum(state.pending.values())
-        if pending and factor:
+        if pending and not factor:
+            return state.replicas
+        if pending:
             room = state.capacity
             if strategy.adding.has(EvenPodSpread):
                 room = min((room, *(free for free in state.free if free > 0)))
