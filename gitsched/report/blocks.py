@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
+from gitsched.model.markdown import prose
 from gitsched.report.table import printable
 
 Cells = Sequence[str]
-_ACTIVE = re.compile(r"([\\`*_{}\[\]<>#!|~@&$])")
+_LONGEST = 2_000
+"""Characters of one cell or paragraph that are shown."""
 _STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color-scheme: light dark }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
@@ -18,7 +19,8 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; bo
 td.number, th.number { text-align: right }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
 tr.bad td { background: #d331 } tr.bad th { border-left: 4px solid #c22; padding-left: .4rem }
-.wide { overflow-x: auto }"""
+.wide { overflow-x: auto }
+.wide table { min-width: 44rem }"""
 
 
 class Paragraph(NamedTuple):
@@ -61,8 +63,7 @@ def write_markdown(blocks: Iterable[Block]) -> str:
 
 def quote(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    plain = _ACTIVE.sub(r"\\\1", printable(text)).replace("\\@", "&#64;").replace("\\<", "&lt;").replace("\\&", "&amp;")
-    return plain.replace("\\|", "&#124;").replace("://", "&#58;//")
+    return prose(text, _LONGEST)
 
 
 def write_html(title: str, blocks: Iterable[Block]) -> str:
@@ -84,8 +85,8 @@ def _tag(block: Block) -> Iterable[str]:
         return
     if not block.rows:
         return
-    numeric = [all(cell in ("-", "") or cell.isdecimal() for cell in column) for column in zip(*block.rows, strict=True)]
-    yield '<div class="wide"><table>' + (f"<caption>{escape(block.caption)}</caption>" if block.caption else "")
+    numeric = list(map(_is_numeric, zip(*block.rows, strict=True)))
+    yield '<div class="wide" tabindex="0"><table>' + (f"<caption>{escape(block.caption)}</caption>" if block.caption else "")
     titles = "".join(_cell('th scope="col"', cell, number) for cell, number in zip(block.head, numeric, strict=True))
     yield f"<thead><tr>{titles}</tr></thead><tbody>"
     for number, row in enumerate(block.rows):
@@ -94,6 +95,10 @@ def _tag(block: Block) -> Iterable[str]:
         mark = ' class="bad"' if number in block.bad else ""
         yield f"<tr{mark}>{cells}</tr>"
     yield "</tbody></table></div>"
+
+
+def _is_numeric(column: Sequence[str]) -> bool:
+    return any(map(str.isdecimal, column)) and all(cell in ("-", "") or cell.isdecimal() for cell in column)
 
 
 def _cell(tag: str, text: str, number: bool) -> str:

@@ -140,8 +140,7 @@ def list_unknown(value: Resilience) -> list[str]:
 
 def tell_change(value: ResilienceChange) -> str:
     """One sentence about what a change does to resilience."""
-    worse = sum(shift.worse for shift in value.shifts)
-    better = len(value.shifts) - worse
+    worse, better = (len({shift.key for shift in value.shifts if shift.worse is bad}) for bad in (True, False))
     if not value.shifts:
         return f"Resilience: losing any {value.head.by} has the same effect as before."
     parts = [
