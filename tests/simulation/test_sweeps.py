@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.simulation.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, divide, effects
+from tests.simulation.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects
 
 
 def test_every_loss_has_a_row_and_the_worst_comes_first(shop: Fleet, simulate: Simulate) -> None:
@@ -153,12 +153,15 @@ def test_without_a_base_the_plan_has_the_table_of_what_it_makes(shop: Fleet, pla
 
 
 def test_a_comment_that_has_no_room_for_the_table_keeps_the_sentence(fleet: Fleet, plan: Simulate) -> None:
-    names = [f"{'n' * 40}-{number:02}" for number in range(40)]
-    fleet.commit(
-        {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in names} | {"apps/pay.yaml": SHOP["apps/pay.yaml"]}
-    )
+    clusters = [f"{'n' * 40}-{number:02}" for number in range(20)]
+    workloads = [f"{'w' * 60}-{number:03}" for number in range(150)]
+    files = {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in clusters}
+    fleet.commit(files | {f"{name}.yaml": deployment(name) for name in workloads})
     base = fleet.git("rev-parse", "HEAD")
-    fleet.commit({"p.yaml": divide("pay", f"clusterNames: [{', '.join(names[:2])}]", WEIGHTED)}, hour=1)
-    told = plan(base, "--resilience", "regions", "-o", "markdown", "--max-chars", "4096")
-    assert len(told) <= 4096
+    every = divide("pay", f"clusterNames: [{', '.join(clusters[:2])}]", WEIGHTED).replace(", name: pay}", "}")
+    fleet.commit({"p.yaml": every}, hour=1)
+    full = plan(base, "--resilience", "regions", "-o", "markdown")
+    told = plan(base, "--resilience", "regions", "-o", "markdown", "--max-chars", "16384")
+    assert ("If any one region is lost</summary>" in full, "If any one region is lost</summary>" in told) == (True, False)
+    assert len(told) <= 16384
     assert "**Resilience" in told
