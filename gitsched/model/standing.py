@@ -28,6 +28,15 @@ class Stock(NamedTuple):
     left: str
 
 
+class Candidacy(NamedTuple):
+    """A workload that may run there: `here` says that it does. `more` replicas fit into what is left, each workload as if it were alone;
+    None where nothing is counted, or nobody knows what is free."""
+
+    key: Key
+    here: bool
+    more: int | None
+
+
 class Absence(NamedTuple):
     """Why workloads are not there: one reason, how many it keeps away, and the first of them by name."""
 
@@ -37,8 +46,8 @@ class Absence(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """A cluster. `stocks` is None where nobody knows what is free. `absences` are the most frequent first; workloads that could go there
-    and were not chosen, and workloads that nothing selects, are among them."""
+    """A cluster. `stocks` is None where nobody knows what is free. `candidacies` are by namespace and name. `absences` are the most
+    frequent first; workloads that could go there and were not chosen, and workloads that nothing selects, are among them."""
 
     name: str
     location: str
@@ -49,4 +58,5 @@ class Standing(NamedTuple):
     remarks: tuple[str, ...]
     residents: tuple[Resident, ...]
     stocks: tuple[Stock, ...] | None
+    candidacies: tuple[Candidacy, ...]
     absences: tuple[Absence, ...]

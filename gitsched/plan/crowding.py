@@ -51,7 +51,7 @@ def find_crowds(ground: Ground, after: Aftermath, places: Shares) -> Crowding:
                 continue
             ask = sessions[api].ask(ground.decided.templates[key])
             used = taken.setdefault((api, cluster), {})
-            fits, resource = _fit(room, used, ask)
+            fits, resource = fit(room, used, ask)
             fits = min(fits, more)
             _take(used, ask, fits)
             entry = crowds.setdefault(cluster, [0, 0, ""])
@@ -69,7 +69,7 @@ def _growth(after: Mapping[str, int | None], before: Mapping[str, int | None]) -
     return [(name, more) for name, more in grown if more > 0]
 
 
-def _fit(room: Room, used: Mapping[str, int], ask: tuple[tuple[str, int], ...]) -> tuple[int, str]:
+def fit(room: Room, used: Mapping[str, int], ask: tuple[tuple[str, int], ...]) -> tuple[int, str]:
     """How many more replicas fit beside what others took, and what there is too little of."""
     heap = ((max(room.free.get(name, 0) - used.get(name, 0), 0) // amount, name) for name, amount in ask if amount > 0)
     least, resource = min(heap, default=(0, PODS))

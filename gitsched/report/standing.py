@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gitsched.model.standing import Absence, Resident, Standing
-from gitsched.report.blocks import Block, Grid, Paragraph
+from gitsched.model.standing import Absence, Candidacy, Resident, Standing
+from gitsched.report.blocks import Block, Grid, Items, Paragraph
 from gitsched.report.data import API_VERSION
 from gitsched.report.table import columns, count, fits, wrap
 from gitsched.report.verdict import label
 
 SHOWN = 50
+TAKERS_SHOWN = 10
 """Workloads that are listed; the others are counted, and JSON has all."""
 
 
@@ -34,6 +35,11 @@ def write_standing(value: Standing, width: int) -> str:
     lines += [f"  {line}" for line in _rest(value)]
     stocks = [("  RESOURCE", "FREE", "LEFT"), *((f"  {s.resource}", s.free, s.left) for s in value.stocks or ())]
     lines += ["", "Room", *(columns(stocks) if value.stocks else wrap(_tell_room(value), width, "  "))]
+    takers = [_tell_taker(entry) for entry in value.candidacies if _could_take(entry)]
+    if takers:
+        shown = [part for text in takers[:TAKERS_SHOWN] for part in wrap(text, width, "  ")]
+        more = [f"  and {len(takers) - TAKERS_SHOWN} more: -o json has all"] if len(takers) > TAKERS_SHOWN else []
+        lines += ["", "Could take, each as if it were alone", *shown, *more]
     if value.absences:
         lines += ["", "Why not more", *(part for absence in value.absences for part in wrap(_tell_absence(absence), width, "  "))]
     return "\n".join(lines) + "\n"
@@ -49,7 +55,8 @@ def list_standing_blocks(value: Standing) -> list[Block]:
         *(Paragraph(line) for line in _rest(value)),
         *([] if value.stocks else [Paragraph(_tell_room(value))]),
         Grid(("Resource", "Free", "Left"), [(s.resource, s.free, s.left) for s in value.stocks or ()]),
-        *(Paragraph(_tell_absence(absence)) for absence in value.absences),
+        Items("Could take, each as if it were alone", [_tell_taker(e) for e in value.candidacies if _could_take(e)][:TAKERS_SHOWN]),
+        Items("Why not more", list(map(_tell_absence, value.absences))),
     ]
 
 
@@ -76,6 +83,7 @@ def describe_standing(value: Standing) -> dict[str, Any]:
             for entry in value.residents
         ],
         "room": None if value.stocks is None else [stock._asdict() for stock in value.stocks],
+        "couldTake": [{"workload": e.key._asdict(), "here": e.here, "replicas": e.more} for e in value.candidacies],
         "absences": [
             {"reason": absence.reason, "count": absence.workloads, "examples": [key._asdict() for key in absence.examples]}
             for absence in value.absences
@@ -120,7 +128,19 @@ def _cells(resident: Resident) -> Sequence[str]:
 def _tell_resident(resident: Resident) -> str:
     name, replicas, policy, remark = _cells(resident)
     parts = [f"{replicas} replicas" if replicas else "", f"by {policy}" if policy else "", remark]
-    return f"{name}: {', '.join(filter(None, parts))}"
+    return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
+
+
+def _could_take(entry: Candidacy) -> bool:
+    """Whether it is worth a line: what runs there and cannot grow is not."""
+    return bool(entry.more) or not entry.here
+
+
+def _tell_taker(entry: Candidacy) -> str:
+    what = (
+        f"room for {count(entry.more, 'more replica' if entry.here else 'replica')}" if entry.more is not None else "room unknown"
+    )
+    return f"{label(entry.key)}: {what}"
 
 
 def _tell_absence(absence: Absence) -> str:

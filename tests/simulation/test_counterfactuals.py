@@ -215,6 +215,23 @@ def test_room_that_the_plan_is_about_to_use_is_taken_off(shop: Fleet, explain: E
     assert {entry["resource"]: (entry["free"], entry["left"]) for entry in found["room"]}["pods"] == ("50", "40")
 
 
+def test_what_a_cluster_could_take_is_counted_against_what_is_left(fleet: Fleet, explain: Explain) -> None:
+    container = "  template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: '3'}}}]}}\n"
+    files = {
+        "w1.yaml": cluster("w1", pods=50),
+        "w2.yaml": cluster("w2", pods=50, cpu=10),
+        "cart.yaml": deployment("cart", 2) + container,
+        "pay.yaml": deployment("pay", 2),
+        "p1.yaml": divide("cart", "clusterNames: [w1, w2]"),
+        "p2.yaml": divide("pay", "clusterNames: [w1]"),
+    }
+    fleet.commit(files)
+    fleet.reconcile()
+    found = explain("cluster/w2", "-o", "json")["couldTake"]
+    assert [(entry["workload"]["name"], entry["here"], entry["replicas"]) for entry in found] == [("cart", False, 3)]
+    assert "Could take, each as if it were alone\n  Deployment default/cart: room for 3 replicas\n" in explain("cluster/w2")
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "yaml"])
 def test_a_cluster_is_told_in_every_form(shop: Fleet, explain: Explain, form: str) -> None:
     told = explain("cluster/e1", "-o", form)
