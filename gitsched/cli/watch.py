@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -137,6 +138,7 @@ class Journal:
         self.known: frozenset[str] = frozenset()
         self.source: str | None = None
         self.refused = ""
+        self.reviewed: Sequence[str] = ()
 
     def write(self, found: Review) -> None:
         """Tell what is new since the last run."""
@@ -149,6 +151,10 @@ class Journal:
         if found.refused and found.refused != self.refused:
             output.LOGGER.error("refused: %s", found.refused, extra={"fields": {"event": "refused", "source": found.source}})
         self.refused = found.refused
+        if found.reviewed and found.reviewed != self.reviewed:
+            fields = {"event": "review", "source": found.source, "reviewed": list(found.reviewed)}
+            output.LOGGER.info("%s", " ".join(line.strip() for line in found.reviewed), extra={"fields": fields})
+        self.reviewed = found.reviewed
         if found.after is not None or found.source != self.source:
             self._tell(found)
         self.source = found.source

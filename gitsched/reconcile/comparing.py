@@ -135,8 +135,9 @@ def _compare_with_base(session: Session, name: str) -> Compared:
         if tree is None:
             notes.append(_CONFLICT.format(head=wanted, base=name))
         else:
-            source = head._replace(tree=tree, time=max(base.time, head.time))
-    observed = observed._replace(source=source)
+            source = head._replace(tree=tree)
+    # The merge is yet to come: what it changes has its time now, however old the commit is, and timers start then.
+    observed = observed._replace(source=source._replace(time=settings.now))
     earlier, later = _plan(session, observed._replace(source=base)), _plan(session, observed)
     before, run, decided = earlier.run, later.run, later.decided
     if before.plan.moves:

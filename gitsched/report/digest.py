@@ -15,9 +15,10 @@ _FORMAT = 1
 def digest(moves: Iterable[Move], delivered: Mapping[str, str | None]) -> str:
     """`sha256:` and 64 hex digits over what changes.
 
-    Covered: each workload that moves, with its clusters and replicas before and after, and each manifest that is delivered otherwise than
-    before, by path and new content (`delivered`: blob id, None where it goes). Not covered: commit ids, times, reasons, records, findings,
-    and all that stays as it is; so the merge of a reviewed branch has the digest of the review as long as it does the same.
+    Covered: each workload that moves, with its clusters and replicas before and after, and each manifest that is delivered otherwise
+    than before, by path and new content (`delivered`: blob id, None where it goes; without copies in clusters that a workload leaves).
+    Not covered: commit ids, times, reasons, records, findings, and all that stays as it is; so the merge of a reviewed branch has the
+    digest of the review as long as it does the same.
     """
     lines = [
         [*move.key, sorted(move.before.items()), sorted(move.after.items())] for move in sorted(moves, key=lambda move: move.key)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gitsched.report.review import Review
-from gitsched.report.sections import Detail, write_sections
-from gitsched.report.verdict import order_moves
+from gitsched.report.sections import Detail, gather_facts, write_sections
 
 LIMIT = 65_536
 """What GitHub takes as the body of a comment, in characters; GitLab takes more."""
@@ -26,16 +25,16 @@ def write_markdown(review: Review, limit: int = LIMIT - SPARE, identity: str = "
 
     The first line is a comment that does not show: whoever posts this finds the last one by it. `identity` tells several apart.
     """
-    moves = order_moves(review.moves)
+    facts = gather_facts(review)
 
     def write(detail: Detail) -> str:
-        return write_sections(review, moves, detail, identity)
+        return write_sections(facts, detail, identity)
 
     def suits(detail: Detail) -> bool:
         return fits(write(detail), limit)
 
     # No row is shorter than its bars and quotes.
-    most = Detail(len(review.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, min(len(moves), limit // 24))
+    most = Detail(len(review.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, min(len(facts.moves), limit // 24))
     if suits(most):
         return write(most)
     steps = list(_list_steps(most))

@@ -13,16 +13,19 @@ from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.report.review import Review
 from gitsched.report.simulation import loss_cells, loss_head, tell_losses
 from gitsched.report.table import count
-from gitsched.report.tally import tally
+from gitsched.report.tally import Tally, tally
 from gitsched.report.text import title_of
 from gitsched.report.verdict import (
     REVIEWED,
+    Row,
     count_findings,
     headline,
     label,
+    list_common_causes,
     list_provenance,
     list_reasons,
     list_rows,
+    order_moves,
     short,
     write_places,
     write_replicas,
@@ -47,20 +50,42 @@ class Detail(NamedTuple):
     rows: int
 
 
-def write_sections(review: Review, moves: list[Move], detail: Detail, identity: str) -> str:
+class Facts(NamedTuple):
+    """What is told of a review, computed once however often it is written."""
+
+    review: Review
+    title: str
+    moves: list[Move]
+    counts: Tally
+    rows: list[Row]
+    causes: list[tuple[Cause, int]]
+    fresh: list[Finding]
+
+
+def gather_facts(review: Review) -> Facts:
+    """Everything that the blocks are written from."""
+    counts = tally(review.moves)
+    rows, causes = list_rows(review, counts), list_common_causes(review.moves)
+    return Facts(review, headline(review), order_moves(review.moves), counts, rows, causes, review.fresh)
+
+
+def write_sections(facts: Facts, detail: Detail, identity: str) -> str:
+    """The comment with so much detail."""
+    review, moves = facts.review, facts.moves
     left: list[str] = []
     blocks = [
         f"<!-- gitsched:plan id={identity} -->",
-        f"### {headline(review)}",
+        f"### {facts.title}",
         _describe_inputs(review),
-        *_warn(review, detail),
-        _write_summary(review, detail),
+        *_warn(facts, detail),
+        _write_summary(facts, detail),
+        _write_causes(facts, detail),
         _write_moves(moves, detail, left),
         _write_reasons(moves, detail, left),
         _write_stays(review, detail, left),
         _write_losses(review, detail, left),
-        _write_balance(review, detail, left),
-        _write_findings(review, detail, left),
+        _write_balance(facts, detail, left),
+        _write_findings(facts, detail, left),
         _write_manifests(review, detail, left),
         _write_end(review, left),
     ]
@@ -82,14 +107,15 @@ def _revision(name: str, oid: str) -> str:
     return f"{code(name)} ({code(short(oid))})" if known else code(short(oid))
 
 
-def _warn(review: Review, detail: Detail) -> Iterator[str]:
+def _warn(facts: Facts, detail: Detail) -> Iterator[str]:
     """What nobody should overlook."""
+    review = facts.review
     if review.refused:
         yield _alert("CAUTION", f"**gitsched would refuse this:** {prose(review.refused, 600)}.")
     placeless = [outcome for outcome in review.outcomes if outcome.state == "pending"]
     if placeless:
         yield _alert("WARNING", *_list_placeless(placeless, detail.placeless))
-    errors = sum(finding.severity == "error" for finding in review.fresh)
+    errors = sum(finding.severity == "error" for finding in facts.fresh)
     if errors:
         yield _alert(
             "WARNING",
@@ -113,9 +139,9 @@ def _alert(kind: str, *lines: str) -> str:
     return "\n".join([f"> [!{kind}]", *(f"> {line}" for line in lines)])
 
 
-def _write_summary(review: Review, detail: Detail) -> str:
+def _write_summary(facts: Facts, detail: Detail) -> str:
     lines = []
-    for row in list_rows(review):
+    for row in facts.rows:
         if row.names and not detail.clusters:
             continue
         value = (
@@ -127,6 +153,12 @@ def _write_summary(review: Review, detail: Detail) -> str:
         )
         lines.append(f"- {row.name}: {value}")
     return "\n".join(lines)
+
+
+def _write_causes(facts: Facts, detail: Detail) -> str:
+    """What many moves have in common."""
+    lines = [f"- {count(number, 'workload')}: {_write_cause(cause)}" for cause, number in facts.causes if detail.clusters]
+    return "\n".join(["**What makes them move:**", "", *lines]) if lines else ""
 
 
 def _write_moves(moves: list[Move], detail: Detail, left: list[str]) -> str:
@@ -208,8 +240,8 @@ def _write_table(table: Resilience, most: int) -> str:
     return _fold(f"If any one {table.by} is lost", "\n".join(lines))
 
 
-def _write_balance(review: Review, detail: Detail, left: list[str]) -> str:
-    balances = list(tally(review.moves).clusters.items())
+def _write_balance(facts: Facts, detail: Detail, left: list[str]) -> str:
+    balances = list(facts.counts.clusters.items())
     if len(balances) < 2:
         return ""
     balances.sort(key=lambda entry: (-entry[1].gained - entry[1].lost, entry[0]))
@@ -224,9 +256,9 @@ def _write_balance(review: Review, detail: Detail, left: list[str]) -> str:
     return _fold(f"What {count(len(balances), 'cluster')} gain and lose", "\n".join(lines))
 
 
-def _write_findings(review: Review, detail: Detail, left: list[str]) -> str:
+def _write_findings(facts: Facts, detail: Detail, left: list[str]) -> str:
     """What the change brings, or all where nobody knows what stood before."""
-    fresh = review.fresh
+    review, fresh = facts.review, facts.fresh
     stood = _list_known(review, fresh)
     if not review.findings and not review.mended:
         return ""

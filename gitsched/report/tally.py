@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gitsched.model.change import Move
-from gitsched.model.finding import Location
+from gitsched.model.change import Cause, Move
 
 
 class Balance(NamedTuple):
@@ -79,11 +79,7 @@ def classify(move: Move) -> str:
     return "resized" if move.before.keys() == move.after.keys() else "moved"
 
 
-def group_causes(moves: Iterable[Move]) -> dict[tuple[Location, str], list[Move]]:
-    """The moves by the place and text of their most telling cause, most moves first; without those that have no place in the commit."""
-    groups: dict[tuple[Location, str], list[Move]] = {}
-    for move in moves:
-        cause = next((cause for cause in move.causes if cause.location is not None and not cause.gone), None)
-        if cause is not None and cause.location is not None:
-            groups.setdefault((cause.location, cause.text), []).append(move)
-    return dict(sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])))
+def group_causes(moves: Iterable[Move]) -> list[tuple[Cause, int]]:
+    """The first cause of each move, with how many moves it is the first one of; the most frequent first."""
+    counts = Counter(move.causes[0] for move in moves if move.causes)
+    return sorted(counts.items(), key=lambda entry: (-entry[1], str(entry[0])))

@@ -15,6 +15,7 @@ from gitsched.report.verdict import (
     count_findings,
     headline,
     label,
+    list_common_causes,
     list_provenance,
     list_reasons,
     list_rows,
@@ -29,6 +30,8 @@ from gitsched.report.verdict import (
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
 """Findings that are printed one by one, and those of severity info among them; JSON has all."""
+MOVES_SHOWN = 500
+"""Workloads that are printed one by one, the gravest first; JSON has all."""
 STAYS_SHOWN = 20
 """Workloads that stay, and could be elsewhere, that are printed one by one."""
 LOSSES_SHOWN = 20
@@ -44,6 +47,7 @@ def write_plan(review: Review, width: int) -> str:
         _provenance_lines(review, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _summary_lines(review, width),
+        _cause_lines(review.moves, width),
         _move_lines(order_moves(review.moves), width),
         _stay_lines(review, width),
         _loss_lines(review, width),
@@ -119,8 +123,15 @@ def _summary_lines(review: Review, width: int) -> list[str]:
     return lines
 
 
+def _cause_lines(moves: Sequence[Move], width: int) -> list[str]:
+    return [line for cause, number in list_common_causes(moves) for line in wrap(f"{count(number, 'workload')}: {cause}", width)]
+
+
 def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
     """A table where it fits; else a few lines for each move, which can still be read at 80 columns."""
+    more = len(moves) - MOVES_SHOWN
+    if more > 0:
+        return [*_move_lines(moves[:MOVES_SHOWN], width), f"and {more} more: -o json has all"]
     if not moves:
         return []
     for shown in (CLUSTERS_SHOWN, 3, 2):

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gitsched.model.change import Move
+from gitsched.model.change import Cause, Move
 from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.report.review import Review
 from gitsched.report.table import count
-from gitsched.report.tally import Tally, classify, tally
+from gitsched.report.tally import Tally, classify, group_causes, tally
 
 CLUSTERS_SHOWN = 6
 """Clusters named for one side of a move; the others are counted."""
+CAUSES_SHOWN = 10
+"""Causes that several workloads share, and how many moves there must be before they are told."""
 REVIEWED = "Gitsched-Reviewed"
 """The trailer of a source commit that names the digest of the plan that somebody reviewed."""
 
@@ -114,9 +116,18 @@ def count_findings(findings: Sequence[Finding]) -> str:
     return ", ".join(count(counts[level], nouns[level]) for level in SEVERITIES if counts[level]) or "no findings"
 
 
-def list_rows(review: Review) -> list[Row]:
-    """The summary: what changes in which number, and what stands how before and after. Lines about nothing are left out."""
-    counts, was = tally(review.moves), review.base.states
+def list_common_causes(moves: Sequence[Move]) -> list[tuple[Cause, int]]:
+    """What makes many workloads move, where that is shorter to say than each move: causes with how many they move."""
+    groups = [(cause, number) for cause, number in group_causes(moves) if number > 1]
+    return groups[:CAUSES_SHOWN] if len(moves) > CAUSES_SHOWN else []
+
+
+def list_rows(review: Review, counts: Tally | None = None) -> list[Row]:
+    """The summary: what changes in which number, and what stands how before and after. Lines about nothing are left out.
+
+    `counts` is the tally of the moves, where it is at hand.
+    """
+    counts, was = counts or tally(review.moves), review.base.states
     rows = [
         Row("replicas that change cluster", "", str(counts.replicas_moved) if counts.replicas_moved else ""),
         Row("replicas added", "", str(counts.replicas_added) if counts.replicas_added else ""),

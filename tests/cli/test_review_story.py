@@ -147,3 +147,19 @@ def test_a_revert_restores_every_byte_where_no_rule_remembers(
     assert "stays in" not in gitsched("plan", "HEAD~1", "HEAD").stdout
     gitsched("reconcile")
     assert git("rev-parse", "placements:clusters", at=fleet) == before
+
+
+def test_watch_waits_for_the_plan_that_was_reviewed(
+    fleet: Path, git: Git, commit: Commit, gitsched: Run, watcher: Callable[..., Process]
+) -> None:
+    gitsched("reconcile")
+    digest = json.loads(gitsched("plan", "-o", "json").stdout)["digest"]
+    commit(fleet, api=API, named=NAMED)
+    resident = watcher(fleet, "--interval", "3600", "--require-reviewed")
+    resident.wait_for(lambda: any("names no reviewed plan" in line["message"] for line in resident.events("refused")))
+    git("commit", "-q", "--allow-empty", "-m", f"Reviewed\n\nGitsched-Reviewed: {digest}", at=fleet)
+    resident.wait_for(lambda: any("Not as reviewed" in line["message"] for line in resident.events("review")))
+    digest = json.loads(gitsched("plan", "-o", "json").stdout)["digest"]
+    git("commit", "-q", "--allow-empty", "-m", f"Reviewed\n\nGitsched-Reviewed: {digest}", at=fleet)
+    resident.wait_for(holds(git, fleet, "one/shop/deployment-api", "one/shop/deployment-web"))
+    resident.wait_for(lambda: any(line["message"] == f"As reviewed: plan {digest}." for line in resident.events("review")))

@@ -94,6 +94,19 @@ def test_a_trailer_of_the_merge_commit_names_the_review(placed: Fleet) -> None:
     assert (run.after is not None, run.reviewed) == (True, (f"As reviewed: plan {digest}.",))
 
 
+@pytest.mark.parametrize(("review_at", "merge_at", "run_at"), [(1, 30, 30), (300, 300, 300), (1, 1, 2), (50, 60, 61)])
+def test_a_review_holds_however_long_a_branch_lies_and_however_late_the_job_is(
+    placed: Fleet, review_at: float, merge_at: float, run_at: float
+) -> None:
+    """What is left of the old copies depends on the hour; where the workload goes does not."""
+    placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
+    digest = compared(placed, hour=review_at).digest
+    placed.git("checkout", "-q", "main")
+    placed.git("merge", "-q", "--no-ff", "--no-commit", "change")
+    placed.record(merge_at, "Merge")
+    assert placed.reconcile(run_at, reviewed=Reviewed(digest)).reviewed == (f"As reviewed: plan {digest}.",)
+
+
 def test_what_differs_from_the_review_is_named_and_refused_when_asked(placed: Fleet) -> None:
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     seen = parse_reviewed(json.dumps(describe_review(compared(placed))))
