@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitsched.model.change import Cause, Move, Rendered
+from gitsched.model.change import Cause, Move, Rendered, Stay
 from gitsched.model.finding import Finding
 from gitsched.model.markdown import code, fence, prose
 from gitsched.model.outcome import Outcome
@@ -201,17 +201,19 @@ def _write_stays(review: Review, detail: Detail, left: list[str]) -> str:
     """What the change concerns and memory holds: a reader who expects a move must not have to wonder."""
     if not review.stays:
         return ""
-    lines = [
-        f"- {code(label(stay.key))} stays in {code(write_places(stay.places))}; placed anew it would be in "
-        f"{code(write_places(stay.anew))}; {prose(stay.remedy, _LINE)}"
-        for stay in review.stays[: detail.stays]
-    ]
+    moved = {move.key for move in review.moves}
+    lines = [_write_stay(stay, "comes only to" if stay.key in moved else "stays in") for stay in review.stays[: detail.stays]]
     more = len(review.stays) - detail.stays
     if more > 0:
         left.append(f"{more} that stay")
         lines.append(f"- and {more} more")
     stays = count(len(review.stays), "workload")
-    return f"**{stays} that this concerns stay{'s' if len(review.stays) == 1 else ''} as decided before:**\n\n" + "\n".join(lines)
+    return f"**What was decided before holds {stays} that this concerns:**\n\n" + "\n".join(lines)
+
+
+def _write_stay(stay: Stay, verb: str) -> str:
+    places, anew = code(write_places(stay.places)), code(write_places(stay.anew))
+    return f"- {code(label(stay.key))} {verb} {places}; placed anew it would be in {anew}; {prose(stay.remedy, _LINE)}"
 
 
 def _write_losses(review: Review, detail: Detail, left: list[str]) -> str:

@@ -154,9 +154,10 @@ def _row(move: Move, shown: int) -> tuple[str, str, str]:
 
 def _stay_lines(review: Review, width: int) -> list[str]:
     """What the change concerns and memory holds."""
-    lines = []
+    lines, moved = [], {move.key for move in review.moves}
     for stay in review.stays[:STAYS_SHOWN]:
-        lines += wrap(f"{label(stay.key)} stays in {write_places(stay.places)}", width)
+        verb = "comes only to" if stay.key in moved else "stays in"
+        lines += wrap(f"{label(stay.key)} {verb} {write_places(stay.places)}", width)
         lines += wrap(f"placed anew it would be in {write_places(stay.anew)}; {stay.remedy}", width, "  ")
     more = len(review.stays) - STAYS_SHOWN
     return [*lines, f"and {more} more stay: -o json has all"] if more > 0 else lines

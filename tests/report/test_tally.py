@@ -1,0 +1,54 @@
+"""The counts that every report begins with add up."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.model.change import Cause, Move
+from gitsched.model.document import Key
+from gitsched.report.tally import classify, group_causes, tally
+from gitsched.report.verdict import name_clusters, summarise, write_replicas
+
+places = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
+moves = st.lists(
+    st.builds(
+        Move,
+        st.builds(Key, st.just("apps"), st.just("Deployment"), st.just("s"), st.text("xyz", max_size=3)),
+        places,
+        places,
+        st.just(""),
+    ).filter(lambda move: move.before != move.after)
+)
+
+
+@given(moves)
+def test_every_move_is_counted_once_and_replicas_balance(entries: list[Move]) -> None:
+    counts = tally(entries)
+    assert counts.moved + counts.resized + counts.first + counts.lost == len(entries)
+    before = sum(replicas or 0 for move in entries for replicas in move.before.values())
+    after = sum(replicas or 0 for move in entries for replicas in move.after.values())
+    assert counts.replicas_added - counts.replicas_removed == after - before
+    assert sum(balance.replicas for balance in counts.clusters.values()) == after - before
+    assert set(counts.gaining) | set(counts.losing) == counts.clusters.keys()
+
+
+def test_kinds_of_moves_and_what_is_said_of_them() -> None:
+    key = Key("apps", "Deployment", "shop", "web")
+    lost, first, resized, moved = (
+        Move(key, {"a": 4}, {}, ""),
+        Move(key, {}, {"a": None}, ""),
+        Move(key, {"a": 4}, {"a": 6}, ""),
+        Move(key, {"a": 4}, {"b": 4}, ""),
+    )
+    assert [classify(move) for move in (lost, first, resized, moved)] == ["lost", "first", "resized", "moved"]
+    assert [write_replicas(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
+    assert summarise([moved, lost], 9) == "1 of 9 workloads loses its last place, 1 workload moves"
+    assert name_clusters(tally([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
+
+
+def test_what_moves_most_is_told_first() -> None:
+    key = Key("apps", "Deployment", "shop", "web")
+    one, two = Cause("a taint"), Cause("a label")
+    entries = [Move(key, {}, {"a": 1}, "", (cause,)) for cause in (one, two, two)]
+    assert group_causes([*entries, Move(key, {}, {"a": 1}, "")]) == [(two, 2), (one, 1)]
