@@ -97,7 +97,7 @@ def _instantiate(
             issues.append(Issue("warning", "knative-unknown-plugin", message, ("data", key)))
             continue
         try:
-            value = read_argument(entry.args, plugin.argument) if plugin.argument else 0
+            value = read_argument(entry.args, plugin.argument, plugin.bits) if plugin.argument else 0
         except Mistake as mistake:
             issues.append(Issue("error", "knative-arguments", f"{name}: Args {mistake}", ("data", key)))
             continue

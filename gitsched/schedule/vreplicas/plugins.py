@@ -19,13 +19,14 @@ Level = Literal["room", "ordinal", "pod", "node", "zone"]
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """`argument` names the one argument that the plug-in needs, "" for none. `value` is its value; `strict` is how upstream reads it,
-    where that differs."""
+    """`argument` names the one argument that the plug-in needs, "" for none; it is a whole number of so many `bits`. `value` is its
+    value; `strict` is how upstream reads it, where that differs."""
 
     name: ClassVar[str]
     level: ClassVar[Level]
     listed: ClassVar[bool] = False
     argument: ClassVar[str] = ""
+    bits: ClassVar[int] = 32
     value: int = 0
     strict: bool = False
 
@@ -67,7 +68,7 @@ class NoMaxResourceCount(Predicate):
     """The source is on no more pods than it has resources, such as Kafka partitions."""
 
     __slots__ = ()
-    name, level, listed, argument = "NoMaxResourceCount", "pod", True, "NumPartitions"
+    name, level, listed, argument, bits = "NoMaxResourceCount", "pod", True, "NumPartitions", 64
     reason = "the source is on as many pods as it has partitions"
 
     def admits(self, count: int, known: bool, others: Others) -> bool:
