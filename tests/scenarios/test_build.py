@@ -1,0 +1,45 @@
+"""What is left on disk counts for the very build that left it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gitsched import __version__
+from gitsched.reconcile.build import identify
+
+RECORD = "gitsched/__init__.py,sha256=%s,3\ngitsched/__pycache__/__init__.cpython-311.pyc,,\n%sgitsched-%s.dist-info/RECORD,,\n"
+
+
+def lay(place: Path, text: str = "one", time: int = 1) -> Path:
+    """A package with one module and, beside it, one schema."""
+    for path in (place / "gitsched" / "__init__.py", place / "schemas" / "Kind.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (time, time))
+    return place / "gitsched"
+
+
+def install(place: Path, digest: str = "abc", more: str = "") -> Path:
+    """The same, with the list that an installer writes."""
+    record = place / f"gitsched-{__version__}.dist-info" / "RECORD"
+    record.parent.mkdir(parents=True)
+    record.write_text(RECORD % (digest, more, __version__))
+    return lay(place, time=hash(place.name) % 1000)
+
+
+@pytest.mark.parametrize("changed", ["gitsched/__init__.py", "schemas/Kind.json"])
+def test_an_edit_of_a_checkout_is_another_build(tmp_path: Path, changed: str) -> None:
+    package = lay(tmp_path)
+    before = identify(package)
+    assert identify(package) == before
+    (tmp_path / changed).write_text("two")
+    assert identify(package) != before
+
+
+def test_the_same_wheel_is_the_same_build_wherever_and_whenever_it_is_installed(tmp_path: Path) -> None:
+    one, two = install(tmp_path / "one"), install(tmp_path / "two", more="../../bin/gitsched,sha256=xyz,9\n")
+    assert identify(one) == identify(two)
+    assert identify(install(tmp_path / "three", digest="abd")) != identify(one)
