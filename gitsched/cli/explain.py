@@ -83,7 +83,8 @@ def command(
     if shape != "gitsched" and form in ("text", "markdown"):
         raise click.UsageError(f"--format {shape} needs -o json or -o yaml")
     from gitsched.model.standing import Standing
-    from gitsched.reconcile import Settings, explain
+    from gitsched.reconcile import Settings
+    from gitsched.reconcile.explaining import explain
 
     output.start_log(log_format)
     settings = Settings(location=location, worktree=worktree, output=output_repository, **chosen)

@@ -16,7 +16,9 @@ _MARKUP = re.compile(r"[^A-Za-z0-9 ,=+-]")
 
 def code(text: str, limit: int = CELL_LIMIT) -> str:
     """Text in code type, on one line, at most `limit` characters of it; "" for nothing to show."""
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:limit])
+    shown = text[:limit]
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in shown)
     if len(text) > limit:
         shown += "…"
     if not shown:

@@ -18,8 +18,9 @@ from gitsched.plan.deciding import decide_one, is_settled, list_relating
 from gitsched.plan.ledger import Outcomes, Place, Rows, Sums, Trace, list_records, make_trace, strip
 from gitsched.plan.planning import Plan, judge_removals, list_moves
 from gitsched.plan.rendering import Canvas, Lookup, Share, count_places, make_share, with_namespaces
+from gitsched.render.cluster import cluster_json
 from gitsched.render.directory import complete_directory
-from gitsched.render.layout import cluster_path
+from gitsched.render.layout import CLUSTER_FACTS, cluster_path
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -191,6 +192,11 @@ def _list_changes(
     for name, place in places.items():
         earlier = ledger.rows.place(name)
         fresh = {path: file for share in shares.values() for path, file in share.manifests.get(name, {}).items()}
+        if earlier is not None and earlier.paths == place.paths:
+            yield from ((cluster_path(name, path), file) for path, file in fresh.items())
+            if earlier.facts != place.facts:
+                yield cluster_path(name, CLUSTER_FACTS), cluster_json(*place.facts)
+            continue
         old = _directory(earlier, {}, ledger.sums) if earlier else {}
         new = _directory(place, fresh, ledger.sums)
         yield from ((cluster_path(name, path), None) for path in old if path not in new)

@@ -12,11 +12,10 @@ import time
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
 from gitsched.plan.planning import Plan
-from gitsched.reconcile.explaining import explain
 from gitsched.reconcile.session import Session
 from gitsched.reconcile.settings import Run, Settings
 
-__all__ = ["Plan", "Run", "Session", "Settings", "explain", "preview", "reconcile", "validate_source"]
+__all__ = ["Plan", "Run", "Session", "Settings", "preview", "reconcile", "validate_source"]
 
 TRIES = 5
 _log = logging.getLogger("gitsched.reconcile")

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterable
 from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 
 from gitsched.manifests.file import File
@@ -55,7 +56,7 @@ class Memo:
             return
         import sqlite3
 
-        rows = [(key, _pack(key, file)) for key, file in self._new.items()]
+        rows = [(key, _pack(key, file)) for key, file in sorted(self._new.items(), key=itemgetter(0))]  # in the order of the table
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with sqlite3.connect(self._path, timeout=5) as connection:

@@ -40,9 +40,14 @@ class Damaged(Exception):
 
 
 def pack(value: Any) -> bytes:
-    """A value as a row. Worlds are left out: they hold a repository, and the next run has its own."""
+    """A value as a row."""
+    return _digest(data := pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) + data
+
+
+def pack_sessions(sessions: Any) -> bytes:
+    """Sessions as a row. Worlds are left out: they hold a repository, and the next run has its own."""
     buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(sessions)
     return _digest(data := buffer.getvalue()) + data
 
 

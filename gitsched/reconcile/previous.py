@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 
 from gitsched.git import Repository
 from gitsched.manifests.file import File
@@ -16,7 +17,7 @@ from gitsched.plan.planning import Before
 from gitsched.reconcile.memo import Memo
 from gitsched.render.layout import CLUSTERS, KEPT, PLACEMENTS, RECORD, STATUS, status_path
 from gitsched.render.record import Record, parse_record
-from gitsched.render.status import LOCAL_CONFIG
+from gitsched.render.status import LOCAL_CONFIG, make_record
 
 _OWN = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """What a branch may hold that gitsched takes over: what it writes itself, and what forges put into a new repository."""
@@ -55,6 +56,13 @@ class Records(Mapping[Key, Body]):
         """The records of everything but the given identities; only those are decoded."""
         known = set(map(status_path, keys))
         return (self._body(blob) for path, blob in self._blobs().items() if path not in known)
+
+    def learn(self, bodies: Iterable[tuple[Key, Body]]) -> None:
+        """Take bodies that were just written to this tree for what reading them back would give."""
+        for key, body in bodies:
+            blob = self._blob(key)
+            if blob is not None:
+                self._bodies.setdefault(blob, _unmark(make_record(body)))
 
     def __len__(self) -> int:
         return len(self._blobs())
@@ -106,13 +114,14 @@ def read_record(repository: Repository, tree: str | None, prefix: str) -> Record
 def read_before(repository: Repository, tree: str | None, prefix: str, records: Records, record: Record | None) -> Before:
     """The previous output in the plan's terms."""
     clusters = repository.listing(tree, f"{prefix}{CLUSTERS}") if tree else {}
-
-    def lookup(path: str) -> str | None:
-        entry = repository.entry(tree, f"{prefix}{path}") if tree else None
-        return entry[0] if entry else None
-
     retiring: Mapping[str, datetime] = record.retiring if record else {}
-    return Before(records, records.others, lookup, frozenset(clusters), retiring)
+    return Before(records, records.others, partial(look_up, repository, tree, prefix), frozenset(clusters), retiring)
+
+
+def look_up(repository: Repository, tree: str | None, prefix: str, path: str) -> str | None:
+    """The blob of a path of the output."""
+    entry = repository.entry(tree, f"{prefix}{path}") if tree else None
+    return entry[0] if entry else None
 
 
 def _unmark(body: Body) -> Body:

@@ -31,7 +31,7 @@ from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
 from gitsched.reconcile.packing import Damaged
 from gitsched.reconcile.pointing import point_findings
-from gitsched.reconcile.previous import Records, read_before, read_record
+from gitsched.reconcile.previous import Records, look_up, read_before, read_record
 from gitsched.reconcile.reporting import list_recent, list_reporters
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.reconcile.shelf import Head, Shelf, stamp
@@ -73,6 +73,7 @@ class Session:
         self._bodies: dict[str, Body] = {}
         self._workspace = Workspace()
         self._shelf: Shelf | None = None
+        self._written: tuple[str, Plan] | None = None
         self._book: Book | None = None
 
     @property
@@ -157,12 +158,12 @@ class Session:
             edition = read_edition(repository, observed.source.tree, shelf, reader, moment)
             if edition is None:
                 return None
-            before = self._before(observed, whole=False)
+            lookup = partial(look_up, observed.output.repository, observed.tree, observed.prefix)
             find = partial(find_document, repository, observed.source.tree, shelf, reader)
             templates = Templates(edition.documents, find, lambda: self._read_templates(observed))
-            world = World(shelf.documents, templates, frozenset(), before.documents, config, at, moment)
+            world = World(shelf.documents, templates, frozenset(), self._records(observed), config, at, moment)
             ledger = Ledger(shelf.head.sums, shelf, shelf.sessions)
-            made = amend(ledger, edition, world, before.lookup, self._workspace.canvas)
+            made = amend(ledger, edition, world, lookup, self._workspace.canvas)
         except Damaged:
             return None
         if made is None:
@@ -186,7 +187,7 @@ class Session:
         """The whole plan, anew."""
         snapshot, (at, moment) = self.read(observed), self._moments(observed, now)
         self._check_output(observed.source, snapshot, observed.output, observed.record)
-        before, config = self._before(observed, whole=True), snapshot.config
+        before, config = self._before(observed), snapshot.config
         gathered = self._gather(observed, snapshot, now)
         beside = (*snapshot.beside, *gathered.findings)
         source = Input(
@@ -263,6 +264,7 @@ class Session:
         commit = self._commit_output(observed, step, tree, parts)
         mine = output.publish(commit, observed.head, note)
         self._shelf = step.shelve(tree)
+        self._written = (tree, planned) if planned.whole else None
         # Another process has decided the same and was faster: the output is as it should be, and that was not our doing.
         return run._replace(after=commit) if mine else run._replace(changed=False)
 
@@ -287,18 +289,21 @@ class Session:
         at = max(min(observed.source.time, now), reached)
         return at, max(now, at)
 
-    def _before(self, observed: Observed, *, whole: bool) -> Before:
-        repository = observed.output.repository
-        records = Records(repository, observed.tree, observed.prefix, self._memo, self._bodies)
-        if whole:
-            records.prefetch()
-        return read_before(repository, observed.tree, observed.prefix, records, observed.record)
+    def _records(self, observed: Observed) -> Records:
+        return Records(observed.output.repository, observed.tree, observed.prefix, self._memo, self._bodies)
+
+    def _before(self, observed: Observed) -> Before:
+        records = self._records(observed)
+        if self._written is not None and self._written[0] == observed.tree:
+            # What this process wrote itself need not be read.
+            records.learn(document for outcome in self._written[1].outcomes.values() for document in outcome.documents)
+        self._written = None
+        records.prefetch()
+        return read_before(observed.output.repository, observed.tree, observed.prefix, records, observed.record)
 
     def _open_shelf(self, observed: Observed) -> Shelf | None:
-        stamp = self._stamp(observed)
-        if self._shelf is None or self._shelf.head.stamp != stamp:
-            self._shelf = Shelf.open(self._shelf_path(observed), stamp)
-        return self._shelf
+        known = self._shelf is not None and self._shelf.head.stamp == self._stamp(observed)
+        return self._shelf if known else Shelf.open(self._shelf_path(observed), self._stamp(observed))
 
     def _stamp(self, observed: Observed) -> str:
         return stamp(self._source.repository.common, observed.output, observed.prefix, self.settings.paths)

@@ -21,7 +21,7 @@ from gitsched.model.document import Document, Key
 from gitsched.plan.deciding import list_relating
 from gitsched.plan.ledger import Place, Sums, Trace
 from gitsched.reconcile.build import identify_build
-from gitsched.reconcile.packing import Damaged, pack, unpack
+from gitsched.reconcile.packing import Damaged, pack, pack_sessions, unpack
 
 if TYPE_CHECKING:
     import sqlite3
@@ -193,7 +193,7 @@ class Shelf:
         """Beside its place first: whoever reads meanwhile has the old file or the new one."""
         import sqlite3
 
-        sessions = pack(self._sessions)
+        sessions = pack_sessions(self._sessions)
         unpack(sessions)  # one that cannot be taken out again is better not put away
         rows = [
             ("head", "", 0, pack(self.head)),
@@ -210,7 +210,7 @@ class Shelf:
         fresh.chmod(0o600)
         for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _TABLE, "BEGIN"):
             connection.execute(statement)
-        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", sorted(rows))  # in the order of the table
         connection.execute("COMMIT")
         connection.close()
         fresh.replace(self._path)
@@ -229,7 +229,7 @@ class Shelf:
         if mine:
             connection.executemany(_PUT, [row for rows in self._unsaved for row in rows()])
             if learned != self._learned:
-                connection.execute(_PUT, ("sessions", "", 0, pack(self._sessions)))
+                connection.execute(_PUT, ("sessions", "", 0, pack_sessions(self._sessions)))
             connection.execute(_PUT, ("head", "", 0, pack(self.head)))
         connection.execute("COMMIT")
         self._connection, self._learned = connection, learned

@@ -42,9 +42,13 @@ def status_document(body: Body) -> Bytes:
 
     Annotations are in the order of their names, so that a record that went through a run has the bytes of one that is new.
     """
+    return Bytes(dump(make_record(body)).encode())
+
+
+def make_record(body: Body) -> Body:
+    """What that file says."""
     record = {name: body[name] for name in _MEMBERS if name in body}
-    record["metadata"] = _mark(body.get("metadata") or {})
-    return Bytes(dump(record).encode())
+    return {**record, "metadata": _mark(body.get("metadata") or {})}
 
 
 def multicluster_decision(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 Shape = Literal["mapping", "sequence", "scalar"]
@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[A-Za-z_/$0-9](?:[A-Za-z0-9_./$@%+=~;,()*&!?<>{}\\-]|:(?=[
 # A plain scalar that begins with a digit must hold a letter that no number (hexadecimal, octal, exponent) or timestamp can hold.
 _NO_NUMBER = re.compile(r"[g-nq-su-wyG-NQ-SU-WY]")
 # Not printable in YAML, a line break in YAML 1.1, or a control that reorders what a reviewer sees.
-_UNSAFE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_UNSAFE = "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _KEY_LIMIT = 1000  # an implicit key ends within 1,024 characters; longer ones take the explicit form
 _CACHED = 200  # longer strings are rarely met twice, and should not stay in memory
@@ -62,10 +62,20 @@ def _quote_afresh(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and (not "0" <= text[0] <= "9" or _NO_NUMBER.search(text)):
         return text
     quoted = _quote(text)
-    return quoted if quoted.isascii() and "\x7f" not in quoted else _UNSAFE.sub(_escape, quoted)
+    return quoted if quoted.isascii() and "\x7f" not in quoted else _unsafe().sub(_escape, quoted)
 
 
 _cached_quote = lru_cache(maxsize=1 << 16)(_quote_afresh)
+
+
+def _is_safe(text: str) -> bool:
+    """Whether every reader sees the same characters."""
+    return (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()) or not _unsafe().search(text)
+
+
+@cache
+def _unsafe() -> re.Pattern[str]:
+    return re.compile(_UNSAFE)  # takes 5 ms, and most runs write ASCII alone
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -160,7 +170,7 @@ def _float(value: float) -> str:
 def _literal(text: str, pad: str) -> str:
     """A literal block where it gives back exactly `text`, else a JSON string."""
     body = text.rstrip("\n")
-    if text[0] in " \t\n" or body[-1] in " \t" or _UNSAFE.search(text):
+    if text[0] in " \t\n" or body[-1] in " \t" or not _is_safe(text):
         return quote(text)
     ends = len(text) - len(body)
     indent = "\n" + pad + "  "

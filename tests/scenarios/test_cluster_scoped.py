@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.model.document import Key
-from gitsched.reconcile import explain
+from gitsched.reconcile.explaining import explain
 
 from .conftest import Fleet, cluster, moment
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gitsched.reconcile import Run, Session, explain
+from gitsched.reconcile import Run, Session
+from gitsched.reconcile.explaining import explain
 from gitsched.report.explain import write_explanation
 from tests.metrics.conftest import Response, Server, vector
 from tests.scenarios.conftest import Fleet, moment

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gitsched.reconcile import explain
+from gitsched.reconcile.explaining import explain
 
 from .conftest import Fleet
 from .vreplicas import ADAPTER, NAMESPACE, RENDERED, Stage, settings, source
