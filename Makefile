@@ -20,7 +20,7 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -rs --no-fold-skipped
+	$(BIN)/python -m pytest -n auto --dist worksteal -rs --no-fold-skipped
 
 docs: $(VENV)/.docs ## the documentation as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "gitsched"
 ROOMS = ("manifests", "apis", "plan", "git", "reconcile")
 
 
-def find_codes() -> set[str]:
+@cache
+def find_codes() -> frozenset[str]:
     """The codes of the whole package."""
     trees = [ast.parse(path.read_text()) for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
     files = [PACKAGE / "model" / "finding.py", PACKAGE / "model" / "issue.py", PACKAGE / "cli" / "schedule.py"]
-    return find_codes_in([*trees, *(ast.parse(path.read_text()) for path in files)])
+    return frozenset(find_codes_in([*trees, *(ast.parse(path.read_text()) for path in files)]))
 
 
 def find_codes_in(trees: list[ast.Module]) -> set[str]:
