@@ -192,14 +192,18 @@ class Advising(Protocol):
         ...
 
 
+Check = Callable[[Body], Iterator[Issue]]
+"""What is wrong with a document that its schema has no objection to."""
+
+
 class Api(NamedTuple):
     """One policy API, as the registry knows it.
 
     `groups` are the API groups whose documents it reads and that are never placed. `is_used` says, cheaply, whether a world has anything
-    for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` are,
-    by (group, kind), what a schema cannot say about a defaulted document. `waive` names the codes of those that settings turn off.
-    `sites` are its documents that stand for clusters, None where it has none. `resumes` says that its session may be put away and taken
-    out again in another process: it keeps nothing of its world but what `renew` replaces.
+    for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` gives,
+    for a group and a kind, what a schema cannot say about a defaulted document (and imports what that needs). `waive` names the codes of
+    those that settings turn off. `sites` are its documents that stand for clusters, None where it has none. `resumes` says that its
+    session may be put away and taken out again in another process: it keeps nothing of its world but what `renew` replaces.
     """
 
     name: str
@@ -207,7 +211,7 @@ class Api(NamedTuple):
     is_used: Callable[[World], bool]
     open: Callable[[World], Session]
     default: Callable[[Body], Body]
-    rules: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]]
+    rules: Callable[[str, str], Check | None]
     waive: Callable[[Config], frozenset[str]] = lambda _: frozenset()
     sites: Sites | None = None
     resumes: bool = False

@@ -7,6 +7,7 @@ from functools import cache
 
 from gitsched.apis.gitsched import config
 from gitsched.apis.schemas import shipped_schemas
+from gitsched.apis.world import Check
 from gitsched.manifests.schema import Schemas
 from gitsched.model.document import Body, group_of, member
 from gitsched.model.finding import Finding
@@ -14,7 +15,6 @@ from gitsched.model.issue import Verdict
 from gitsched.plan.registry import APIS
 
 _BY_GROUP = {group: api for api in APIS for group in api.groups}
-_RULES = {(config.GROUP, config.KIND): config.check_config} | {kind: rules for api in APIS for kind, rules in api.rules.items()}
 
 
 def waive(settings: config.Config) -> frozenset[str]:
@@ -31,7 +31,7 @@ def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
     api = _BY_GROUP.get(group)
     filled = api.default(body) if api else body
     verdict = _schemas().check(filled, None if filled is body else body)
-    rules = _RULES.get((group, kind))
+    rules = _find_rules(group, kind)
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
     return Verdict(verdict.body, (*verdict.issues, *(issue for issue in rules(verdict.body) if issue.code not in waived)))
@@ -52,6 +52,13 @@ def find(body: Body, waived: frozenset[str] = frozenset()) -> list[Finding]:
 def _pointer(pointer: Iterable[str | int]) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in pointer)[1:]
     return f"{path}: " if path else ""
+
+
+@cache
+def _find_rules(group: str, kind: str) -> Check | None:
+    if (group, kind) == (config.GROUP, config.KIND):
+        return config.check_config
+    return next((rules for api in APIS if (rules := api.rules(group, kind)) is not None), None)
 
 
 @cache

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.reading import Section, SettingError
 from gitsched.model.document import Body
@@ -19,8 +18,7 @@ _BRANCH = re.compile(r"(?!.*(?://|\.\.|@\{|/\.|\.lock(?:/|$)))[^-./\x00-\x20\x7f
 _DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """`branch` is "" for the one HEAD names; no `paths` means the whole repository; `ignore` is written as in .gitignore."""
 
     branch: str = ""
@@ -28,24 +26,21 @@ class Source:
     ignore: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(NamedTuple):
     """Who the commits of the output branch are from."""
 
     name: str = "gitsched"
     email: str = "gitsched@localhost"
 
 
-@dataclass(frozen=True, slots=True)
-class Signing:
+class Signing(NamedTuple):
     """`format` is ssh or gpg; `key` is the path of an ssh key, or the id of a gpg key."""
 
     format: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """`repository` is "" for the source itself; `push` is None for "when the repository is a remote one"."""
 
     branch: str = "placements"
@@ -58,16 +53,14 @@ class Output:
     commit_subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failback:
+class Failback(NamedTuple):
     """`mode` is Never, OnRebalance or AfterStabilization; `after` counts for the last one only."""
 
     mode: str = "Never"
     after: timedelta = timedelta()
 
 
-@dataclass(frozen=True, slots=True)
-class Karmada:
+class Karmada(NamedTuple):
     """How Karmada's policies are read; gitsched's own defaults, not upstream's."""
 
     taint_eviction: bool = True
@@ -80,8 +73,7 @@ class Karmada:
     failback: Failback = Failback()
 
 
-@dataclass(frozen=True, slots=True)
-class Krake:
+class Krake(NamedTuple):
     """`stickiness` is a weight; `stickiness_formula` is document or krake; `metric_constraints` says what they look at: weighted,
     normalised or raw values."""
 
@@ -91,8 +83,7 @@ class Krake:
     metric_constraints: str = "weighted"
 
 
-@dataclass(frozen=True, slots=True)
-class Autoscaler:
+class Autoscaler(NamedTuple):
     """`leader` false leaves the number of pods to somebody else; `skip` is how a caller says so for one run. `compact_age` is how long
     ago pods were last emptied, where the caller knows better than the output branch."""
 
@@ -103,8 +94,7 @@ class Autoscaler:
     compact_age: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VpodKind:
+class VpodKind(NamedTuple):
     """A kind of event source; `replicas_path` is where it says how many vreplicas it wants."""
 
     api_version: str
@@ -112,8 +102,7 @@ class VpodKind:
     replicas_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Knative:
+class Knative(NamedTuple):
     """`capacity` counts vreplicas a pod, None while nobody said; `scale_up` is keep or replace. `stateful_set` is "", a name, or
     namespace/name. `reserved` are vreplicas promised but not in a status yet, by source (namespace/name) and pod."""
 
@@ -124,11 +113,10 @@ class Knative:
     stateful_set: str = ""
     autoscaler: Autoscaler = Autoscaler()
     sources: tuple[VpodKind, ...] = ()
-    reserved: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    reserved: Mapping[str, Mapping[str, int]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadKind:
+class WorkloadKind(NamedTuple):
     """A custom kind with replicas; a path is "" when the kind has no such member."""
 
     api_version: str
@@ -137,8 +125,7 @@ class WorkloadKind:
     pod_template_path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KindScope:
+class KindScope(NamedTuple):
     """Whether objects of a kind are in a namespace, where no CustomResourceDefinition says so."""
 
     api_version: str
@@ -146,16 +133,14 @@ class KindScope:
     namespaced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(NamedTuple):
     """A commit is refused when both limits are exceeded: workloads that lose their last place, and their share in percent."""
 
     max_removals: int = 10
     max_removals_percent: float = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Forge:
+class Forge(NamedTuple):
     """Where clusters report as commit statuses: `type` is github, gitlab or gitea, `context` has {cluster} in it, `token_from` names an
     environment variable or a file."""
 
@@ -163,11 +148,10 @@ class Forge:
     repository: str
     url: str = ""
     context: str = "{cluster}"
-    token_from: Mapping[str, str] = field(default_factory=dict)
+    token_from: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Observing:
+class Observing(NamedTuple):
     """How metrics are asked for. `on_failure` is hold or exclude; `timeout` is for all providers together, in seconds."""
 
     on_failure: str = "hold"
@@ -175,8 +159,7 @@ class Observing:
     statuses: Forge | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """All settings; `notifications` are as written."""
 
     source: Source = Source()

@@ -7,7 +7,7 @@ from gitsched.apis.karmada.admission import RULES, TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.names import GROUPS
 from gitsched.apis.karmada.sites import SITES
-from gitsched.apis.world import Api, Session, World
+from gitsched.apis.world import Api, Check, Session, World
 
 
 def _open(world: World) -> Session:
@@ -20,4 +20,8 @@ def _waive(config: Config) -> frozenset[str]:
     return frozenset({TAINT_POLICY_NO_EXECUTE}) if config.karmada.allow_no_execute_taint_policy else frozenset()
 
 
-API = Api("karmada", GROUPS, lambda _: True, _open, default, RULES, _waive, SITES, resumes=True)
+def _rules(group: str, kind: str) -> Check | None:
+    return RULES.get((group, kind))
+
+
+API = Api("karmada", GROUPS, lambda _: True, _open, default, _rules, _waive, SITES, resumes=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 
 from gitsched.apis.gitsched.config import Knative
 from gitsched.apis.knative import names
-from gitsched.apis.knative.policies import check_policies
 from gitsched.apis.knative.sites import SITES
-from gitsched.apis.knative.source import check_kafka
-from gitsched.apis.world import Api, Session, World
-from gitsched.model.document import Body
+from gitsched.apis.world import Api, Check, Session, World
+from gitsched.model.document import Body, member
+from gitsched.model.issue import Issue
 
 
 def _is_used(world: World) -> bool:
@@ -31,13 +31,31 @@ def _default(body: Body) -> Body:
     return body
 
 
+def _rules(group: str, kind: str) -> Check | None:
+    if (group, kind) == ("", "ConfigMap"):
+        return _check_config_map
+    if (group, kind) != (names.GROUP, names.KAFKA):
+        return None
+    from gitsched.apis.knative.source import check_kafka  # most repositories have no source
+
+    return check_kafka
+
+
+def _check_config_map(body: Body) -> Iterator[Issue]:
+    if member(body, "metadata", "name") not in (names.SCHEDULER, names.DESCHEDULER):
+        return iter(())
+    from gitsched.apis.knative.policies import check_policies  # nor one of the two
+
+    return check_policies(body)
+
+
 API = Api(
     "knative",
     frozenset(),
     _is_used,
     _open,
     _default,
-    {("", "ConfigMap"): check_policies, (names.GROUP, names.KAFKA): check_kafka},
+    _rules,
     sites=SITES,
 )
 """Its documents are ordinary ones, which other APIs may place as well, so it has no group of its own."""
