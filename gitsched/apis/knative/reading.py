@@ -16,7 +16,7 @@ from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.finding import Finding, Location
 from gitsched.schedule.vreplicas.adapter import Shares
 from gitsched.schedule.vreplicas.placing import Strategy
-from gitsched.schedule.vreplicas.profile import ADDING, REMOVING
+from gitsched.schedule.vreplicas.profile import ADDING, REMOVING, Profile
 
 
 class Stuck(Exception):
@@ -132,11 +132,13 @@ def _read_strategy(world: World, adapter: Key) -> Strategy:
     strict = settings.scale_up == "replace"
     scheduler = _find_policy(world, adapter, names.SCHEDULER)
     descheduler = _find_policy(world, adapter, names.DESCHEDULER)
-    adding = read_profile(scheduler, strict)[0] if scheduler is not None else ADDING
+    packs = bool(settings.policy)
+    unconfigured = Profile((), ()) if packs else ADDING  # not even the pods that go at a time depend on a profile that nobody asks
+    adding = read_profile(scheduler, strict)[0] if scheduler is not None else unconfigured
     removing = read_profile(descheduler, strict)[0] if descheduler is not None else None
     if removing is None and not (strict and scheduler is not None):
         removing = REMOVING
-    return Strategy(adding, removing, packs=bool(settings.policy), replaces=strict)
+    return Strategy(adding, removing, packs=packs, replaces=strict)
 
 
 def _find_policy(world: World, adapter: Key, name: str) -> Body | None:
