@@ -75,16 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(error: Exception) -> int:
-    from gitsched.report.table import printable
+    from gitsched.report.table import printable, tame
 
     code = exit_codes.judge_error(error)
     if code != exit_codes.BUG:
-        click.echo(f"gitsched: {printable(str(error))}", err=True)
+        click.echo(f"gitsched: {tame(printable(str(error)))}", err=True)
         return code
     if os.environ.get("GITSCHED_DEBUG", "") not in ("", "0"):
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"gitsched: this is a bug: {type(error).__name__}: {printable(str(error))}", err=True)
+    click.echo(f"gitsched: this is a bug: {type(error).__name__}: {tame(printable(str(error)))}", err=True)
     click.echo("Please report it, with the output of the same command under GITSCHED_DEBUG=1.", err=True)
     return code

@@ -101,7 +101,7 @@ def _show_cluster(found: Standing, form: str) -> None:
     from gitsched.report.standing import describe_standing, list_standing_blocks, write_standing
 
     if form == "markdown":
-        output.show(write_markdown(list_standing_blocks(found)))
+        output.tell(write_markdown(list_standing_blocks(found)))
     else:
         output.show_as(form, lambda width: write_standing(found, width), lambda: describe_standing(found))
 
@@ -116,7 +116,7 @@ def _show_workload(found: Explanation, form: str, shape: str) -> None:
     if form == "markdown":
         from gitsched.report.blocks import write_markdown
 
-        output.show(write_markdown(list_explanation_blocks(found)))
+        output.tell(write_markdown(list_explanation_blocks(found)))
         return
     output.show_as(
         form,

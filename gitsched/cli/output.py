@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 PIPE_WIDTH = 160
 """Columns where nobody looks at a terminal, and COLUMNS does not say."""
 
+_COMMAND = re.compile(r"(##(?:vso|teamcity)?)\[", re.IGNORECASE)
 LOGGER = logging.getLogger("gitsched")
 
 
@@ -27,10 +29,17 @@ def show(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def tell(text: str) -> None:
+    """As `show`, of what people read."""
+    from gitsched.report.table import tame
+
+    show(tame(text))
+
+
 def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> None:
     """Write a result as text for the present width, or as JSON or YAML."""
     if form == "text":
-        show(text(find_width()))
+        tell(text(find_width()))
     elif form == "json":
         show(write_json(data()))
     else:
@@ -43,7 +52,12 @@ def write_json(data: dict[str, Any]) -> str:
     """Data as every JSON of the program is written."""
     import json
 
-    return json.dumps(data, indent=2) + "\n"
+    return tame_json(json.dumps(data, indent=2)) + "\n"
+
+
+def tame_json(text: str) -> str:
+    """JSON to the same effect, in which the runner of a pipeline finds no command to itself."""
+    return _COMMAND.sub(r"\1\\u005b", text)
 
 
 def find_width() -> int:
@@ -76,15 +90,16 @@ class _Lines(logging.Formatter):
         self.form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        from gitsched.report.table import printable
+        from gitsched.report.table import printable, tame
 
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         fields: dict[str, Any] = getattr(record, "fields", {})
         if self.form == "json":
             import json
 
-            return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage(), **fields})
-        return f"{time} {record.levelname.lower():<7} {printable(record.getMessage())}"
+            entry = {"time": time, "level": record.levelname.lower(), "message": record.getMessage(), **fields}
+            return tame_json(json.dumps(entry))
+        return f"{time} {record.levelname.lower():<7} {tame(printable(record.getMessage()))}"
 
 
 def start_log(form: str) -> None:

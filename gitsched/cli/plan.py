@@ -125,8 +125,10 @@ def command(
 
         return {**describe_review(found), "resilience": describe_losses(found.resilience)}
 
-    if form in ("markdown", "html"):
-        output.show(markdown() if form == "markdown" else page())
+    if form == "markdown":
+        output.tell(markdown())
+    elif form == "html":
+        output.show(page())
     else:
         output.show_as(form, lambda width: write_plan(found, width), data)
     findings = found.fresh if base is not None else found.findings

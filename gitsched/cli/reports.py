@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gitsched.report.review import Review
 
 ANNOTATIONS = "github"
+_DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
 class Report(NamedTuple):
@@ -106,7 +107,15 @@ def write_reports(reports: Iterable[Report], writers: Mapping[str, Writer]) -> N
         if report.path is None:
             sys.stderr.write(text)
             continue
-        try:
-            report.path.write_text(text, "utf-8")
-        except OSError as error:
-            raise Permanent(f"cannot write {report.path}: {error.strerror}") from error
+        _write(report.path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file. A link is not followed, but for those of the system such as /dev/stdout: in a checkout it leads where whoever
+    committed it likes."""
+    if path.is_symlink() and path.parent not in _DEVICES:
+        raise Permanent(f"cannot write {path}: it is a symbolic link; remove it, or name the file that it leads to")
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise Permanent(f"cannot write {path}: {error.strerror}") from error

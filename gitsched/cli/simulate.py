@@ -161,7 +161,7 @@ class Writer(NamedTuple, Generic[T]):
         from gitsched.report.blocks import write_html, write_markdown
 
         if form == "markdown":
-            output.show(write_markdown(self.blocks(value)))
+            output.tell(write_markdown(self.blocks(value)))
         elif form == "html":
             output.show(write_html(self.title, self.blocks(value)))
         else:

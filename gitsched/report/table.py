@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
 GAP = "  "
+# GitHub's runner obeys a line that begins with two colons, after blanks, and `##[` anywhere; Azure's and TeamCity's know words for it.
+_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTILINE | re.IGNORECASE)
 
 
 def printable(text: str) -> str:
     """The text on one line, with control and other unprintable characters escaped: a manifest must not drive a terminal."""
     return "".join(c if c.isprintable() else "\\n" if c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def tame(text: str) -> str:
+    """The text with a backslash in what the runner of a pipeline would take for a command to itself: manifests give it none."""
+    return _COMMAND.sub(r"\g<0>\\", text)
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:

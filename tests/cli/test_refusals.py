@@ -122,3 +122,14 @@ def test_a_duplicate_names_three_places_and_what_to_do(gitsched: Run, fleet: Pat
     (line,) = [line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "stands in several places" in line]
     assert "overlay0.yaml:1:1, overlay1.yaml:1:1, overlay2.yaml:1:1 and 3 more" in line
     assert ".sourceignore" in gitsched("validate").stdout
+
+
+def test_a_report_does_not_follow_a_link(gitsched: Run, fleet: Path, tmp_path: Path) -> None:
+    """In a checkout whoever committed it says where it leads. What the system has instead of files may be named."""
+    outside = tmp_path / "outside"
+    outside.write_text("untouched")
+    (fleet / "plan.md").symlink_to(outside)
+    done = gitsched("plan", "--report", "markdown=plan.md")
+    assert (done.returncode, outside.read_text()) == (1, "untouched")
+    assert "plan.md: it is a symbolic link; remove it, or name the file that it leads to" in done.stderr
+    assert "<!-- gitsched:plan" in gitsched("plan", "--report", "markdown=/dev/stdout").stdout

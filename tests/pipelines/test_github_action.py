@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,6 +178,47 @@ def test_names_of_a_hostile_pull_request_are_text(hub: Hub, action: Action, talk
     done = action(at, pull_request(hub, head, talk), fail_on="none", directory=".", comment_id="a-b")
     assert done.code == 0, done.log
     assert list(tmp_path.rglob("pwned")) == []
+
+
+def test_installing_runs_nothing_of_the_pull_request(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+    """Python looks for modules where it is started first: a file with the name of one of its own would be run."""
+    trap = f"open({str(tmp_path / 'pwned')!r}, 'w')\n"
+    hub.request({f"{name}.py": trap for name in ("venv", "pip", "ensurepip", "sys", "runpy", "types")})
+    at = hub.clone("refs/pull/5/merge")
+    (script,) = (step["run"] for step in ACTION["runs"]["steps"] if step.get("id") == "install")
+    given = {"PYTHON": sys.executable, "SOURCE": str(tmp_path / "nowhere"), "WORK": str(tmp_path / "temp")}
+    given["GITHUB_OUTPUT"] = str(tmp_path / "output")
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=at, env={**os.environ, **environment, **given}, capture_output=True)
+    assert b"nowhere" in done.stdout + done.stderr, "pip came to look at the source"
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_no_manifest_gives_the_runner_a_command(hub: Hub, action: Action, talk: Talk) -> None:
+    """The runner reads what a step prints: `::` at the beginning of a line, also after blanks, and `##[` anywhere."""
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  text: |\n{}\n    {}\n"
+    lines = "\n".join(f"    {line}" for line in ("::stop-commands::x", "##[add-mask]e", "::set-output name=plan::x"))
+    policy = (hub.work / "policies" / "all.yaml").read_text().replace("apps/v1", "v1").replace("Deployment", "ConfigMap")
+    hub.commit({"apps/text.yaml": text.format(lines, "old"), "policies/texts.yaml": policy.replace("name: all", "name: texts")})
+    hub.push("main")
+    hub.reconcile()
+    hostile = {
+        "apps/text.yaml": text.format(lines, "new ##[set-output name=sha]x"),
+        "apps/##[error]x.yaml": deployment("x").replace("replicas: 2", 'replicas: "\\n::error::x ##vso[task.x]"'),
+    }
+    head = hub.request(hostile)
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), fail_on="none")
+    assert "stop-commands" in done.log, "the difference is shown"
+    obeyed = [line for line in done.log.splitlines() if "##[" in line or "##vso[" in line or line.lstrip().startswith("::")]
+    assert [line for line in obeyed if not re.match(r"::(error|warning|notice) (file=|title=)", line)] == []
+    assert done.outputs["sha"] == hub.placements
+
+
+def test_the_summary_of_a_run_is_code_to_its_end(hub: Hub, action: Action) -> None:
+    hub.commit({"apps/web.yaml": deployment("web", 3), "clusters/third.yaml": cluster("third").replace("Push", "'Pu ```` <b>'")})
+    hub.push("main")
+    done = action(hub.clone(), {"event_name": "push"}, fail_on="none")
+    assert "````" in done.summary
+    assert [line for line in done.summary.splitlines() if line and not line.startswith("    ")] == []
 
 
 @pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])

@@ -87,6 +87,60 @@ def test_gitlab_fails_a_request_with_mistakes_after_it_commented(hub: Hub, talk:
     assert (done.returncode, len(talk.texts)) == (1, 1)
 
 
+FORGED = "<!-- gitsched:plan id=default -->\nNothing changes, says a stranger.\n"
+BROKEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {paths: [nowhere]}}\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "directory"])
+def test_a_request_does_not_bring_its_own_plan(
+    hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path, kind: str
+) -> None:
+    """What the job leaves has the name of what somebody may have committed, and a plan that fails leaves nothing."""
+    talk.account = OURS
+    outside = tmp_path / "outside"
+    outside.write_text("untouched")
+    names = ("gitsched-plan.md", "gitsched.xml", "gitsched.env")
+    files = {"gitsched.yaml": BROKEN}
+    for name in names:
+        if kind == "link":
+            (hub.work / name).symlink_to(outside)
+        else:
+            files[name + ("/x" if kind == "directory" else "")] = FORGED
+    head = hub.request(files)
+    at = hub.clone("refs/heads/topic", depth=None)
+    git("fetch", "-q", "origin", "main:refs/remotes/origin/main", at=at)
+    done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk), GITSCHED_FORGE_TOKEN=TOKEN)
+    assert (done.returncode, talk.asked) == (1, []), done.stderr
+    assert [name for name in names if (at / name).exists()] == []
+    git("checkout", "-q", "-f", head, at=at)
+    (tmp_path / "token").mkdir()
+    (tmp_path / "token" / "token").write_text(TOKEN)
+    asked = {"base": "origin/main", "head": head, "forge": "github", "request": "5", "forge_api": talk.url}
+    places = {"source": str(at), "forge-token": str(tmp_path / "token")}
+    done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked, forge_project="acme/fleet")
+    assert (done.returncode, talk.asked) == (1, []), done.stderr
+    assert not (at / "gitsched-plan.md").exists()
+    assert outside.read_text() == "untouched"
+
+
+@pytest.mark.parametrize("name", [job for job, entry in JOBS.items() if "script" in entry])
+def test_gitlab_keeps_no_cache_in_the_checkout(name: str) -> None:
+    """What lies there may have been committed."""
+    settings = {**JOBS["variables"], **JOBS[".gitsched"].get("variables", {}), **JOBS[name].get("variables", {})}
+    assert "CACHE" not in " ".join(settings)
+    assert "CACHE" not in "".join(JOBS[name]["script"])
+
+
+def test_a_branch_is_no_option(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+    at = hub.clone(depth=None)
+    html = tmp_path / "written"
+    done = run_task(
+        "gitsched-plan", tmp_path, environment, tmp_path / "results", {"source": str(at)}, base="HEAD", head=f"--report=html={html}"
+    )
+    assert (done.returncode, html.exists()) == (1, False)
+    assert "there is no revision '--report" in done.stderr
+
+
 def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, str]) -> None:
     commit = hub.commit(LOST)
     hub.push("main")

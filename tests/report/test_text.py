@@ -18,7 +18,7 @@ from gitsched.model.outcome import Outcome, Placed
 from gitsched.report.data import describe_explanation, describe_review
 from gitsched.report.explain import write_explanation
 from gitsched.report.review import Review
-from gitsched.report.table import printable, wrap
+from gitsched.report.table import printable, tame, wrap
 from gitsched.report.text import write_findings, write_plan, write_run
 from gitsched.report.verdict import write_places
 
@@ -153,3 +153,17 @@ def test_data_is_plain_and_complete() -> None:
     why = describe_explanation(WHY)
     assert json.loads(json.dumps(why)) == why
     assert why["clusters"][0]["location"] == "clusters/a.yaml:7"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x\n", "\\::error::x\n"),
+        ("a\n \t::set-output name=x::y", "a\n \t\\::set-output name=x::y"),
+        ("see ##[add-mask]e and ##VSO[task.setvariable]", "see ##\\[add-mask]e and ##\\VSO[task.setvariable]"),
+        ("##teamcity[buildStatus]", "##\\teamcity[buildStatus]"),
+        ("+  a::b ## [x]\n- [x]", "+  a::b ## [x]\n- [x]"),
+    ],
+)
+def test_what_a_runner_would_obey_is_broken_and_nothing_else(text: str, shown: str) -> None:
+    assert tame(text) == shown
