@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterable
 from hashlib import blake2b
 from operator import itemgetter
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from gitsched.manifests.file import File
 from gitsched.reconcile.build import identify_build
+from gitsched.reconcile.custody import check_cache, is_private
 
 _log = logging.getLogger("gitsched.reconcile")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"
@@ -19,9 +21,15 @@ _DIGITS = 32
 
 
 class Memo:
-    """Files by key, in memory and in one SQLite file that all processes of a user share."""
+    """Files by key, in memory and in one SQLite file that all processes of a user share.
+
+    The rows vouch for themselves against accidents only, so a file that others can write to is left alone. Permanent where the
+    whole directory was committed by whoever wrote what is checked out.
+    """
 
     def __init__(self, cache: Path) -> None:
+        check_cache(cache)
+        self._shared = False
         self._path = cache / f"parsed-{identify_build()}.sqlite3"
         self._known: dict[str, File] = {}
         self._new: dict[str, File] = {}
@@ -29,7 +37,7 @@ class Memo:
     def load(self, keys: Iterable[str]) -> None:
         """Bring what the disk knows of these keys into memory, in one go."""
         missing = [key for key in keys if key not in self._known]
-        if not missing or not self._path.exists():
+        if not missing or not os.path.lexists(self._path) or not self._is_mine():
             return
         import sqlite3  # only where there is something to load
 
@@ -44,6 +52,15 @@ class Memo:
             _log.warning("the cache %s is not readable and will be made anew: %s", self._path, error)
             self._path.unlink(missing_ok=True)
 
+    def _is_mine(self) -> bool:
+        """Whether nobody else can have written the file, or the directory while there is none; if so, that is told once."""
+        there = os.path.lexists(self._path)
+        mine = is_private(self._path if there else self._path.parent)
+        if not mine and not self._shared:
+            self._shared = True
+            _log.warning("others can write to the cache %s: it is not used; let its directory be this user's alone", self._path)
+        return mine
+
     def get(self, key: str) -> File | None:
         return self._known.get(key)
 
@@ -52,7 +69,7 @@ class Memo:
 
     def save(self) -> None:
         """Write what is new. A disk that refuses is told of, not raised: the run does not need it."""
-        if not self._new:
+        if not self._new or (self._path.parent.exists() and not self._is_mine()):
             return
         import sqlite3
 
@@ -62,6 +79,7 @@ class Memo:
             with sqlite3.connect(self._path, timeout=5) as connection:
                 connection.execute("PRAGMA synchronous = OFF")  # a cache: what a crash of the machine spoils is made anew
                 connection.execute(_SCHEMA)
+                self._path.chmod(0o600)
                 connection.executemany("INSERT OR REPLACE INTO parsed VALUES (?, ?)", rows)
         except (sqlite3.Error, OSError) as error:
             _log.warning("the cache %s was not written: %s", self._path, error)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +20,7 @@ from gitsched.model.document import Document, Key
 from gitsched.plan.deciding import list_relating
 from gitsched.plan.ledger import Place, Sums, Trace
 from gitsched.reconcile.build import identify_build
+from gitsched.reconcile.custody import is_private
 from gitsched.reconcile.packing import Damaged, pack, pack_sessions, unpack
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Shelf:
     @classmethod
     def open(cls, path: Path, stamp: str) -> Shelf | None:
         """The ledger on disk; None where there is none for this stamp."""
-        if not _is_private(path):
+        if not is_private(path):
             return None
         import sqlite3  # only where there is something to load
 
@@ -282,15 +282,6 @@ def _trace_rows(traces: Mapping[Key, Trace | None]) -> Iterator[Row]:
 
 def _place_rows(places: Mapping[str, Place | None]) -> Iterator[Row]:
     return (("place", name, 0, pack(place)) for name, place in places.items() if place is not None)
-
-
-def _is_private(path: Path) -> bool:
-    """Whether a file is there, and nobody but this user can have written it."""
-    try:
-        found = [path.stat(), path.parent.stat()]
-    except OSError:
-        return False
-    return all(status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for status in found)
 
 
 def _forget(path: Path, error: Exception) -> None:
