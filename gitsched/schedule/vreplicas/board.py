@@ -12,24 +12,42 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from gitsched.schedule.vreplicas.adapter import Adapter
-from gitsched.schedule.vreplicas.plugins import Level, Plugin
+from gitsched.schedule.vreplicas.plugins import Level, Plugin, Scope
 from gitsched.schedule.vreplicas.profile import Profile
 from gitsched.schedule.vreplicas.tally import Others, Tally
 
 ABSENT = -1
 """A count where there is no entry, which is not the same as an entry of zero."""
 
+
+class Compared(NamedTuple):
+    """Whether something is among what a count is compared with, by a plug-in's scope."""
+
+    usable: bool
+    not_full: bool
+
+
+_ALWAYS = Compared(True, True)
 _NOTHING = Others(Tally(), None)
 
 
 class Likeness(NamedTuple):
     """What the pods of a group have in common; members that no plug-in looks at are ABSENT or "". `zone` is a name or, where there are
-    many, a count. `compared`: they are among the pods that a count is compared with."""
+    many, a count. `compared` is about the pods."""
 
     zone: str | int
     node: int
     pod: int
-    compared: bool
+    compared: Compared
+
+
+Costs = dict[tuple[Level, int | str, Compared], int]
+
+
+def _is_among(scope: Scope, count: int, compared: Compared) -> bool:
+    if scope == "listed":
+        return count != ABSENT
+    return compared.not_full if scope == "not full" else compared.usable
 
 
 class Group:
@@ -61,7 +79,9 @@ class Board:
             self._zones[pod.zone] = self._zones.get(pod.zone, 0) + count
         used: list[Plugin] = [*profile.predicates, *(priority for priority, weight in profile.priorities if weight)]
         self._levels = {plugin.level for plugin in used}
-        self._tallies = {(plugin.level, plugin.listed): Tally() for plugin in used}
+        self._tallies = {(plugin.level, plugin.scope): Tally() for plugin in used}
+        levels: tuple[Level, ...] = ("pod", "node", "zone")
+        self._tallied = {level: self._find_tallies(level) for level in levels}
         self._fill(adapter)
         self._ties = {ordinal: tie for tie, ordinal in enumerate(candidates)}
         self._named = len(adapter.zone_names) ** 2 <= len(adapter.pods) or "zone" not in self._levels
@@ -77,29 +97,30 @@ class Board:
             self._settle(ordinal)
 
     def _fill(self, adapter: Adapter) -> None:
-        every: dict[Level, Iterable[tuple[int, bool]]] = {
-            "pod": ((self.counts.get(ordinal, ABSENT), self._is_compared(ordinal)) for ordinal in adapter.pods),
-            "node": ((self._nodes.get(node, ABSENT), True) for node in adapter.zones),
-            "zone": ((self._zones.get(zone, ABSENT), True) for zone in adapter.zone_names),
+        every: dict[Level, Iterable[tuple[int, Compared]]] = {
+            "pod": ((self.counts.get(ordinal, ABSENT), self._compare(ordinal)) for ordinal in adapter.pods),
+            "node": ((self._nodes.get(node, ABSENT), _ALWAYS) for node in adapter.zones),
+            "zone": ((self._zones.get(zone, ABSENT), _ALWAYS) for zone in adapter.zone_names),
         }
         for level, counts in every.items():
-            usable, listed = self._tallies.get((level, False)), self._tallies.get((level, True))
-            if usable is None and listed is None:
-                continue
-            for count, compared in counts:
-                if usable is not None and compared:
-                    usable.add(max(count, 0))
-                if listed is not None and count != ABSENT:
-                    listed.add(count)
+            tallies = self._tallied[level]
+            for count, compared in counts if tallies else ():
+                for scope, tally in tallies:
+                    if _is_among(scope, count, compared):
+                        tally.add(max(count, 0))
 
-    def _is_compared(self, ordinal: int) -> bool:
+    def _find_tallies(self, level: Level) -> list[tuple[Scope, Tally]]:
+        return [(scope, tally) for (among, scope), tally in self._tallies.items() if among == level]
+
+    def _compare(self, ordinal: int) -> Compared:
         """A pod without a vreplica of this source that is full of others' is none that could have one."""
-        return self.counts.get(ordinal, 0) > 0 or self.free[ordinal] > 0
+        has, free = self.counts.get(ordinal, 0) > 0, self.free[ordinal]
+        return Compared(has or free > 0, has or free != 0)
 
     def pick(self) -> int | None:
         """The best candidate; None when there is none."""
         best: tuple[int, int, int] | None = None
-        costs: dict[tuple[Level, int | str, bool], int] = {}
+        costs: Costs = {}
         for likeness, group in self._groups.items():
             if not self._admits(likeness):
                 continue
@@ -120,7 +141,7 @@ class Board:
                     return False
         return True
 
-    def _cost(self, likeness: Likeness, costs: dict[tuple[Level, int | str, bool], int]) -> int:
+    def _cost(self, likeness: Likeness, costs: Costs) -> int:
         total = 0
         for level, place in (("zone", likeness.zone), ("node", likeness.node), ("pod", likeness.pod)):
             if level not in self._levels:
@@ -139,28 +160,29 @@ class Board:
 
     def _view(self, plugin: Plugin, likeness: Likeness) -> tuple[int, Others]:
         """The count that a plug-in looks at, and what it is compared with."""
+        compared = _ALWAYS
         match plugin.level:
             case "pod":
                 count, compared = likeness.pod, likeness.compared
             case "node":
-                count, compared = likeness.node, True
+                count = likeness.node
             case _:
                 zone = likeness.zone
-                count, compared = self._zones.get(zone, ABSENT) if isinstance(zone, str) else zone, True
-        counted = count != ABSENT if plugin.listed else compared
-        return count, Others(self._tallies[plugin.level, plugin.listed], max(count, 0) if counted else None)
+                count = self._zones.get(zone, ABSENT) if isinstance(zone, str) else zone
+        own = max(count, 0) if _is_among(plugin.scope, count, compared) else None
+        return count, Others(self._tallies[plugin.level, plugin.scope], own)
 
     def put(self, ordinal: int, number: int = 1) -> None:
         """Place vreplicas on a pod, or take them away."""
         pod = self._pods[ordinal]
-        before, compared = self.counts.get(ordinal, ABSENT), self._is_compared(ordinal)
+        before, compared = self.counts.get(ordinal, ABSENT), self._compare(ordinal)
         count = self.counts[ordinal] = max(before, 0) + number
         self.free[ordinal] -= number
-        self._retell("pod", before, count, compared, self._is_compared(ordinal))
+        self._retell("pod", before, count, compared, self._compare(ordinal))
         for level, counts, place in (("node", self._nodes, pod.node), ("zone", self._zones, pod.zone)):
             before = counts.get(place, ABSENT)
             counts[place] = max(before, 0) + number
-            self._retell("node" if level == "node" else "zone", before, counts[place], True, True)
+            self._retell("node" if level == "node" else "zone", before, counts[place], _ALWAYS, _ALWAYS)
         for neighbour in self._find_neighbours(ordinal):
             if neighbour in self._likeness or neighbour == ordinal:
                 self._settle(neighbour)
@@ -172,17 +194,12 @@ class Board:
             return self._neighbours.get(pod.zone, ())
         return self._neighbours.get(pod.node, ()) if "node" in self._levels else (ordinal,)
 
-    def _retell(self, level: Level, before: int, after: int, was_compared: bool, is_compared: bool) -> None:
-        usable, listed = self._tallies.get((level, False)), self._tallies.get((level, True))
-        if usable is not None:
-            if was_compared:
-                usable.remove(max(before, 0))
-            if is_compared:
-                usable.add(after)
-        if listed is not None:
-            if before != ABSENT:
-                listed.remove(before)
-            listed.add(after)
+    def _retell(self, level: Level, before: int, after: int, was: Compared, now: Compared) -> None:
+        for scope, tally in self._tallied[level]:
+            if _is_among(scope, before, was):
+                tally.remove(max(before, 0))
+            if _is_among(scope, after, now):
+                tally.add(after)
 
     def withdraw(self, ordinal: int) -> None:
         """A pod is no candidate any more."""
@@ -222,7 +239,7 @@ class Board:
             zone if "zone" in levels else "",
             self._nodes.get(pod.node, ABSENT) if "node" in levels else ABSENT,
             self.counts.get(ordinal, ABSENT) if "pod" in levels else ABSENT,
-            self._is_compared(ordinal) if "pod" in levels else True,
+            self._compare(ordinal) if "pod" in levels else _ALWAYS,
         )
 
     def _has_room(self, ordinal: int) -> bool:

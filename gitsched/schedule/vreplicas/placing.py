@@ -141,7 +141,7 @@ def _replace(vpod: Vpod, stays: Shares, adapter: Adapter, ledger: Ledger, profil
     """All anew, without looking back; or, where not all find a place, what there was. That may be more than is wanted; the surplus is
     taken away only where something sits on a pod that may take nothing, or that holds more than it can."""
     ledger.give(stays)
-    entries = dict.fromkeys(_on_pods(stays, adapter), 0)
+    entries = dict.fromkeys(_on_pods(vpod.held, adapter), 0)
     board = Board(adapter, profile, ledger.free, entries, list(adapter.pods))
     shares = _fill(board, {}, vpod.wanted)
     if sum(shares.values()) == vpod.wanted:

@@ -1,8 +1,8 @@
 """Predicates and priorities. A new one is a class here and its line in PREDICATES or PRIORITIES.
 
 A plug-in looks at one level: the pod's free room, its ordinal, or how many vreplicas of the source are on the pod, on its node or in its
-zone. It is asked once for all candidates that have the same counts, so it may depend on nothing else. `listed` says what a count is
-compared with: everything usable, or only what has an entry for the source, be it zero.
+zone. It is asked once for all candidates that have the same counts, so it may depend on nothing else. `scope` says what a count is compared
+with; nodes and zones are either usable or listed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import ClassVar, Literal
 from gitsched.schedule.vreplicas.tally import Others
 
 Level = Literal["room", "ordinal", "pod", "node", "zone"]
+Scope = Literal["usable", "not full", "listed"]
+"""Pods that have some of the source or room; the same with pods that hold more than they can, as upstream weighs them; or what has an entry
+for the source, be it zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,14 @@ class Plugin:
 
     name: ClassVar[str]
     level: ClassVar[Level]
-    listed: ClassVar[bool] = False
     argument: ClassVar[str] = ""
     bits: ClassVar[int] = 32
     value: int = 0
     strict: bool = False
+
+    @property
+    def scope(self) -> Scope:
+        return "usable"
 
 
 class Predicate(Plugin, ABC):
@@ -68,8 +74,12 @@ class NoMaxResourceCount(Predicate):
     """The source is on no more pods than it has resources, such as Kafka partitions."""
 
     __slots__ = ()
-    name, level, listed, argument, bits = "NoMaxResourceCount", "pod", True, "NumPartitions", 64
+    name, level, argument, bits = "NoMaxResourceCount", "pod", "NumPartitions", 64
     reason = "the source is on as many pods as it has partitions"
+
+    @property
+    def scope(self) -> Scope:
+        return "listed"
 
     def admits(self, count: int, known: bool, others: Others) -> bool:
         return known or others.size + 1 <= self.value
@@ -101,8 +111,14 @@ class _Even(Priority):
 
 
 class EvenPods(_Even):
+    """Strictly, pods that hold more than they can are compared, too."""
+
     __slots__ = ()
     name, level = "EvenPodSpread", "pod"
+
+    @property
+    def scope(self) -> Scope:
+        return "not full" if self.strict else "usable"
 
 
 class FewestOnPod(Priority):
@@ -140,7 +156,11 @@ class _EvenAfterRemoval(Priority):
     """Keeps the counts of a level close to each other when one is taken away; only what has an entry is compared."""
 
     __slots__ = ()
-    argument, listed = "MaxSkew", True
+    argument = "MaxSkew"
+
+    @property
+    def scope(self) -> Scope:
+        return "listed"
 
     def penalty(self, count: int, others: Others) -> int:
         return others.distance(count - 1)

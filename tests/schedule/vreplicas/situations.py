@@ -49,7 +49,7 @@ def profiles(draw: st.DrawFn, strict: bool = False) -> Profile:
     more = draw(st.lists(st.sampled_from((NoMaxResourceCount, EvenPodSpread)), max_size=2, unique=True))
     predicates: list[Predicate] = [PodFitsResources(), *(plugin(draw(st.integers(0, 3)), strict) for plugin in more)]
     chosen = draw(st.lists(st.sampled_from(sorted(PRIORITIES)), max_size=4, unique=True))
-    return Profile(tuple(predicates), tuple((PRIORITIES[name](1), draw(st.integers(0, 10))) for name in chosen))
+    return Profile(tuple(predicates), tuple((PRIORITIES[name](1, strict), draw(st.integers(0, 10))) for name in chosen))
 
 
 def choose_slowly(adapter: Adapter, profile: Profile, free: Mapping[int, int], counts: Shares, among: list[int]) -> int | None:
@@ -84,7 +84,7 @@ def _penalty(priority: Priority, ordinal: int, adapter: Adapter, free: Mapping[i
     level = level or ("node" if "Node" in priority.name else "zone")
     removing = priority.name.startswith("Remove")
     if level == "ordinal":
-        every = [o for o in pods if counts.get(o, 0) or free[o] > 0]
+        every = [o for o in pods if counts.get(o, 0) or free[o] > 0 or (priority.strict and free[o] < 0)]
     else:
         every = list(adapter.zones) if level == "node" else sorted(set(adapter.zones.values()))
     spread: dict[object, int] = {}

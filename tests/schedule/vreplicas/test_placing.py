@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from gitsched.schedule.vreplicas.adapter import Adapter, Pod, Shares, Vpod
 from gitsched.schedule.vreplicas.ledger import Ledger
 from gitsched.schedule.vreplicas.placing import Strategy, may_stay, place
-from gitsched.schedule.vreplicas.plugins import EvenPodSpread, LowestOrdinal, NoMaxResourceCount, PodFitsResources
+from gitsched.schedule.vreplicas.plugins import (
+    EvenPods,
+    EvenPodSpread,
+    EvenZones,
+    LowestOrdinal,
+    NoMaxResourceCount,
+    PodFitsResources,
+)
 from gitsched.schedule.vreplicas.profile import ADDING, REMOVING, Profile
 
 from .situations import MOST_PODS, adapters, profiles, shares, vpods
@@ -167,3 +174,16 @@ def test_where_evenness_has_to_give_way_the_pod_that_is_behind_catches_up_first(
 def test_replace_without_a_removing_profile_changes_all_or_nothing(held: Shares, after: Shares) -> None:
     strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(0, strict=True)), ()), None, replaces=True)
     assert run(even(3, 5), [Vpod("s", 4, held)], strategy) == {"s": after}
+
+
+def test_replace_evens_out_over_pods_that_hold_too_much() -> None:
+    strategy = Strategy(Profile((), ((EvenPods(strict=True), 5), (LowestOrdinal(), 2))), None, replaces=True)
+    adapter = even(2, 2)
+    assert place(Vpod("s", 6, {}), adapter, Ledger(adapter, [{0: 7, 1: 6}]), strategy) == {0: 3, 1: 3}
+
+
+def test_replace_knows_the_pods_that_a_source_has_to_leave() -> None:
+    strategy = Strategy(Profile((NoMaxResourceCount(2, strict=True),), ((EvenZones(), 1),)), None, replaces=True)
+    adapter, held = even(4, 2), {0: 1, 1: 1, 2: 1}
+    placed = place(Vpod("s", 4, held), adapter, Ledger(adapter, [held, {0: 3, 1: 3}]), strategy)
+    assert placed == {0: 2, 1: 2}, "a limit on the number of pods speaks of new ones"
