@@ -43,6 +43,15 @@ class Verbs(click.Group):
         command: click.Command = import_module(f"gitsched.cli.{name.replace('-', '_')}").command
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if not word.startswith("-") and word not in VERBS and word not in ALIASES:
+            from difflib import get_close_matches  # rarely needed
+
+            near = get_close_matches(word[:100], VERBS, n=1)
+            ctx.fail(f"there is no command {word[:100]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))

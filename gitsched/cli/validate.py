@@ -44,6 +44,8 @@ def command(
     path = Path(location, target) if target is not None and Path(location, target).exists() else None
     if path is not None and root is None:
         raise click.UsageError(f"{target} is a path, but {location} is no worktree; give a revision")
+    if path is None and target is not None and target.endswith((".yaml", ".yml", ".json")):
+        raise click.UsageError(f"there is no file {target}")
     settings = Settings(
         location=location,
         revision=target if path is None else None,

@@ -309,7 +309,7 @@ def _open(path: Path) -> pygit2.Repository:
         raise Permanent(f"there is no file or directory {path}")
     found = pygit2.discover_repository(str(path))
     if found is None:
-        raise Permanent(f"{path} is in no Git repository")
+        raise Permanent(f"{path.resolve()} is in no Git repository; go to one, or name it with -C")
     try:
         return pygit2.Repository(found)
     except pygit2.GitError as error:

@@ -47,7 +47,7 @@ def _remote(repository: Repository, push: str | None) -> str | None:
         return None
     url = wire.remote_url(repository, push) if not is_url(push) and not push.startswith("/") else push
     if url is None:
-        raise Permanent(f"{repository.place} has no remote {push!r} to push to")
+        raise Permanent(f"{repository.place} has no remote {push!r}")
     return check_url(url)
 
 
@@ -112,7 +112,10 @@ class Output:
     def check(self) -> None:
         """Permanent when the branch must not be written: the source is read from it, it is symbolic, or it is checked out."""
         if self._same_repository() and self.branch in {*self._source.asked, self._source.branch_name(None)}:
-            raise Permanent(f"the output branch {self.branch!r} is the source's own branch; give the output another name")
+            raise Permanent(
+                f"the output branch {self.branch!r} is the source's own branch: give the output another name, or check out the "
+                "source where that is checked out by mistake"
+            )
         if self._clone is None:
             check_movable(self.repository, self._ref)
 

@@ -92,7 +92,9 @@ class Local(Source):
             oid = self._repository.resolve(_HEADS + name) or self._repository.resolve(f"refs/remotes/origin/{name}")
         self.asked.update({self.branch_name(branch) or ""} - {""})
         if oid is None:
-            raise Permanent(f"{self._repository.place} has no commit on {name}")
+            unborn = name == "HEAD" and not self._repository.is_bare
+            hint = ": commit something first; `gitsched plan --worktree` looks at files as they lie there" if unborn else ""
+            raise Permanent(f"{self._repository.place} has no commit on {name}{hint}")
         return oid
 
     def fetch_commit(self, oid: str) -> bool:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 SchemaKey = tuple[str, str, str]
 """Group ("" for the core), version, kind."""
 
-_SILENT = frozenset(("Role", "RoleBinding"))
-"""Kinds of Krake's that have nothing to do with placement."""
+_SILENT = frozenset(("Role", "RoleBinding", "ManifestWork"))
+"""Kinds that have nothing to do with placement, in groups that are read, and whose names are close to others."""
 
 
 class Schemas:
@@ -25,10 +25,17 @@ class Schemas:
     A schema refers to nothing outside itself: any `$ref` but `#` and `#/...` is a ValueError, and nothing is ever fetched.
     """
 
-    __slots__ = ("_compiled", "_mapping")
+    __slots__ = ("_compiled", "_groups", "_kinds", "_mapping", "_versions")
 
     def __init__(self, mapping: Mapping[SchemaKey, Body]) -> None:
         self._mapping = mapping
+        self._versions: dict[tuple[str, str], list[str]] = {}
+        self._groups: dict[str, list[str]] = {}
+        self._kinds: dict[str, list[str]] = {}
+        for group, version, kind in sorted(mapping, reverse=True):
+            self._versions.setdefault((group, kind), []).append(f"{group}/{version}")
+            self._groups.setdefault(kind, []).append(group)
+            self._kinds.setdefault(group, []).append(kind)
         self._compiled: dict[SchemaKey, tuple[Pruner, Draft202012Validator]] = {}
 
     def check(self, body: Body, written: Body | None = None) -> Verdict:
@@ -55,13 +62,23 @@ class Schemas:
         return Verdict(pruned, tuple(issues))
 
     def _doubt(self, key: SchemaKey) -> tuple[Issue, ...]:
-        """What to say about a kind without a schema: in Krake's groups, whose kinds are all known, it is a slip of the pen."""
+        """What to say about a kind without a schema: where it is nearly one that has a schema, it is a slip of the pen."""
         group, version, kind = key
-        if version != "krake" or kind in _SILENT:
+        versions = self._versions.get((group, kind))
+        if versions is not None:
+            message = f"{kind} is read as {' or '.join(versions)}, not as {group}/{version}"
+            return (Issue("error", "unknown-version", message, ("apiVersion",)),)
+        if kind in self._groups:
+            return _doubt_group(group, version, kind, self._groups[kind])
+        kinds = self._kinds.get(group)
+        if kinds is None or kind in _SILENT:
             return ()
         from difflib import get_close_matches  # rarely needed
 
-        near = get_close_matches(kind[:100], [name for *_, name in self._mapping], n=1)
+        # All of Krake's kinds are known. Other groups have kinds that have nothing to do with placement.
+        near = get_close_matches(kind[:100], kinds, n=1, cutoff=0.6 if version == "krake" else 0.8)
+        if not near and version != "krake":
+            return ()
         hint = f"; did you mean {near[0]}?" if near else ""
         return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is not read{hint}", ("kind",)),)
 
@@ -73,6 +90,18 @@ class Schemas:
                 raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")
         entry = self._compiled[key] = Pruner(schema), Draft202012Validator(schema, retriever=_refuse)
         return entry
+
+
+def _doubt_group(group: str, version: str, kind: str, known: list[str]) -> tuple[Issue, ...]:
+    """What to say about a kind that stands in a group of which it is not one, but which is spelt nearly like one that has it."""
+    from difflib import get_close_matches  # rarely needed
+
+    near = [version] if not group and version in known else get_close_matches(group[:100], known, n=1, cutoff=0.9)
+    if not near:
+        return ()
+    written = f"{group}/{version}" if group else version
+    message = f"{kind} of {written[:100]!r} is not read; did you mean the group {near[0]}, and a version after a slash?"
+    return (Issue("warning", "unknown-kind", message, ("apiVersion",)),)
 
 
 def _is_empty(body: Any, pointer: Iterable[str | int]) -> bool:

@@ -46,4 +46,4 @@ def preview(settings: Settings, *, whole: bool = False) -> Run:
 
 def validate_source(settings: Settings) -> tuple[Finding, ...]:
     """Every finding about the source: of its files, its documents and how they fit together."""
-    return preview(settings._replace(observations="recorded")).plan.findings
+    return preview(settings._replace(observations="recorded", checking=True)).plan.findings

@@ -125,7 +125,7 @@ class Session:
             repository = self._source.repository
         found = repository.resolve(revision) or repository.resolve(f"refs/remotes/origin/{revision}")
         if found is None:
-            raise Permanent(f"there is no revision {revision!r} in {repository.place}")
+            raise Permanent(f"{repository.place} has no branch, tag or commit {revision!r}")
         return repository.commit(found)
 
     def read_commit(self, commit: Commit) -> Snapshot:
@@ -136,13 +136,18 @@ class Session:
         """A gitsched.yaml that is broken must not send the decisions somewhere else than the last valid one did."""
         asked = self.settings.output_branch or snapshot.config.output.branch
         broken = read_config(self._source.repository, commit.tree, self._memo) is None
-        if broken and self.settings.output_branch is None and (record is None or asked != output.branch):
+        if (
+            broken
+            and not self.settings.checking
+            and self.settings.output_branch is None
+            and (record is None or asked != output.branch)
+        ):
             said = (*snapshot.beside, *snapshot.findings.get(FILE, ()))
             found = [f for f in said if f.severity == "error" and f.location is not None and f.location.path == FILE]
             # The one at the top says that the file holds no valid settings; any other says why.
             first = min(found, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
             place = f" ({first})" if first else ""
-            raise Permanent(f"{FILE} is broken{place}, so nobody knows where the output is; mend it, or name the output branch")
+            raise Permanent(f"{FILE} is broken{place}, so nobody knows where the output is; mend it, or give --output-branch")
 
     def amend(self, observed: Observed, now: datetime) -> Step | None:
         """The plan as an amendment of the last one; None where that cannot be."""

@@ -20,7 +20,8 @@ class Settings(NamedTuple):
     may be written.
 
     `location` is a path or URL. `revision` and `worktree` (the files as they lie in the work tree) are for looking only. `output` is
-    another repository for the decisions, `push` a remote's name or URL. `signing` is (ssh or gpg, key).
+    another repository for the decisions, `push` a remote's name or URL. `signing` is (ssh or gpg, key). `checking`: only findings are
+    wanted, wherever the output may be.
     """
 
     now: datetime
@@ -41,6 +42,7 @@ class Settings(NamedTuple):
     trusted: bool = True
     reviewed: Reviewed | None = None
     require_reviewed: bool = False
+    checking: bool = False
 
 
 class Run(NamedTuple):

@@ -226,7 +226,7 @@ def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: Last
         parsed = _config(version)
         if parsed is not None:
             return parse_config(parsed.body.get("spec") or {}), []
-    message = f"{FILE} holds no valid {KIND} of {GROUP}: the defaults are used"
+    message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
     return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))]
 
 

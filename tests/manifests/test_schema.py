@@ -138,7 +138,7 @@ def test_open_objects_are_left_alone(extra: dict[str, Any]) -> None:
 
 
 def test_kind_without_schema_is_not_judged() -> None:
-    body = {"apiVersion": "example.io/v2", "kind": "Thing", "spec": 1}
+    body = {"apiVersion": "example.io/v1", "kind": "Cabinet", "spec": 1}
     assert SCHEMAS.check(body) == (body, ())
 
 
@@ -234,3 +234,30 @@ def test_validator_and_explanation_agree(data: st.DataObject) -> None:
 
 
 ALL = Schemas({**SHIPPED, KEY: SCHEMA})
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "told"),
+    [
+        ("policy.karmada.io/v1", "PropagationPolicy", "error: PropagationPolicy is read as policy.karmada.io/v1alpha1, not as"),
+        ("cluster.open-cluster-management.io/v1", "Placement", "is read as {0}/v1beta1 or {0}/v1alpha1, not as {0}/v1"),
+        ("gitsched.io/v1", "Config", "error: Config is read as gitsched.io/v1alpha1"),
+        (
+            "cluster.karmada.io/v1alpha1",
+            "Clustr",
+            "warning: there is no kind 'Clustr' in cluster.karmada.io: it is not read; did you mean Cluster?",
+        ),
+        ("cluster.open-cluster-management.io/v1beta1", "Placment", "did you mean Placement?"),
+        ("policy.karmda.io/v1alpha1", "PropagationPolicy", "did you mean the group policy.karmada.io, and a version"),
+        ("policy.karmada.io", "PropagationPolicy", "did you mean the group policy.karmada.io, and a version"),
+        ("work.open-cluster-management.io/v1", "ManifestWork", ""),
+        ("policy.karmada.io/v1alpha1", "FederatedResourceQuota", ""),
+        ("cluster.x-k8s.io/v1beta1", "Cluster", ""),
+        ("apps/v1", "Deployment", ""),
+    ],
+)
+def test_a_slip_in_the_type_of_a_document_is_told(version: str, kind: str, told: str) -> None:
+    issues = ALL.check({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": 3}).issues
+    said = [f"{issue.severity}: {issue.message}" for issue in issues]
+    assert len(said) == bool(told)
+    assert told.format(version.partition("/")[0]) in "".join(said)

@@ -19,14 +19,13 @@ from gitsched.apis.ocm.names import (
     SCORE,
     SET,
     SPREAD,
-    VERSIONS,
     WORK_GROUP,
 )
 from gitsched.apis.ocm.placement import is_spread
 from gitsched.apis.ocm.producing import GROUP_OWN, judge_measures
 from gitsched.apis.ocm.producing import KIND as CLUSTER_SCORES
 from gitsched.manifests.identity import check_identity
-from gitsched.model.document import Body, group_of, member
+from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
 from gitsched.model.time import parse_time
 
@@ -104,14 +103,9 @@ def _error(code: str, message: str, *pointer: str | int) -> Issue:
 
 
 def _judged(rule: Callable[[Body], Iterator[Issue]]) -> Callable[[Body], Iterator[Issue]]:
-    """The rule of a kind after what holds for every kind: a version that is read, and names that a server accepts."""
+    """The rule of a kind after what holds for every kind: names that a server accepts."""
 
     def judge(body: Body) -> Iterator[Issue]:
-        group, kind = group_of(body["apiVersion"]), str(body["kind"])
-        version = f"{group}/{VERSIONS[group, kind]}"
-        if body["apiVersion"] != version:
-            yield _error("ocm-version", f"{kind} is read as {version}, not as {body['apiVersion']}", "apiVersion")
-            return
         yield from check_identity(body)
         yield from rule(body)
 

@@ -1,0 +1,79 @@
+"""What goes wrong on a first day: each slip is told in words that say what to do, and none of them is a bug of gitsched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+CONFIG = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n"
+
+
+@pytest.mark.parametrize("verb", ["plan", "validate", "reconcile", "explain deploy/web"])
+def test_a_directory_that_is_no_repository(gitsched: Run, tmp_path: Path, verb: str) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    done = gitsched(*verb.split(), at=place)
+    assert (done.returncode, done.stderr) == (1, f"gitsched: {place} is in no Git repository; go to one, or name it with -C\n")
+
+
+def test_a_repository_without_a_commit(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
+    place = tmp_path / "young"
+    place.mkdir()
+    git("init", "-q", ".", at=place)
+    done = gitsched("plan", at=place)
+    assert (done.returncode, "commit something first; `gitsched plan --worktree` looks" in done.stderr) == (1, True)
+    assert gitsched("plan", "--worktree", at=place).returncode == 0
+
+
+def test_the_output_branch_is_checked_out(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
+    gitsched("reconcile")
+    git("checkout", "-q", "placements", at=fleet)
+    done = gitsched("plan")
+    assert (done.returncode, "or check out the source where that is checked out by mistake" in done.stderr) == (1, True)
+
+
+def test_a_remote_that_nobody_knows_is_not_said_to_be_pushed_to(gitsched: Run) -> None:
+    assert gitsched("plan", "--fetch", "upstream").stderr.endswith("has no remote 'upstream'\n")
+
+
+def test_a_file_that_is_not_there(gitsched: Run) -> None:
+    done = gitsched("validate", "policies/web.yaml")
+    assert (done.returncode, "there is no file policies/web.yaml" in done.stderr) == (2, True)
+    assert "has no branch, tag or commit 'feature'" in gitsched("plan", "feature").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (CONFIG + "\toutput: {}\n", "gitsched.yaml:5:1: error: the YAML cannot be read: no value begins like this: indent with"),
+        (CONFIG + "  karmada: {missingFacts: maybe}\n", "gitsched.yaml:5:27: error: 'missingFacts' must be"),
+        ("spec: {}\n", "holds no valid document with apiVersion: gitsched.io/v1alpha1 and kind: Config"),
+    ],
+    ids=["tab", "value", "no type"],
+)
+def test_validate_tells_broken_settings_beside_everything_else(
+    gitsched: Run, commit: Callable[..., None], fleet: Path, text: str, told: str
+) -> None:
+    commit(fleet, gitsched=text, other="apiVersion: cluster.karmada.io/v1\nkind: Cluster\nmetadata: {name: a}\n")
+    done = gitsched("validate", COLUMNS="200")
+    assert done.returncode == 1
+    assert told in done.stdout
+    assert "other.yaml:1:13: error: Cluster is read as cluster.karmada.io/v1alpha1" in done.stdout
+
+
+def test_a_version_that_is_not_read_is_no_bug(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
+    """Nobody has looked at such a document, so nothing may be decided by it."""
+    text = "apiVersion: policy.karmada.io/v1\nkind: PropagationPolicy\nmetadata: {name: b, namespace: shop}\nspec: {}\n"
+    commit(fleet, other=text.replace("spec: {}", "spec: {resourceSelectors: 3, placement: []}"))
+    done = gitsched("plan", "-o", "json")
+    assert (done.returncode, '"unknown-version"' in done.stdout) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(("word", "told"), [("pln", "did you mean plan?"), ("frobnicate", "there is no command 'frobnicate'\n")])
+def test_a_misspelt_command(gitsched: Run, word: str, told: str) -> None:
+    done = gitsched(word)
+    assert (done.returncode, told in done.stderr) == (2, True)
