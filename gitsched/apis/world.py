@@ -27,7 +27,8 @@ class World:
     `broken` are identities whose document is quarantined: it has no valid version left, or stands in several places. `at` is the moment
     of the source, `now` what deadlines are compared with. `observations` are what metrics providers said.
     `contested` are the documents that an API would read, were they not several of one identity. `arrival` are the
-    identities of all sound documents in the order in which they were read.
+    identities of all sound documents in the order in which they were read. `once` asks for one cycle of a scheduler, also where the next
+    one would decide otherwise; without it decisions are those of which a second look changes nothing.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -40,6 +41,7 @@ class World:
     observations: Mapping[Any, Any] = field(default_factory=dict)
     contested: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
     arrival: tuple[Key, ...] = ()
+    once: bool = False
 
 
 @runtime_checkable
@@ -189,6 +191,19 @@ class Advising(Protocol):
 
     def propose(self, template: Document, cluster: str, /) -> Edit | None:
         """The next, smallest change that would bring a workload nearer to a cluster; None where it knows none."""
+        ...
+
+
+@runtime_checkable
+class Recalling(Protocol):
+    """What a session offers besides where workloads stay because of what was decided before, though the rules would have them elsewhere."""
+
+    def ask_anew(self, templates: Iterable[Document], /) -> Document:
+        """What somebody would commit to have workloads placed anew."""
+        ...
+
+    def tell_remedy(self, template: Document, stays: Outcome, anew: Outcome | None, wanted: Outcome, /) -> str:
+        """What brings a workload that stays to where it is wanted; `anew` is what came of asking."""
         ...
 
 

@@ -40,6 +40,7 @@ def _advise(ground: Ground, template: Document, cluster: str) -> Counterfactual:
             break
         known = any(edit.document.key == document.key for documents in catalog.settings.values() for document in documents)
         catalog = amend(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
+        template = catalog.templates.get(template.key, template)
         after = decide_after(later, catalog, {template.key})
         sessions = after.sessions
         shares = after.outcomes[template.key].shares if template.key in after.outcomes else {}

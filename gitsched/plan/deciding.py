@@ -76,15 +76,15 @@ def decide(
     now: datetime,
     memory: Memory | None = None,
     observations: Mapping[Any, Any] | None = None,
+    once: bool = False,
 ) -> Decided:
-    """Decide every workload. The order is (namespace, name); no decision depends on it."""
+    """Decide every workload, `once` or until a second look changes nothing. The order is (namespace, name); no decision depends on it."""
     memory = memory or Memory()
     catalog = build_catalog(documents, config.kinds, RESERVED)
     broken = frozenset((*catalog.broken, *catalog.twins))
     observed = observations or {}
-    world = World(
-        catalog.settings, catalog.templates, broken, previous, config, at, now, observed, catalog.contested, catalog.arrival
-    )
+    catalogued = (catalog.contested, catalog.arrival)
+    world = World(catalog.settings, catalog.templates, broken, previous, config, at, now, observed, *catalogued, once)
     context = (catalog.settings, broken, config, catalog.contested)
     if memory.context != context:
         memory.context = context

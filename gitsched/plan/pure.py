@@ -51,7 +51,7 @@ def schedule(
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
 ) -> Schedule:
-    """Schedule plain documents.
+    """Schedule plain documents, each workload in one cycle of its scheduler.
 
     `previous` are the documents of the last run. `now` is what deadlines are compared with (default: the latest timestamp in the
     documents, else 1970-01-01), `at` the moment of the documents (default: `now`); both in UTC. `config` is the spec of a gitsched.yaml.
@@ -70,7 +70,7 @@ def schedule(
         verdict = check(body, waived)
         findings += find(body, waived) if verdict.issues else []
         loose.append(loosen(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
-    decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment, None, observations)
+    decided = decide(loose, {_key(body): body for body in previous}, settings, at or moment, moment, None, observations, once=True)
     findings += decided.findings
     for outcome in decided.outcomes.values():
         findings += outcome.findings

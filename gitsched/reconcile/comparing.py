@@ -113,7 +113,7 @@ def _compare_with_output(session: Session) -> Compared:
             joined=sorted(name for name in facts - retiring if segment(name) not in directories) if directories else (),
             gone=sorted(retiring - (record.retiring.keys() if record else set())),
             paths=_list_paths(session, earlier, observed.source),
-            stays=_list_stays(session, ground, earlier, observed.source, run) if earlier is not None else (),
+            stays=_list_stays(session, ground, earlier, observed.source, later) if earlier is not None else (),
         ),
         run,
         session,
@@ -159,7 +159,7 @@ def _compare_with_base(session: Session, name: str) -> Compared:
             gone=sorted(clusters[0] - clusters[1]),
             paths=_list_paths(session, base, source),
             notes=notes,
-            stays=_list_stays(session, ground, base, source, run),
+            stays=_list_stays(session, ground, base, source, later),
         ),
         run,
         session,
@@ -196,14 +196,14 @@ def _plan(session: Session, observed: Observed) -> Planned:
     return Planned(session.write(observed, step, publish=False), step.plan.decided, step.config)
 
 
-def _list_stays(session: Session, ground: Ground, earlier: Commit, later: Commit, run: Run) -> tuple[Stay, ...]:
+def _list_stays(session: Session, ground: Ground, earlier: Commit, later: Commit, planned: Planned) -> tuple[Stay, ...]:
     """What memory holds, where anything but workloads differs."""
     if not ground.changed:
         return ()
-    plan, now = run.plan, session.settings.now
+    plan, now = planned.run.plan, session.settings.now
     snapshots = [session.read_commit(commit) for commit in (earlier, later)]
     rules = [Rules(snapshot.documents, snapshot.config, min(later.time, now), plan.observations) for snapshot in snapshots]
-    return find_stays(rules[0], rules[1], now, plan.outcomes)
+    return find_stays(rules[0], rules[1], now, planned.decided, max(now, plan.time))
 
 
 def _read_catalog(session: Session, commit: Commit) -> Catalog:

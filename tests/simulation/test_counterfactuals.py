@@ -43,12 +43,22 @@ ALL = SERVING.replace(
     "{kind: Pod, name: pods}]}, {groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}",
 )
 POLICY = "policies/cart.yaml"
+LAZY = "  activationPreference: Lazy\n"
 CASES = [
     pytest.param(
         {POLICY: divide("cart", "clusterNames: [w1]", DUPLICATED)},
         "clusterNames named it (policies/cart.yaml:9)",
         {POLICY: divide("cart", "clusterNames: [w1, w3]", DUPLICATED)},
         id="by name",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", "clusterNames: [w1]", DUPLICATED) + LAZY},
+        "it were edited, for its policy is Lazy (apps/cart.yaml:1) and clusterNames named it (policies/cart.yaml:9)",
+        {
+            POLICY: divide("cart", "clusterNames: [w1, w3]", DUPLICATED) + LAZY,
+            "apps/cart.yaml": deployment("cart", 4) + "  paused: false\n",
+        },
+        id="Lazy",
     ),
     pytest.param(
         {POLICY: divide("cart", "exclude: [w3]", DUPLICATED)},

@@ -39,19 +39,24 @@ def digest_template(template: Document) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def is_waiting(policy: Policy, template: Document, binding: Body | None) -> bool:
+    """Whether a policy counts for a workload only as the binding has it: it is Lazy, and the workload was not edited since."""
+    if not is_lazy(policy) or not isinstance(member(binding or {}, "spec", "placement"), dict):
+        return False
+    noted = text_map(member(binding or {}, "metadata", "annotations")).get(TEMPLATE_DIGEST)
+    return noted is None or noted == digest_template(template)
+
+
 def activate(policy: Policy, template: Document, binding: Body | None) -> Policy:
     """The policy as it counts for a workload: itself, or what the binding has of it while a Lazy one waits for an edit.
 
     A workload without a binding is bound at once: nobody can know whether it or the policy came first. A binding without a digest was
     written before the policy turned Lazy, which is an edit of the policy like any other.
     """
-    placement = member(binding or {}, "spec", "placement")
-    if binding is None or not is_lazy(policy) or not isinstance(placement, dict):
-        return policy
-    noted = text_map(member(binding, "metadata", "annotations")).get(TEMPLATE_DIGEST)
-    if noted is not None and noted != digest_template(template):
+    if binding is None or not is_waiting(policy, template, binding):
         return policy
     own: Body = binding["spec"]
+    placement: Body = own["placement"]
     spec = {name: value for name, value in policy.spec.items() if name not in (*_COPIED, "placement", "suspension")}
     spec |= {name: own[name] for name in _COPIED if name in own}
     suspension = {name: value for name, value in (own.get("suspension") or {}).items() if name != "scheduling"}

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gitsched.apis.edits import change, label, look_at, put_at, tolerate, undelete
+from gitsched.apis.edits import change, edit, label, look_at, put_at, tolerate, undelete
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.activation import is_waiting
 from gitsched.apis.karmada.arithmetic import write_amount
 from gitsched.apis.karmada.blame import find_rule, refusing_member
 from gitsched.apis.karmada.policy import Policy
+from gitsched.apis.karmada.renewal import ask_anew
 from gitsched.apis.world import Edit
-from gitsched.model.document import Body, Document, Key, member
+from gitsched.model.document import Body, Document, member
 from gitsched.model.explanation import Change
 from gitsched.model.finding import Pointer
 from gitsched.model.labels import Requirement
@@ -28,7 +30,13 @@ from gitsched.schedule.room import PODS, Demand, Room, estimate
 if TYPE_CHECKING:  # the session calls this module
     from gitsched.apis.karmada.session import KarmadaSession, Step
 
-_REBALANCER = "gitsched-what-if"
+_EDITED = "gitsched.io/edited"
+_END_OF = {
+    "evicted": "its eviction from there were over",
+    "ill": "a report said that it is well there",
+    "intolerant": "its toleration of the taint there had not run out",
+}
+"""What ends each kind of exile."""
 
 
 def propose(session: KarmadaSession, template: Document, cluster: str) -> Edit | None:
@@ -74,7 +82,11 @@ class _Advice:
                 return self._stand()
             case "ClusterEviction":
                 rule = find_rule(refusal, candidate, self.request, group, self.policy, document)
-                return Edit(change("its eviction from there were over", document, rule.pointer if rule else ()))
+                exile = self.session.failover.find_exile(
+                    self.template, self.policy, self.step.memory, self.cluster, self.step.moment
+                )
+                document = self.policy.document if rule and rule.origin == self.policy.document.origin else document
+                return Edit(change(_END_OF[exile.why if exile else "evicted"], document, rule.pointer if rule else ()))
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
             return self._reach(group)
         if self.step.decision is None and self.policy.placement.divided:
@@ -156,16 +168,7 @@ class _Advice:
 
     def _rebalance(self) -> Edit:
         """Replicas that are placed stay where they are until somebody asks."""
-        key = self.template.key
-        workload = {"apiVersion": self.template.api_version, "kind": key.kind, "name": key.name, "namespace": key.namespace}
-        body: Body = {
-            "apiVersion": f"{names.APPS_GROUP}/v1alpha1",
-            "kind": names.REBALANCER,
-            "metadata": {"name": _REBALANCER},
-            "spec": {"workloads": [{name: value for name, value in workload.items() if value}]},
-        }
-        record = Document(Key(names.APPS_GROUP, names.REBALANCER, "", _REBALANCER), f"{names.APPS_GROUP}/v1alpha1", body)
-        return Edit(Change("a WorkloadRebalancer had it placed anew"), record)
+        return Edit(Change("a WorkloadRebalancer had it placed anew"), ask_anew((self.template,)))
 
     def _weigh(self, group: Group) -> Edit | None:
         """A static weight that is enough for a replica."""
@@ -237,7 +240,9 @@ class _Advice:
         return Edit(change(text, document, pointer), document._replace(body={**document.body, **members}))
 
     def _on_placement(self, text: str, path: Pointer, value: Any, pointer: Pointer | None = None) -> Edit:
-        document = self.policy.document
+        document, template = self.policy.document, self.template
+        if is_waiting(self.policy, template, self.session.world.previous.get(names.binding_key(template.key))):
+            return edit("it were edited, for its policy is Lazy", template, ("metadata", "annotations", _EDITED), "true", ())
         body = {**document.body, "spec": {**self.policy.spec, "placement": put_at(self.placement, path, value)}}
         return Edit(change(text, document, ("spec", "placement", *(pointer or path))), document._replace(body=body))
 

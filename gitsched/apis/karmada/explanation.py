@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
@@ -57,12 +58,13 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
         ),
         claim=_tell_claim(session, policy, claim),
         attempts=_attempts(request, session.fleet, step),
-        candidates=tuple(_all_candidates(session, policy, request, group, step)),
+        candidates=tuple(_all_candidates(session, policy, request, group, step, _Exiles(session, template, policy, steps[-1]))),
         selection=tuple(selection),
         division=division,
         division_rule=tuple(rule),
         trigger=_tell_trigger(session, policy, step, outcome)
         + _tell_clocks(session, outcome)
+        + _tell_tolerances(session, step.moment, outcome)
         + _tell_health(session, template, policy, outcome),
         result=_result(outcome),
         overrides=_overrides(session, template, outcome),
@@ -207,14 +209,16 @@ def _skipped(request: Request, group: Group, step: Step, fleet: Fleet) -> Attemp
     return Attempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.outcome}{why}")
 
 
-def _all_candidates(session: KarmadaSession, policy: Policy, request: Request, shown: Group, step: Step) -> Iterator[Candidate]:
+def _all_candidates(
+    session: KarmadaSession, policy: Policy, request: Request, shown: Group, step: Step, exiles: _Exiles
+) -> Iterator[Candidate]:
     """Every cluster in the group that is shown; in the groups before it, and in all where all failed, those that the group is for."""
     failed = step.decision is not None and step.decision.outcome != "scheduled"
     before = True
     for group in request.groups:
         if group == shown:
             before = False
-            yield from _candidates(session, policy, request, group)
+            yield from _candidates(session, policy, request, group, exiles)
         elif before or failed:
             out = {
                 i
@@ -222,10 +226,10 @@ def _all_candidates(session: KarmadaSession, policy: Policy, request: Request, s
                 if r.filter.name == "ClusterAffinity"
                 for i in session.fleet.members(r.mask)
             }
-            yield from (c for i, c in enumerate(_candidates(session, policy, request, group)) if i not in out)
+            yield from (c for i, c in enumerate(_candidates(session, policy, request, group, exiles)) if i not in out)
 
 
-def _candidates(session: KarmadaSession, policy: Policy, request: Request, group: Group) -> list[Candidate]:
+def _candidates(session: KarmadaSession, policy: Policy, request: Request, group: Group, exiles: _Exiles) -> list[Candidate]:
     fleet = session.fleet
     documents = {d.key.name: d for d in session.world.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())}
     refused = {
@@ -238,12 +242,34 @@ def _candidates(session: KarmadaSession, policy: Policy, request: Request, group
             candidates.append(Candidate(verdict, group=group.name, room=room))
             continue
         name = refused.get(index, "")
-        origin = _tell_origin(session, request, verdict.name) if name == "TaintToleration" else ""
-        reason = f"{name}: {verdict.reason}{origin}" if name else verdict.reason
+        more = _tell_origin(session, request, verdict.name) if name == "TaintToleration" else ""
+        said = verdict.reason
+        if name == "ClusterEviction":
+            said = exiles.tell(verdict.name) or said
+        reason = f"{name}: {said}{more}" if name else said
         rule = find_rule(name, fleet.candidates[index], request, group, policy, documents.get(verdict.name))
         where = f"{rule.origin.path}:{rule.origin.line}" if rule else ""
         candidates.append(Candidate(verdict._replace(reason=reason), where, group.name, rule))
     return candidates
+
+
+class _Exiles:
+    """The clusters that one workload is kept out of because of an eviction, as its last pass left them."""
+
+    def __init__(self, session: KarmadaSession, template: Document, policy: Policy, last: Step) -> None:
+        self._failover, self._asked, self._moment = session.failover, (template, policy, last.memory), last.moment
+
+    def tell(self, cluster: str) -> str:
+        exile = self._failover.find_exile(*self._asked, cluster, self._moment)
+        match exile:
+            case None:
+                return ""
+            case ("evicted", end):
+                until = f"until {format_time(end)}" if end is not None else "until a person ends that"
+                return f"cluster(s) is in the process of eviction {until}"
+            case ("ill", _):
+                return "the workload was unhealthy there for too long, and no report says that it is well"
+        return "the workload's toleration of a NoExecute taint has run out there"
 
 
 def _tell_origin(session: KarmadaSession, request: Request, cluster: str) -> str:
@@ -295,6 +321,15 @@ def _tell_health(session: KarmadaSession, template: Document, policy: Policy, ou
         f" It is unhealthy in {name} since {format_time(since)}, and leaves it at {format_time(end)} unless it recovers."
         for name, since, end in timers
     )
+
+
+def _tell_tolerances(session: KarmadaSession, moment: datetime, outcome: Outcome) -> str:
+    """When the workload leaves a cluster because it tolerates a taint for a time only."""
+    if outcome.state == "stale" or not outcome.documents:
+        return ""
+    notes = text_map(member(outcome.documents[0][1], "metadata", "annotations"))
+    timers = session.failover.tolerances(notes, outcome.shares, moment)
+    return "".join(f" It leaves {name} at {format_time(end)} unless the NoExecute taint goes." for name, _, end in timers)
 
 
 def _tell_clocks(session: KarmadaSession, outcome: Outcome) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import Karmada
 from gitsched.apis.karmada import eviction, health
 from gitsched.apis.karmada.binding import Memory, Result
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.health import Report, Reports
-from gitsched.apis.karmada.names import BINDING, binding_key
+from gitsched.apis.karmada.names import APPLIED_PLACEMENT, BINDING, binding_key
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.preservation import STATE, note_state, preserve_state
 from gitsched.model.document import Body, Document, Key, member
@@ -47,6 +47,14 @@ class Timer(NamedTuple):
     cluster: str
     since: datetime
     end: datetime
+
+
+class Exile(NamedTuple):
+    """Why a workload is kept out of a cluster: an eviction from there still goes on, it is ill there, or its toleration has run out.
+    `end` is when an eviction is over by time, None where only a person ends it."""
+
+    why: Literal["evicted", "ill", "intolerant"]
+    end: datetime | None = None
 
 
 class Failover:
@@ -109,6 +117,16 @@ class Failover:
         held = {target.name for target in memory.clusters}
         return tuple(name for name in (*self._list_run_out(policy.placement.tolerations, moment), *failed) if name not in held)
 
+    def find_exile(self, template: Document, policy: Policy, memory: Memory, cluster: str, moment: datetime) -> Exile | None:
+        """What keeps a workload out of a cluster, where an eviction that was, or would be, does; None where none does."""
+        for task in memory.tasks:
+            if task.get("fromCluster") == cluster:
+                return Exile("evicted", eviction.sweep_tasks((task,), self._settings.graceful_eviction_timeout, moment).wakeup)
+        ill = self._diagnose(template, policy, memory)
+        if ill is not None and cluster in ill.overdue(moment):
+            return Exile("ill")
+        return Exile("intolerant") if cluster in self._list_run_out(policy.placement.tolerations, moment) else None
+
     def note(self, template: Document, policy: Policy, before: Memory, result: Result, moment: datetime) -> Mapping[str, str]:
         """What the binding has to remember about health, and about the state that went along, as annotations."""
         notes: dict[str, str] = {}
@@ -146,6 +164,13 @@ class Failover:
             return []
         since, ill = health.recall_since(notes), frozenset(report.unhealthy)
         return [Timer(name, since[name], later(since[name], seconds)) for name in clusters if name in ill and name in since]
+
+    def tolerances(self, notes: Mapping[str, str], clusters: Iterable[str], moment: datetime) -> list[Timer]:
+        """Which of its clusters a workload is going to leave because it tolerates a taint for a time only, by the annotations of its
+        binding; `since` is the moment asked about."""
+        tolerations = eviction.applied_tolerations(notes.get(APPLIED_PLACEMENT))
+        ends = ((name, self._taint_end(name, tolerations, moment)) for name in clusters)
+        return [Timer(name, moment, end) for name, end in ends if end is not None and end > moment]
 
     def complain(self, template: Document, policy: Policy, tasks: Iterable[Body]) -> Iterator[Finding]:
         """Evictions that took no state along, although the policy wants it preserved."""

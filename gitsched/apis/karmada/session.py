@@ -25,6 +25,8 @@ from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.rebalancing import Rebalancing
 from gitsched.apis.karmada.recollection import recollect
 from gitsched.apis.karmada.relations import Relations
+from gitsched.apis.karmada.renewal import ask_anew, tell_remedy
+from gitsched.apis.karmada.settling import settle
 from gitsched.apis.karmada.suspension import find_suspended, hold
 from gitsched.apis.karmada.taint_policy import read_taint_policies
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
@@ -37,11 +39,9 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Request, Target
-from gitsched.model.time import parse_time
 from gitsched.schedule import pipeline
 from gitsched.schedule.room import Room
 
-_REASON = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
 _DEADLINES = 64
 """Deadlines that one run makes up for at most, for one workload."""
 
@@ -57,6 +57,13 @@ class Step(NamedTuple):
     why: str | None
     decision: Decision | None
     outcome: Outcome
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the scheduler took the workload away from a cluster."""
+        if self.decision is None or self.decision.outcome not in ("scheduled", "no-fit"):
+            return False
+        return not {target.name for target in self.memory.clusters} <= {target.name for target in self.decision.targets}
 
 
 class KarmadaSession:
@@ -178,13 +185,22 @@ class KarmadaSession:
     def steps(
         self, template: Document, policy: Policy, demand: Demand, previous: Body | None, attachment: Attachment | None
     ) -> list[Step]:
-        """The pass at the source's moment, and one at each deadline between it and now."""
+        """The pass at the source's moment, and one at each deadline between it and now.
+
+        A cluster that holds the workload is let in where another would not be. So where one was given up, the next pass may choose
+        otherwise; upstream makes it at once, since the binding changed, and here the next run would move the workload for no reason.
+        """
         steps = [self._step(template, policy, demand, previous, attachment, self.world.at)]
         for _ in range(_DEADLINES):
-            outcome = steps[-1].outcome
-            if outcome.wakeup is None or outcome.wakeup > self.world.now:
+            last = steps[-1]
+            if last.gave_up and not self.world.once:
+                again = self._step(template, policy, demand, last.outcome.documents[0][1], attachment, last.moment)
+                if again.outcome.documents != last.outcome.documents:
+                    steps.append(again)
+                    continue
+            if last.outcome.wakeup is None or last.outcome.wakeup > self.world.now:
                 break
-            steps.append(self._step(template, policy, demand, outcome.documents[0][1], attachment, outcome.wakeup))
+            steps.append(self._step(template, policy, demand, last.outcome.documents[0][1], attachment, last.outcome.wakeup))
         return steps
 
     def keep(self, template: Document, why: str) -> Outcome | None:
@@ -222,6 +238,12 @@ class KarmadaSession:
         from gitsched.apis.karmada.foresight import find_reach
 
         return find_reach(self, template)
+
+    def ask_anew(self, templates: Iterable[Document]) -> Document:
+        return ask_anew(templates)
+
+    def tell_remedy(self, template: Document, stays: Outcome, anew: Outcome | None, wanted: Outcome) -> str:
+        return tell_remedy(self, template, stays, anew, wanted)
 
     def propose(self, template: Document, cluster: str) -> Edit | None:
         from gitsched.apis.karmada.advice import propose  # only the verb explain needs it
@@ -294,7 +316,7 @@ class KarmadaSession:
         if settings.mode != "Never" and self.failover.purge_mode(policy) != "Directly":
             left = failback.leave(turn, memory.observed, memory.clusters, self.fleet.index, moment)
             memory = memory._replace(tasks=(*memory.tasks, *left))
-        result = _settle(turn.decision, policy, before, memory, moment)
+        result = settle(turn.decision, policy, before, memory, moment)
         result = result._replace(clocks=self._run_clocks(template, policy, demand, memory, result, moment))
         result = result._replace(notes=self.failover.note(template, policy, before, result, moment))
         body = write_binding(template, policy, demand, memory, result)
@@ -367,29 +389,6 @@ def _tell_missing(demand: Demand, divided: bool, clusters: tuple[Target, ...]) -
     replicas = demand.replicas or 0
     missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
     return f" ({missing} of {replicas} replicas have no place)" if missing > 0 else ""
-
-
-def _settle(decision: Decision | None, policy: Policy, before: Memory, memory: Memory, moment: datetime) -> Result:
-    """What a decision leaves in the binding (spec/karmada.md §8). Times move only when something a reader cares about did."""
-    reason, message = str(memory.condition.get("reason") or ""), str(memory.condition.get("message") or "")
-    clusters, applied, observed = memory.clusters, memory.applied, memory.observed
-    scheduled = memory.scheduled
-    if decision is not None:
-        reason, message = _REASON[decision.outcome], decision.message
-        if decision.outcome in ("scheduled", "no-fit"):
-            # The same targets in another order, as more room here or there gives them, are no other decision.
-            clusters = clusters if set(clusters) == set(decision.targets) else decision.targets
-            applied = policy.applied
-        if decision.outcome == "scheduled" and decision.group:
-            observed = decision.group
-        pending = is_rebalance_pending(memory)
-        changed = set(clusters) != set(before.clusters) or observed != before.observed or pending
-        if decision.outcome == "scheduled" and (changed or scheduled is None or before.condition.get("reason") != reason):
-            # What was asked for until now is done, also by a clock that is ahead and before anything was placed.
-            scheduled = max(moment, memory.triggered or moment)
-    same = before.condition.get("reason") == reason
-    transition = parse_time(before.condition.get("lastTransitionTime")) if same else moment
-    return Result(clusters, memory.tasks, applied, observed, reason, message, scheduled, transition or moment)
 
 
 def _path(text: str) -> tuple[str, ...]:

@@ -78,6 +78,8 @@ def test_a_workload_that_is_unhealthy_for_too_long_moves_on(run: Any) -> None:
     over = run(world(SICK), moved, PAST, now="2026-01-01T12:15:00Z")
     assert (over.clusters("web"), [p.cluster for p in over.outcome("web").placed]) == ({"m2": 2}, ["m2"])
     assert over.outcome("web").wakeup is None
+    reasons = [c.verdict.reason for c in over.explain("web").candidates if c.verdict.name == "m1"]
+    assert reasons[0] == "ClusterEviction: the workload was unhealthy there for too long, and no report says that it is well"
 
 
 PURGES = """

@@ -222,3 +222,32 @@ def _policy(name: str, spec: str) -> str:
     selectors = "" if "resourceSelectors" in spec else "\n  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]"
     placement = "" if "placement" in spec else "\n  placement: {}"
     return f"\nkind: PropagationPolicy\nmetadata: {{name: {name}}}\nspec:\n  {spec}{selectors}{placement}\n"
+
+
+FIRE = "kind: Cluster\nmetadata: {name: m1}\nspec: {taints: [{key: fire, effect: NoExecute, timeAdded: '2026-01-01T00:00:00Z'}]}\n"
+CALM = FIRE.replace("spec: {taints: [{key: fire, effect: NoExecute, timeAdded: '2026-01-01T00:00:00Z'}]}\n", "")
+OTHER = "kind: Cluster\nmetadata: {name: m2}\n"
+BEARING = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement:
+    clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]
+    replicaScheduling: {replicaSchedulingType: Divided}
+"""
+
+
+def test_when_a_toleration_ends_and_the_eviction_after_it_is_told(run: Any) -> None:
+    world = "\n---\n".join((FIRE, OTHER, WEB, BEARING))
+    first = run("\n---\n".join((CALM, OTHER, WEB, BEARING)), at="2026-01-01T00:00:00Z")
+    bears = run(world, first, at="2026-01-01T00:01:00Z")
+    assert bears.explain("web").trigger.endswith(" It leaves m1 at 2026-01-01T00:05:00Z unless the NoExecute taint goes.")
+
+    def why(at: str) -> str:
+        found = run(world, bears, at="2026-01-01T00:01:00Z", now=at).explain("web")
+        return next(c.verdict.reason for c in found.candidates if c.verdict.name == "m1")
+
+    assert why("2026-01-01T00:06:00Z") == "ClusterEviction: cluster(s) is in the process of eviction until 2026-01-01T00:15:00Z"
+    assert why("2026-01-01T00:16:00Z") == "ClusterEviction: the workload's toleration of a NoExecute taint has run out there"
+    assert "It leaves" not in run(world, bears, at="2026-01-01T00:16:00Z").explain("web").trigger

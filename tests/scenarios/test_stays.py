@@ -1,0 +1,105 @@
+"""Taking a change back does not take back what it did: the plan says who stays, and what really brings it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from gitsched.model.change import Stay
+from gitsched.reconcile.comparing import compare
+from tests.scenarios.conftest import Fleet, cluster, deployment, policy
+from tests.scenarios.test_dependencies import config, workload
+
+Files = Mapping[str, str | bytes | None]
+DOWN: Files = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
+UP: Files = {"clusters/first.yaml": cluster("first")}
+SPREAD = "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
+BACK = "a WorkloadRebalancer that names it brings it there"
+REBALANCER = """\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: back}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]}
+"""
+
+
+def setting(text: str) -> Files:
+    return {"gitsched.yaml": f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: c}}\nspec: {{karmada: {text}}}\n"}
+
+
+def list_stays(fleet: Fleet, hour: float) -> tuple[Stay, ...]:
+    return tuple(compare(fleet.settings(hour)).review.stays)
+
+
+def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
+    """Web runs in `first`, which fails at hour 1 and is back at hour 3: committed, and planned by nobody yet."""
+    files = {"apps/web.yaml": deployment("web"), "policy.yaml": rules, "clusters/second.yaml": cluster("second")}
+    fleet.commit({**files, **UP, **(more or {})})
+    fleet.reconcile()
+    fleet.commit(DOWN, hour=1)
+    fleet.reconcile(1)
+    fleet.reconcile(2)
+    fleet.commit(UP, hour=3)
+
+
+@pytest.mark.parametrize(
+    ("rules", "more", "remedy"),
+    [
+        (policy("first", "second"), {}, f"{BACK}, or karmada.failback in gitsched.yaml"),
+        (
+            policy("first", "second"),
+            setting("{failback: {AfterStabilization: 30m}}"),
+            f"{BACK}; by itself it returns when the time of karmada.failback is over",
+        ),
+        (policy(more=SPREAD), {}, "a WorkloadRebalancer that names it would leave it where it is"),
+    ],
+    ids=["groups", "groups that call back", "what runs already comes first"],
+)
+def test_what_is_said_to_bring_it_back_does(fleet: Fleet, rules: str, more: Files, remedy: str) -> None:
+    fail_over(fleet, rules, more)
+    assert list_stays(fleet, 3) == (Stay(list_stays(fleet, 3)[0].key, {"second": 2}, {"first": 2}, remedy),)
+    fleet.reconcile(3)
+    fleet.commit({"back.yaml": REBALANCER}, hour=3.1)
+    fleet.reconcile(3.1)
+    assert list(fleet.binding("web-deployment")["spec"]["clusters"]) == [
+        {"name": "first" if remedy.startswith(BACK) else "second", "replicas": 2}
+    ]
+
+
+def test_while_the_eviction_still_goes_on_a_rebalance_comes_too_early(fleet: Fleet) -> None:
+    fail_over(fleet, policy("first", "second"), setting("{gracefulEvictionTimeout: 5h}"))
+    (stay,) = list_stays(fleet, 3)
+    assert stay.remedy == "a WorkloadRebalancer that names it can bring it there when its eviction from first is over"
+
+
+def test_under_a_lazy_policy_an_edit_of_the_workload_does(fleet: Fleet) -> None:
+    lazy = "  activationPreference: Lazy\n"
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("first", more=lazy), **UP, "2.yaml": cluster("second")})
+    fleet.reconcile()
+    fleet.commit({"policy.yaml": policy("second", more=lazy)}, hour=1)
+    (stay,) = list_stays(fleet, 1)
+    assert stay.remedy == "its policy is Lazy: an edit of the workload itself lets the policy act on it"
+    fleet.commit({"web.yaml": deployment("web") + "  paused: false\n"}, hour=2)
+    fleet.reconcile(2)
+    assert fleet.where("default/deployment-web") == ["second"]
+
+
+def test_what_goes_along_is_not_told_apart(fleet: Fleet) -> None:
+    more = {"apps/web.yaml": workload("web", "configmap/conf"), "conf.yaml": config()}
+    fail_over(fleet, policy("first", "second", more="  propagateDeps: true\n"), more)
+    assert [stay.key.kind for stay in list_stays(fleet, 3)] == ["Deployment"]
+
+
+def test_what_moves_does_not_stay(fleet: Fleet) -> None:
+    names = ("a", "b", "c", "d")
+    spread = SPREAD.replace("maxGroups: 1", "maxGroups: 2")
+    files = {f"{name}.yaml": cluster(name, "power:NoExecute") if name in "ab" else cluster(name) for name in names}
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(more=spread), **files})
+    fleet.reconcile()
+    fleet.commit({"a.yaml": cluster("a"), "b.yaml": cluster("b")}, hour=1)
+    assert [(sorted(stay.places), sorted(stay.anew)) for stay in list_stays(fleet, 1)] == [(["c", "d"], ["a", "b"])]
+    fleet.commit({"d.yaml": cluster("d", "power:NoExecute")}, hour=1)
+    review = compare(fleet.settings(1)).review
+    assert [sorted(move.after) for move in review.moves] == [["a", "c"]]
+    assert list(review.stays) == []
