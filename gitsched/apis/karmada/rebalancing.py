@@ -136,6 +136,12 @@ def _tell(before: Rebalancer, after: Rebalancer, previous: Mapping[Key, Body]) -
                 "it is not placed anew; a rebalancer with another name asks again"
             )
             yield _finding("warning", "rebalance-too-late", message, after)
+        elif workload in rebalanced and done is None and member(binding, "spec", "clusters"):
+            message = (
+                f"{name} asks for {workload}, whose binding has no status.lastScheduledTime: as in Karmada it is not placed anew, for "
+                "nobody knows whether that was asked for before; take the status along with the binding"
+            )
+            yield _finding("warning", "rebalance-ignored", message, after)
     for entry in after.observed if after.expired is None else ():
         if entry.reason == NOT_FOUND and entry.workload in after.named:
             message = f"{name} names {entry.workload}, which has no binding{_hint(entry.workload)}"

@@ -192,6 +192,14 @@ def test_a_creation_time_ahead_of_the_commit_is_done_with_at_once(run: Any, befo
     assert run(files, first, TWO).binding("web") == first.binding("web")
 
 
+def test_a_binding_that_does_not_say_when_it_was_scheduled_is_not_rebalanced_and_somebody_is_told(run: Any) -> None:
+    first = run(world(WEB), at=NOON)
+    del first.binding("web")["status"]["lastScheduledTime"]
+    after = run(world(WEB, rebalancer("web")), first, ONE)
+    assert (results(after), codes(after)) == ({"web": "Successful"}, ["rebalance-ignored"])
+    assert codes(run(world(WEB, rebalancer("web")), after, TWO)) == []
+
+
 def test_the_latest_of_several_requests_counts(run: Any) -> None:
     asking = [rebalancer("web", created=f"2026-01-01T12:{minute}:00Z", name=f"r{minute}") for minute in (10, 30, 20)]
     after = run(world(WEB, *asking), run(world(WEB), at=NOON), ONE)
