@@ -74,8 +74,8 @@ def command(
 ) -> None:
     """Say which policy a workload has and why, which groups were tried, what is against each cluster, how replicas are divided.
 
-    KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n. For cluster/NAME: what
-    runs there, what room is left, and why not more.
+    KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n. For cluster/NAME (a
+    ManagedCluster, too): what runs there, what room is left, and why not more.
     """
     kind, space, name = read_workload(workload, namespace)
     if worktree and chosen["revision"] is not None:

@@ -14,6 +14,7 @@ from gitsched.model.standing import Absence, Candidacy, Resident, Standing, Stoc
 from gitsched.model.taints import parse_taint
 from gitsched.plan.crowding import fit
 from gitsched.plan.ground import Ground, list_foreseeing
+from gitsched.plan.registry import APIS
 from gitsched.plan.scenario import list_sites
 from gitsched.schedule.room import Room
 
@@ -132,7 +133,11 @@ def _why_absent(ground: Ground, key: Key, outcome: Outcome, cluster: str) -> str
     verdicts = session.verdicts(*_named(key)) or session.candidates(ground.decided.templates[key])
     verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
     if verdict is None:
-        return outcome.reason if outcome.state != "placed" else "go where something else decides"
+        groups = next(api.groups for api in APIS if api.name == outcome.api)
+        known = any(document.key.group in groups for _, document, _ in list_sites(ground.decided.catalog)[cluster])
+        if not known:
+            return f"decided by {outcome.api}, which has no such cluster"
+        return outcome.reason if outcome.state != "placed" else "decided among other clusters"
     return verdict.reason or (FITS if verdict.eligible else "nothing is said about it")
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import Candidate, Explanation
 from gitsched.model.standing import Standing
 from gitsched.plan.advising import advise
 from gitsched.plan.catalog import Catalog
-from gitsched.plan.deciding import Decided
 from gitsched.plan.ground import Ground, make_ground
 from gitsched.plan.scenario import list_sites, name_some
 from gitsched.plan.surveying import survey_cluster
@@ -36,8 +35,13 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
     planned = step.plan
     decided = planned.decided
     own = {document.key: document for documents in decided.catalog.settings.values() for document in documents}
-    key = _find(decided, own, kind, namespace, name)
+    known = dict.fromkeys((*decided.templates, *own, *decided.catalog.twins, *decided.catalog.broken))
     ground = make_ground(decided, step.config, max(settings.now, planned.time), planned.observations)
+    key = _find(known, kind, namespace, name)
+    if key is None:
+        if kind.lower() != "cluster" or why_not or name not in list_sites(decided.catalog):
+            raise Permanent(_tell_missing(known, kind, namespace, name))
+        return survey_cluster(ground, name, planned.findings)  # of whatever kind the document is that stands for it
     template = decided.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in planned.findings if finding.resource == key.resource)
@@ -48,20 +52,31 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
         if cluster is None or why_not:
             raise Permanent(f"{key} is no workload, and nothing is decided about it")
         return survey_cluster(ground, cluster, planned.findings)
-    found = found or Explanation(str(key), policy_reason="no policy selects it")
+    found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
     return point(_add_advice(ground, key, found, why_not), session.source.repository)
 
 
-def _find(decided: Decided, own: Mapping[Key, Document], kind: str, namespace: str, name: str) -> Key:
-    catalog = decided.catalog
-    known = dict.fromkeys((*decided.templates, *own, *catalog.twins, *catalog.broken))
-    named = [key for key in known if _is_called(key, kind, name)]
-    key = next((key for key in named if key.namespace in (namespace, "")), None)
-    if key is not None:
-        return key
-    elsewhere = ", ".join(sorted({key.namespace for key in named})[:MENTIONED])
-    hint = f"; there is one of that name in: {elsewhere}" if elsewhere else ""
-    raise Permanent(f"there is no {kind} {namespace}/{name} in the source{hint}")
+def _find(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:
+    return next((key for key in known if _is_called(key, kind, name) and key.namespace in (namespace, "")), None)
+
+
+def _tell_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
+    """That there is none, and what may have been meant: another namespace, another name, another kind."""
+    from difflib import get_close_matches  # rarely needed
+
+    keys = list(known)
+    kinds = {key.kind.lower(): key.kind for key in keys}
+    alike = [key for key in keys if _is_called(key, kind, key.name)]
+    nobody = bool(alike) and not any(key.namespace for key in alike)
+    missing = f"there is no {kind} {name if nobody else f'{namespace}/{name}'} in the source"
+    elsewhere = sorted({key.namespace for key in alike if key.name == name})[:MENTIONED]
+    if elsewhere:
+        return f"{missing}; there is one of that name in: {', '.join(elsewhere)}"
+    if not alike:
+        near = [kinds[word] for word in get_close_matches(kind.lower()[:100], kinds, n=1)]
+        return f"{missing}, and nothing else of that kind" + (f"; did you mean {near[0]}?" if near else "")
+    near = get_close_matches(name[:253], sorted({key.name for key in alike}), n=MENTIONED)
+    return missing + (f"; did you mean {', '.join(near)}?" if near else "")
 
 
 def _tell_broken(catalog: Catalog, key: Key) -> str:

@@ -125,8 +125,9 @@ def describe_candidate(entry: Candidate) -> str:
     scores = ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
     total = f"score {verdict.total:g}" if verdict.total is not None else ""
     place = f"({entry.location})" if entry.location else ""
-    told = " ".join(filter(None, [verdict.reason, place, total, f"= {scores}" if total and scores else scores]))
-    return "; ".join(filter(None, [told, entry.room]))
+    against = " ".join(filter(None, [verdict.reason, place]))
+    score = " ".join(filter(None, [total, f"= {scores}" if total and scores else scores]))
+    return "; ".join(filter(None, [against, score, entry.room]))
 
 
 def describe_override(override: Override) -> str:

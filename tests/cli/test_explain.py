@@ -88,3 +88,62 @@ def test_what_changes_the_manifest_is_told_and_one_that_does_not_fit_with_its_li
     commit(fleet, team=OVERRIDE + UNFIT)
     told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
     assert "team.yaml:11:9: error: ClusterOverridePolicy/team cannot be applied to Deployment.apps/shop/web" in told
+
+
+MANAGED = """\
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: spoke, labels: {ring: first}}
+spec: {hubAcceptsClient: true}
+"""
+KRAKE = """\
+api: kubernetes
+kind: Cluster
+metadata: {name: far, namespace: team}
+spec: {kubeconfig: {}}
+status: {state: ONLINE}
+---
+api: kubernetes
+kind: Application
+metadata: {name: echo, namespace: team}
+spec:
+  manifest: [{apiVersion: v1, kind: ConfigMap, metadata: {name: e}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "words", ["cluster/spoke", "managedcluster/spoke", "ManagedCluster.cluster.open-cluster-management.io/spoke"]
+)
+def test_a_managed_cluster_is_a_cluster(gitsched: Run, fleet: Path, commit: Callable[..., None], words: str) -> None:
+    commit(fleet, spoke=MANAGED)
+    found = gitsched("explain", words)
+    assert (found.returncode, found.stdout.splitlines()[:2]) == (0, ["Cluster spoke  (spoke.yaml:1)", "  labels ring=first"])
+    assert "1 workload: decided by karmada, which has no such cluster (Deployment shop/web)" in found.stdout
+
+
+def test_a_cluster_of_krake_is_found_by_the_name_of_its_directory(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, krake=KRAKE)
+    assert "Runs there: 1 workload" in gitsched("explain", "cluster/team.far").stdout
+    assert "which has no such cluster (Application team/echo)" in gitsched("explain", "cluster/two", COLUMNS="200").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("deplyoment/shop/web", "nothing else of that kind; did you mean Deployment?"),
+        ("deploy/shop/wbe", "there is no Deployment shop/wbe in the source; did you mean web?"),
+        ("cluster/on", "there is no Cluster on in the source; did you mean one?"),
+        ("cronjob/shop/web", "there is no CronJob shop/web in the source, and nothing else of that kind\n"),
+    ],
+)
+def test_what_may_have_been_meant_is_suggested(gitsched: Run, words: str, told: str) -> None:
+    found = gitsched("explain", words)
+    assert (found.returncode, told in found.stderr) == (1, True), found.stderr
+
+
+def test_an_object_that_nothing_selects_is_still_found(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, lonely="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lonely}\n")
+    found = gitsched("explain", "cm/lonely")
+    assert (found.returncode, found.stdout) == (0, "ConfigMap/default/lonely  (lonely.yaml:1)\n\nPolicy\n  none selects it\n"), (
+        found
+    )
