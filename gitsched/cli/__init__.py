@@ -11,7 +11,7 @@ import click
 from gitsched.cli import exit_codes
 
 VERBS = {
-    "init": "Write gitsched.yaml and an example policy into a repository.",
+    "init": "Write gitsched.yaml and an example of a policy into a repository.",
     "validate": "Check manifests, clusters and policies; plan and write nothing.",
     "plan": "Show what a commit would change, against another one or the output branch.",
     "reconcile": "Plan, and commit to the output branch.",

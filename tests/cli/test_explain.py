@@ -100,7 +100,7 @@ KRAKE = """\
 api: kubernetes
 kind: Cluster
 metadata: {name: far, namespace: team}
-spec: {kubeconfig: {}}
+spec: {kubeconfig: {contexts: [{name: far}], clusters: [{name: far}], users: [{name: far}]}}
 status: {state: ONLINE}
 ---
 api: kubernetes

@@ -110,6 +110,54 @@ def test_init_gives_a_valid_start_and_never_overwrites(gitsched: Run, fleet: Pat
 
 
 @pytest.mark.parametrize(
+    ("api", "fleet_file", "workload"),
+    [
+        (
+            "karmada",
+            "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: fra, labels: {ownership: cloud}}\n"
+            "spec: {syncMode: Pull}\n",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}\nspec: {replicas: 2}\n",
+        ),
+        (
+            "ocm",
+            "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\nmetadata: {name: fra, labels: {env: prod}}\n"
+            "spec: {hubAcceptsClient: true}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n"
+            "  annotations: {cluster.open-cluster-management.io/placement: example}\n",
+        ),
+        (
+            "krake",
+            "api: kubernetes\nkind: Cluster\nmetadata: {name: fra, namespace: tenant-a, labels: {location: DE}}\n"
+            "spec: {kubeconfig: {contexts: [{name: a}], clusters: [{name: a}], users: [{name: a}]}}\nstatus: {state: ONLINE}\n",
+            "",
+        ),
+        (
+            "knative",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: kafkasource-mt-adapter-0, namespace: knative-eventing}\n"
+            "spec: {nodeName: node-1}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n",
+            "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: kafkasource-mt-adapter, namespace: knative-eventing}\n"
+            "spec: {replicas: 1}\n",
+        ),
+    ],
+)
+def test_the_start_of_every_api_places_its_example_as_soon_as_there_is_a_fleet(
+    gitsched: Run, tmp_path: Path, git: Callable[..., str], api: str, fleet_file: str, workload: str
+) -> None:
+    place = tmp_path / "start"
+    place.mkdir()
+    done = gitsched("init", "--api", api, at=place)
+    assert (done.returncode, "git init" in done.stdout) == (0, True)
+    git("init", "-q", ".", at=place)
+    assert "git init" not in gitsched("init", "--api", api, at=place).stdout
+    (place / "fleet.yaml").write_text(fleet_file)
+    (place / "workload.yaml").write_text(workload)
+    planned = json.loads(gitsched("plan", "--worktree", "-o", "json", at=place).stdout)
+    counts = planned["workloads"]
+    assert (counts["placed"], counts["pending"]) == (1, 0), planned["findings"]
+    assert all(finding["severity"] == "info" for finding in planned["findings"]), planned["findings"]
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("nonsense",),
