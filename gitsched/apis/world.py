@@ -218,7 +218,8 @@ class Api(NamedTuple):
     for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` gives,
     for a group and a kind, what a schema cannot say about a defaulted document (and imports what that needs). `waive` names the codes of
     those that settings turn off. `sites` are its documents that stand for clusters, None where it has none. `resumes` says that its
-    session may be put away and taken out again in another process: it keeps nothing of its world but what `renew` replaces.
+    session may be put away and taken out again in another process: it keeps nothing of its world but what `renew` replaces. `choices` are
+    the clusters that its documents which place nothing themselves chose, by the records of a plan; None where it has no such documents.
     """
 
     name: str
@@ -230,3 +231,4 @@ class Api(NamedTuple):
     waive: Callable[[Config], frozenset[str]] = lambda _: frozenset()
     sites: Sites | None = None
     resumes: bool = False
+    choices: Callable[[Mapping[Key, Body]], Mapping[Key, frozenset[str]]] | None = None

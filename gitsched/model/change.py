@@ -48,6 +48,14 @@ class Move(NamedTuple):
         return str(self.causes[0]) if self.causes else self.reason
 
 
+class Choice(NamedTuple):
+    """A document that chooses clusters and places nothing itself, such as a Placement, and which it chose and chooses; in name order."""
+
+    key: Key
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
 class Stay(NamedTuple):
     """A workload that a change concerns and that stays where it is, because what was decided is remembered.
 

@@ -16,6 +16,7 @@ from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import Catalog, build_catalog
 from gitsched.plan.causes import Ground, find_causes, survey
 from gitsched.plan.changes import list_changes
+from gitsched.plan.choosing import compare_choices, list_choices, read_choices
 from gitsched.plan.deciding import Decided
 from gitsched.plan.holding import Rules, find_stays
 from gitsched.plan.registry import RESERVED
@@ -101,6 +102,7 @@ def _compare_with_output(session: Session) -> Compared:
     told = _Teller(session, decided, ground, {})
     moves = tuple(map(told.tell, run.plan.moves))
     differences = find_differences(observed.output.repository, observed.prefix, observed.tree, run.tree)
+    choices = compare_choices(read_choices(session.records(observed)), list_choices(decided))
     directories = _list_directories(observed)
     facts, retiring = run.plan.facts.keys(), run.plan.retiring.keys()
     return Compared(
@@ -108,12 +110,13 @@ def _compare_with_output(session: Session) -> Compared:
             name=session.settings.revision or "",
             base=Base(states=_count_findings(record.findings) if record else None, findings=record.findings if record else None),
             moves=moves,
-            digest=digest_of(moves, differences),
+            digest=digest_of(moves, differences, choices),
             delivery=describe_differences(observed.output.repository, observed.prefix, observed.tree, differences),
             joined=sorted(name for name in facts - retiring if segment(name) not in directories) if directories else (),
             gone=sorted(retiring - (record.retiring.keys() if record else set())),
             paths=_list_paths(session, earlier, observed.source),
             stays=_list_stays(session, ground, earlier, observed.source, later) if earlier is not None else (),
+            choices=choices,
         ),
         run,
         session,
@@ -146,6 +149,7 @@ def _compare_with_base(session: Session, name: str) -> Compared:
     told = _Teller(session, decided, ground, before.plan.outcomes)
     moves = tuple(map(told.tell, list_changes(before.plan, run.plan, decided.templates)))
     differences = find_differences(observed.output.repository, observed.prefix, before.tree, run.tree)
+    choices = compare_choices(list_choices(earlier.decided), list_choices(decided))
     clusters = [_list_clusters(plan) for plan in (before, run)]
     return Compared(
         review(run)._replace(
@@ -153,13 +157,14 @@ def _compare_with_base(session: Session, name: str) -> Compared:
             changed=before.tree != run.tree,
             base=Base(base.oid, name, source is not head, before.plan.states, before.plan.findings),
             moves=moves,
-            digest=digest_of(moves, differences),
+            digest=digest_of(moves, differences, choices),
             delivery=describe_differences(observed.output.repository, observed.prefix, before.tree, differences),
             joined=sorted(clusters[1] - clusters[0]),
             gone=sorted(clusters[0] - clusters[1]),
             paths=_list_paths(session, base, source),
             notes=notes,
             stays=_list_stays(session, ground, base, source, later),
+            choices=choices,
         ),
         run,
         session,

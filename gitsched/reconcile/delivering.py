@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.git import Repository
-from gitsched.model.change import Move
+from gitsched.model.change import Choice, Move
 from gitsched.plan.delivery import Difference, Lookup, compare_manifests, list_differences
 from gitsched.render.layout import CLUSTERS, object_path
 from gitsched.report.digest import digest
@@ -26,13 +26,13 @@ def describe_differences(repository: Repository, prefix: str, before: str | None
     return compare_manifests(differences, former, _looking(repository, prefix, before), repository.blob)
 
 
-def digest_of(moves: tuple[Move, ...], differences: tuple[Difference, ...]) -> str:
+def digest_of(moves: tuple[Move, ...], differences: tuple[Difference, ...], choices: tuple[Choice, ...] = ()) -> str:
     """The digest of a plan: see `report.digest`.
 
     A copy in a cluster that a workload leaves may stay for a while or be gone at once, which is a matter of the moment.
     """
     leaving = {object_path(cluster, move.key) for move in moves for cluster in move.before if cluster not in move.after}
-    return digest(moves, {entry.path: entry.after for entry in differences if entry.path not in leaving})
+    return digest(moves, {entry.path: entry.after for entry in differences if entry.path not in leaving}, choices)
 
 
 def _looking(repository: Repository, prefix: str, tree: str | None) -> Lookup:

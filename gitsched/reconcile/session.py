@@ -166,7 +166,7 @@ class Session:
             lookup = partial(look_up, observed.output.repository, observed.tree, observed.prefix)
             find = partial(find_document, repository, observed.source.tree, shelf, reader)
             templates = Templates(edition.documents, find, lambda: self._read_templates(observed))
-            world = World(shelf.documents, templates, frozenset(), self._records(observed), config, at, moment)
+            world = World(shelf.documents, templates, frozenset(), self.records(observed), config, at, moment)
             ledger = Ledger(shelf.head.sums, shelf, shelf.sessions)
             made = amend(ledger, edition, world, lookup, self._workspace.canvas)
         except Damaged:
@@ -251,7 +251,7 @@ class Session:
         run = Run(source.oid, observed.head, None, planned, output.branch, output.remote or repository.place, changed, tree=tree)
         if planned.refusal and not allowed:
             return run._replace(refused=planned.refusal)
-        run = check_review(self.settings, observed, run)
+        run = check_review(self.settings, observed, run, self.records(observed))
         if run.refused:
             return run
         if not publish:
@@ -294,11 +294,12 @@ class Session:
         at = max(min(observed.source.time, now), reached)
         return at, max(now, at)
 
-    def _records(self, observed: Observed) -> Records:
+    def records(self, observed: Observed) -> Records:
+        """What was decided before, as the output branch has it."""
         return Records(observed.output.repository, observed.tree, observed.prefix, self._memo, self._bodies)
 
     def _before(self, observed: Observed) -> Before:
-        records = self._records(observed)
+        records = self.records(observed)
         if self._written is not None and self._written[0] == observed.tree:
             # What this process wrote itself need not be read.
             records.learn(document for outcome in self._written[1].outcomes.values() for document in outcome.documents)

@@ -62,6 +62,10 @@ def describe_review(review: Review) -> dict[str, Any]:
             }
             for outcome in review.outcomes
         ],
+        "choices": [
+            {"by": _describe_key(choice.key), "before": list(choice.before), "after": list(choice.after)}
+            for choice in review.choices
+        ],
         "stays": [
             {
                 "workload": _describe_key(stay.key),

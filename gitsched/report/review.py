@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.model.change import Move, Rendered, Stay
+from gitsched.model.change import Choice, Move, Rendered, Stay
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
@@ -51,6 +51,7 @@ class Review(NamedTuple):
     `base` is what it is compared with. `digest` names what changes, see `report.digest`; "" where nobody asked. `joined` and `gone` are
     clusters of the fleet. `paths` are the files of the source that differ. `notes` are what a reader should know of how it was compared.
     `stays` are workloads that the change concerns and that memory holds where they are.
+    `choices` are documents that place nothing themselves and choose other clusters than before.
     `resilience` is what losses would do, where somebody asked: with a base commit in comparison with that.
     `reviewed` is what became of the comparison with an earlier review: nothing where none was asked for.
     """
@@ -79,6 +80,7 @@ class Review(NamedTuple):
     notes: Sequence[str] = ()
     reviewed: Sequence[str] = ()
     stays: Sequence[Stay] = ()
+    choices: Sequence[Choice] = ()
     resilience: Resilience | ResilienceChange | None = None
 
     @property

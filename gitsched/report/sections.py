@@ -27,6 +27,8 @@ from gitsched.report.verdict import (
     list_rows,
     order_moves,
     short,
+    tell_choices,
+    write_choice,
     write_places,
     write_replicas,
 )
@@ -82,6 +84,7 @@ def write_sections(facts: Facts, detail: Detail, identity: str) -> str:
         _write_causes(facts, detail),
         _write_moves(moves, detail, left),
         _write_reasons(moves, detail, left),
+        _write_choices(review, detail, left),
         _write_stays(review, detail, left),
         _write_losses(review, detail, left),
         _write_balance(facts, detail, left),
@@ -195,6 +198,19 @@ def _write_reasons(moves: list[Move], detail: Detail, left: list[str]) -> str:
         left.append("further reasons")
         return ""
     return _fold(f"Further reasons of {count(len(told), 'move')}", "\n".join(told))
+
+
+def _write_choices(review: Review, detail: Detail, left: list[str]) -> str:
+    """Documents that place nothing themselves, and choose other clusters."""
+    if not review.choices:
+        return ""
+    shown = ((label(choice.key), *write_choice(choice)) for choice in review.choices[: detail.stays])
+    lines = [f"- {code(name)}: {code(before)} → {code(after)}" for name, before, after in shown]
+    more = len(review.choices) - detail.stays
+    if more > 0:
+        left.append(f"{more} that choose other clusters")
+        lines.append(f"- and {more} more")
+    return f"**{tell_choices(review)}:**\n\n" + "\n".join(lines)
 
 
 def _write_stays(review: Review, detail: Detail, left: list[str]) -> str:

@@ -24,6 +24,7 @@ from gitsched.report.verdict import (
     revision,
     short,
     summarise,
+    write_choice,
     write_places,
 )
 
@@ -34,6 +35,8 @@ MOVES_SHOWN = 500
 """Workloads that are printed one by one, the gravest first; JSON has all."""
 STAYS_SHOWN = 20
 """Workloads that stay, and could be elsewhere, that are printed one by one."""
+CHOICES_SHOWN = 20
+"""Placements that choose other clusters that are printed one by one."""
 LOSSES_SHOWN = 20
 """Losses, or workloads that a loss hits otherwise than before, that are printed one by one."""
 DIFF_LINES = 400
@@ -49,6 +52,7 @@ def write_plan(review: Review, width: int) -> str:
         _summary_lines(review, width),
         _cause_lines(review.moves, width),
         _move_lines(order_moves(review.moves), width),
+        _choice_lines(review, width),
         _stay_lines(review, width),
         _loss_lines(review, width),
         _finding_lines(review, width),
@@ -84,6 +88,8 @@ def plan_verdict(review: Review) -> str:
         placed = count(review.states["placed"], "workload")
         return f"First placement: {source} would create {output_branch(review)} and place {placed}."
     if review.moves:
+        return f"{headline(review)}: {source} against {output_branch(review)}."
+    if review.choices:
         return f"{headline(review)}: {source} against {output_branch(review)}."
     if review.changed:
         return f"No workload moves, but files of {output_branch(review)} change with {source}."
@@ -150,6 +156,16 @@ def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
 
 def _row(move: Move, shown: int) -> tuple[str, str, str]:
     return label(move.key), write_places(move.before, shown), write_places(move.after, shown)
+
+
+def _choice_lines(review: Review, width: int) -> list[str]:
+    """Documents that place nothing themselves: what they choose is for other programs."""
+    lines = []
+    for choice in review.choices[:CHOICES_SHOWN]:
+        before, after = write_choice(choice)
+        lines += wrap(f"{label(choice.key)} chooses {before} -> {after}", width)
+    more = len(review.choices) - CHOICES_SHOWN
+    return [*lines, f"and {more} more: -o json has all"] if more > 0 else lines
 
 
 def _stay_lines(review: Review, width: int) -> list[str]:

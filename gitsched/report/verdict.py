@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gitsched.model.change import Cause, Move
+from gitsched.model.change import Cause, Choice, Move
 from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.report.review import Review
@@ -57,11 +57,25 @@ def headline(review: Review) -> str:
     if review.moves:
         known = {outcome.key for outcome in review.outcomes}
         return summarise(review.moves, len(known | {move.key for move in review.moves}))
+    if review.choices:
+        return f"No workload moves, but {tell_choices(review)}"
     return (
         "No workload moves, but what is delivered changes"
         if review.delivery.files
         else ("No workload moves, only records change" if review.changed else "Nothing changes")
     )
+
+
+def tell_choices(review: Review) -> str:
+    """How many documents choose otherwise: "2 Placements choose other clusters"."""
+    number = len(review.choices)
+    return f"{count(number, review.choices[0].key.kind)} {'chooses' if number == 1 else 'choose'} other clusters" if number else ""
+
+
+def write_choice(choice: Choice) -> tuple[str, str]:
+    """The clusters of a choice before and after."""
+    before, after = (write_places(dict.fromkeys(names)) if names else "none" for names in (choice.before, choice.after))
+    return before, after
 
 
 def short(oid: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gitsched.apis.ocm.defaults import default
 from gitsched.apis.ocm.names import GROUPS
 from gitsched.apis.ocm.sites import SITES
 from gitsched.apis.world import Api, Check, Session, World
+from gitsched.model.document import Body, Key
 
 
 def _is_used(world: World) -> bool:
@@ -26,4 +29,10 @@ def _rules(group: str, kind: str) -> Check | None:
     return RULES.get((group, kind))
 
 
-API = Api("ocm", GROUPS, _is_used, _open, default, _rules, sites=SITES)
+def _list_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
+    from gitsched.apis.ocm.history import list_choices  # only reviews ask
+
+    return list_choices(records)
+
+
+API = Api("ocm", GROUPS, _is_used, _open, default, _rules, sites=SITES, choices=_list_choices)

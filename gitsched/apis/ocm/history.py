@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.ocm.decisions import list_clusters
-from gitsched.apis.ocm.names import GROUP, PLACEMENT, PLACEMENT_LABEL, decision_key
+from gitsched.apis.ocm.names import DECISION, GROUP, PLACEMENT, PLACEMENT_LABEL, decision_key
+from gitsched.apis.world import list_previous
 from gitsched.model.document import Body, Key, group_of, member, text_map
 
 Owner = tuple[str, str]
@@ -26,6 +27,15 @@ class Past(NamedTuple):
 
 
 _NOTHING = Past({}, ())
+
+
+def list_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
+    """The clusters of every Placement, by the PlacementDecisions among the records."""
+    found: dict[Key, set[str]] = {}
+    for key, body in list_previous(records, GROUP, DECISION):
+        owner = text_map(member(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
+        found.setdefault(Key(GROUP, PLACEMENT, key.namespace, owner), set()).update(list_clusters(body))
+    return {key: frozenset(clusters) for key, clusters in found.items()}
 
 
 class History:

@@ -18,7 +18,7 @@ from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.time import format_time
 from gitsched.report.page.grid import lay_out
-from gitsched.report.page.tables import lay_finding, lay_losses, lay_manifest, lay_move, lay_row, lay_stay, sum_up
+from gitsched.report.page.tables import lay_choice, lay_finding, lay_losses, lay_manifest, lay_move, lay_row, lay_stay, sum_up
 from gitsched.report.review import Review
 from gitsched.report.table import printable
 from gitsched.report.text import plan_verdict
@@ -62,6 +62,7 @@ def write_page(review: Review, fleet: Fleet) -> str:
         sums=sum_up(review, len(grid["clusters"])),
         rows=[lay_row(row) for row in list_rows(review)],
         moves=[lay_move(move) for move in order_moves(review.moves)],
+        choices=[lay_choice(choice) for choice in review.choices],
         stays=[lay_stay(stay) for stay in review.stays],
         resilience=losses,
         manifests=[lay_manifest(entry) for entry in shown],

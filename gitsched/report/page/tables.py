@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gitsched.model.change import Move, Rendered, Stay
+from gitsched.model.change import Choice, Move, Rendered, Stay
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.review import Review
 from gitsched.report.simulation import tell_losses, tell_worst
 from gitsched.report.table import printable
 from gitsched.report.text import title_of
-from gitsched.report.verdict import Row, label, list_reasons, write_places
+from gitsched.report.verdict import Row, label, list_reasons, write_choice, write_places
 
 
 def sum_up(review: Review, clusters: int) -> list[tuple[str, int]]:
@@ -25,6 +25,12 @@ def sum_up(review: Review, clusters: int) -> list[tuple[str, int]]:
 def lay_row(row: Row) -> Row:
     """A line of the summary, fit for a page."""
     return Row(row.name, printable(row.before), printable(row.after))
+
+
+def lay_choice(choice: Choice) -> dict[str, str]:
+    """A document that places nothing itself, and what it chooses."""
+    before, after = write_choice(choice)
+    return {"name": label(choice.key), "before": before, "after": after}
 
 
 def lay_stay(stay: Stay) -> dict[str, str]:

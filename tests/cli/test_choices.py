@@ -1,0 +1,85 @@
+"""Placements that nothing in the repository follows: other programs do, so a plan says what they choose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Run
+
+PLACEMENT = """\
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: NAME, namespace: apps}
+spec: {numberOfClusters: COUNT}
+"""
+FLEET = """\
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {name: prod}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: prod, namespace: apps}
+spec: {clusterSet: prod}
+""" + "".join(
+    f"""---
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {{name: {name}, labels: {{cluster.open-cluster-management.io/clusterset: prod}}}}
+spec: {{hubAcceptsClient: true}}
+"""
+    for name in ("ash", "bru")
+)
+
+
+def place(count: int, name: str = "any") -> str:
+    return PLACEMENT.replace("COUNT", str(count)).replace("NAME", name)
+
+
+def test_a_plan_tells_what_a_placement_chooses(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, ocm=FLEET, placement=place(1))
+    first = gitsched("plan")
+    assert "\nPlacement apps/any chooses none -> ash\n" in first.stdout, first.stdout
+    gitsched("reconcile")
+    assert "chooses" not in gitsched("plan").stdout
+    commit(fleet, placement=place(2))
+    for base in ((), ("HEAD~1",)):
+        told = gitsched("plan", *base, COLUMNS="200").stdout
+        assert told.startswith("No workload moves, but 1 Placement chooses other clusters: ")
+        assert "\nPlacement apps/any chooses ash -> ash, bru\n" in told
+        assert "- `Placement apps/any`: `ash` → `ash, bru`" in gitsched("plan", *base, "-o", "markdown").stdout
+        page = gitsched("plan", *base, "-o", "html").stdout
+        assert '<th scope="row">Placement apps/any</th><td>ash</td><td>ash, bru</td>' in page
+        (choice,) = json.loads(gitsched("plan", *base, "-o", "json").stdout)["choices"]
+        assert (choice["by"]["name"], choice["before"], choice["after"]) == ("any", ["ash"], ["ash", "bru"])
+
+
+def test_many_of_them_are_cut_short(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, ocm=FLEET, placements="---\n".join(place(1, f"p{at:02}") for at in range(25)))
+    told = gitsched("plan").stdout
+    assert told.count(" chooses none -> ") == 20
+    assert "\nand 5 more: -o json has all\n" in told
+
+
+def test_a_placement_that_goes_chooses_nothing_any_more(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, ocm=FLEET, placement=place(2))
+    gitsched("reconcile")
+    commit(fleet, placement=None)
+    assert "\nPlacement apps/any chooses ash, bru -> none\n" in gitsched("plan").stdout
+
+
+def test_what_was_reviewed_is_the_choice_too(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], git: Callable[..., str]
+) -> None:
+    commit(fleet, ocm=FLEET, placement=place(1))
+    gitsched("reconcile")
+    digests = []
+    for count in (0, 2):
+        commit(fleet, placement=place(count))
+        digests.append(json.loads(gitsched("plan", "-o", "json").stdout)["digest"])
+    assert digests[0] != digests[1]
+    other, same = (gitsched("reconcile", "--require-reviewed", "--reviewed", digest) for digest in digests)
+    assert (other.returncode, "Refused: this is not what was reviewed" in other.stdout) == (1, True), other.stdout
+    assert (same.returncode, "As reviewed" in same.stdout) == (0, True), same.stdout
