@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gitsched.model.request import Request, Target
@@ -44,14 +45,21 @@ def assign(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) ->
         case "everywhere":
             return tuple(Target(fleet.names[i]) for i in chosen)
         case "duplicated":
-            return _without_idle(request, [Target(fleet.names[i], request.replicas) for i in chosen])
+            return _name_targets(request, fleet, ((i, request.replicas) for i in chosen))
         case "static":
-            return _static(request, fleet, chosen)
+            return assign_static(request, fleet, sum(1 << i for i in chosen))
     seats: Seats = {}
     for division in plan_divisions(request, fleet, survey, chosen):
         seats |= _settle(request, division)
-    seats |= {i: 0 for i in sorted(chosen) if i not in seats}
-    return _without_idle(request, [Target(fleet.names[i], count) for i, count in seats.items()])
+    if request.keep_empty:
+        seats |= {i: 0 for i in sorted(chosen) if i not in seats}
+    return _name_targets(request, fleet, seats.items())
+
+
+def assign_static(request: Request, fleet: Fleet, mask: int) -> tuple[Target, ...]:
+    """Targets for a set of candidates by static weight, from scratch each time: neither room nor the last result counts."""
+    question = ("static", request.weights, mask, request.replicas, prefers_descending(request.identity), request.keep_empty)
+    return fleet.remember(question, lambda: _divide_by_weight(request, fleet, mask))
 
 
 def plan_divisions(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> list[Division]:
@@ -80,12 +88,14 @@ def _plan(request: Request, fleet: Fleet, survey: Survey, chosen: list[int], rep
     kept = {fleet.index[t.name]: t.replicas for t in request.held if fleet.index.get(t.name) in among}
     assigned = sum(kept.values())
     if request.fresh:
-        return _weigh(request, Division("fresh", {}, replicas, [(i, survey.available(i)) for i in chosen]))
+        room, held = survey.allocatable, survey.held
+        return _weigh(request, Division("fresh", {}, replicas, [(i, room[i] + held.get(i, 0)) for i in chosen]))
     if assigned == replicas:
         return Division("kept", kept, 0, [])
     if assigned > replicas:
         return _weigh(request, Division("scale down", {}, replicas, list(kept.items())))
-    return _weigh(request, Division("scale up", kept, replicas - assigned, [(i, survey.allocatable[i]) for i in chosen]))
+    room = survey.allocatable
+    return _weigh(request, Division("scale up", kept, replicas - assigned, [(i, room[i]) for i in chosen]))
 
 
 def _weigh(request: Request, division: Division) -> Division:
@@ -107,41 +117,55 @@ def _weigh(request: Request, division: Division) -> Division:
 
 
 def _settle(request: Request, division: Division) -> Seats:
-    kept, parties = division.kept, sorted(division.weights)
-    if not parties:
+    kept = division.kept
+    if not division.weights:
         return kept
-    seats = dispense(division.goal, [weight for _, weight in parties], prefers_descending(request.identity))
-    added = {i: count for (i, _), count in zip(parties, seats, strict=True)}
-    return {i: kept.get(i, 0) + added.get(i, 0) for i in (*added, *sorted(kept.keys() - added.keys()))}
+    added = _dispense(request, division.goal, sorted(_list_contenders(request, division)))
+    if not kept:
+        return added
+    # Whoever has seats already keeps its place in the order, whether or not it gets more.
+    order = sorted({*added, *(i for i, _ in division.weights if i in kept)})
+    return {i: kept.get(i, 0) + added.get(i, 0) for i in (*order, *sorted(kept.keys() - set(order)))}
 
 
-def _static(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
-    """By static weight, from scratch each time: neither room nor the last result counts."""
-    among = fleet.mask(fleet.names[i] for i in chosen)
-    question = ("static", request.weights, among, request.replicas, prefers_descending(request.identity), request.keep_empty)
-    return fleet.remember(question, lambda: _divide_by_weight(request, fleet, chosen))
+def _list_contenders(request: Request, division: Division) -> list[tuple[int, int]]:
+    """The parties that can get a seat at all: before somebody with less weight gets one, everybody with more has."""
+    if request.keep_empty or 2 * division.goal > len(division.weights):
+        return division.weights
+    least = sorted([weight for _, weight in division.weights], reverse=True)[division.goal - 1] if division.goal > 0 else 0
+    return [entry for entry in division.weights if entry[1] >= least]
 
 
-def _divide_by_weight(request: Request, fleet: Fleet, chosen: list[int]) -> tuple[Target, ...]:
+def _dispense(request: Request, goal: int, parties: list[tuple[int, int]]) -> Seats:
+    """Seats by candidate; those that get none are left out unless empty workloads are wanted. `parties` are in candidate order."""
+    seats = dispense(goal, [weight for _, weight in parties], prefers_descending(request.identity))
+    return {i: count for (i, _), count in zip(parties, seats, strict=True) if count or request.keep_empty}
+
+
+def _divide_by_weight(request: Request, fleet: Fleet, mask: int) -> tuple[Target, ...]:
+    chosen = fleet.members(mask)
     weights = static_weights(request, fleet, chosen)
-    parties = sorted(i for i in chosen if weights[i])
-    seats = dispense(request.replicas, [weights[i] for i in parties], prefers_descending(request.identity))
-    shares = dict(zip(parties, seats, strict=True))
-    return _without_idle(request, [Target(fleet.names[i], shares.get(i, 0)) for i in sorted(chosen)])
+    added = _dispense(request, request.replicas, [(i, weights[i]) for i in chosen if weights[i]])
+    return _name_targets(request, fleet, ((i, added.get(i, 0)) for i in chosen) if request.keep_empty else added.items())
 
 
 def static_weights(request: Request, fleet: Fleet, chosen: list[int]) -> dict[int, int]:
     """The weight of each chosen candidate by index: the largest of the rules that match it; without any weight everyone weighs 1."""
     weights = dict.fromkeys(chosen, 0)
-    for rule in request.weights:
-        mask = fleet.matching(rule.affinity)
-        for i in chosen:
-            if mask >> i & 1:
-                weights[i] = max(weights[i], rule.weight)
+    left = sum(1 << i for i in chosen)
+    for rule in sorted(request.weights, key=lambda rule: -rule.weight):
+        if rule.weight <= 0 or not left:
+            break
+        matched = left & fleet.matching(rule.affinity)
+        weights.update(dict.fromkeys(fleet.members(matched), rule.weight))
+        left &= ~matched
     return weights if any(weights.values()) else dict.fromkeys(chosen, 1)
 
 
-def _without_idle(request: Request, targets: list[Target]) -> tuple[Target, ...]:
+def _name_targets(request: Request, fleet: Fleet, seats: Iterable[tuple[int, int]]) -> tuple[Target, ...]:
     """A candidate that ends with no replicas is no target, unless empty workloads are wanted (those come last)."""
-    busy = tuple(target for target in targets if target.replicas)
-    return busy + tuple(target for target in targets if not target.replicas) if request.keep_empty else busy
+    names = fleet.names
+    if not request.keep_empty:
+        return tuple([Target(names[i], count) for i, count in seats if count])
+    targets = [Target(names[i], count) for i, count in seats]
+    return tuple(sorted(targets, key=lambda target: not target.replicas))

@@ -15,7 +15,7 @@ from collections import Counter
 
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.request import Group, Request
-from gitsched.schedule.assign import Unassignable, Unschedulable, assign
+from gitsched.schedule.assign import Unassignable, Unschedulable, assign, assign_static
 from gitsched.schedule.filters import feasible, rejections
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.select import Unselectable, select
@@ -46,6 +46,8 @@ def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
     mask = feasible(request, group, fleet)
     if not mask:
         return Decision("no-fit", (), group.name, "")
+    if request.division == "static" and not request.spreads:
+        return Decision("scheduled", assign_static(request, fleet, mask), group.name, "")  # nobody asks for room
     found = survey(request, group, fleet, mask)
     try:
         targets = assign(request, fleet, found, select(request, fleet, found))

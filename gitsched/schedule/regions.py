@@ -43,9 +43,11 @@ class _Found(NamedTuple):
 
 def score_regions(request: Request, fleet: Fleet, survey: Survey, region: Spread, cluster: Spread) -> list[Region]:
     """The regions of the feasible candidates with their scores."""
+    names = fleet.remember("regions", lambda: [next(iter(c.fields.get("region", ())), None) for c in fleet.candidates])
     members: dict[str, list[int]] = {}
     for index in survey.order:
-        for name in fleet.candidates[index].fields.get("region", ())[:1]:
+        name = names[index]
+        if name is not None:
             members.setdefault(name, []).append(index)
     score = _score_divided if request.divides else _score_duplicated
     return [Region(name, score(request, survey, found, region, cluster), found) for name, found in members.items()]
