@@ -46,6 +46,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def command() -> None:
         raise error
 
+    monkeypatch.setitem(gitsched.cli.VERBS, "broken", "Fail.")
     monkeypatch.setattr(gitsched.cli.Verbs, "get_command", lambda self, ctx, name: command)
 
 

@@ -138,7 +138,7 @@ def test_a_branch_is_no_option(hub: Hub, environment: dict[str, str], tmp_path: 
         "gitsched-plan", tmp_path, environment, tmp_path / "results", {"source": str(at)}, base="HEAD", head=f"--report=html={html}"
     )
     assert (done.returncode, html.exists()) == (1, False)
-    assert "there is no revision '--report" in done.stderr
+    assert "has no branch, tag or commit '--report" in done.stderr
 
 
 def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, str]) -> None:

@@ -88,7 +88,7 @@ def test_every_setting_is_read() -> None:
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
     assert (config.guard.max_removals, config.guard.max_removals_percent) == (5, 12.5)
-    assert all(getattr(config, name) != getattr(Config(), name) for name in Config.__dataclass_fields__)
+    assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields)
 
 
 def test_a_section_whose_settings_are_all_commented_out_has_defaults() -> None:
