@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import lookup
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -11,6 +12,9 @@ from gitsched.model.time import EPOCH
 
 _STAMP = re.compile(rb"> (-?\d{1,18})(?: |$)")
 _TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
+_SPECIAL = frozenset(
+    {"idna", "punycode", "undefined", "raw-unicode-escape", "raw_unicode_escape", "unicode-escape", "unicode_escape"}
+)
 _GIT_MADE = ("Signed-off-by: ", "(cherry picked from commit ")
 
 
@@ -65,20 +69,20 @@ def parse_trailers(message: str) -> tuple[tuple[str, str], ...]:
     paragraphs = re.split(r"\n[ \t]*\n", message.strip())
     if len(paragraphs) < 2:
         return ()
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, list[str]]] = []
     lines, others, made = paragraphs[-1].splitlines(), 0, False
     for line in lines:
         match = _TRAILER.fullmatch(line)
         made = made or line.startswith(_GIT_MADE)
         if match:
-            found.append((match[1], match[2].strip()))
+            found.append((match[1], [match[2].strip()]))
         elif line[:1] in (" ", "\t") and found:
-            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+            found[-1][1].append(line.strip())
         elif not line.startswith(_GIT_MADE):
             others += 1
     if others and not (made and others <= 3 * len(found)):
         return ()
-    return tuple(found)
+    return tuple((name, " ".join(texts)) for name, texts in found)
 
 
 def format_commit(
@@ -115,7 +119,9 @@ def _moment(stamp: bytes) -> datetime:
 
 
 def _decode(body: bytes, encoding: bytes) -> str:
+    """The text in the encoding that the commit names; one that is of no text, or takes longer than its length, counts as UTF-8."""
     try:
-        return body.decode(encoding.decode("ascii", "replace"), "replace")
-    except LookupError:
+        name = lookup(encoding.decode("ascii", "replace")).name
+        return body.decode("utf-8" if name in _SPECIAL else name, "replace")
+    except (LookupError, ValueError):
         return body.decode("utf-8", "replace")

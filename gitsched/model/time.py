@@ -9,6 +9,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
+_LONGEST = 100
 _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
@@ -42,8 +43,8 @@ def later(moment: datetime, delay: timedelta | float) -> datetime:
 
 
 def parse_duration(text: object) -> timedelta | None:
-    """A Go duration such as 24h, 10m or 1h30m; None for anything else."""
-    if not isinstance(text, str) or not text:
+    """A Go duration such as 24h, 10m or 1h30m; None for anything else, also for one of more than 100 characters."""
+    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST:
         return None
     position, seconds = 0, 0.0
     for part in _PART.finditer(text):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.git import Entry, Repository
 from gitsched.manifests.file import NO_YAML, File, Parsed, Problem, too_large
-from gitsched.manifests.ignore import IGNORE_FILE, Ignore, is_candidate
+from gitsched.manifests.ignore import IGNORE_FILE, LONGEST_RULE, MOST_RULES, Excess, Ignore, is_candidate
 from gitsched.manifests.kustomize import FILE_NAMES
 from gitsched.manifests.limits import LIMITS
 from gitsched.manifests.reading import read
@@ -115,7 +115,9 @@ def read_tree(
     config, beside = _read_config(repository, tree, memo, last_valid)
     beside += _odd(entries)
     reader = Reader(repository, memo, config)
-    wanted = _select(repository, entries, paths or config.source.paths, config.source.ignore)
+    ignore = _read_ignore(repository, entries, config.source.ignore)
+    beside += [_too_much(excess) for excess in ignore.excess]
+    wanted = _select(entries, paths or config.source.paths, ignore)
     reader.load(wanted)
     pages = {entry.path: read_page(entry.path, entry.blob, reader) for entry in wanted}
     patches = {
@@ -234,7 +236,7 @@ def _config(file: File) -> Parsed | None:
     return next((p for p in file.documents if not p.broken and p.body.get("kind") == KIND), None)
 
 
-def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...], ignored: tuple[str, ...]) -> list[Entry]:
+def _read_ignore(repository: Repository, entries: list[Entry], ignored: tuple[str, ...]) -> Ignore:
     texts = {
         posixpath.dirname(entry.path): repository.blob(entry.blob).decode("utf-8", "replace")
         for entry in entries
@@ -245,7 +247,21 @@ def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...]
     }
     if ignored:
         texts[""] = "\n".join((texts.get("", ""), *ignored))
-    ignore = Ignore.parse(texts)
+    return Ignore.parse(texts)
+
+
+def _too_much(excess: Excess) -> Finding:
+    path = posixpath.join(excess.directory, IGNORE_FILE)
+    what = (
+        f"is longer than {LONGEST_RULE} characters"
+        if excess.long
+        else f"is one more than the {MOST_RULES} that a repository may have"
+    )
+    message = f"the rule {what}: it is not heeded, nor is what follows it in {path}"
+    return Finding("error", "ignore-rules", message, Location(path, excess.line, 1))
+
+
+def _select(entries: list[Entry], paths: tuple[str, ...], ignore: Ignore) -> list[Entry]:
     roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
     for root in roots:
         if not any(f"{entry.path}/".startswith(root) for entry in entries):
@@ -257,7 +273,7 @@ def _select(repository: Repository, entries: list[Entry], paths: tuple[str, ...]
         and not entry.odd
         and is_candidate(entry.path)
         and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
-        and not (texts and ignore.match(entry.path))
+        and not ignore.match(entry.path)
     ]
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import subprocess
+from pathlib import Path
 
-from gitsched.manifests.ignore import Ignore, is_candidate
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gitsched.manifests.ignore import LONGEST_RULE, MOST_RULES, Excess, Ignore, is_candidate
 
 
 @pytest.mark.parametrize(
@@ -64,3 +69,76 @@ def test_a_line_that_is_no_pattern_is_passed_over() -> None:
     ignore = Ignore.parse({"": "!\n///\na.yaml\n"})
     assert ignore.match("a.yaml")
     assert not ignore.match("b.yaml")
+
+
+@pytest.mark.parametrize("line", ["[z-a]x", "[a--c]", "[[:nothing:]]", "a[", "a\\\\"[:-1], "!", "/", "//"])
+def test_no_line_is_a_crash(line: str) -> None:
+    assert not Ignore.parse({"": line + "\n"}).match("b/c.yaml")
+
+
+# Three stars and more before a slash mean to git what its manual does not say.
+PIECES = st.sampled_from(
+    [
+        *"aabb**?/.-# !",
+        "**/",
+        "/**",
+        "[ab]",
+        "[!a]",
+        "[b-a]",
+        "[a-c]",
+        "\\a",
+        "\\ ",
+        "\\",
+        "[[:alpha:]]",
+        "[]a]",
+        "[^]b]",
+        "[a-]",
+        "[",
+    ]
+)
+LINES = st.lists(PIECES, max_size=7).map("".join).filter(lambda line: "***" not in line and "*[" not in line)
+NAMES = st.text("aab.]-c", min_size=1, max_size=3).filter(lambda name: name not in (".", ".."))
+PATHS = st.lists(st.lists(NAMES, min_size=1, max_size=4).map("/".join), min_size=1, max_size=20, unique=True)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    at = tmp_path_factory.mktemp("empty")
+    subprocess.run(["git", "init", "-q", "."], cwd=at, check=True)
+    return at
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(LINES, min_size=1, max_size=3), paths=PATHS)
+def test_what_git_ignores_is_ignored(empty: Path, lines: list[str], paths: list[str]) -> None:
+    text = "\n".join(lines) + "\n"
+    (empty / ".gitignore").write_text(text)
+    command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
+    done = subprocess.run(command, cwd=empty, input="\0".join(paths), capture_output=True, text=True)
+    ignore = Ignore.parse({"": text})
+    assert {path for path in paths if ignore.match(path)} == set(done.stdout.split("\0")) - {""}
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("*a" * 400 + "b", "a" * 4_000),
+        ("?*" * 300 + "b", "a" * 4_000),
+        ("**/a/" * 200 + "b", "a/" * 128 + "c"),
+        ("**/*a*a*/" * 60 + "b", "/".join(["a" * 200] * 20)),
+        ("[ab]*" * 200 + "c", "ab" * 2_000),
+    ],
+)
+def test_no_pattern_takes_forever(line: str, path: str) -> None:
+    """Each of them would, longer than anybody lives, if its wildcards were tried in every combination."""
+    assert not Ignore.parse({"": line}).match(path)
+
+
+def test_rules_are_bounded_and_the_first_that_is_not_heeded_is_told() -> None:
+    ignore = Ignore.parse(
+        {"": "a\n" * MOST_RULES, "apps": "# nothing\nb.yaml\nc.yaml\n", "web": "d.yaml\n" + "x" * (LONGEST_RULE + 1)}
+    )
+    assert ignore.excess == (Excess("apps", 2, False), Excess("web", 1, False))
+    ignore = Ignore.parse({"web": "d.yaml\n" + "x" * (LONGEST_RULE + 1) + "\nf.yaml\n"})
+    assert ignore.excess == (Excess("web", 2, True),)
+    assert [ignore.match(f"web/{name}.yaml") for name in "df"] == [True, False]

@@ -78,3 +78,9 @@ def test_a_duration_is_written_as_in_go(text: str, seconds: float) -> None:
 )
 def test_anything_else_is_no_duration(text: Any) -> None:
     assert parse_duration(text) is None
+
+
+@pytest.mark.parametrize("text", ["1" * 3_000_000, "1" * 3_000_000 + "h", "1." * 1_000_000, "1h" * 1_000_000])
+def test_a_long_text_is_no_duration_and_takes_no_time(text: str) -> None:
+    """Each would take hours if it were looked at from every digit."""
+    assert parse_duration(text) is None
