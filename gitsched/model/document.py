@@ -90,6 +90,16 @@ def member(body: Body, *path: str) -> Any:
     return value
 
 
+def as_object(value: Any) -> Body:
+    """A value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_objects(value: Any) -> list[Body]:
+    """The objects of a list; what has not that shape is left out."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
 def text_map(value: Any) -> dict[str, str]:
     """Labels or annotations as Kubernetes sees them: entries that are no strings are left out."""
     if not isinstance(value, dict):

@@ -128,8 +128,9 @@ def _unmark(body: Body) -> Body:
     """The record without the annotation that only its file carries."""
     metadata = body.get("metadata") or {}
     annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LOCAL_CONFIG}
-    metadata = {name: value for name, value in metadata.items() if name != "annotations"}
-    return {**body, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
+    # In their place among the members: a record that is kept goes back with the bytes that it has.
+    metadata = {name: annotations if name == "annotations" else value for name, value in metadata.items()}
+    return {**body, "metadata": {name: value for name, value in metadata.items() if value or name != "annotations"}}
 
 
 def _key(body: Body) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,29 @@ def test_a_policy_that_does_not_fit_keeps_a_workload_from_where_it_was_not(fleet
     fleet.commit({"mirror.yaml": None}, hour=3)
     fleet.reconcile(3)
     assert fleet.where(FILE) == ["second"]
+
+
+def test_what_a_deadline_did_before_the_move_that_cannot_be_made_is_done_however_late(make_fleet: Callable[[str], Fleet]) -> None:
+    """First fails and its copy goes to third; then third fails, and second is left, whose manifest nobody can make."""
+    tolerant = "    clusterTolerations: [{key: power, operator: Exists, tolerationSeconds: %d}]\n"
+    rules = policy("first", "third", "second", more=tolerant % 1800)
+    records = []
+    for name, hours in (("punctual", (1, 1.5, 2, 2.5, 3)), ("late", (1, 3))):
+        fleet = make_fleet(name)
+        files = {f"{c}.yaml": cluster(c) for c in NAMES}
+        fleet.commit(
+            {**files, "web.yaml": WEB, "policy.yaml": rules, "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}
+        )
+        fleet.reconcile()
+        dated = "{key: power, effect: NoExecute, timeAdded: '2026-03-02T%s:00Z'}"
+        failing = {c: cluster(c) + f"  taints: [{dated % since}]\n" for c, since in (("first", "09:00"), ("third", "10:00"))}
+        fleet.commit({f"{c}.yaml": text for c, text in failing.items()}, hour=1)
+        for hour in hours:
+            run = fleet.reconcile(hour)
+        assert "stale-decision" in {finding.code for finding in run.plan.findings}
+        assert fleet.binding("web-deployment")["spec"]["clusters"] == [{"name": "third", "replicas": 5}]
+        records.append(fleet.files()["status/work.karmada.io/resourcebinding/default/web-deployment.yaml"])
+    assert records[0] == records[1]
 
 
 def test_a_new_workload_goes_where_its_manifest_can_be_made(fleet: Fleet) -> None:

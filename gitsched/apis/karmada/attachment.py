@@ -13,7 +13,7 @@ from gitsched.apis.karmada.binding import BINDING_ID, describe_resource, permane
 from gitsched.apis.karmada.dependencies import Owner
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.names import WORK_VERSION, binding_key, claimed_policy, depended_by_label
-from gitsched.model.document import Body, Document, Key, member, text_map
+from gitsched.model.document import Body, Document, Key, list_objects, member, text_map
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.request import Target
@@ -146,8 +146,8 @@ def join_places(places: tuple[Placed, ...], attachment: Attachment | None, known
 def was_placed(clusters: Iterable[Target], previous: Body | None) -> tuple[Placed, ...]:
     """Where the last run had an object: on clusters of its own, and on those that its owners asked for."""
     places = {target.name: Placed(target.name, target.replicas or None) for target in clusters}
-    for entry in member(previous or {}, "spec", "requiredBy") or ():
-        for cluster in entry.get("clusters") or ():
+    for entry in list_objects(member(previous or {}, "spec", "requiredBy")):
+        for cluster in list_objects(entry.get("clusters")):
             places.setdefault(str(cluster.get("name")), Placed(str(cluster.get("name"))))
     return tuple(places.values())
 

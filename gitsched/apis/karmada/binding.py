@@ -20,7 +20,7 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.workload import Demand
-from gitsched.model.document import Body, Document, Key, member, text_map
+from gitsched.model.document import Body, Document, Key, as_object, list_objects, member, text_map
 from gitsched.model.request import Target
 from gitsched.model.time import format_time, parse_time
 
@@ -48,22 +48,25 @@ class Memory(NamedTuple):
 def recall(previous: Body | None) -> Memory:
     """Read a previous binding; None is a workload never bound."""
     body = previous or {}
-    spec: Body = body.get("spec") or {}
-    status: Body = body.get("status") or {}
+    spec, status = as_object(body.get("spec")), as_object(body.get("status"))
     annotations = text_map(member(body, "metadata", "annotations"))
-    conditions = status.get("conditions") or []
+    conditions = list_objects(status.get("conditions"))
     return Memory(
         annotations,
         annotations.get(APPLIED_PLACEMENT),
-        tuple(Target(str(c.get("name")), int(c.get("replicas") or 0)) for c in spec.get("clusters") or ()),
-        tuple(spec.get("gracefulEvictionTasks") or ()),
-        spec.get("requiredBy"),
+        tuple(Target(str(c.get("name")), _count(c.get("replicas"))) for c in list_objects(spec.get("clusters"))),
+        tuple(list_objects(spec.get("gracefulEvictionTasks"))),
+        list_objects(spec.get("requiredBy")) or None,
         parse_time(spec.get("rescheduleTriggeredAt")),
         parse_time(status.get("lastScheduledTime")),
         str(status.get("schedulerObservingAffinityName") or ""),
         next((c for c in conditions if c.get("type") == "Scheduled"), {}),
         bool(member(spec, "suspension", "scheduling")),
     )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else 0
 
 
 class Result(NamedTuple):

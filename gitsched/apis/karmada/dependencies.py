@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.references import NEEDED_KINDS, Reference
-from gitsched.model.document import Body, Document, Key, group_of, member
+from gitsched.model.document import Body, Document, Key, group_of, list_objects, member
 
 
 class Reader(Protocol):
@@ -96,7 +96,7 @@ class Owner(NamedTuple):
 
 def quarantined_owners(previous: Body | None, bindings: Mapping[Key, Body], broken: frozenset[Key]) -> Iterator[Owner]:
     """Those that needed an object in the last run and whose document cannot be read now: their binding is kept, and so is their need."""
-    for entry in member(previous or {}, "spec", "requiredBy") or () if broken else ():
+    for entry in list_objects(member(previous or {}, "spec", "requiredBy")) if broken else ():
         binding = Key(names.WORK_GROUP, names.BINDING, str(entry.get("namespace") or ""), str(entry.get("name")))
         body = bindings.get(binding)
         resource = member(body or {}, "spec", "resource")

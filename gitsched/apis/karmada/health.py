@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body, Document, Key, member
+from gitsched.model.document import Body, Document, Key, list_objects, member
 from gitsched.model.time import format_time, parse_time
 
 UNHEALTHY_SINCE = "gitsched.io/unhealthy-since"
@@ -61,8 +61,8 @@ class Reports:
 
 def read_report(body: Body) -> Report | None:
     """What a binding reports. Entries that name no cluster are passed over."""
-    entries = _objects(member(body, "status", "aggregatedStatus"))
-    tasks = tuple(_objects(member(body, "spec", "gracefulEvictionTasks")))
+    entries = list_objects(member(body, "status", "aggregatedStatus"))
+    tasks = tuple(list_objects(member(body, "spec", "gracefulEvictionTasks")))
     named = [entry for entry in entries if isinstance(entry.get("clusterName"), str)]
     if not named and not tasks:
         return None
@@ -123,7 +123,3 @@ def _confirm(task: Body, written: Iterable[Body]) -> Body:
         if same and isinstance(suppressed, bool) and entry.get("creationTimestamp") in (None, task.get("creationTimestamp")):
             return {**task, "suppressDeletion": suppressed}
     return task
-
-
-def _objects(value: Any) -> list[Body]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

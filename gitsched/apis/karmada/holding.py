@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada import names
@@ -72,11 +73,12 @@ def wait(session: KarmadaSession, template: Document, policy: Policy, missing: M
     )
 
 
-def keep(session: KarmadaSession, template: Document, why: str) -> Outcome | None:
-    """The previous decision, marked stale. What brings the workload along is no part of it: that counts as it is now."""
+def keep(session: KarmadaSession, template: Document, why: str, record: Body | None = None) -> Outcome | None:
+    """The previous decision, or that of a `record`, marked stale. What brings the workload along is no part of it: that counts as it is
+    now."""
     key = names.binding_key(template.key)
     attachment = session.relations.attachment(template)
-    previous = session.world.previous.get(key)
+    previous = session.world.previous.get(key) if record is None else record
     previous = keep_attached(previous, attachment) if previous is not None else None
     if previous is None:
         return None
@@ -104,18 +106,30 @@ def keep(session: KarmadaSession, template: Document, why: str) -> Outcome | Non
     )
 
 
-def hold_back(session: KarmadaSession, template: Document, outcome: Outcome, previous: Body | None) -> Outcome | None:
-    """The previous decision when the new one leads to a cluster for which no manifest can be made; None to go ahead.
+def hold_back(session: KarmadaSession, template: Document, outcomes: Iterable[Outcome], previous: Body | None) -> Outcome | None:
+    """The last decision before the one that leads to a cluster for which no manifest can be made; None to go ahead.
 
-    A workload that moves would be taken away here and not arrive there. One that was nowhere before goes where it can.
+    A workload that moves would be taken away here and not arrive there. One that was nowhere before goes where it can. `outcomes` are
+    those of successive deadlines: what came before such a move was carried out, had somebody looked in time.
     """
+    record = previous
+    for outcome in outcomes:
+        strange = _list_strange(outcome, record)
+        if strange:
+            why = f"it would be new in {names.shorten(strange)}, and its overrides cannot be applied for there"
+            kept = keep(session, template, why, record)
+            findings = tuple(dict.fromkeys((*outcome.findings, *kept.findings))) if kept else ()
+            return kept and kept._replace(findings=findings, before=was_placed(recall(previous).clusters, previous))
+        record = outcome.documents[0][1]
+    return None
+
+
+def _list_strange(outcome: Outcome, record: Body | None) -> list[str]:
+    """The clusters that a workload with a place would come to without a manifest."""
     if not any(place.kept for place in outcome.placed):
-        return None
-    memory = recall(previous)
-    held = was_placed(memory.clusters, previous)
+        return []
+    memory = recall(record)
+    held = was_placed(memory.clusters, record)
     known = {*(place.cluster for place in held), *(str(task.get("fromCluster")) for task in memory.tasks)}
     strange = [place.cluster for place in outcome.placed if place.kept and place.cluster not in known]
-    if not memory.clusters or not strange:
-        return None
-    kept = session.keep(template, f"it would be new in {names.shorten(strange)}, and its overrides cannot be applied for there")
-    return kept and kept._replace(findings=tuple(dict.fromkeys((*outcome.findings, *kept.findings))))
+    return strange if memory.clusters else []

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from gitsched.apis.karmada.names import APPS_VERSION, REBALANCER, binding_key
-from gitsched.model.document import Body, Document, Key, group_of, member, text_map
+from gitsched.model.document import Body, Document, Key, as_object, group_of, member, text_map
 from gitsched.model.time import format_time, later, parse_time
 
 DIGEST = "gitsched.io/spec-digest"
@@ -105,8 +105,10 @@ def read_rebalancer(document: Document, previous: Body | None, moment: datetime)
     if expired is not None:
         return blank._replace(created=created if created and created > expired else moment, observed=_merge((), named))
     if previous is not None:
-        created = created or parse_time(member(previous, "metadata", "creationTimestamp"))
-    status = member(previous if previous is not None else document.body, "status") or {}
+        # The later one, for one that came anew after it was over dates from then, whatever its document says.
+        noted_then = parse_time(member(previous, "metadata", "creationTimestamp"))
+        created = max(filter(None, (created, noted_then)), default=None)
+    status = as_object(member(previous if previous is not None else document.body, "status"))
     known = tuple(_observations(status.get("observedWorkloads")))
     observed = _merge(known, named)
     seen = _whole(status.get("observedGeneration"))

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body, Document, Key, group_of, member, text_map
+from gitsched.model.document import Body, Document, Key, group_of, list_objects, member, text_map
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 _POD_KINDS = {
@@ -83,7 +83,7 @@ def read_references(template: Document, pod_path: tuple[str, ...] = ()) -> tuple
     found = set(_read_pod(member(template.body, *path)))
     if kind == ("apps/v1", "StatefulSet"):
         made = member(template.body, "spec", "volumeClaimTemplates")
-        found -= {(_CLAIM, str(member(claim, "metadata", "name"))) for claim in _objects(made)}
+        found -= {(_CLAIM, str(member(claim, "metadata", "name"))) for claim in list_objects(made)}
     ordered = sorted(found, key=lambda entry: (_ORDER.index(entry[0]), entry[1]))
     return tuple(Reference(*kind, template.key.namespace, name) for kind, name in ordered)
 
@@ -105,30 +105,30 @@ def _read_pod(pod: Any) -> Iterator[tuple[tuple[str, str], str]]:
     if not isinstance(pod, dict):
         return
     account = pod.get("serviceAccountName") or pod.get("serviceAccount")
-    named = [(_SECRET, secret.get("name")) for secret in _objects(pod.get("imagePullSecrets"))]
+    named = [(_SECRET, secret.get("name")) for secret in list_objects(pod.get("imagePullSecrets"))]
     named += [(_ACCOUNT, account)] if account != "default" else []
     for containers in ("initContainers", "containers", "ephemeralContainers"):
-        for container in _objects(pod.get(containers)):
+        for container in list_objects(pod.get(containers)):
             named += _read_environment(container)
-    for volume in _objects(pod.get("volumes")):
+    for volume in list_objects(pod.get("volumes")):
         named += [(kind, member(volume, *path)) for kind, path in _VOLUMES]
-        for source in _objects(member(volume, "projected", "sources")):
+        for source in list_objects(member(volume, "projected", "sources")):
             named += [(_CONFIG_MAP, member(source, "configMap", "name")), (_SECRET, member(source, "secret", "name"))]
     yield from ((kind, name) for kind, name in named if isinstance(name, str) and name)
 
 
 def _read_environment(container: Body) -> list[tuple[tuple[str, str], Any]]:
     named = []
-    for source in _objects(container.get("envFrom")):
+    for source in list_objects(container.get("envFrom")):
         named += [(_CONFIG_MAP, member(source, "configMapRef", "name")), (_SECRET, member(source, "secretRef", "name"))]
-    for variable in _objects(container.get("env")):
+    for variable in list_objects(container.get("env")):
         named.append((_CONFIG_MAP, member(variable, "valueFrom", "configMapKeyRef", "name")))
         named.append((_SECRET, member(variable, "valueFrom", "secretKeyRef", "name")))
     return named
 
 
 def _read_ingress(template: Document) -> tuple[Reference, ...]:
-    names = {entry.get("secretName") for entry in _objects(member(template.body, "spec", "tls"))}
+    names = {entry.get("secretName") for entry in list_objects(member(template.body, "spec", "tls"))}
     chosen = sorted(name for name in names if isinstance(name, str) and name)
     return tuple(Reference(*_SECRET, template.key.namespace, name) for name in chosen)
 
@@ -137,10 +137,6 @@ def _read_import(template: Document) -> tuple[Reference, ...]:
     """Karmada derives a Service from a ServiceImport, and endpoint slices carry that Service's name as a label."""
     service, namespace = f"derived-{template.key.name}", template.key.namespace
     return (Reference(*_SERVICE, namespace, service), Reference(*_SLICE, namespace, "", ((_SERVICE_LABEL, service),)))
-
-
-def _objects(value: Any) -> list[Body]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 _READERS: dict[tuple[str, str], Callable[[Document], tuple[Reference, ...]]] = {

@@ -170,10 +170,9 @@ class KarmadaSession:
         if missing is not None:
             return holding.wait(self, template, policy, missing)
         steps = self.steps(template, policy, self.demand(template), previous, attachment)
-        outcome = steps[-1].outcome
-        kept = holding.hold_back(self, template, outcome, previous)
+        kept = holding.hold_back(self, template, (step.outcome for step in steps), previous)
         cause = next((found for step in reversed(steps) if (found := self._find_cause(template, step))), "")
-        return kept or outcome._replace(before=was_placed(steps[0].before.clusters, previous), cause=cause)
+        return kept or steps[-1].outcome._replace(before=was_placed(steps[0].before.clusters, previous), cause=cause)
 
     def _find_cause(self, template: Document, step: Step) -> str:
         """What made a pass forget the assignment: a request to rebalance, or a return to an earlier group."""

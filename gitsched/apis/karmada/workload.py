@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
-from gitsched.model.document import Body, Document, member
+from gitsched.model.document import Body, Document, list_objects, member
 from gitsched.model.quantity import Quantity, add, count_quantity, parse_quantity
 from gitsched.model.request import Target
 from gitsched.schedule.dispenser import dispense
@@ -110,10 +110,10 @@ def _requirements(pod: object) -> tuple[Body | None, tuple[tuple[str, int], ...]
 def _resource_request(pod: Body) -> dict[str, Quantity]:
     """The sum over containers, at least each init container, plus overhead; limits stand in for missing requests."""
     total: dict[str, Quantity] = {}
-    for container in pod.get("containers") or ():
+    for container in list_objects(pod.get("containers")):
         for name, quantity in _container(container).items():
             total[name] = add(total[name], quantity) if name in total else quantity
-    for container in pod.get("initContainers") or ():
+    for container in list_objects(pod.get("initContainers")):
         for name, quantity in _container(container).items():
             if name not in total or quantity.amount > total[name].amount:
                 total[name] = quantity

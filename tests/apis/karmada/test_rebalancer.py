@@ -200,6 +200,15 @@ def test_a_binding_that_does_not_say_when_it_was_scheduled_is_not_rebalanced_and
     assert codes(run(world(WEB, rebalancer("web")), after, TWO)) == []
 
 
+def test_one_that_comes_anew_after_its_time_dates_from_then_whatever_its_document_says(run: Any) -> None:
+    old = run(world(WEB, rebalancer("web", ttl=60, created=ONE)), run(world(WEB), at=NOON), ONE, TWO)
+    assert old.rebalancer()["status"] == {}
+    files = world(WEB, API, rebalancer("web", "api", ttl=86400, created=ONE))
+    anew = run(files, old, THREE)
+    assert (anew.rebalancer()["metadata"]["creationTimestamp"], triggered(anew)) == (THREE, THREE)
+    assert run(files, anew, THREE, NEXT_DAY).rebalancer()["metadata"] == anew.rebalancer()["metadata"]
+
+
 def test_the_latest_of_several_requests_counts(run: Any) -> None:
     asking = [rebalancer("web", created=f"2026-01-01T12:{minute}:00Z", name=f"r{minute}") for minute in (10, 30, 20)]
     after = run(world(WEB, *asking), run(world(WEB), at=NOON), ONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -268,6 +269,36 @@ def test_a_new_taint_does_not_move_what_is_there(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     second = run(world(cluster("m1", COLD), cluster("m2"), cluster("m3"), WEB, policy()), first, LATER)
     assert second.binding("web") == first.binding("web")
+
+
+WEIRD = (None, 0, "x", True, 1.5, [], {}, ["x"], [None], [{}], 10**30)
+
+
+@pytest.mark.parametrize("value", WEIRD, ids=repr)
+def test_a_record_that_somebody_spoilt_is_read_as_far_as_it_makes_sense(run: Any, value: Any) -> None:
+    files = world(CLUSTERS, WEB, policy(DIVIDED))
+    for path in (
+        ("spec",),
+        ("status",),
+        ("spec", "clusters"),
+        ("spec", "requiredBy"),
+        ("status", "conditions"),
+        ("metadata", "annotations"),
+    ):
+        first = run(files, at=NOON)
+        holder = first.binding("web")
+        for name in path[:-1]:
+            holder = holder[name]
+        holder[path[-1]] = value
+        assert sum(run(files, first, LATER).clusters("web").values()) == 5
+
+
+@pytest.mark.parametrize("value", WEIRD, ids=repr)
+def test_a_pod_template_of_another_shape_asks_for_nothing(run: Any, value: Any) -> None:
+    pod = {"containers": value, "initContainers": value, "volumes": value, "overhead": value, "imagePullSecrets": value}
+    web = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5, "template": {"spec": pod}}}
+    found = run(world(CLUSTERS, json.dumps(web), policy(DIVIDED, "propagateDeps: true")))
+    assert sum(found.clusters("web").values()) == 5
 
 
 # Late and punctual

@@ -1,0 +1,61 @@
+"""Whole histories, followed by one who runs at every deadline and in between, and by one who comes just before the next commit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gitsched.reconcile import Run, Session
+from tests.scenarios.conftest import START, Fleet, cluster
+from tests.scenarios.histories import History
+
+STEPS, DEADLINES = 9, 40
+ACCOUNTS = ("gitsched.json", "hydrator.metadata", "README.md")
+"""What tells of the run itself."""
+SECOND = 1 / 3600
+
+
+def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> Run:
+    settings = fleet.settings(hour, output_branch=branch, cache=cache / branch, allow_removals=True)
+    return Session(settings).run(settings.now)
+
+
+def show(fleet: Fleet, branch: str) -> dict[str, str]:
+    return {path: blob for path, blob in fleet.files(branch).items() if path not in ACCOUNTS}
+
+
+def follow(fleet: Fleet, hour: float, end: float, looks: list[float], cache: Path) -> int:
+    """Run at once, when somebody looks, and whenever time alone can change something; how often time did."""
+    todo, woken = [hour, *looks], 0
+    for _ in range(DEADLINES):
+        if not todo:
+            break
+        now = todo.pop(0)
+        wakeup = run(fleet, "punctual", now, cache).plan.next_wakeup
+        due = (wakeup - START) / timedelta(hours=1) if wakeup is not None else end
+        if now < due < end and due not in todo:
+            todo, woken = sorted([*todo, due]), woken + 1
+    return woken
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_comes_late_finds_what_a_punctual_one_left(fleet: Fleet, tmp_path: Path, seed: int) -> None:
+    dice, hour, woken = Random(seed), 0.0, 0
+    history = History(dice, ())
+    fleet.commit(history.files)
+    for step in range(STEPS):
+        gap = dice.choice((0.1, 0.3, 0.6, 1, 2.5))
+        end = hour + gap - SECOND
+        woken += follow(fleet, hour, end, sorted(dice.uniform(hour, end) for _ in range(dice.randrange(3))), tmp_path)
+        punctual, late = run(fleet, "punctual", end, tmp_path), run(fleet, "late", end, tmp_path)
+        assert show(fleet, "late") == show(fleet, "punctual"), f"step {step}"
+        assert late.plan.next_wakeup == punctual.plan.next_wakeup, f"step {step}"
+        hour += gap
+        place = dice.choice(("first", "second", "third"))
+        power = {f"clusters/{place}.yaml": cluster(place, *dice.choice((("power:NoExecute",), ())))}
+        history.files |= power
+        fleet.commit({**history.go_on(0.2), **power}, hour=hour)
+    assert woken > 0, "time alone changed nothing at all"
