@@ -74,7 +74,7 @@ def read_clusters(name: str) -> list[Body]:
     from gitsched.cli.schedule import read_documents
 
     bodies, findings = read_documents([name])
-    for finding in findings:
-        if finding.severity == "error":
-            raise click.UsageError(str(finding))
+    wrong = [str(finding) for finding in findings if finding.severity == "error"]
+    if wrong:
+        raise click.UsageError("\n".join(wrong))
     return bodies

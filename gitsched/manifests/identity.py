@@ -30,8 +30,11 @@ _MEMBERS = frozenset(
         *("clusterName", "initializers"),  # of servers long ago, still in dumps
     )
 )
+_PEOPLES = ("name", "generateName", "namespace", "labels", "annotations")
 FREE_GROUPS = frozenset({"rbac.authorization.k8s.io", "certificates.k8s.io"})
 """Groups whose names may be any path segment: `system:masters` is one."""
+FREE_DOMAIN = ".openshift.io"
+"""The end of more such groups: OpenShift serves Groups, ImageStreams and others by rules of its own, and takes `a_b`."""
 
 
 def check_identity(body: Body) -> list[Issue]:
@@ -48,7 +51,8 @@ def check_identity(body: Body) -> list[Issue]:
         if isinstance(text := body.get(member), str) and not _is_type(member, text[:_LONGEST])
     ]
     name, namespace = metadata["name"], metadata.get("namespace")
-    problem = _judge_name(name[:_LONGEST], group_of(str(body["apiVersion"])) in FREE_GROUPS)
+    group = group_of(str(body["apiVersion"]))
+    problem = _judge_name(name[:_LONGEST], group in FREE_GROUPS or group.endswith(FREE_DOMAIN))
     if not problem and body["kind"] == "Namespace" and body.get("apiVersion") == "v1":
         problem = _judge_namespace(name)
     if problem:
@@ -59,7 +63,7 @@ def check_identity(body: Body) -> list[Issue]:
     if problem:
         message = f"{_quote(str(namespace))} cannot be a namespace: a namespace is {problem}"
         issues.append(Issue("error", "invalid-namespace", message, ("metadata", "namespace")))
-    issues.extend(_find_unknown(metadata))
+    issues.extend(_find_unknown(metadata, own="." not in group or group.endswith(".k8s.io")))
     for member in ("labels", "annotations"):
         values = metadata.get(member)
         if values is not None:
@@ -67,15 +71,20 @@ def check_identity(body: Body) -> list[Issue]:
     return issues
 
 
-def _find_unknown(metadata: Body) -> list[Issue]:
-    """Members that no object has: a misspelt `labels` takes every label away."""
+def _find_unknown(metadata: Body, *, own: bool) -> list[Issue]:
+    """Members that no object has: a misspelt `labels` takes every label away.
+
+    Documents that are none of Kubernetes' `own`, such as Backstage's, may have more, so of these only what looks misspelt is told.
+    """
     if metadata.keys() <= _MEMBERS:
         return []
     from difflib import get_close_matches  # rarely needed
 
     issues = []
     for name in [name for name in metadata if name not in _MEMBERS][:MOST_PROBLEMS]:
-        near = get_close_matches(str(name)[:100], sorted(_MEMBERS), n=1)
+        near = get_close_matches(str(name)[:100], sorted(_MEMBERS) if own else _PEOPLES, n=1, cutoff=0.6 if own else 0.75)
+        if not near and not own:
+            continue
         hint = f"; did you mean {near[0]!r}?" if near else ""
         message = f"the field {_quote(str(name))} is unknown and ignored{hint}"
         issues.append(Issue("warning", "unknown-field", message, ("metadata", str(name))))

@@ -103,10 +103,10 @@ def resolve_key(loose: Loose, scopes: Mapping[tuple[str, str], bool]) -> Key | N
 
 
 def twin_finding(copies: tuple[Document, ...]) -> Finding:
-    """The error that an identity stands in several places, the first of them named."""
-    known = [str(place) for place in map(locate, copies) if place]
+    """The error that an identity stands in several places, at the first of them; the next ones are named."""
+    known = [str(place) for place in map(locate, copies) if place][1:]
     more = f" and {len(known) - PLACES_SHOWN} more" if len(known) > PLACES_SHOWN else ""
-    places = f"{', '.join(known[:PLACES_SHOWN])}{more}" if known else f"{len(copies)} documents"
+    places = f"also {', '.join(known[:PLACES_SHOWN])}{more}" if known else f"{len(copies)} documents"
     key = copies[0].key
     message = f"{key} stands in several places: {places}; keep one, or hide overlays with .sourceignore or source.paths"
     return Finding("error", "duplicate-identity", message, locate(copies[0]), key.resource)

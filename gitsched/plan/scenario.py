@@ -85,7 +85,8 @@ def describe(scenario: Scenario) -> str:
 
 def _tell(scopes: tuple[Scope, ...], what: tuple[str, str]) -> list[str]:
     names = [str(scope) for scope in scopes]
-    return [f"{', '.join(names)} {what[len(names) > 1]}"] if names else []
+    told = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return [f"{told} {what[len(names) > 1]}"] if names else []
 
 
 class Altered(NamedTuple):
@@ -199,9 +200,9 @@ def _additions(sites: SiteIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, 
         if kind is None:
             raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is no cluster, so it cannot be added")
         verdict = check(body)
-        wrong = next((issue for issue in verdict.issues if issue.severity == "error"), None)
-        if wrong is not None:
-            raise Permanent(f"the added {body.get('kind')} {member(body, 'metadata', 'name')} is not valid: {wrong.message}")
+        wrong = [issue.message for issue in verdict.issues if issue.severity == "error"]
+        if wrong:
+            raise Permanent(f"the added {body.get('kind')} {member(body, 'metadata', 'name')} is not valid: {'; '.join(wrong)}")
         name, namespace = str(member(body, "metadata", "name") or ""), member(body, "metadata", "namespace")
         space = str(namespace or "default") if kind.group == "kubernetes" else ""
         yield _new(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), sites)

@@ -113,8 +113,9 @@ def _origin(summary: Summary) -> str:
 
 def _count_findings(summary: Summary) -> Iterator[str]:
     for severity in SEVERITIES:
-        if summary.findings.get(severity):
-            yield f"{summary.findings[severity]} {severity}"
+        number = summary.findings.get(severity)
+        if number:
+            yield f"{number} {'note' if severity == 'info' else severity}{'s' if number > 1 else ''}"
     if summary.unclaimed:
         yield f"{summary.unclaimed} {'object is' if summary.unclaimed == 1 else 'objects are'} selected by no policy"
 

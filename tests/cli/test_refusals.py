@@ -120,7 +120,7 @@ def test_a_duplicate_names_three_places_and_what_to_do(gitsched: Run, fleet: Pat
     web = (fleet / "web.yaml").read_text()
     commit(fleet, **{f"overlay{number}": web for number in range(5)})
     (line,) = [line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "stands in several places" in line]
-    assert "overlay0.yaml:1:1, overlay1.yaml:1:1, overlay2.yaml:1:1 and 3 more" in line
+    assert "also overlay1.yaml:1:1, overlay2.yaml:1:1, overlay3.yaml:1:1 and 2 more" in line
     assert ".sourceignore" in gitsched("validate").stdout
 
 

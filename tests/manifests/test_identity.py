@@ -126,3 +126,30 @@ def test_a_named_document_always_carries_its_resource(name: str) -> None:
     file = read(text.encode(), path="a.json", check=None)
     assert all(problem.resource == ("Pod", "", name) for problem in file.problems)
     assert len(file.documents) == 1 or "{{" in name
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "name"),
+    [("user.openshift.io/v1", "Group", "demo_team"), ("image.openshift.io/v1", "ImageStream", "label_sync")],
+)
+def test_openshift_names_its_own_kinds_more_freely(version: str, kind: str, name: str) -> None:
+    assert codes({"name": name}, version, kind) == []
+    assert codes({"name": "a/b"}, version, kind) == [("invalid-name", ("metadata", "name"))]
+
+
+@pytest.mark.parametrize(
+    ("version", "member", "told"),
+    [
+        ("v1", "title", True),
+        ("networking.k8s.io/v1", "title", True),
+        ("backstage.io/v1alpha1", "title", False),
+        ("backstage.io/v1alpha1", "links", False),
+        ("backstage.io/v1alpha1", "lables", True),
+        ("example.io/v1", "annotation", True),
+    ],
+)
+def test_a_member_of_metadata_that_only_kubernetes_does_not_know_is_told_of_its_own_kinds(
+    version: str, member: str, told: bool
+) -> None:
+    known = [("unknown-field", ("metadata", member))] if told else []
+    assert codes({"name": "a", member: {}}, version, "Component") == known

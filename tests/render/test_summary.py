@@ -47,7 +47,7 @@ gitsched plan --observations recorded
 ## Findings
 
 - 1 error
-- 3 info
+- 3 notes
 - 2 objects are selected by no policy
 
 ## Clusters

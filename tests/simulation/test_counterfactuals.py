@@ -199,7 +199,7 @@ def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: 
     ("arguments", "message"),
     [
         (("deploy/cart", "--why-not", "moon"), "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
-        (("cluster/moon",), "there is no Cluster default/moon in the source"),
+        (("cluster/moon",), "there is no Cluster moon in the source"),
         (("cluster/w1", "--why-not", "w2"), "is no workload, and nothing is decided about it"),
     ],
 )

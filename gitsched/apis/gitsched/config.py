@@ -198,7 +198,12 @@ def parse_config(spec: Mapping[str, Any]) -> Config:
 def check_config(body: Body) -> Iterator[Issue]:
     """What a schema cannot say about a Config."""
     try:
-        parse_config(body.get("spec") or {})
+        config = parse_config(body.get("spec") or {})
+        if config.notifications:
+            told = (
+                "'notifications' does nothing: statuses are asked for by `gitsched watch --status`, comments by `gitsched comment`"
+            )
+            yield Issue("warning", "unknown-field", told, ("spec", "notifications"))
     except SettingError as error:
         yield Issue("error", "invalid-config", f"{'.'.join(map(str, error.pointer))} {error.message}", error.pointer)
 
