@@ -70,10 +70,13 @@ def find_causes(
     policies = [] if now is None else list(_policy_causes(move, was, now, ground))
     clusters = list(_cluster_causes(move, ground, explanation))
     found = [*policies, *own, *clusters] if move.before else [*own, *policies, *clusters]
-    if not found:
+    deselected = now is None and move.key in ground.after
+    if deselected:
+        found = own  # whatever became of its clusters, nobody asks for it any more
+    if deselected or not found:
         known = {key for keys in ground.clusters.values() for key in keys}
         others = [key for key in ground.changed if key not in known] or ground.changed
-        found = [cause for key in others[:SHOWN] for cause in _document_causes(key, ground)]
+        found += [cause for key in others[:SHOWN] for cause in _document_causes(key, ground)]
     # What somebody changed says more than a rule that stood before.
     paths = {document.origin.path for key in ground.changed if (document := ground.after.get(key)) and document.origin}
     return tuple(sorted(dict.fromkeys(found), key=lambda cause: not _is_new(cause, move, paths)))

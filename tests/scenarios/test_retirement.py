@@ -80,8 +80,11 @@ def test_a_binding_keeps_the_cluster_that_is_gone_and_a_finding_names_it(pair: F
     run = pair.reconcile(1)
     assert bound(pair) == ["first", "second"]
     (finding,) = [finding for finding in run.plan.findings if finding.code == "cluster-gone"]
-    assert finding.resource == ("Cluster", "", "first")
-    assert finding.message == "cluster first has no document, but workloads are bound to it"
+    assert finding.resource == ("Deployment", "default", "web")
+    assert finding.message == (
+        "Deployment.apps/default/web has 1 of its 2 replicas on first, without a document: nothing is delivered there, and a "
+        "WorkloadRebalancer that names it places them anew"
+    )
     assert pair.where(WEB) == ["second"], "nothing is rendered for a cluster without a document"
 
 
@@ -101,3 +104,15 @@ def test_a_duplicated_workload_moves_on_at_once(pair: Fleet) -> None:
     pair.commit({"clusters/first.yaml": None}, hour=1)
     pair.reconcile(1)
     assert bound(pair) == pair.where(WEB) == ["second"]
+
+
+def test_the_rebalance_that_the_finding_speaks_of_brings_the_replicas_back(pair: Fleet) -> None:
+    pair.commit({"policies/all.yaml": DIVIDED})
+    pair.reconcile()
+    rebalancer = (
+        "apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata: {name: back}\nspec:\n  workloads:\n"
+        "  - {apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}\n"
+    )
+    pair.commit({"clusters/first.yaml": None, "back.yaml": rebalancer}, hour=1)
+    assert "cluster-gone" not in {finding.code for finding in pair.reconcile(1).plan.findings}
+    assert pair.binding("web-deployment")["spec"]["clusters"] == [{"name": "second", "replicas": 2}]

@@ -103,3 +103,11 @@ def test_what_moves_does_not_stay(fleet: Fleet) -> None:
     review = compare(fleet.settings(1)).review
     assert [sorted(move.after) for move in review.moves] == [["a", "c"]]
     assert list(review.stays) == []
+
+
+def test_what_no_policy_selects_any_more_goes_for_that_reason_and_no_other(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(), **UP, "2.yaml": cluster("second")})
+    fleet.reconcile()
+    fleet.commit({"policy.yaml": None, "2.yaml": None}, hour=1)
+    (move,) = compare(fleet.settings(1)).review.moves
+    assert (dict(move.after), move.why) == ({}, "PropagationPolicy/default/all is gone (was policy.yaml:1)")

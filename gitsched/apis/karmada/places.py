@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.attachment import Attachment, join_places
+from gitsched.apis.karmada.fleet import locate
+from gitsched.apis.karmada.names import shorten
 from gitsched.apis.karmada.workload import Demand, share_out
 from gitsched.model.document import Body, Document, member
 from gitsched.model.finding import Finding
@@ -40,13 +42,22 @@ def find_places(
             kept = ((demand.path, left),) if divided and demand.path and isinstance(left, int) else ()
             placed.append(Placed(source, left, True, kept))
     manifests, misfits = session.overrides.apply(template, join_places(tuple(placed), attachment, known))
-    gone = tuple(
-        Finding(
-            "warning", "cluster-gone", f"cluster {name} has no document, but workloads are bound to it", None, ("Cluster", "", name)
+    return manifests, (*_tell_gone(template, [t for t in targets if t.name not in known], demand if divided else None), *misfits)
+
+
+def _tell_gone(template: Document, gone: list[Target], demand: Demand | None) -> tuple[Finding, ...]:
+    """What is bound to clusters without a document. Replicas that are divided are missed one by one, so each workload has a finding."""
+    missing = sum(target.replicas for target in gone)
+    if demand is not None and missing:
+        where = shorten(sorted(target.name for target in gone))
+        message = (
+            f"{template.key} has {missing} of its {demand.replicas} replicas on {where}, without a document: "
+            "nothing is delivered there, and a WorkloadRebalancer that names it places them anew"
         )
-        for name in sorted(taken - known.keys())
-    )
-    return manifests, (*gone, *misfits)
+        return (Finding("warning", "cluster-gone", message, locate(template), template.key.resource),)
+    names = sorted(target.name for target in gone)
+    text = "has no document, but workloads are bound to it"
+    return tuple(Finding("warning", "cluster-gone", f"cluster {name} {text}", None, ("Cluster", "", name)) for name in names)
 
 
 def identify(template: Document) -> str:
