@@ -14,7 +14,7 @@ _HELPER = re.compile(r"[^/\[@]*::")
 _SCP = re.compile(r"(?:([^@:/]+)@)?(\[[^\]/]+\]|[^@:/\[\]]+):(.+)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]|%0[0ad]", re.IGNORECASE)
 _WEB_USER = re.compile(r"(?i)\b(https?://)[^/\s@'\"]+(?:@[^/\s@'\"]*)*@")
-_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/\s@:'\"]*):[^/\s'\"]*@")
+_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}://[^/\s@:'\"]*):[^/\s'\"]*@")
 _SECRET = re.compile(r"(?i)((?:authorization: *\w+ |(?:access_|private_|oauth_)?token=|password=))[^\s&'\"]+")
 _LENGTH = 4096
 

@@ -209,3 +209,9 @@ def test_git_gets_the_callers_credentials_but_no_redirection(monkeypatch):
     assert (environment["GIT_CONFIG_KEY_0"], environment["GIT_CONFIG_KEY_1"]) == ("credential.helper", "protocol.allow")
     assert environment["GIT_TERMINAL_PROMPT"] == "0"
     assert environment["HOME"] == os.environ["HOME"]
+
+
+@pytest.mark.parametrize("text", ["a" * 300_000, "a+" * 300_000 + "://", "https://" + "a@" * 300_000, "x://" * 100_000])
+def test_looking_for_secrets_takes_no_longer_than_reading(text: str):
+    """What a server says is of any length."""
+    assert len(redact(text)) <= len(text)

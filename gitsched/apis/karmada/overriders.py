@@ -13,6 +13,8 @@ from gitsched.apis.karmada.images import change_image
 from gitsched.apis.karmada.patching import Draft, Inapplicable, parse_pointer
 from gitsched.model.document import Body
 
+_MOST_WORDS = 10_000
+"""Words of a container's command, or of its args: no process could be started with more, and each overrider copies them."""
 _POD_TEMPLATE = ("spec", "template", "spec")
 _PODS: Mapping[str, tuple[str, ...]] = {
     "Pod": ("spec",),
@@ -66,6 +68,8 @@ def _change_words(draft: Draft, entry: Body, target: str) -> None:
             raise Inapplicable(f"the {target} of container {index} is no list of texts")
         before = words or []
         after = [*before, *given] if entry["operator"] == "add" else [word for word in before if word not in gone]
+        if len(after) > _MOST_WORDS:
+            raise Inapplicable(f"the {target} of container {index} would be more than {_MOST_WORDS}")
         if after != before:
             draft.apply("add", (*path, str(index), target), after)
 

@@ -200,3 +200,10 @@ def test_a_field_that_holds_something_monstrous_is_refused(text: str) -> None:
         entry = {"fieldPath": "/data/x", language: [{"subPath": "/a", "operator": "remove"}]}
         with pytest.raises(Inapplicable):
             apply_overriders(Draft({**OBJECTS["ConfigMap"], "data": {"x": text}}), {"fieldOverrider": [entry]})
+
+
+def test_arguments_that_no_process_could_have_are_refused() -> None:
+    """Every overrider copies what the ones before it made, so thousands of long ones would never end."""
+    more = {"containerName": "nginx", "operator": "add", "value": ["x"] * 100}
+    with pytest.raises(Inapplicable, match="the args of container 0 would be more than 10000"):
+        override("Deployment", {"argsOverrider": [more] * 5_000})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gitsched.apis.ocm.cel.clusters import Compiler, Expression
 from gitsched.apis.ocm.cel.machine import Frame, _compile  # the value, where a predicate only knows whether it is true
+from gitsched.apis.ocm.cel.moments import parse_duration_text
 from gitsched.apis.ocm.cel.parser import parse
 from gitsched.apis.ocm.cel.regex import compile_pattern, search
 from gitsched.apis.ocm.cel.syntax import Refused
@@ -87,6 +88,7 @@ cidr("10.0.0.0/8").containsIP("10.1.2.3") && !cidr("10.0.0.0/8").containsCIDR("1
 ip.isCanonical("::1") && !ip.isCanonical("0:0::1") && ip("10.0.0.1").family() == 4
 !format.dns1123Label().validate("dub").hasValue() && format.named("uuid").value().validate("x").hasValue()
 timestamp("2026-03-01T08:00:00Z") + duration("1h30m") == timestamp("2026-03-01T09:30:00Z")
+duration("1.5h") + duration(".5h") == duration("120.m") && duration("-1h2s") < duration("0")
 timestamp("2026-03-01T08:00:00Z").getDayOfWeek() == 0 && timestamp("2026-03-01T23:30:00Z").getHours("+01:00") == 0
 type(1) == int && type("") == string && type([]) == list && type(1.5) == double
 dyn(1) < 1.5 && dyn(2) >= 2.0 && dyn(1) == 1.0
@@ -256,3 +258,9 @@ def test_a_double_survives_being_written(number: float) -> None:
 def test_optionals_are_what_they_hold() -> None:
     assert value("optional.of(1)") == Optional(True, 1)
     assert value("[?optional.none(), ?optional.of(2)]") == [2]
+
+
+@pytest.mark.parametrize("text", ["1" * 100_000, "1" * 100_000 + "h", "." * 100_000, "1." * 50_000, "1h" * 50_000])
+def test_a_text_of_any_length_is_no_duration_at_once(text: str) -> None:
+    with pytest.raises(Failed):
+        parse_duration_text(text)

@@ -10,7 +10,9 @@ from gitsched.apis.ocm.cel.registry import function
 from gitsched.apis.ocm.cel.values import Failed
 from gitsched.model.time import EPOCH, format_time, parse_time
 
-_PART = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+\.)(ns|us|µs|μs|ms|s|m|h)")
+_PART = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
+_LONGEST = 1_000
+"""Characters of a duration at most; what is longer names none."""
 _MICROSECONDS = {"ns": 0.001, "us": 1, "µs": 1, "μs": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7, "h": 36 * 10**8}
 _ZONE = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
 
@@ -34,6 +36,8 @@ def parse_duration_text(value: Any) -> timedelta:
     """A duration as Go writes it: -1h30m, 0.5s."""
     if isinstance(value, timedelta):
         return value
+    if len(value) > _LONGEST:
+        raise Failed("no duration")
     sign, text = (-1, value[1:]) if value.startswith("-") else (1, value.removeprefix("+"))
     parts = list(_PART.finditer(text))
     if text != "0" and (not parts or "".join(part[0] for part in parts) != text):
