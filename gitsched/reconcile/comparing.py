@@ -82,6 +82,7 @@ def review(run: Run) -> Review:
         refused=run.refused,
         outcomes=plan.outcomes.values(),
         counted=plan.states,
+        clusters=plan.clusters,
         moves=plan.moves,
         findings=plan.findings,
         unclaimed=plan.unclaimed,

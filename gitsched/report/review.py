@@ -46,7 +46,7 @@ class Review(NamedTuple):
     `source` is the commit that was read, "" for the worktree, and `name` how somebody called it. `branch` and `place` say which output
     branch, and where; `before` is its head as it was seen, None when there was none; `after` the new commit, None when none was made.
     `changed` says whether the plan's files differ from those that they are compared with, which they may without a move. `refused` is
-    why nothing was written, or "". `counted` are the outcomes by state, where somebody has counted them.
+    why nothing was written, or "". `counted` are the outcomes by state, where somebody has counted them, and `clusters` counts those.
 
     `base` is what it is compared with. `digest` names what changes, see `report.digest`; "" where nobody asked. `joined` and `gone` are
     clusters of the fleet. `paths` are the files of the source that differ. `notes` are what a reader should know of how it was compared.
@@ -70,6 +70,7 @@ class Review(NamedTuple):
     next_wakeup: datetime | None = None
     time: datetime = EPOCH
     counted: Mapping[str, int] | None = None
+    clusters: int | None = None
     name: str = ""
     base: Base = Base()
     digest: str = ""

@@ -226,6 +226,8 @@ def _count_lines(review: Review, width: int) -> list[str]:
     ]
     unclaimed = f"; {count(review.unclaimed, 'object')} selected by no policy" if review.unclaimed else ""
     lines = wrap(f"{count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}.", width)
+    if review.clusters == 0:
+        lines += wrap("No cluster is described, so that nothing can be placed.", width)
     lines += wrap(f"{_say_findings(review.findings)}.", width)
     if review.next_wakeup:
         lines += wrap(f"Time alone can change a decision at {format_time(review.next_wakeup)}.", width)

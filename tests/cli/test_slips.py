@@ -77,3 +77,11 @@ def test_a_version_that_is_not_read_is_no_bug(gitsched: Run, commit: Callable[..
 def test_a_misspelt_command(gitsched: Run, word: str, told: str) -> None:
     done = gitsched(word)
     assert (done.returncode, told in done.stderr) == (2, True)
+
+
+def test_a_fleet_without_clusters_is_told(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
+    said = "No cluster is described, so that nothing can be placed.\n"
+    assert said not in gitsched("plan").stdout
+    commit(fleet, one=None, two=None)
+    assert said in gitsched("plan").stdout
+    assert said in gitsched("reconcile", "--allow-removals").stdout

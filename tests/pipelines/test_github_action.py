@@ -70,6 +70,15 @@ def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hu
     assert hub.placements == before, "a plan writes nothing"
 
 
+def test_the_plan_says_what_losses_would_do_where_somebody_asks(hub: Hub, action: Action, talk: Talk) -> None:
+    head = hub.request({"clusters/second.yaml": cluster("second", "closed:NoSchedule")})
+    done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), resilience="clusters")
+    assert done.code == 0, done.log
+    (comment,) = talk.texts
+    assert "losing cluster first" in comment
+    assert "If any one cluster is lost" in comment
+
+
 def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: Talk) -> None:
     first = hub.request(LOST)
     action(hub.clone("refs/pull/5/merge"), pull_request(hub, first, talk))

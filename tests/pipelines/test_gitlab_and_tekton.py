@@ -63,6 +63,14 @@ def test_gitlab_plans_a_merge_request_and_comments(hub: Hub, talk: Talk, environ
     assert hub.placements == before
 
 
+def test_gitlab_tells_what_losses_would_do_where_somebody_asks(hub: Hub, talk: Talk, environment: dict[str, str]) -> None:
+    head = hub.request(LOST)
+    at = hub.clone("refs/heads/topic", depth=None)
+    done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk), GITSCHED_RESILIENCE="clusters")
+    assert done.returncode == 0, done.stderr
+    assert "If any one cluster is lost" in (at / "gitsched-plan.md").read_text()
+
+
 def test_gitlab_plans_a_forks_request_in_the_fork_against_the_projects_branches(
     hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path
 ) -> None:

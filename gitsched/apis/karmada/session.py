@@ -20,14 +20,15 @@ from gitsched.apis.karmada.fleet import locate, read_clusters
 from gitsched.apis.karmada.overrides import read_overrides
 from gitsched.apis.karmada.places import find_places, identify
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
-from gitsched.apis.karmada.preemption import find_idle_preemption, preempt
+from gitsched.apis.karmada.preemption import preempt
 from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.rebalancing import Rebalancing
 from gitsched.apis.karmada.recollection import recollect
 from gitsched.apis.karmada.relations import Relations
+from gitsched.apis.karmada.reminding import remind
 from gitsched.apis.karmada.renewal import ask_anew, tell_remedy
 from gitsched.apis.karmada.settling import settle
-from gitsched.apis.karmada.suspension import find_suspended, hold
+from gitsched.apis.karmada.suspension import hold
 from gitsched.apis.karmada.taint_policy import read_taint_policies
 from gitsched.apis.karmada.triggers import is_rebalance_pending, why_schedule
 from gitsched.apis.karmada.workload import Demand, Shape, read_demand
@@ -104,8 +105,7 @@ class KarmadaSession:
         self.declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
-        policies = self.policies.policies.values()
-        self._reminders = (*find_suspended(policies), *find_idle_preemption(policies, settings.preemption))
+        self._reminders = remind(self.policies.policies.values(), settings.preemption, self.fleet.names)
         self.relations = Relations(self)
         self._rebalance()
 
