@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git import process
 from gitsched.git.commits import Commit, format_commit, parse_commit
+from gitsched.git.embedding import refuse_committed
 from gitsched.git.pack import BLOB, COMMIT, TREE, Object, write_pack
 from gitsched.git.trees import Entry, Trees, is_tree
 from gitsched.git.writing import Planting
@@ -310,6 +311,7 @@ def _open(path: Path) -> pygit2.Repository:
     found = pygit2.discover_repository(str(path))
     if found is None:
         raise Permanent(f"{path.resolve()} is in no Git repository; go to one, or name it with -C")
+    refuse_committed(Path(found))
     try:
         return pygit2.Repository(found)
     except pygit2.GitError as error:

@@ -287,3 +287,19 @@ def test_a_commit_of_an_encoding_that_is_none_is_read_as_utf_8(encoding: str):
 def test_a_trailer_of_very_many_lines_is_put_together_once():
     (trailer,) = commits.parse_trailers("Subject\n\nA: b\n" + " c\n" * 1_000_000)
     assert trailer == ("A", "b" + " c" * 1_000_000)
+
+
+@pytest.mark.parametrize("below", ["", "refs"])
+def test_a_repository_that_was_committed_into_another_is_not_opened(tmp_path: Path, git, below: str):
+    """Its settings could name programs, and a checkout has put them there."""
+    git("init", "-q", "-b", "main", str(tmp_path), at=tmp_path)
+    inner = tmp_path / "apps" / "inner"
+    git("init", "-q", "--bare", str(inner), at=tmp_path)
+    assert open_repository(inner).is_bare, "one that nobody committed is somebody's own"
+    for directory in ("objects", "refs"):
+        (inner / directory / "kept").touch()
+    git("add", "-A", "-f", at=tmp_path)
+    git("commit", "-q", "-m", "Everything", at=tmp_path)
+    with pytest.raises(Permanent, match=r"apps/inner is a repository that was committed into .*name the one that is meant with -C"):
+        open_repository(inner / below)
+    assert open_repository(tmp_path / "apps").place == str(tmp_path)
