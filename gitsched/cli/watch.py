@@ -160,12 +160,13 @@ class Journal:
         self.source = found.source
 
     def _tell(self, found: Review) -> None:
+        from gitsched.report.table import count
         from gitsched.report.verdict import short
 
         source, after, wakeup = found.source, found.after, found.next_wakeup
         moment = format_time(wakeup) if wakeup else None
         fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "nextWakeup": moment}
-        message = f"committed {short(after)}, {len(found.moves)} moves" if after else "nothing to commit"
+        message = f"committed {short(after)}, {count(len(found.moves), 'workload')} moved" if after else "nothing to commit"
         output.LOGGER.info(
             "commit %s: %s; %d of %d workloads placed",
             short(source),

@@ -69,7 +69,8 @@ class Schemas:
             message = f"{kind} is read as {' or '.join(versions)}, not as {group}/{version}"
             return (Issue("error", "unknown-version", message, ("apiVersion",)),)
         if kind in self._groups:
-            return _doubt_group(group, version, kind, self._groups[kind])
+            near = _find_group(group, version, self._groups[kind])
+            return _doubt_group(group, version, kind, self._versions[near, kind]) if near else ()
         kinds = self._kinds.get(group)
         if kinds is None or kind in _SILENT:
             return ()
@@ -92,15 +93,18 @@ class Schemas:
         return entry
 
 
-def _doubt_group(group: str, version: str, kind: str, known: list[str]) -> tuple[Issue, ...]:
-    """What to say about a kind that stands in a group of which it is not one, but which is spelt nearly like one that has it."""
+def _find_group(group: str, version: str, known: list[str]) -> str | None:
+    """The group of a kind that one is spelt nearly like, or that stands where the version should; None where there is none."""
+    if not group and version in known:
+        return version
     from difflib import get_close_matches  # rarely needed
 
-    near = [version] if not group and version in known else get_close_matches(group[:100], known, n=1, cutoff=0.9)
-    if not near:
-        return ()
+    return next(iter(get_close_matches(group[:100], known, n=1, cutoff=0.9)), None)
+
+
+def _doubt_group(group: str, version: str, kind: str, known: list[str]) -> tuple[Issue, ...]:
     written = f"{group}/{version}" if group else version
-    message = f"{kind} of {written[:100]!r} is not read; did you mean the group {near[0]}, and a version after a slash?"
+    message = f"{kind} of {written[:100]!r} is not read; did you mean {' or '.join(known)}?"
     return (Issue("warning", "unknown-kind", message, ("apiVersion",)),)
 
 

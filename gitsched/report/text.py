@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gitsched.model.change import Move, Rendered
@@ -31,6 +32,10 @@ from gitsched.report.verdict import (
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
 """Findings that are printed one by one, and those of severity info among them; JSON has all."""
+ALIKE_SHOWN = 10
+"""Findings of one code that are printed before the next ones of all codes."""
+CODES_SHOWN = 3
+"""Codes of findings that are counted but not printed."""
 MOVES_SHOWN = 500
 """Workloads that are printed one by one, the gravest first; JSON has all."""
 STAYS_SHOWN = 20
@@ -206,10 +211,27 @@ def _finding_lines(review: Review, width: int) -> list[str]:
 def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
     grave = [finding for finding in findings if finding.severity != "info"]
-    shown = [*grave, *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
+    shown = _choose([*grave, *infos[:INFOS_SHOWN]])
     lines = [line for finding in shown for line in wrap(str(finding), width)]
-    more = len(findings) - len(shown)
-    return [*lines, f"and {more} more: -o json has all"] if more else lines
+    left = Counter(finding.code for finding in findings)
+    left.subtract(finding.code for finding in shown)
+    if not left.total():
+        return lines
+    codes = [f"{number} {code}" for code, number in sorted(left.items(), key=lambda entry: (-entry[1], entry[0])) if number]
+    named = ", ".join(codes[:CODES_SHOWN]) + (", ..." if len(codes) > CODES_SHOWN else "")
+    return [*lines, *wrap(f"and {left.total()} more ({named}): -o json has all", width)]
+
+
+def _choose(findings: Sequence[Finding]) -> list[Finding]:
+    """As many as are printed, in their order: where they are too many, no code crowds out the others."""
+    if len(findings) <= FINDINGS_SHOWN:
+        return list(findings)
+    rank: Counter[str] = Counter()
+    places: list[tuple[int, int]] = []
+    for at, finding in enumerate(findings):
+        places.append((rank[finding.code] // ALIKE_SHOWN, at))
+        rank[finding.code] += 1
+    return [findings[at] for at in sorted(at for _, at in sorted(places)[:FINDINGS_SHOWN])]
 
 
 def _say_findings(findings: Sequence[Finding]) -> str:

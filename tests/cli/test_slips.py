@@ -85,3 +85,12 @@ def test_a_fleet_without_clusters_is_told(gitsched: Run, commit: Callable[..., N
     commit(fleet, one=None, two=None)
     assert said in gitsched("plan").stdout
     assert said in gitsched("reconcile", "--allow-removals").stdout
+
+
+def test_a_shell_can_complete_commands_and_options(gitsched: Run) -> None:
+    def complete(words: str, at: int) -> list[str]:
+        return gitsched(_GITSCHED_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(at)).stdout.splitlines()
+
+    assert complete("gitsched sim", 1) == ["plain,simulate"]
+    assert "plain,--output-branch" in complete("gitsched plan --out", 2)
+    assert "_gitsched_completion" in gitsched(_GITSCHED_COMPLETE="bash_source").stdout

@@ -106,7 +106,7 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
 def test_many_clusters_and_many_notes_are_counted() -> None:
     assert write_places({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
     notes = [Finding("info", "symlink", f"link {n}") for n in range(9)]
-    assert "and 4 more: -o json has all" in write_findings([BROKEN, *notes], 80)
+    assert "and 4 more (4 symlink): -o json has all" in write_findings([BROKEN, *notes], 80)
     assert write_findings([], 80) == "No findings\n"
 
 
@@ -167,3 +167,13 @@ def test_data_is_plain_and_complete() -> None:
 )
 def test_what_a_runner_would_obey_is_broken_and_nothing_else(text: str, shown: str) -> None:
     assert tame(text) == shown
+
+
+def test_a_mistake_that_is_everywhere_hides_no_other() -> None:
+    many = [Finding("error", "duplicate-identity", f"copy {n}") for n in range(90)]
+    few = [Finding("warning", "unknown-field", f"field {n}") for n in range(4)]
+    lines = write_findings([*many, *few], 200).splitlines()
+    assert [line for line in lines if "field" in line] == [f"warning: field {n} [unknown-field]" for n in range(4)]
+    assert lines[0].startswith("error: copy 0 ")
+    assert sum("copy" in line for line in lines) == 46
+    assert "and 44 more (44 duplicate-identity): -o json has all" in lines
