@@ -69,8 +69,8 @@ class Schemas:
             message = f"{kind} is read as {' or '.join(versions)}, not as {group}/{version}"
             return (Issue("error", "unknown-version", message, ("apiVersion",)),)
         if kind in self._groups:
-            near = _find_group(group, version, self._groups[kind])
-            return _doubt_group(group, version, kind, self._versions[near, kind]) if near else ()
+            meant = _find_group(group, version, self._groups[kind])
+            return _doubt_group(group, version, kind, self._versions[meant, kind]) if meant else ()
         kinds = self._kinds.get(group)
         if kinds is None or kind in _SILENT:
             return ()

@@ -211,7 +211,7 @@ def _finding_lines(review: Review, width: int) -> list[str]:
 def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
     grave = [finding for finding in findings if finding.severity != "info"]
-    shown = _choose([*grave, *infos[:INFOS_SHOWN]])
+    shown = [*_choose(grave), *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
     lines = [line for finding in shown for line in wrap(str(finding), width)]
     left = Counter(finding.code for finding in findings)
     left.subtract(finding.code for finding in shown)
