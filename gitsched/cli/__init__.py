@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from importlib import import_module
@@ -67,7 +68,15 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command; the exit code. Without arguments the process is taken to be over afterwards."""
+    try:
+        return _run(arguments)
+    finally:
+        if arguments is None:
+            gc.freeze()  # what is left need not be looked through for cycles once more
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="gitsched", standalone_mode=False)
     except click.exceptions.Exit as ending:

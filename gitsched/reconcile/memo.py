@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from hashlib import blake2b
 from operator import itemgetter
 from pathlib import Path
@@ -42,7 +43,7 @@ class Memo:
         import sqlite3  # only where there is something to load
 
         try:
-            with sqlite3.connect(self._path, timeout=5) as connection:
+            with closing(sqlite3.connect(self._path, timeout=5)) as connection:
                 for start in range(0, len(missing), 500):
                     part = missing[start : start + 500]
                     query = f"SELECT key, file FROM parsed WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only marks
@@ -76,7 +77,7 @@ class Memo:
         rows = [(key, _pack(key, file)) for key, file in sorted(self._new.items(), key=itemgetter(0))]  # in the order of the table
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with sqlite3.connect(self._path, timeout=5) as connection:
+            with closing(sqlite3.connect(self._path, timeout=5)) as connection, connection:
                 connection.execute("PRAGMA synchronous = OFF")  # a cache: what a crash of the machine spoils is made anew
                 connection.execute(_SCHEMA)
                 self._path.chmod(0o600)

@@ -80,6 +80,11 @@ class Shelf:
         self._unsaved: list[Callable[[], Iterable[Row]]] = []
         self._on_disk: Head | None = None
 
+    def __del__(self) -> None:
+        # Left to itself, sqlite keeps a file open beyond the life of its connection, and a process has only so many.
+        if self._connection is not None:
+            self._connection.close()
+
     def fill(
         self,
         paths: Iterable[str],
@@ -102,18 +107,22 @@ class Shelf:
             return None
         import sqlite3  # only where there is something to load
 
+        connection = None
         try:
             connection = sqlite3.connect(path, timeout=5, isolation_level=None)
             version = _read_version(connection)
             head = _read_head(connection)
+            if head is not None and head.stamp == stamp:
+                shelf = cls(path, head)
+                shelf._connection, shelf._on_disk, shelf._version = connection, head, version
+                connection = None
+                return shelf
         except (sqlite3.Error, Damaged) as error:
             _forget(path, error)
-            return None
-        if head is None or head.stamp != stamp:
-            return None
-        shelf = cls(path, head)
-        shelf._connection, shelf._on_disk, shelf._version = connection, head, version
-        return shelf
+        finally:
+            if connection is not None:
+                connection.close()
+        return None
 
     def trace(self, key: Key) -> Trace | None:
         if key not in self._traces and not self._complete:

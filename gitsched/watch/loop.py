@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 from gitsched.model.time import format_time
 from gitsched.reconcile import Run
+from gitsched.reconcile.calm import tidy
 from gitsched.watch.bell import Bell
 from gitsched.watch.stamps import Cause, stamp, wait_for_change
 
@@ -23,6 +24,8 @@ LONGEST = timedelta(minutes=5)
 """The first pause after what is temporary, after a lost race, and the longest one; a pause doubles from the first to the last."""
 JITTER = 0.1
 """By which part an interval is longer or shorter, so that the looks of many processes at one forge drift apart."""
+TIDY_AFTER = 64
+"""Looks, after the first one, until what they left over is thrown away."""
 
 
 class Resident(Protocol):
@@ -74,7 +77,7 @@ def watch(
     run is left half done. A look that somebody rang for comes at once, but not within `debounce` of the last one.
     """
     bell = bell or Bell()
-    failures = 0
+    failures = runs = 0
     cause: Cause | Literal["start", "retry"] = "start"
     while not bell.stopped:
         paths = session.watch_paths()
@@ -97,6 +100,9 @@ def watch(
             LOGGER.debug("next wake-up at %s", format_time(run.plan.next_wakeup))
         listener.end(Attempt(cause, heard, seconds, run, error, wait))
         _log(error, wait)
+        if runs % TIDY_AFTER == 0:
+            tidy()
+        runs += 1
         if error is not None and failures:
             _rest(bell, wait, error)
             cause = "retry"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.reconcile import Run, Session
+from gitsched.reconcile.calm import tidy
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 WORKLOADS = [f"app-{number}" for number in range(6)]
@@ -144,3 +145,25 @@ def test_rows_that_somebody_else_could_have_written_are_not_read(make_fleet: Cal
         path.chmod(0o666)
     fleet.commit({"apps/app-1.yaml": deployment("app-1", 5)}, hour=2)
     assert fleet.reconcile(2).plan.whole
+
+
+def count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list the open files of a process")
+@pytest.mark.parametrize("resident", [True, False], ids=["resident", "one after another"])
+def test_many_runs_in_one_process_leave_no_file_open(fleet: Fleet, resident: bool) -> None:
+    fleet.commit(start())
+    session = Session(fleet.settings())
+    opened = []
+    for number in range(12):
+        fleet.commit({"apps/app-0.yaml": deployment("app-0", number + 1), "more.yaml": f"# {number // 4}\n"}, hour=number)
+        if resident:
+            session.run(fleet.settings(number).now)
+        else:
+            fleet.reconcile(number)
+            fleet.preview(number)
+        tidy()
+        opened.append(count_open_files())
+    assert opened[-1] <= opened[3]
