@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from gitsched.forge.reporter import Outcome as Delivery
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
+_OPEN, _PLAIN = "application/openmetrics-text", "text/plain"
+_FORMATS = frozenset(
+    {(_OPEN, ""), (_OPEN, "version=0.0.1"), (_OPEN, "version=1.0.0"), (_PLAIN, "version=0.0.4"), (_PLAIN, "version=1.0.0")}
+)
 _RESULTS = ("committed", "unchanged", "refused", "conflict", "temporary", "permanent")
 
 
@@ -92,11 +96,22 @@ class Meters:
 
     def expose(self, accepted: str) -> tuple[str, bytes]:
         """The type and text of all metrics, in what an Accept header prefers."""
-        encode, media = choose_encoder(accepted)
+        encode, media = choose_encoder(_pick_known(accepted))
         return media, encode(self._registry)
 
     def _count(self, name: str, help_text: str, *labels: str) -> Counter:
         return Counter(name, help_text, labels, registry=self._registry)
+
+
+def _pick_known(accepted: str) -> str:
+    """What an Accept header says of the formats that there are: the encoder writes back, or chokes on, whatever version it is given."""
+    found = []
+    for entry in accepted.split(","):
+        media, *parameters = (part.strip() for part in entry.split(";"))
+        version = next((part for part in parameters if part.startswith("version=")), "")
+        if (media, version) in _FORMATS:
+            found.append(f"{media};{version}" if version else media)
+    return ",".join(found)
 
 
 class _Last(Collector):

@@ -293,3 +293,32 @@ def test_a_server_that_is_closed_answers_nobody(open_site: Open) -> None:
 def test_openmetrics_is_spoken_to_who_prefers_it(site: Site) -> None:
     _, text, _ = site.ask("GET", "/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
     assert text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        "text/plain;version=x",
+        "text/plain;version=1.0.0;escaping=\xff",
+        "application/openmetrics-text;version=99.9.9;escaping=x",
+        "application/openmetrics-text;version=1.0.0-\x80",
+        ",;=,;version=",
+        "text/plain;version=1..0",
+    ],
+)
+def test_no_accept_header_makes_the_server_fail_or_say_what_a_stranger_wrote(site: Site, accepted: str) -> None:
+    answer = site.send(f"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: {accepted}\r\n\r\n".encode("latin-1"))
+    head = answer.partition(b"\r\n\r\n")[0]
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"gitsched_build_info" in answer
+    assert [part for part in (b"99.9", b"escaping=x", b"\xff", b"\x80", b"1..0") if part in head] == []
+
+
+def test_what_prometheus_asks_for_is_what_it_gets(site: Site) -> None:
+    accepted = (
+        "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
+        "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+    )
+    answer = site.send(f"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: {accepted}\r\n\r\n".encode())
+    assert b"Content-Type: application/openmetrics-text; version=1.0.0" in answer
+    assert answer.endswith(b"# EOF\n")
