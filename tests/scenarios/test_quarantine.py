@@ -113,7 +113,7 @@ def test_an_identity_in_two_places_keeps_its_decision_and_both_places_are_named(
     run = pair.reconcile(1)
     (finding,) = [finding for finding in run.plan.findings if finding.code == "duplicate-identity"]
     assert finding.severity == "error"
-        assert str(finding.location) == "apps/copy.yaml:1:1"
+    assert str(finding.location) == "apps/copy.yaml:1:1"
     assert "apps/web.yaml:1" in finding.message
     assert pair.load("clusters/first/default/deployment-web.yaml")["spec"]["replicas"] == 2
     assert ("warning", "stale-decision") in codes(run)
