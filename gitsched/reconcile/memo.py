@@ -68,6 +68,13 @@ class Memo:
     def put(self, key: str, file: File) -> None:
         self._known[key] = self._new[key] = file
 
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def forget(self) -> None:
+        """Let go of what is in memory; what was saved is found again on disk."""
+        self._known.clear()
+
     def save(self) -> None:
         """Write what is new. A disk that refuses is told of, not raised: the run does not need it."""
         if not self._new or (self._path.parent.exists() and not self._is_mine()):

@@ -63,6 +63,10 @@ class Step(NamedTuple):
     shelve: Callable[[str], Shelf | None]
 
 
+FORGOTTEN_AFTER = 1_000
+"""Versions of files that are remembered beyond twice those of the last whole plan."""
+
+
 class Session:
     """A resident reconcile. Everything it remembers is found again from Git when it is lost."""
 
@@ -71,6 +75,7 @@ class Session:
         self._source = open_source(settings.location, cache=settings.cache)
         self._memo = Memo(settings.cache)
         self._bodies: dict[str, Body] = {}
+        self._size = 0
         self._workspace = Workspace()
         self._shelf: Shelf | None = None
         self._written: tuple[str, Plan] | None = None
@@ -104,6 +109,10 @@ class Session:
         self._memo.save()
         if self._shelf is not None:
             self._shelf.save()
+        if len(self._memo) > 2 * self._size + FORGOTTEN_AFTER:
+            # Former versions of files: a process that stays for months must not keep them all.
+            self._memo.forget()
+            self._bodies.clear()
 
     def observe(self, settled: Commit | None = None) -> Observed:
         """Fetch both ends, and see where they are. `settled` is the commit whose settings say where the output is; the source's own by
@@ -199,6 +208,7 @@ class Session:
             snapshot.documents, snapshot.findings, beside, before, config, at, moment, snapshot.kept, gathered.observations
         )
         planned = self._point(plan(source, self._workspace))
+        self._size = len(self._memo)
 
         def shelve(tree: str) -> Shelf | None:
             details, book = planned.details, self._book
