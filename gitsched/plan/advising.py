@@ -38,7 +38,7 @@ def _advise(ground: Ground, template: Document, cluster: str) -> Counterfactual:
         changes.append(edit.change)
         if edit.document is None:
             break
-        known = any(edit.document.key == document.key for documents in catalog.settings.values() for document in documents)
+        known = edit.document.key in catalog.settings_by_key
         catalog = amend(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
         template = catalog.templates.get(template.key, template)
         after = decide_after(later, catalog, {template.key})
@@ -53,7 +53,7 @@ def _rebind(changes: list[Change], catalog: Catalog) -> tuple[Change, ...]:
     """The second change of a document was found in a copy of it: its place is in the file all the same."""
     if all(change.rule is None or change.rule.origin.blob for change in changes):
         return tuple(changes)
-    documents = (*catalog.templates.values(), *(document for documents in catalog.settings.values() for document in documents))
+    documents = (*catalog.templates.values(), *catalog.settings_by_key.values())
     known = {document.origin._replace(blob=""): document.origin for document in documents if document.origin is not None}
     bound = ((change, change.rule) for change in changes)
     return tuple(

@@ -51,6 +51,11 @@ class Catalog(NamedTuple):
     findings: tuple[Finding, ...]
     arrival: tuple[Key, ...] = ()
 
+    @property
+    def settings_by_key(self) -> dict[Key, Document]:
+        """Every document that APIs read."""
+        return {document.key: document for documents in self.settings.values() for document in documents}
+
 
 def build_catalog(documents: Iterable[Loose], kinds: Iterable[KindScope], reserved: frozenset[str]) -> Catalog:
     """Resolve identities. `reserved` are the API groups whose documents are settings, never templates."""

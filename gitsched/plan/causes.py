@@ -187,8 +187,7 @@ def _name(key: Key) -> str:
 
 
 def _list(catalog: Catalog) -> dict[Key, Document]:
-    settings = {document.key: document for documents in catalog.settings.values() for document in documents}
-    return {**settings, **catalog.templates}
+    return {**catalog.settings_by_key, **catalog.templates}
 
 
 def _body(documents: Mapping[Key, Document], key: Key) -> object:

@@ -72,7 +72,7 @@ def find_policy(ground: Ground, key: Key) -> Document | None:
     outcome = ground.decided.outcomes.get(key)
     if outcome is None or not outcome.policy:
         return None
-    documents = (document for documents in ground.decided.catalog.settings.values() for document in documents)
+    documents = ground.decided.catalog.settings_by_key.values()
     return next((document for document in documents if outcome.policy in (_name(document.key), str(document.key))), None)
 
 

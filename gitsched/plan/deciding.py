@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.world import Consulting, Relating, Session, World
 from gitsched.model.document import Body, Document, Key
+from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import Catalog, Loose, build_catalog, locate, scope_finding, twin_finding
@@ -29,6 +30,10 @@ class Decided(NamedTuple):
     findings: tuple[Finding, ...]
     restless: frozenset[Key]
     own: frozenset[Key] = frozenset()
+
+    def explain(self, document: Document) -> Explanation | None:
+        """Why a workload is where it is, as the API tells that places it; None where none does."""
+        return next((told for session in self.sessions if (told := session.explain(document))), None)
 
     @property
     def unclaimed(self) -> int:

@@ -193,7 +193,7 @@ class _Teller:
         if template is None or not move.before.keys() - move.after.keys() or self._explained >= EXPLAINED:
             return None
         self._explained += 1
-        return next((told for session in self._decided.sessions if (told := session.explain(template))), None)
+        return self._decided.explain(template)
 
 
 def _plan(session: Session, observed: Observed) -> Planned:

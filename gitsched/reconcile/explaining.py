@@ -34,7 +34,7 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
     step = session.plan(observed, settings.now)
     planned = step.plan
     decided = planned.decided
-    own = {document.key: document for documents in decided.catalog.settings.values() for document in documents}
+    own = decided.catalog.settings_by_key
     known = dict.fromkeys((*decided.templates, *own, *decided.catalog.twins, *decided.catalog.broken))
     ground = make_ground(decided, step.config, max(settings.now, planned.time), planned.observations)
     key = _find(known, kind, namespace, name)
@@ -46,7 +46,7 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
     if template is None:
         findings = tuple(finding for finding in planned.findings if finding.resource == key.resource)
         return Explanation(str(key), policy_reason=_tell_broken(decided.catalog, key), findings=findings)
-    found = next((told for session in decided.sessions if (told := session.explain(template))), None)
+    found = decided.explain(template)
     if found is None and key in own:
         cluster = next((name for name, sites in list_sites(decided.catalog).items() for _, d, _ in sites if d.key == key), None)
         if cluster is None or why_not:

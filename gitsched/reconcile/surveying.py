@@ -31,10 +31,10 @@ def explain_all(session: Session, run: Run) -> dict[Key, Explanation]:
     assert decided is not None, "a whole plan has it"
     found: dict[Key, Explanation] = {}
     places: Places = {}
-    own = {document.key: document for documents in decided.catalog.settings.values() for document in documents}
+    own = decided.catalog.settings_by_key
     for key in run.plan.outcomes:
         template = decided.templates.get(key) or own.get(key)
-        told = template and next((told for each in decided.sessions if (told := each.explain(template))), None)
+        told = decided.explain(template) if template else None
         if told:
             found[key] = point(told, session.source.repository, places)
     return found

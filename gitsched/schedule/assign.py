@@ -46,8 +46,6 @@ def assign(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) ->
             return tuple(Target(fleet.names[i]) for i in chosen)
         case "duplicated":
             return _name_targets(request, fleet, ((i, request.replicas) for i in chosen))
-        case "static":
-            return assign_static(request, fleet, sum(1 << i for i in chosen))
     seats: Seats = {}
     for division in plan_divisions(request, fleet, survey, chosen):
         seats |= _settle(request, division)

@@ -46,8 +46,9 @@ def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
     mask = feasible(request, group, fleet)
     if not mask:
         return Decision("no-fit", (), group.name, "")
-    if request.division == "static" and not request.spreads:
-        return Decision("scheduled", assign_static(request, fleet, mask), group.name, "")  # nobody asks for room
+    if request.division == "static":
+        # Neither room nor spread counts, so nobody surveys the candidates.
+        return Decision("scheduled", assign_static(request, fleet, mask), group.name, "")
     found = survey(request, group, fleet, mask)
     try:
         targets = assign(request, fleet, found, select(request, fleet, found))
