@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
 import gitsched
-from gitsched.model.decision import Decision
+from benchmarks.stopwatch import clock
 from gitsched.model.time import parse_time
 from gitsched.schedule import pipeline
 from gitsched.schedule.regions import Region, choose_regions
@@ -42,25 +41,12 @@ class Rate(NamedTuple):
 
 def measure(case: dict[str, Any]) -> Rate:
     """Decide every binding of an input once, nothing remembered from before."""
-    spent = 0.0
-    schedule: Callable[..., Decision] = pipeline.schedule
-
-    def timed(*arguments: Any) -> Decision:
-        nonlocal spent
-        start = process_time()
-        decision = schedule(*arguments)
-        spent += process_time() - start
-        return decision
-
-    pipeline.schedule = timed
-    try:
+    with clock(pipeline, "schedule") as spent:
         start = process_time()
         result = gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]), config=CONFIG)
         whole = process_time() - start
-    finally:
-        pipeline.schedule = schedule
     bindings = sum(document["kind"] == "ResourceBinding" for document in result.documents)
-    return Rate(bindings / spent, bindings / whole)
+    return Rate(bindings / sum(spent), bindings / whole)
 
 
 def search_regions(count: int) -> float:

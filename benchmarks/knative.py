@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
 
 import gitsched
+from benchmarks.stopwatch import clock
 from gitsched.apis.knative import settling
 from gitsched.model.time import parse_time
-from gitsched.schedule.vreplicas.adapter import Shares
 
 INPUTS = Path(__file__).with_name("inputs") / "knative"
 UPSTREAM: dict[str, dict[tuple[int, int], float | None]] = {
@@ -60,29 +59,16 @@ class Times(NamedTuple):
 
 def measure(case: dict[str, Any]) -> Times:
     """Place the source of an input once, nothing remembered from before."""
-    spent = 0.0
-    place: Callable[..., Shares] = settling.place
-
-    def timed(*arguments: Any) -> Shares:
-        nonlocal spent
-        start = process_time()
-        shares = place(*arguments)
-        spent += process_time() - start
-        return shares
-
     config = {"knative": {"capacity": case["config"]["capacity"], "scaleUp": "replace", "autoscaler": case["config"]["autoscaler"]}}
-    settling.place = timed
-    try:
+    with clock(settling, "place") as spent:
         start = process_time()
         result = gitsched.schedule(case["resources"], now=parse_time(case["now"]), config=config)
         whole = process_time() - start
-    finally:
-        settling.place = place
     (source,) = (document for document in result.documents if document["kind"] == "KafkaSource")
     (wanted,) = (body["spec"]["consumers"] for body in case["resources"] if body["kind"] == "KafkaSource")
     if sum(placement["vreplicas"] for placement in source["status"]["placements"]) != wanted:
         raise AssertionError("not every vreplica has a place")
-    return Times(spent, whole)
+    return Times(sum(spent), whole)
 
 
 def read(profile: str, vreplicas: int, pods: int) -> dict[str, Any]:

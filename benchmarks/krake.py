@@ -16,8 +16,8 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import gitsched
+from benchmarks.stopwatch import clock
 from gitsched.apis.krake.session import KrakeSession
-from gitsched.apis.world import World
 from gitsched.model.time import parse_time
 
 INPUTS = Path(__file__).with_name("inputs") / "krake"
@@ -51,26 +51,14 @@ def crowd(case: dict[str, Any], count: int) -> list[dict[str, Any]]:
 def measure(case: dict[str, Any], count: int) -> Cost:
     """Decide so many applications in one run, nothing remembered from before."""
     documents = crowd(case, count)
-    spent = 0.0
-    open_session = KrakeSession.__init__
-
-    def timed(session: KrakeSession, world: World) -> None:
-        nonlocal spent
-        start = process_time()
-        open_session(session, world)
-        spent += process_time() - start
-
-    KrakeSession.__init__ = timed
-    try:
+    with clock(KrakeSession, "__init__") as spent:
         start = process_time()
         result = gitsched.schedule(documents, now=parse_time(case["now"]))
         whole = process_time() - start
-    finally:
-        KrakeSession.__init__ = open_session
     applications = [document for document in result.documents if document["kind"] == "Application"]
     if len(applications) != count or not all(document["status"].get("scheduled_to") for document in applications):
         raise RuntimeError(f"{count} applications were to be placed")
-    return Cost(spent, whole)
+    return Cost(sum(spent), whole)
 
 
 def best(case: dict[str, Any], count: int) -> Cost:

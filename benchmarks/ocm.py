@@ -12,15 +12,14 @@ from __future__ import annotations
 import copy
 import json
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
 
 import gitsched
+from benchmarks.stopwatch import clock
 from gitsched.apis.ocm import run
-from gitsched.apis.ocm.evaluation import Evaluation
 from gitsched.model.time import parse_time
 
 INPUTS = Path(__file__).with_name("inputs") / "ocm"
@@ -59,22 +58,10 @@ def multiply(case: dict[str, Any]) -> dict[str, Any]:
 
 def measure(case: dict[str, Any]) -> Times:
     """Decide every Placement of an input once, nothing remembered from before."""
-    spent: list[float] = []
-    evaluate: Callable[..., Evaluation] = run.evaluate
-
-    def timed(*arguments: Any) -> Evaluation:
-        start = process_time()
-        evaluation = evaluate(*arguments)
-        spent.append(process_time() - start)
-        return evaluation
-
-    run.evaluate = timed
-    try:
+    with clock(run, "evaluate") as spent:
         start = process_time()
         gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]))
         whole = process_time() - start
-    finally:
-        run.evaluate = evaluate
     return Times(spent[0] * 1000, median(spent[1:]) * 1000, whole * 1000)
 
 
