@@ -21,6 +21,11 @@ class Key(NamedTuple):
         return f"{kind}/{self.namespace}/{self.name}" if self.namespace else f"{kind}/{self.name}"
 
     @property
+    def title(self) -> str:
+        """As people name it where the group goes without saying: kind, namespace and name."""
+        return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
+
+    @property
     def resource(self) -> tuple[str, str, str]:
         """What `Finding.resource` holds."""
         return (self.kind, self.namespace, self.name)

@@ -59,7 +59,7 @@ def survey(before: Catalog, after: Catalog) -> Ground:
             name = f"{key.namespace}.{key.name}" if key.namespace else key.name
             clusters[name] = (*clusters.get(name, ()), key)
     changed = tuple(key for key in settings if _body(old, key) != _body(new, key))
-    return Ground(old, new, {name: key for key in settings for name in (str(key), _name(key))}, clusters, changed)
+    return Ground(old, new, {name: key for key in settings for name in (str(key), key.title)}, clusters, changed)
 
 
 def find_causes(
@@ -83,7 +83,7 @@ def find_causes(
 
 
 def _is_new(cause: Cause, move: Move, paths: set[str]) -> bool:
-    return cause.location is None or cause.gone or cause.location.path in paths or cause.text.startswith(_name(move.key))
+    return cause.location is None or cause.gone or cause.location.path in paths or cause.text.startswith(move.key.title)
 
 
 def _workload_causes(move: Move, ground: Ground) -> Iterator[Cause]:
@@ -153,9 +153,9 @@ def _find_refusals(explanation: Explanation) -> dict[str, Candidate]:
 def _document_causes(key: Key, ground: Ground) -> Iterator[Cause]:
     old, new = ground.before.get(key), ground.after.get(key)
     if new is None and old is not None:
-        yield Cause(f"{_name(key)} is gone", locate(old), gone=True)
+        yield Cause(f"{key.title} is gone", locate(old), gone=True)
     elif old is None and new is not None:
-        yield Cause(f"{_name(key)} is new", locate(new))
+        yield Cause(f"{key.title} is new", locate(new))
     elif old is not None and new is not None:
         yield from _differences(key, old, new, lambda pointer: pointer[0] != "metadata" or "labels" in pointer)
 
@@ -166,9 +166,9 @@ def _differences(key: Key, old: Document, new: Document, counts: _Counts) -> Ite
     found = [entry for entry in differences(old.body, new.body) if entry.pointer and counts(entry.pointer)]
     for entry in found[:SHOWN]:
         rule = Rule(new.origin, entry.pointer) if new.origin else None
-        yield Cause(f"{_name(key)}: {entry.text}", locate(new), rule)
+        yield Cause(f"{key.title}: {entry.text}", locate(new), rule)
     if len(found) > SHOWN:
-        yield Cause(f"{_name(key)}: {len(found) - SHOWN} more differences", locate(new))
+        yield Cause(f"{key.title}: {len(found) - SHOWN} more differences", locate(new))
 
 
 def _place(candidate: Candidate) -> Location | None:
@@ -180,10 +180,6 @@ def _names(names: Iterable[str]) -> str:
     known = sorted(names)
     more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
     return ", ".join(known[:SHOWN]) + more
-
-
-def _name(key: Key) -> str:
-    return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
 
 
 def _list(catalog: Catalog) -> dict[Key, Document]:

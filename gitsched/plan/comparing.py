@@ -73,11 +73,7 @@ def find_policy(ground: Ground, key: Key) -> Document | None:
     if outcome is None or not outcome.policy:
         return None
     documents = ground.decided.catalog.settings_by_key.values()
-    return next((document for document in documents if outcome.policy in (_name(document.key), str(document.key))), None)
-
-
-def _name(key: Key) -> str:
-    return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
+    return next((document for document in documents if outcome.policy in (document.key.title, str(document.key))), None)
 
 
 def _list_clusters(base: Ground, head: Ground, scope: Scope) -> Iterator[tuple[Document | None, Document | None]]:

@@ -51,11 +51,9 @@ def explain(session: KarmadaSession, template: Document) -> Explanation | None:
     selection, rule, division = _divide(session.fleet, request, group, step)
     rules = _best(session.policies.candidates(template))
     return start._replace(
-        policy=names.policy_text(policy.key),
+        policy=policy.key.title,
         policy_reason=_why_policy(policy, claim, rules),
-        losers=tuple(
-            Loser(names.policy_text(r.policy.key), _why_not(r, policy, claim, rules)) for r in rules if r.policy.key != policy.key
-        ),
+        losers=tuple(Loser(r.policy.key.title, _why_not(r, policy, claim, rules)) for r in rules if r.policy.key != policy.key),
         claim=_tell_claim(session, policy, claim),
         attempts=_attempts(request, session.fleet, step),
         candidates=tuple(_all_candidates(session, policy, request, group, step, _Exiles(session, template, policy, steps[-1]))),
@@ -99,7 +97,7 @@ def _explain_without_policy(
         return None
     if outcome is None:
         return start._replace(claim=_ended(session, None, claim), trigger="Not scheduled: no policy selects it any more.")
-    text = f"{names.policy_text(claim)} claimed it in an earlier run, but its document is broken now"
+    text = f"{claim.title} claimed it in an earlier run, but its document is broken now"
     trigger = "Not scheduled: the earlier decision is kept until the policy is repaired."
     return start._replace(claim=text, trigger=trigger, result=_result(outcome), findings=outcome.findings)
 
@@ -143,7 +141,7 @@ def _advantage(policy: Policy, mine: Rule, other: Rule) -> str:
 
 def _why_not(rule: Rule, policy: Policy, claim: Key | None, rules: list[Rule]) -> str:
     if claim == policy.key:
-        return f"{names.policy_text(policy.key)} claimed the workload earlier, and a claim is kept whatever the priorities"
+        return f"{policy.key.title} claimed the workload earlier, and a claim is kept whatever the priorities"
     winner = next(r for r in rules if r.policy.key == policy.key)
     if policy.namespaced and not rule.policy.namespaced:
         return "a ClusterPropagationPolicy comes after every PropagationPolicy of the workload's namespace"
@@ -163,15 +161,15 @@ def _tell_claim(session: KarmadaSession, policy: Policy, claim: Key | None) -> s
         waits = "its last edit waits until then" if changed else "nothing waits now"
         lazy = f"; it is Lazy, so that an edit of it counts only when the workload is edited: {waits}"
     if claim == policy.key:
-        return f"{names.policy_text(claim)} claimed it in an earlier run and keeps it as long as it selects it{lazy}"
+        return f"{claim.title} claimed it in an earlier run and keeps it as long as it selects it{lazy}"
     return f"{_ended(session, policy, claim)}{lazy}"
 
 
 def _ended(session: KarmadaSession, policy: Policy | None, claim: Key) -> str:
     if policy is not None and session.settings.preemption and policy.spec.get("preemption") == "Always":
-        return f"{names.policy_text(policy.key)} preempts {names.policy_text(claim)}, which had claimed it"
+        return f"{policy.key.title} preempts {claim.title}, which had claimed it"
     why = "it does not select the workload any more" if claim in session.policies.policies else "that policy is gone"
-    return f"the claim of {names.policy_text(claim)} has ended: {why}"
+    return f"the claim of {claim.title} has ended: {why}"
 
 
 def _shown(request: Request, step: Step) -> Group:

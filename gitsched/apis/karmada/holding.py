@@ -33,13 +33,13 @@ def find_missing(session: KarmadaSession, template: Document, policy: Policy) ->
     """What has to exist before the policy acts on a workload, and does not: override policies, or a PriorityClass."""
     absent = list_missing(session, policy)
     if absent:
-        awaited = ", ".join(map(names.policy_text, absent))
-        message = f"{names.policy_text(policy.key)} depends on {awaited}, not there yet: what it selects waits"
+        awaited = ", ".join(key.title for key in absent)
+        message = f"{policy.key.title} depends on {awaited}, not there yet: what it selects waits"
         finding = Finding("warning", "override-awaited", message, locate(policy.document), policy.key.resource)
         return Missing(f"its policy waits for {awaited}", finding)
     name = asked_class(policy) if template.key.namespace else ""
     if name and read_value(name, session.world.templates) is None:
-        message = f"{names.policy_text(policy.key)} asks for PriorityClass {name}, which is not there: what it selects waits"
+        message = f"{policy.key.title} asks for PriorityClass {name}, which is not there: what it selects waits"
         finding = Finding("warning", "karmada-priority-class-missing", message, locate(policy.document), policy.key.resource)
         return Missing(f"its policy waits for PriorityClass {name}", finding)
     return None
@@ -62,7 +62,7 @@ def wait(session: KarmadaSession, template: Document, policy: Policy, missing: M
         key=template.key,
         api=session.name,
         state="pending",
-        policy=names.policy_text(policy.key),
+        policy=policy.key.title,
         group="",
         placed=(),
         replicas=session.demand(template).replicas,
@@ -94,7 +94,7 @@ def keep(session: KarmadaSession, template: Document, why: str, record: Body | N
         key=template.key,
         api=session.name,
         state="stale",
-        policy=names.policy_text(claim) if claim else "",
+        policy=claim.title if claim else "",
         group=memory.observed,
         placed=hold(placed, previous),
         replicas=member(previous, "spec", "replicas"),

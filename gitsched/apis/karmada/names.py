@@ -46,11 +46,6 @@ def claimed_policy(annotations: dict[str, str]) -> Key | None:
     return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
 
 
-def policy_text(key: Key) -> str:
-    """A policy as people name it: its kind, namespace and name."""
-    return f"{key.kind}/{key.namespace}/{key.name}" if key.namespace else f"{key.kind}/{key.name}"
-
-
 def shorten(clusters: Sequence[str]) -> str:
     """Clusters as a sentence names them: the first three, and how many more."""
     more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""

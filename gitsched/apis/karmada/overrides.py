@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gitsched.apis.karmada.defaults import default
 from gitsched.apis.karmada.fleet import locate
-from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, policy_text, shorten
+from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, shorten
 from gitsched.apis.karmada.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.patching import Draft, Inapplicable, alike
 from gitsched.apis.karmada.placement import parse_affinity
@@ -150,7 +150,7 @@ class Overrides:
             changes = dict.fromkeys(name for _, rule in mine for name in list_overriders(rule.overriders))
             if mine:
                 names = tuple(dict.fromkeys(cluster for cluster, _ in mine))
-                told.append(Override(policy_text(document.key), _line(document), names, tuple(changes)))
+                told.append(Override(document.key.title, _line(document), names, tuple(changes)))
         return tuple(told)
 
     def _match(self, template: Document) -> tuple[int, ...]:
@@ -215,8 +215,7 @@ def _find(template: Document, misfit: Misfit, clusters: list[str]) -> Finding:
     policy, origin = rule.policy.key, rule.policy.origin
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
     message = (
-        f"{policy_text(policy)} cannot be applied to {template.key}, whose manifest in {shorten(clusters)} stays as it was: "
-        f"{place}.{why}"
+        f"{policy.title} cannot be applied to {template.key}, whose manifest in {shorten(clusters)} stays as it was: {place}.{why}"
     )
     written = Rule(origin, pointer) if origin is not None else None
     return Finding("error", "override-failed", message, locate(rule.policy), policy.resource, written)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gitsched.apis.karmada.fleet import locate
-from gitsched.apis.karmada.names import policy_text
 from gitsched.apis.karmada.policy import Policy
 from gitsched.model.finding import Finding
 
@@ -29,7 +28,7 @@ def find_idle_preemption(policies: Iterable[Policy], enabled: bool) -> list[Find
         Finding(
             "info",
             "karmada-preemption-off",
-            f"{policy_text(policy.key)} asks for preemption, which has no effect: karmada.preemption is not true in gitsched.yaml",
+            f"{policy.key.title} asks for preemption, which has no effect: karmada.preemption is not true in gitsched.yaml",
             locate(policy.document),
             policy.key.resource,
         )

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gitsched.apis.karmada.fleet import locate
-from gitsched.apis.karmada.names import policy_text
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.preemption import find_idle_preemption
 from gitsched.apis.karmada.suspension import find_suspended
@@ -33,7 +32,7 @@ def find_strangers(policies: Collection[Policy], fleet: Collection[str]) -> Iter
         more = f" and {len(strangers) - _NAMED} more" if len(strangers) > _NAMED else ""
         near = get_close_matches(strangers[0], sorted(known), n=1)
         hint = f"; did you mean {near[0]}?" if near and len(strangers) == 1 else ""
-        message = f"{policy_text(policy.key)} names clusters that nobody describes: {', '.join(strangers[:_NAMED])}{more}{hint}"
+        message = f"{policy.key.title} names clusters that nobody describes: {', '.join(strangers[:_NAMED])}{more}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate(policy.document), policy.key.resource)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gitsched.apis.karmada.fleet import locate
-from gitsched.apis.karmada.names import policy_text
 from gitsched.apis.karmada.policy import Policy
 from gitsched.model.document import Body, member
 from gitsched.model.finding import Finding
@@ -31,9 +30,7 @@ def find_suspended(policies: Iterable[Policy]) -> list[Finding]:
         everywhere, clusters = _suspended(policy.spec)
         if everywhere or clusters:
             where = "every cluster" if everywhere else ", ".join(sorted(clusters))
-            message = (
-                f"{policy_text(policy.key)} suspends dispatching to {where}: what is there stays as it is, nothing new is delivered"
-            )
+            message = f"{policy.key.title} suspends dispatching to {where}: what is there stays as it is, nothing new is delivered"
             findings.append(Finding("info", "dispatching-suspended", message, locate(policy.document), policy.key.resource))
     return findings
 
