@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gitsched.model.document import Body, Key
 from gitsched.plan.choosing import compare_choices, list_choices, read_choices
 from gitsched.reconcile.delivering import digest_of, find_differences
+from gitsched.reconcile.observing import Observed
 from gitsched.reconcile.reviewed import compare_with_review, find_reviewed
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.report.verdict import REVIEWED
-
-if TYPE_CHECKING:
-    from gitsched.reconcile.session import Observed
 
 
 def check_review(settings: Settings, observed: Observed, run: Run, records: Mapping[Key, Body]) -> Run:

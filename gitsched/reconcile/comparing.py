@@ -22,8 +22,9 @@ from gitsched.plan.holding import Rules, find_stays
 from gitsched.plan.registry import RESERVED
 from gitsched.reconcile.calm import undisturbed
 from gitsched.reconcile.delivering import describe_differences, digest_of, find_differences
+from gitsched.reconcile.observing import Observed
 from gitsched.reconcile.pointing import Places, point_causes
-from gitsched.reconcile.session import Observed, Session
+from gitsched.reconcile.session import Session
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.render.layout import CLUSTERS, segment
 from gitsched.report.review import Base, Review

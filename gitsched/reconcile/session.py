@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gitsched import __version__
 from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.apis.world import World
-from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_output, open_source
+from gitsched.git import Commit, Output, Repository, Source, is_url, make_signer, open_source
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import Permanent
 from gitsched.model.files import Keep, PlannedFile
@@ -29,30 +29,21 @@ from gitsched.reconcile.edition import Recalled, Templates, find_document, read_
 from gitsched.reconcile.front import front_files, message
 from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
+from gitsched.reconcile.observing import Observed, find, observe
 from gitsched.reconcile.packing import Damaged
 from gitsched.reconcile.pointing import point_findings
-from gitsched.reconcile.previous import Records, look_up, read_before, read_record
+from gitsched.reconcile.previous import Records, look_up, read_before
 from gitsched.reconcile.reporting import list_recent, list_reporters
 from gitsched.reconcile.settings import Run, Settings
 from gitsched.reconcile.shelf import Head, Shelf, stamp
 from gitsched.reconcile.snapshot import REGULAR, Book, Reader, Snapshot, read_config, read_tree
-from gitsched.reconcile.worktree import write_worktree
 from gitsched.render.layout import ATTRIBUTES, METADATA, README, RECORD, kept_path
 from gitsched.render.record import GITATTRIBUTES, Record
 
 ALLOW_REMOVALS = "Gitsched-Allow-Removals"
 """The trailer of a source commit that lets the guard pass."""
-
-
-class Observed(NamedTuple):
-    """What a run starts from. `prefix` is where the output lies inside its branch: "" or "path/"."""
-
-    source: Commit
-    output: Output
-    head: str | None
-    tree: str | None
-    prefix: str
-    record: Record | None
+FORGOTTEN_AFTER = 1_000
+"""Versions of files that are remembered beyond twice those of the last whole plan."""
 
 
 class Step(NamedTuple):
@@ -61,10 +52,6 @@ class Step(NamedTuple):
     plan: Plan
     config: Config
     shelve: Callable[[str], Shelf | None]
-
-
-FORGOTTEN_AFTER = 1_000
-"""Versions of files that are remembered beyond twice those of the last whole plan."""
 
 
 class Session:
@@ -115,27 +102,12 @@ class Session:
             self._bodies.clear()
 
     def observe(self, settled: Commit | None = None) -> Observed:
-        """Fetch both ends, and see where they are. `settled` is the commit whose settings say where the output is; the source's own by
-        default, which for a stranger's commit would be wherever a stranger likes."""
-        branch = self.settings.branch or self._configured_branch()
-        self._source.fetch(branch)
-        commit = self._commit(branch)
-        record, output, head, tree, prefix = self._observe_output(settled or commit)
-        return Observed(commit, output, head, tree, prefix, record)
+        """See `gitsched.reconcile.observing.observe`."""
+        return observe(self.settings, self._source, self._memo, settled)
 
     def find(self, revision: str) -> Commit:
         """The commit that a branch, tag or id names; what is not here is looked for at the remote."""
-        repository = self._source.repository
-        if is_url(self.settings.location):
-            try:
-                self._source.fetch(None if revision == "HEAD" else revision)
-            except Permanent:
-                self._source.fetch_commit(revision)  # no branch: a commit by its id
-            repository = self._source.repository
-        found = repository.resolve(revision) or repository.resolve(f"refs/remotes/origin/{revision}")
-        if found is None:
-            raise Permanent(f"{repository.place} has no branch, tag or commit {revision!r}")
-        return repository.commit(found)
+        return find(self.settings, self._source, revision)
 
     def read_commit(self, commit: Commit) -> Snapshot:
         """The source as another commit has it, whatever the output branch keeps of broken files."""
@@ -285,12 +257,11 @@ class Session:
 
     def read(self, observed: Observed) -> Snapshot:
         """The whole source."""
-        output, tree, prefix, record = observed.output, observed.tree, observed.prefix, observed.record
         self._book = read_tree(
             self._source.repository,
             observed.source.tree,
             self._memo,
-            lambda path: self._last_valid(path, output, tree, prefix, record),
+            lambda path: self._last_valid(path, observed),
             self.settings.paths,
             self._book,
         )
@@ -366,51 +337,13 @@ class Session:
         time = max(planned.time, repository.commit(observed.head).time) if observed.head else planned.time
         return repository.commit_tree(tree, parents, text, name=name, email=email, time=time, sign=signer)
 
-    def _configured_branch(self) -> str | None:
-        """The branch that gitsched.yaml on HEAD asks for; HEAD's own without one."""
-        if is_url(self.settings.location):
-            return None
-        repository = self._source.repository
-        head = repository.resolve("HEAD")
-        if head is None:
-            return None
-        return (read_config(repository, repository.commit(head).tree, self._memo) or Config()).source.branch or None
-
-    def _commit(self, branch: str | None) -> Commit:
-        repository, settings = self._source.repository, self.settings
-        if settings.worktree and repository.resolve("HEAD") is None:
-            return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
-        oid = self._source.head(branch)
-        commit = repository.commit(oid) if settings.revision is None else self.find(settings.revision)
-        if settings.worktree:
-            return commit._replace(oid="", tree=write_worktree(repository))
-        return commit
-
-    def _observe_output(self, commit: Commit) -> tuple[Record | None, Output, str | None, str | None, str]:
-        config = (read_config(self._source.repository, commit.tree, self._memo) or Config()).output
-        settings = self.settings
-        push = settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
-        output = open_output(
-            self._source,
-            branch=settings.output_branch or config.branch,
-            location=settings.output or config.repository or None,
-            push=push,
-            cache=settings.cache,
-        )
-        head = output.observe()
-        tree = output.repository.commit(head).tree if head else None
-        prefix = f"{config.path}/" if config.path else ""
-        return read_record(output.repository, tree, prefix), output, head, tree, prefix
-
-    def _last_valid(
-        self, path: str, output: Output, tree: str | None, prefix: str, record: Record | None
-    ) -> Iterator[tuple[Repository, str]]:
+    def _last_valid(self, path: str, observed: Observed) -> Iterator[tuple[Repository, str]]:
         """Earlier bytes of a source file: as the last reconcile saw it, then as the output branch keeps it."""
-        repository = self._source.repository
+        repository, kept_in, record = self._source.repository, observed.output.repository, observed.record
         if record is not None and record.source and self._source.fetch_commit(record.source):
             entry = repository.entry(repository.commit(record.source).tree, path)
             if entry is not None:
                 yield repository, entry[0]
-        kept = output.repository.entry(tree, f"{prefix}{kept_path(path)}") if tree else None
+        kept = kept_in.entry(observed.tree, f"{observed.prefix}{kept_path(path)}") if observed.tree else None
         if kept is not None:
-            yield output.repository, kept[0]
+            yield kept_in, kept[0]
