@@ -46,11 +46,10 @@ def write_page(review: Review, fleet: Fleet) -> str:
     sections = [
         ("changes", "Changes", len(review.moves)),
         ("fleet", "Fleet", None),
-        ("resilience", "Resilience", len(losses["rows"]) if losses else None),
+        *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
         ("files", "Files", len(shown) + more),
         ("findings", "Findings", len(review.findings)),
     ]
-    absent = set() if losses else {"resilience"}
     return _template().render(
         verdict=printable(plan_verdict(review)),
         provenance=[printable(line) for line in list_provenance(review)],
@@ -58,7 +57,7 @@ def write_page(review: Review, fleet: Fleet) -> str:
         time=format_time(review.time),
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
         refused=printable(review.refused),
-        sections=[section for section in sections if section[0] not in absent],
+        sections=sections,
         sums=sum_up(review, len(grid["clusters"])),
         rows=[lay_row(row) for row in list_rows(review)],
         moves=[lay_move(move) for move in order_moves(review.moves)],
