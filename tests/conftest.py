@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.metrics.conftest import Server
+
 # A health check that measures time would fail on a busy machine, so it is off; the others stay.
 _STEADY = [HealthCheck.too_slow]
 settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=100, suppress_health_check=_STEADY)
@@ -68,3 +70,11 @@ def _cache(_environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
     directory = tmp_path_factory.getbasetemp() / "cache" / str(next(_caches))
     monkeypatch.setenv("XDG_CACHE_HOME", str(directory))
     return directory
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Plays the providers of metrics."""
+    server = Server()
+    yield server
+    server.close()

@@ -17,7 +17,6 @@ import gitsched
 from gitsched.model.observation import Failure
 from tests.conformance.test_krake import FORMULAS, judge, recorded
 from tests.metrics.conftest import Received, Response, Server
-from tests.metrics.conftest import server as server
 
 with lzma.open(Path(__file__).with_name("krake-providers.jsonl.xz"), "rt", encoding="utf-8") as lines:
     CASES: list[dict[str, Any]] = [json.loads(line) for line in lines]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 
 import pytest
+
+from tests.local import LocalServer
 
 
 class Received(NamedTuple):
@@ -24,7 +26,7 @@ class Said(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Api:
+class Api(LocalServer):
     """Says `answers` one after the other, then the last one again and again; `seen` is what it was asked."""
 
     def __init__(self) -> None:
@@ -47,13 +49,7 @@ class Api:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        super().__init__(Handler)
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.local import LocalServer
 
 GITHUB = re.compile(r"/repos/acme/fleet/issues/(?:(?P<request>\d+)/comments|comments/(?P<number>\d+))")
 GITLAB = re.compile(r"/projects/acme%2Ffleet/merge_requests/(?P<request>\d+)/notes(?:/(?P<number>\d+))?")
@@ -15,7 +16,7 @@ LIMIT = 65_536
 OURS, OTHERS = 41, 7
 
 
-class Talk:
+class Talk(LocalServer):
     """`comments` are [number, author, is an app, text]. `account` is who the token is of, None for that of a job, which may not ask.
 
     `refusals` are answers (status, headers) that come first. `asked` is what was asked: method and path.
@@ -48,13 +49,7 @@ class Talk:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        super().__init__(Handler)
 
     @property
     def texts(self) -> list[str]:

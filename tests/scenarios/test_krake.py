@@ -85,13 +85,6 @@ class Prometheus:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
-
-
-@pytest.fixture
 def prometheus(server: Server) -> Prometheus:
     return Prometheus(server)
 
