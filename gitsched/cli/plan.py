@@ -113,7 +113,7 @@ def command(
         return write_markdown(found, max_chars, comment_id)
 
     def page() -> str:
-        from gitsched.reconcile.surveying import explain_all
+        from gitsched.reconcile.explaining import explain_all
         from gitsched.report.page import Fleet, write_page
 
         return write_page(found, Fleet(compared.run.plan.facts, explain_all(compared.session, compared.run)))

@@ -13,9 +13,9 @@ from gitsched.plan.catalog import Catalog
 from gitsched.plan.ground import Ground, make_ground
 from gitsched.plan.scenario import list_sites, name_some
 from gitsched.plan.surveying import survey_cluster
-from gitsched.reconcile.pointing import point
+from gitsched.reconcile.pointing import Places, point
 from gitsched.reconcile.session import Session
-from gitsched.reconcile.settings import Settings
+from gitsched.reconcile.settings import Run, Settings
 
 MENTIONED = 5
 """Places named in one message."""
@@ -54,6 +54,21 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
         return survey_cluster(ground, cluster, planned.findings)
     found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
     return point(_add_advice(ground, key, found, why_not), session.source.repository)
+
+
+def explain_all(session: Session, run: Run) -> dict[Key, Explanation]:
+    """Why each workload of a whole plan is where it is, for reports that answer questions nobody has asked yet."""
+    decided = run.plan.decided
+    assert decided is not None, "a whole plan has it"
+    found: dict[Key, Explanation] = {}
+    places: Places = {}
+    own = decided.catalog.settings_by_key
+    for key in run.plan.outcomes:
+        template = decided.templates.get(key) or own.get(key)
+        told = decided.explain(template) if template else None
+        if told:
+            found[key] = point(told, session.source.repository, places)
+    return found
 
 
 def _find(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:

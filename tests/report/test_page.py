@@ -20,9 +20,9 @@ from gitsched.model.explanation import Candidate, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.simulation import Effect, Resilience, Scope, Simulation
-from gitsched.reconcile import Settings, reconcile
+from gitsched.reconcile import Session, Settings, reconcile
 from gitsched.reconcile.comparing import review
-from gitsched.reconcile.surveying import survey
+from gitsched.reconcile.explaining import explain_all
 from gitsched.report.page import Fleet, write_page
 from gitsched.report.review import Base, Delivery, Review
 
@@ -80,8 +80,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
         path = fleet / "clusters" / f"{name}.yaml"
         path.write_text(path.read_text().replace("spec:\n", "spec:\n  taints: [{key: example.com/down, effect: NoExecute}]\n", 1))
     commit()
-    run, explanations = survey(settings)
-    return write_page(review(run), Fleet(run.plan.facts, explanations))
+    session = Session(settings)
+    run = session.run(NOW, write=False, whole=True)
+    return write_page(review(run), Fleet(run.plan.facts, explain_all(session, run)))
 
 
 def crowd() -> str:

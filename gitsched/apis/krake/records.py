@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gitsched.apis.krake import names
 from gitsched.apis.krake.arena import Site
 from gitsched.apis.krake.backends import Binding
-from gitsched.apis.krake.inventory import FAILING, state_of
+from gitsched.apis.krake.inventory import FAILING
 from gitsched.apis.krake.memory import Memory, stamp, write_record
 from gitsched.apis.krake.names import Ref
 from gitsched.model.document import Body, Document, Key, member, text_map
@@ -80,11 +80,6 @@ def failing_records(sites: Iterable[Site], documents: Mapping[Ref, Document]) ->
         status = {"state": FAILING, "metrics_reasons": _reasons(site)}
         metadata = {"name": site.ref.name} | ({"namespace": site.ref.namespace} if site.ref.namespace else {})
         yield document.key, {"api": site.ref.group, "kind": site.ref.kind, "metadata": metadata, "status": status}
-
-
-def is_recovered(document: Document, site: Site) -> bool:
-    """Whether a document says that its metrics fail, and they do not."""
-    return state_of(document.body) == FAILING and not site.readings.reasons
 
 
 def _reasons(site: Site) -> Body | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gitsched.apis.krake.arena import Site
 from gitsched.apis.krake.backends import Binding
@@ -96,8 +96,3 @@ def _report_binding(document: Document, binding: Binding) -> Iterator[Finding]:
 
 def _warn(code: str, message: str, document: Document) -> Finding:
     return Finding("warning", code, message, locate(document), document.key.resource)
-
-
-def name_all(sites: Iterable[Site]) -> str:
-    """The names of some sites, for a sentence."""
-    return ", ".join(site.name for site in sites)
