@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gitsched.manifests.prune import Pruner
@@ -17,6 +18,19 @@ SchemaKey = tuple[str, str, str]
 
 _SILENT = frozenset(("Role", "RoleBinding", "ManifestWork"))
 """Kinds that have nothing to do with placement, in groups that are read, and whose names are close to others."""
+
+
+class _Kind:
+    """The validators of one kind, of its very schema and of documents that have nothing unknown either."""
+
+    def __init__(self, schema: Body) -> None:
+        self.schema = schema
+        self.pruner = Pruner(schema)
+        self.exact = _compile(self.pruner.close())
+
+    @cached_property
+    def plain(self) -> Draft202012Validator:
+        return _compile(self.schema)
 
 
 class Schemas:
@@ -36,7 +50,7 @@ class Schemas:
             self._versions.setdefault((group, kind), []).append(f"{group}/{version}")
             self._groups.setdefault(kind, []).append(group)
             self._kinds.setdefault(group, []).append(kind)
-        self._compiled: dict[SchemaKey, tuple[Pruner, Draft202012Validator]] = {}
+        self._compiled: dict[SchemaKey, _Kind] = {}
 
     def check(self, body: Body, written: Body | None = None) -> Verdict:
         """The document without unknown fields, and what its schema says about it; nothing for a kind without a schema.
@@ -45,19 +59,21 @@ class Schemas:
         the way; those that could not have been what they stand for are told, too.
         """
         key = key_of(body)
-        schema = self._mapping.get(key)
-        if schema is None:
+        entry = self._compiled.get(key) or self._open(key)
+        if entry is None:
             return Verdict(body, self._doubt(key))
-        pruner, compiled = self._compiled.get(key) or self._compile(key, schema)
-        pruned, issues = pruner.prune(body)
-        if not compiled.is_valid(pruned):
+        pruned, issues, is_valid = body, list[Issue](), entry.exact.is_valid(body)
+        if not is_valid:
+            pruned, issues = entry.pruner.prune(body)
+            is_valid = entry.plain.is_valid(pruned)
+        if not is_valid:
             from gitsched.manifests.explain import explain  # costs 100 ms, and most runs have nothing to explain
 
-            issues = [*issues, *explain(pruned, schema, compiled)]
-        elif written is not None and not compiled.is_valid(written):
+            issues = [*issues, *explain(pruned, entry.schema, entry.plain)]
+        elif written is not None and not entry.plain.is_valid(written):
             from gitsched.manifests.explain import explain
 
-            told = explain(written, schema, compiled)
+            told = explain(written, entry.schema, entry.plain)
             issues = [*issues, *(issue for issue in told if issue.code == "wrong-type" and _is_empty(written, issue.pointer))]
         return Verdict(pruned, tuple(issues))
 
@@ -83,14 +99,21 @@ class Schemas:
         hint = f"; did you mean {near[0]}?" if near else ""
         return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is not read{hint}", ("kind",)),)
 
-    def _compile(self, key: SchemaKey, schema: Body) -> tuple[Pruner, Draft202012Validator]:
-        from jsonschema_rs import Draft202012Validator  # not every command validates
-
+    def _open(self, key: SchemaKey) -> _Kind | None:
+        schema = self._mapping.get(key)
+        if schema is None:
+            return None
         for reference in _references(schema):
             if not (isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))):
                 raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")
-        entry = self._compiled[key] = Pruner(schema), Draft202012Validator(schema, retriever=_refuse)
+        entry = self._compiled[key] = _Kind(schema)
         return entry
+
+
+def _compile(schema: Body) -> Draft202012Validator:
+    from jsonschema_rs import Draft202012Validator  # not every command validates
+
+    return Draft202012Validator(schema, retriever=_refuse)
 
 
 def _find_group(group: str, version: str, known: list[str]) -> str | None:

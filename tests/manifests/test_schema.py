@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema_rs import Draft202012Validator
 from referencing import Registry
 
+from gitsched.manifests.prune import Pruner
 from gitsched.manifests.reading import read
 from gitsched.manifests.schema import Schemas, key_of
 
@@ -231,6 +234,24 @@ def test_validator_and_explanation_agree(data: st.DataObject) -> None:
     verdict = ALL.check(body)
     slow = jsonschema.Draft202012Validator(mapping[key], registry=Registry()).is_valid(verdict.body)
     assert slow == (not any(issue.severity == "error" for issue in verdict.issues))
+
+
+@given(st.data())
+def test_one_validator_knows_the_documents_about_which_nothing_is_to_be_said(data: st.DataObject) -> None:
+    key, example = data.draw(st.sampled_from([*_examples(), (KEY, {"apiVersion": "example.io/v1", "kind": "Thing", "spec": GOOD})]))
+    body = _mutate(data, _mutate(data, example))
+    if not isinstance(body, dict):
+        return
+    pruner, plain, closed = _compile(key)
+    pruned, issues = pruner.prune(body)
+    assert closed.is_valid(body) == (pruned is body and not issues and plain.is_valid(body))
+
+
+@cache
+def _compile(key: tuple[str, str, str]) -> tuple[Pruner, Draft202012Validator, Draft202012Validator]:
+    schema = {**SHIPPED, KEY: SCHEMA}[key]
+    pruner = Pruner(schema)
+    return pruner, Draft202012Validator(schema), Draft202012Validator(pruner.close())
 
 
 ALL = Schemas({**SHIPPED, KEY: SCHEMA})
