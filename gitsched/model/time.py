@@ -15,6 +15,8 @@ _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 def parse_time(text: object) -> datetime | None:
     """The moment an RFC 3339 string names, in UTC, to the microsecond; None for anything else."""
+    if text is None:
+        return None
     if isinstance(text, datetime):
         return text.astimezone(UTC) if text.tzinfo else text.replace(tzinfo=UTC)
     match = _STAMP.fullmatch(text) if isinstance(text, str) else None

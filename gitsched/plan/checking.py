@@ -34,7 +34,8 @@ def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
     rules = _find_rules(group, kind)
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
-    return Verdict(verdict.body, (*verdict.issues, *(issue for issue in rules(verdict.body) if issue.code not in waived)))
+    broken = [issue for issue in rules(verdict.body) if issue.code not in waived]
+    return Verdict(verdict.body, (*verdict.issues, *broken)) if broken else verdict
 
 
 def find(body: Body, waived: frozenset[str] = frozenset()) -> list[Finding]:

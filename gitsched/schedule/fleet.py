@@ -19,6 +19,7 @@ from gitsched.schedule.room import Room
 T = TypeVar("T")
 _FEW = 8
 _TRUTH = bytes(byte == ord("1") for byte in range(256))
+_DIGITS = bytes(ord("1") if byte else ord("0") for byte in range(256))
 
 
 class Candidate(NamedTuple):
@@ -57,8 +58,6 @@ class Fleet:
         self._memo: dict[Any, Any] = {}
         for i, candidate in enumerate(self.candidates):
             bit = 1 << i
-            for key, text in candidate.labels.items():
-                _mark(self._labels, key, text, bit)
             for key, texts in candidate.fields.items():
                 for text in texts:
                     _mark(self._fields, key, text, bit)
@@ -122,7 +121,7 @@ class Fleet:
         return self._fields.get(field, {})
 
     def _where(self, holds: Callable[[Candidate], bool]) -> int:
-        return sum(1 << i for i, candidate in enumerate(self.candidates) if holds(candidate))
+        return pack(map(holds, self.candidates))
 
     def _matching(self, affinity: Affinity) -> int:
         if affinity.invalid:
@@ -138,8 +137,17 @@ class Fleet:
     def _selected(self, selector: Selector) -> int:
         mask = self.all
         for requirement in selector.requirements:
+            if requirement.key not in self._labels:  # of all the labels of a fleet, few are ever asked for
+                self._index_label(requirement.key)
             mask &= _satisfying(self._labels, requirement, self.all)
         return mask
+
+    def _index_label(self, key: str) -> None:
+        values = self._labels[key] = {}
+        for i, candidate in enumerate(self.candidates):
+            text = candidate.labels.get(key)
+            if text is not None:
+                values[text] = values.get(text, 0) | 1 << i
 
     def _untolerated(self, tolerations: Sequence[Toleration]) -> int:
         return _union(
@@ -148,6 +156,11 @@ class Fleet:
 
     def _serving(self, feature: tuple[str, str]) -> int:
         return _union(mask for features, mask in self._features.items() if features is None or feature in features)
+
+
+def pack(flags: Iterable[bool]) -> int:
+    """The set of those indices at which a flag is up."""
+    return int(b"0" + bytes(flags)[::-1].translate(_DIGITS), 2)
 
 
 def bits(mask: int) -> Iterator[int]:

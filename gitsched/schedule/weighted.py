@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.fleet import Fleet, pack
 
 
 class Standing(NamedTuple):
@@ -40,11 +40,11 @@ class Ranking:
 
     def __init__(self, fleet: Fleet, standings: Sequence[Standing | None], stickiness: float, everywhere: bool) -> None:
         self._fleet, self._standings, self._stickiness, self._everywhere = fleet, standings, stickiness, everywhere
-        self.measured = sum(1 << i for i in range(len(fleet)) if self.score(i, held=False) is not None)
+        scores = [self.score(i, held=False) for i in range(len(fleet))]
+        self.measured = pack(score is not None for score in scores)
         """The candidates that have measurements and a score by them."""
         levels: dict[float, int] = {}
-        for i in fleet.members(self.measured):
-            score = self.score(i, held=False)
+        for i, score in enumerate(scores):
             if score is not None:
                 levels[score] = levels.get(score, 0) | 1 << i
         self._levels = sorted(((score, mask) for score, mask in levels.items()), reverse=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from gitsched.apis.krake.constraint_sets import RESOURCES, Constraints, satisfying, tell_mismatch
 from gitsched.apis.krake.metrics import Readings
 from gitsched.apis.krake.names import Ref
 from gitsched.model.decision import Verdict
-from gitsched.schedule.fleet import Candidate, Fleet
+from gitsched.schedule.fleet import Candidate, Fleet, pack
 from gitsched.schedule.lot import draw
 from gitsched.schedule.weighted import Ranking, Standing
 
@@ -18,14 +19,13 @@ from gitsched.schedule.weighted import Ranking, Standing
 class Site(NamedTuple):
     """One candidate. `name` is unique among its rivals. `labels` are the effective ones, `state` is after its metrics were read.
 
-    `open` says that it takes part at all, `why` why not. `declares` says that it names metrics, whether they can be read or not.
+    `open` says that it takes part at all, `why` why not.
     """
 
     name: str
     ref: Ref
     labels: Mapping[str, str]
     readings: Readings
-    declares: bool
     open: bool
     why: str = ""
     resources: tuple[str, ...] = ()
@@ -46,16 +46,17 @@ class Arena:
     """Sites in name order. A set of sites is an integer, as in a fleet."""
 
     def __init__(self, sites: Iterable[Site], rules: Rules) -> None:
-        self.sites = tuple(sorted(sites, key=lambda site: site.name))
-        fields = ({RESOURCES: site.resources} if site.resources else {} for site in self.sites)
-        self.fleet = Fleet(Candidate(site.name, site.labels, field) for site, field in zip(self.sites, fields, strict=True))
+        self.sites = tuple(sorted(sites, key=attrgetter("name")))
+        self.fleet = Fleet(
+            Candidate(site.name, site.labels, {RESOURCES: site.resources} if site.resources else {}) for site in self.sites
+        )
         self.rules = rules
         standings: list[Standing | None] = [site.readings.standing for site in self.sites]
         self.ranking = Ranking(self.fleet, standings, rules.stickiness, rules.everywhere)
-        self.open = sum(1 << i for i, site in enumerate(self.sites) if site.open)
-        self.standby = sum(1 << i for i, site in enumerate(self.sites) if site.standby)
-        self.failed = sum(1 << i for i, site in enumerate(self.sites) if site.readings.failed)
-        self.declaring = sum(1 << i for i, site in enumerate(self.sites) if site.declares)
+        self.open = pack(site.open for site in self.sites)
+        self.standby = pack(site.standby for site in self.sites)
+        self.failed = pack(site.readings.failed for site in self.sites)
+        self.declaring = pack(site.readings.declared for site in self.sites)
         self.live = any(site.readings.live for site in self.sites)
 
     @cached_property
@@ -106,7 +107,7 @@ class Arena:
 
     def _unranked(self, site: Site) -> str:
         """Why a site that satisfies everything is not compared with the others."""
-        if not site.declares:
+        if not site.readings.declared:
             return "left aside: it has no metrics, and others have some"
         return (
             "left aside: its metrics cannot be read"

@@ -38,9 +38,6 @@ class Binding(NamedTuple):
 
 def bind_cluster(document: Document, memory: Memory, arenas: Iterable[Arena], moment: datetime, *, hold: bool) -> Binding:
     """Choose a cloud: the first arena in which any cloud matches counts, whatever the scores of a later one (the global clouds)."""
-    why = _settled(document, memory)
-    if why:
-        return Binding("ignored", memory, why)
     constraints = wanted_of(document)
     live = False
     for arena in arenas:
@@ -93,7 +90,7 @@ def judge_projects(document: Document, arena: Arena) -> list[Verdict]:
     return arena.verdicts(constraints, None, mask, _ranked_projects(arena, mask))
 
 
-def _settled(document: Document, memory: Memory) -> str:
+def settle(document: Document, memory: Memory) -> str:
     """Why nothing is to be chosen for a cluster; "" where something is."""
     if is_deleted(document.body):
         return _DELETED

@@ -9,7 +9,7 @@ from gitsched.apis.krake.constraints import LabelConstraint, MetricConstraint, p
 from gitsched.model.document import Body
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.request import Affinity
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.fleet import Fleet, pack
 
 RESOURCES = "custom_resources"
 """The field of a candidate that says which custom resources it has."""
@@ -52,9 +52,7 @@ def _require(constraint: LabelConstraint) -> Iterator[Requirement]:
 
 def satisfying(constraint: MetricConstraint, fleet: Fleet, measures: Sequence[Mapping[str, float]]) -> int:
     """The candidates whose measurements, by index, satisfy a metric constraint."""
-    return fleet.remember(
-        ("metric", constraint), lambda: sum(1 << i for i, measured in enumerate(measures) if constraint.match(measured))
-    )
+    return fleet.remember(("metric", constraint), lambda: pack(constraint.match(measured) for measured in measures))
 
 
 def tell_mismatch(

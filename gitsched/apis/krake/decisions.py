@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gitsched.apis.krake import applications, backends, names
 from gitsched.apis.krake.applications import Application, Step, Surroundings, look, parse_application
 from gitsched.apis.krake.arena import Arena, Rules, Site
-from gitsched.apis.krake.backends import Binding, bind_cluster, bind_magnum_cluster, judge_clouds, judge_projects
+from gitsched.apis.krake.backends import Binding, bind_cluster, bind_magnum_cluster, judge_clouds, judge_projects, settle
 from gitsched.apis.krake.creation import create_cluster, name_cluster
 from gitsched.apis.krake.inventory import Cluster, Inventory, project_site
 from gitsched.apis.krake.memory import Memory, recall
@@ -69,18 +69,21 @@ class Decisions:
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
-        """All clouds and projects of the world, whoever asked for them."""
-        clouds = (site for arena in self._backends.values() for site in arena.sites)
-        projects = (project_site(document, refs, readings, "") for document, refs, readings in self.inventory.projects())
+        """All clouds and projects of the world, whether anybody asked for them or not."""
+        spaces = sorted({"", *self.inventory.cloud_namespaces})
+        clouds = (site for space in spaces for site in self._cloud_arena(space).sites)
+        projects = (project_site(document, readings, "") for document, readings in self.inventory.projects())
         return (*clouds, *projects)
 
     def cloud_arenas(self, namespace: str) -> tuple[Arena, Arena]:
         """The clouds of a namespace, and the global ones."""
-        for space in (namespace, ""):
-            if space not in self._backends:
-                rules = Rules(measure=self._rules.measure)
-                self._backends[space] = Arena(self.inventory.clouds(space), rules)
-        return self._backends[namespace], self._backends[""]
+        return self._cloud_arena(namespace), self._cloud_arena("")
+
+    def _cloud_arena(self, namespace: str) -> Arena:
+        arena = self._backends.get(namespace)
+        if arena is None:
+            arena = self._backends[namespace] = Arena(self.inventory.clouds(namespace), Rules(measure=self._rules.measure))
+        return arena
 
     def judge(self, key: Key) -> list[Verdict] | None:
         """How every cloud or project fares for a cluster or Magnum cluster, in name order; None where there is no such document."""
@@ -98,6 +101,9 @@ class Decisions:
 
     def _bind(self, document: Document) -> Binding:
         memory = recall(document, self.world.previous.get(document.key), self.world.at, backends.FINAL)
+        why = settle(document, memory)
+        if why:
+            return Binding("ignored", memory, why)
         arenas = self.cloud_arenas(document.key.namespace)
         return bind_cluster(document, memory, arenas, self._moment(*arenas), hold=self.hold)
 
@@ -109,7 +115,7 @@ class Decisions:
     def _projects_for(self, namespace: str) -> Arena:
         if namespace not in self._project_arenas:
             found = self.inventory.projects()
-            sites = (project_site(document, refs, readings, namespace) for document, refs, readings in found)
+            sites = (project_site(document, readings, namespace) for document, readings in found)
             self._project_arenas[namespace] = Arena(sites, Rules(measure=self._rules.measure))
         return self._project_arenas[namespace]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitsched.apis.krake import names
 from gitsched.apis.krake.arena import Site
-from gitsched.apis.krake.metrics import MetricBook, MetricRef, Readings, parse_refs
+from gitsched.apis.krake.metrics import MetricBook, Reading, Readings, combine
 from gitsched.apis.krake.names import Ref, ref_of
 from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member, text_map
@@ -41,70 +41,82 @@ class Inventory:
             document.key: document for kind in (names.CLOUD, names.GLOBAL_CLOUD) for document in world.documents.get(kind, ())
         }
 
+    @property
+    def cloud_namespaces(self) -> set[str]:
+        """The namespaces in which there are clouds, "" for the global ones."""
+        return {key.namespace for key in self._clouds}
+
     def clouds(self, namespace: str) -> Iterator[Site]:
         """The clouds of a namespace; the global ones for "". A cloud's state is not looked at."""
         for key, document in self._clouds.items():
             if key.namespace == namespace:
-                refs = parse_refs(member(document.body, "spec", "openstack", "metrics"))
-                yield self._site(document, key.name, refs)
+                readings = self.book.read(member(document.body, "spec", "openstack", "metrics"), key.namespace, key.name)
+                yield _site(document, key.name, combine(readings))
 
-    def projects(self) -> Iterator[tuple[Document, tuple[MetricRef, ...], Readings]]:
+    def projects(self) -> Iterator[tuple[Document, Readings]]:
         """The projects of all namespaces, with their metrics."""
         for document in self._world.documents.get(names.PROJECT, ()):
-            refs = parse_refs(member(document.body, "spec", "metrics"))
-            yield document, refs, self.book.read(refs, document.key.namespace, document.key.name)
+            key = document.key
+            yield document, combine(self.book.read(member(document.body, "spec", "metrics"), key.namespace, key.name))
 
     def clusters(self, documents: Iterable[Document], bound: Mapping[Key, Ref | None]) -> Iterator[Cluster]:
         """Clusters as applications see them."""
         for document in documents:
-            ref = bound.get(document.key)
-            cloud = self._clouds.get(Key(*ref)) if ref is not None else None
-            labels = text_map(member(document.body, "metadata", "labels"))
-            refs = parse_refs(member(document.body, "spec", "metrics"))
-            heir = (member(document.body, "metadata", "inherit_labels"), member(document.body, "spec", "inherit_metrics"))
-            unsure = ref is not None and cloud is None and True in heir and Key(*ref) in self._world.broken
-            if cloud is not None and heir[0] is True:
-                labels = {**labels, **text_map(member(cloud.body, "metadata", "labels"))}
-            if cloud is not None and heir[1] is True:
-                refs = tuple(dict.fromkeys((*refs, *parse_refs(member(cloud.body, "spec", "openstack", "metrics")))))
-            readings = self.book.read(refs, document.key.namespace, document.key.name)
-            site = _cluster_site(document, labels, refs, readings)
-            if unsure and site.open:
-                site = site._replace(open=False, why="the document of its cloud is broken")
-            yield Cluster(document, site, ref, ref is not None and cloud is None, unsure)
+            key, body = document.key, document.body
+            metadata, spec = body["metadata"], body["spec"]
+            labels, readings = text_map(metadata.get("labels")), self.book.read(spec.get("metrics"), key.namespace, key.name)
+            ref = bound.get(key)
+            if ref is None:
+                yield Cluster(document, _cluster_site(document, labels, combine(readings)), None, False, False)
+            else:
+                yield self._bound_cluster(document, ref, labels, readings)
 
-    def _site(self, document: Document, name: str, refs: tuple[MetricRef, ...]) -> Site:
-        readings = self.book.read(refs, document.key.namespace, document.key.name)
-        labels = text_map(member(document.body, "metadata", "labels"))
-        return Site(name, ref_of(document.key), labels, readings, bool(refs), *_alive(document))
+    def _bound_cluster(self, document: Document, ref: Ref, labels: Mapping[str, str], readings: tuple[Reading, ...]) -> Cluster:
+        key, body, cloud = document.key, document.body, self._clouds.get(Key(*ref))
+        heir = body["metadata"].get("inherit_labels") is True, body["spec"].get("inherit_metrics") is True
+        if cloud is not None and heir[0]:
+            labels = {**labels, **text_map(member(cloud.body, "metadata", "labels"))}
+        if cloud is not None and heir[1]:
+            inherited = self.book.read(member(cloud.body, "spec", "openstack", "metrics"), key.namespace, key.name)
+            readings = tuple(dict.fromkeys((*readings, *inherited)))
+        unsure = cloud is None and True in heir and Key(*ref) in self._world.broken
+        site = _cluster_site(document, labels, combine(readings))
+        if unsure and site.open:
+            site = site._replace(open=False, why="the document of its cloud is broken")
+        return Cluster(document, site, ref, cloud is None, unsure)
 
 
-def project_site(document: Document, refs: tuple[MetricRef, ...], readings: Readings, namespace: str) -> Site:
+def project_site(document: Document, readings: Readings, namespace: str) -> Site:
     """A project as a Magnum cluster of `namespace` sees it: one of another namespace is called <namespace>/<name>."""
-    name = document.key.name if document.key.namespace == namespace else f"{document.key.namespace}/{document.key.name}"
+    key = document.key
+    return _site(document, key.name if key.namespace == namespace else f"{key.namespace}/{key.name}", readings)
+
+
+def _site(document: Document, name: str, readings: Readings) -> Site:
     labels = text_map(member(document.body, "metadata", "labels"))
-    return Site(name, ref_of(document.key), labels, readings, bool(refs), *_alive(document))
+    return Site(name, ref_of(document.key), labels, readings, *_alive(document))
 
 
 def state_of(body: Body) -> str:
     """The state that a document says its resource is in."""
-    return str(member(body, "status", "state") or "PENDING")
+    status = body.get("status")
+    return str(status.get("state") or "PENDING") if isinstance(status, dict) else "PENDING"
 
 
 def is_deleted(body: Body) -> bool:
     """Whether a resource is on its way out."""
-    return bool(member(body, "metadata", "deleted"))
+    return bool(body["metadata"].get("deleted"))
 
 
 def _alive(document: Document) -> tuple[bool, str]:
     return (False, "it is being deleted") if is_deleted(document.body) else (True, "")
 
 
-def _cluster_site(document: Document, labels: Mapping[str, str], refs: tuple[MetricRef, ...], readings: Readings) -> Site:
+def _cluster_site(document: Document, labels: Mapping[str, str], readings: Readings) -> Site:
     said = state = state_of(document.body)
     if readings.reasons:
         state = FAILING
-    elif refs and said == FAILING:
+    elif readings.declared and said == FAILING:
         state = ONLINE
     alive, why = _alive(document)
     if alive and readings.reasons:
@@ -113,7 +125,9 @@ def _cluster_site(document: Document, labels: Mapping[str, str], refs: tuple[Met
     elif alive and state != ONLINE:
         why = f"its state is {state}, not {ONLINE}"
     standby = alive and readings.failed and said in (ONLINE, FAILING)
-    resources = tuple(str(name) for name in member(document.body, "spec", "custom_resources") or ())
+    resources = document.body["spec"].get("custom_resources")
     online = alive and state == ONLINE
     ref = ref_of(document.key)
-    return Site(document.key.name, ref, labels, readings, bool(refs), online, why, resources, state, standby)
+    return Site(
+        document.key.name, ref, labels, readings, online, why, tuple(map(str, resources)) if resources else (), state, standby
+    )

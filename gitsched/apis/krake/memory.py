@@ -15,6 +15,8 @@ DIGEST: Final = "gitsched.io/spec-digest"
 """The annotation of a record that tells a new version of a document from an old one."""
 MODIFYING: Final = ("annotations", "inherit_labels", "labels")
 """Metadata that a user changes; with the spec they make a version."""
+_STATE: Final = frozenset(("state",))
+_DATED: Final = frozenset(("created", "modified", "owners"))
 
 
 class Memory(NamedTuple):
@@ -50,17 +52,20 @@ def recall(document: Document, previous: Body | None, at: datetime, final: tuple
 
     A failure belongs to the version that failed: in Git, nobody can delete and create a resource anew, but everybody can mend it.
     """
-    source, record = document.body.get("status") or {}, (previous or {}).get("status") or {}
-    metadata, before = document.body.get("metadata") or {}, (previous or {}).get("metadata") or {}
+    source, metadata = document.body.get("status") or {}, document.body.get("metadata") or {}
+    if previous is None and source.keys() <= _STATE and _DATED.isdisjoint(metadata):  # as most clusters are
+        return Memory(str(source.get("state") or "PENDING"), at, at, "", known=False)
+    record, before = (previous or {}).get("status") or {}, (previous or {}).get("metadata") or {}
     # Without a record there is nothing to compare with, and most clusters never get one.
     digest = digest_of(document.body) if previous is not None else ""
     recorded = member(before, "annotations", DIGEST)
     known, changed = recorded is not None and recorded == digest, recorded is not None and recorded != digest
 
-    def read(name: str) -> Any:
+    def recorded_first(name: str) -> Any:
         value = record.get(name)
         return source.get(name) if value is None else value
 
+    read = recorded_first if record else source.get
     created = parse_time(metadata.get("created")) or parse_time(before.get("created")) or at
     modified = parse_time(metadata.get("modified")) or parse_time(before.get("modified"))
     state = str(source.get("state") or record.get("state") or "PENDING")

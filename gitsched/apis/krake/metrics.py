@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
 
 from gitsched.apis.krake import names
 from gitsched.apis.world import World
@@ -44,10 +44,19 @@ class Value(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """What all the metrics of one resource say. All or nothing: where one has a reason, there are no values."""
+    """What all the metrics of one resource say. All or nothing: where one has a reason, there are no values.
+
+    `standing` is what the values add up to, in their order; None without any.
+    """
 
     values: tuple[tuple[MetricRef, Value], ...] = ()
     reasons: tuple[tuple[str, Reason], ...] = ()
+    standing: Standing | None = None
+
+    @property
+    def declared(self) -> bool:
+        """Whether the resource names any metric, one that can be read or not."""
+        return bool(self.values or self.reasons)
 
     @property
     def failed(self) -> bool:
@@ -59,17 +68,6 @@ class Readings(NamedTuple):
         """Whether anything of it was observed, or should have been."""
         return self.failed or any(value.live for _, value in self.values)
 
-    @property
-    def standing(self) -> Standing | None:
-        """What the values add up to, in their order; None without any."""
-        if not self.values:
-            return None
-        total, weight = 0.0, 0.0
-        for ref, value in self.values:
-            total += value.share * ref.weight
-            weight += ref.weight
-        return Standing(total, weight)
-
     def measures(self, mode: str) -> dict[str, float]:
         """What metric constraints are compared with, by metric: weighted, normalised or raw; of two of a name the last one."""
         return {
@@ -80,14 +78,21 @@ class Readings(NamedTuple):
 
 NOTHING = Readings()
 
+Reading = tuple[MetricRef, Value | Reason]
+"""A metric as a resource refers to it, and what it says there."""
 
-def parse_refs(entries: Any) -> tuple[MetricRef, ...]:
-    """The metrics that a spec lists."""
-    return tuple(
-        MetricRef(str(entry["name"]), float(entry["weight"]), entry.get("namespaced") is True)
-        for entry in entries or ()
-        if isinstance(entry, dict)
-    )
+
+def combine(readings: tuple[Reading, ...]) -> Readings:
+    """All the metrics of a resource."""
+    if not readings:
+        return NOTHING
+    total, weight = 0.0, 0.0
+    for ref, found in readings:
+        if isinstance(found, Reason):
+            return Readings((), tuple((ref.name, found) for ref, found in readings if isinstance(found, Reason)))
+        total += found.share * ref.weight
+        weight += ref.weight
+    return Readings(cast("tuple[tuple[MetricRef, Value], ...]", readings), (), Standing(total, weight))
 
 
 class MetricBook:
@@ -99,18 +104,23 @@ class MetricBook:
         self._metrics = [_index(world, kind) for kind in names.METRICS]
         self._providers = [_index(world, kind) for kind in names.PROVIDERS]
         self._known: dict[tuple[str, bool, str], Value | Reason] = {}
+        self._readings: dict[tuple[str, float, Any, str], Reading] = {}
 
-    def read(self, refs: Sequence[MetricRef], namespace: str, owner: str) -> Readings:
-        """All metrics of the resource `owner`, which lies in `namespace` ("" for a global one)."""
-        values: list[tuple[MetricRef, Value]] = []
-        reasons: list[tuple[str, Reason]] = []
-        for ref in refs:
-            found = self._look_up(ref, namespace, owner)
-            if isinstance(found, Value):
-                values.append((ref, found))
-            else:
-                reasons.append((ref.name, found))
-        return Readings((), tuple(reasons)) if reasons else Readings(tuple(values))
+    def read(self, entries: Any, namespace: str, owner: str) -> tuple[Reading, ...]:
+        """The metrics that a spec lists, of the resource `owner`, which lies in `namespace` ("" for a global one)."""
+        known = self._readings
+        found = []
+        for entry in entries or ():
+            # A fleet refers to a handful of metrics, with the same weights over and over.
+            key = entry["name"], entry["weight"], entry.get("namespaced"), namespace
+            reading = known.get(key)
+            if reading is None:
+                ref = MetricRef(str(entry["name"]), float(entry["weight"]), entry.get("namespaced") is True)
+                reading = ref, self._look_up(ref, namespace, owner)
+                if namespace:  # what a global resource is told has its name in it
+                    known[key] = reading
+            found.append(reading)
+        return tuple(found)
 
     def _look_up(self, ref: MetricRef, namespace: str, owner: str) -> Value | Reason:
         if ref.namespaced and not namespace:

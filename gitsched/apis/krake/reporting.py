@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gitsched.apis.krake.arena import Site
 from gitsched.apis.krake.backends import Binding
 from gitsched.apis.krake.decisions import Decided, Decisions
 from gitsched.apis.krake.inventory import ONLINE, STATES, is_deleted, state_of
+from gitsched.apis.krake.metrics import Readings
 from gitsched.apis.krake.records import find_owners
 from gitsched.model.document import Document, Key, member
 from gitsched.model.finding import Finding, Location
@@ -22,23 +22,27 @@ def locate(document: Document) -> Location | None:
 def report(decisions: Decisions) -> Iterator[Finding]:
     """What is to be said about clusters, clouds, projects and Magnum clusters."""
     for cluster in decisions.clusters.values():
-        document = cluster.document
-        yield from _report_metrics(document, cluster.site)
+        document, readings = cluster.document, cluster.site.readings
+        if readings.declared:
+            yield from _report_metrics(document, readings)
         if cluster.missing and cluster.cloud is not None:
             what = "has a broken document" if cluster.unsure else "is not there"
             message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
             yield _warn("krake-cloud-missing", message, document)
+        state = state_of(document.body)
+        if state == ONLINE:
+            continue
         if member(document.body, "status", "state") is None and member(document.body, "spec", "kubeconfig"):
             message = f"nobody says that {document.key} is ONLINE, so nothing is placed there: write status.state"
             yield _warn("krake-cluster-state", message, document)
-        elif state_of(document.body) not in STATES:
-            message = f"{document.key} is {state_of(document.body)[:60]!r}, which is no state of a cluster: nothing is placed there"
-            hint = "; did you mean ONLINE?" if state_of(document.body).upper() == ONLINE else ""
+        elif state not in STATES:
+            message = f"{document.key} is {state[:60]!r}, which is no state of a cluster: nothing is placed there"
+            hint = "; did you mean ONLINE?" if state.upper() == ONLINE else ""
             yield _warn("krake-cluster-state", message + hint, document)
     owners = find_owners(decisions.world.documents)
     for site in decisions.sites:
         if site.ref in owners:
-            yield from _report_metrics(owners[site.ref], site)
+            yield from _report_metrics(owners[site.ref], site.readings)
     for document, binding in (*decisions.bindings.values(), *decisions.magnum.values()):
         yield from _report_binding(document, binding)
 
@@ -73,14 +77,14 @@ def _reason(decided: Decided) -> str:
     return str(reason.get("message") or reason.get("code") or "nobody says why")
 
 
-def _report_metrics(document: Document, site: Site) -> Iterator[Finding]:
-    for metric, reason in site.readings.reasons:
+def _report_metrics(document: Document, readings: Readings) -> Iterator[Finding]:
+    for metric, reason in readings.reasons:
         yield _warn(
             "krake-failing-metric",
             f"the metric {metric} of {document.key} cannot be used: {reason.told or reason.message}",
             document,
         )
-    standing = site.readings.standing
+    standing = readings.standing
     if standing is not None and not standing.weight:
         message = f"the weights of {document.key}'s metrics add up to 0: no mean can be taken, and they are left aside"
         yield _warn("krake-weights", message, document)

@@ -131,3 +131,11 @@ def test_a_magnum_cluster_takes_over_labels_metrics_and_template_and_its_own_lab
     assert [entry["name"] for entry in body["spec"]["metrics"]] == ["low"]
     assert body["status"]["template"] == "template-p"
     assert body["metadata"]["owners"][0]["name"] == "p"
+
+
+def test_a_cloud_that_nobody_asks_for_is_told_when_its_metrics_fail() -> None:
+    schedule = Story(application(), cloud("a", *weigh(unknown=1)), cloud("b", *weigh(unknown=1), everywhere=True)).run()
+    failing = [finding.resource for finding in schedule.findings if finding.code == "krake-failing-metric"]
+    assert failing == [("Cloud", "tenant-a", "a"), ("GlobalCloud", "", "b")]
+    for kind, name in (("Cloud", "a"), ("GlobalCloud", "b")):
+        assert find(list(schedule.documents), kind, name)["status"]["state"] == "FAILING_METRICS"
