@@ -178,7 +178,7 @@ def _hold(app: Application, memory: Memory, around: Surroundings, mask: int, hel
 def _await(memory: Memory, clusters: Arena, moment: datetime) -> Step:
     """A cluster is being made for it: as soon as that is there, it is taken, whatever the constraints."""
     at = clusters.fleet.index.get(memory.awaited)
-    if at is None or not clusters.sites[at].open:
+    if at is None or not clusters.sites[at].online:
         return Step(moment, "none", memory, why=f"it waits for the cluster {memory.awaited}")
     bound = memory.own(clusters.sites[at].ref)._replace(scheduled=moment, triggered=moment)
     return Step(moment, "bind", bound, why=f"the cluster {memory.awaited} was made for it")
@@ -189,7 +189,7 @@ def _create(
 ) -> Step | None:
     """Have a cluster made, where a cloud is better than every cluster; None where a cluster wins. Equals are won by clusters."""
     clouds = around.clouds
-    offered = clouds.matching(app.constraints) if clouds is not None else 0
+    offered = clouds.preferred(clouds.matching(app.constraints)) if clouds is not None else 0
     if clouds is None or not offered:
         return None if mask else _fail(app, memory, mask, held, moment, source)
     cloud, score = clouds.choose(offered, None, app.identity)

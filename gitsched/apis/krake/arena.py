@@ -32,6 +32,8 @@ class Site(NamedTuple):
     state: str = ""
     standby: bool = False
     """Not open, but only because a provider of metrics does not answer."""
+    online: bool = False
+    """Of a cluster: it is there, as its document says, whatever its metrics say."""
 
 
 class Rules(NamedTuple):
@@ -81,6 +83,11 @@ class Arena:
         for constraint in constraints.metrics:
             mask &= satisfying(constraint, self.fleet, self.measures)
         return mask
+
+    def preferred(self, mask: int) -> int:
+        """Those of a set that are compared where nothing takes the place of metrics that cannot be read: if any of them declares
+        metrics, only those whose metrics are known."""
+        return mask & self.ranking.measured if mask & self.declaring else mask
 
     def choose(self, mask: int, held: int | None, identity: str) -> tuple[int, float]:
         """The best of a set that is not empty, and its score; among equals the lot decides."""

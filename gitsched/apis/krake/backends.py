@@ -53,12 +53,14 @@ def bind_cluster(document: Document, memory: Memory, arenas: Iterable[Arena], mo
 
 
 def judge_clouds(document: Document, arenas: Iterable[Arena]) -> list[Verdict]:
-    """How every cloud fares for a cluster, up to the arena that counts."""
+    """How every cloud fares for a cluster, up to the arena that counts. A global one is called GlobalCloud/<name>: a cloud of the
+    namespace may have the same name."""
     constraints = wanted_of(document)
     found: list[Verdict] = []
     for arena in arenas:
         mask = arena.matching(constraints)
-        found += arena.verdicts(constraints, None, mask)
+        for site, verdict in zip(arena.sites, arena.verdicts(constraints, None, mask), strict=True):
+            found.append(verdict if site.ref.namespace else verdict._replace(name=f"{site.ref.kind}/{site.name}"))
         if mask:
             break
     return sorted(found)
@@ -72,7 +74,7 @@ def bind_magnum_cluster(document: Document, memory: Memory, arena: Arena, *, hol
         return Binding("ignored", memory, _ONCE)
     constraints = wanted_of(document)
     mask = arena.matching(constraints)
-    ranked = _ranked_projects(arena, mask)
+    ranked = arena.preferred(mask)
     why = _unknown(arena, constraints, hold)
     if why:
         return Binding("wait", memory, why, arena.live)
@@ -87,7 +89,7 @@ def judge_projects(document: Document, arena: Arena) -> list[Verdict]:
     """How every project fares for a Magnum cluster."""
     constraints = wanted_of(document)
     mask = arena.matching(constraints)
-    return arena.verdicts(constraints, None, mask, _ranked_projects(arena, mask))
+    return arena.verdicts(constraints, None, mask, arena.preferred(mask))
 
 
 def settle(document: Document, memory: Memory) -> str:
@@ -99,10 +101,6 @@ def settle(document: Document, memory: Memory) -> str:
     if memory.state == "FAILED":
         return "it has failed; only another version of it is looked at again"
     return _ONCE if memory.target is not None else ""
-
-
-def _ranked_projects(arena: Arena, mask: int) -> int:
-    return mask & arena.ranking.measured if mask & arena.declaring else mask
 
 
 def _unknown(arena: Arena, constraints: Constraints, hold: bool) -> str:

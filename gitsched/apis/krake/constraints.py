@@ -167,7 +167,11 @@ class _Reading:
             if not self.text.startswith(",", at):
                 break
             at += 1
-            if self.text.startswith((",", ")"), self.skip(at)):
+            after = self.skip(at)
+            if self.text.startswith((",", ")"), after):
+                if "\t" in self.text[at:after]:  # where a value may stand, a tab is one
+                    self.fail(at, "a value")
+                    return [], at
                 break
         while words and self.text.startswith(",", self.skip(at)):
             at = self.skip(at) + 1

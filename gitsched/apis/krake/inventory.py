@@ -78,7 +78,7 @@ class Inventory:
             labels = {**labels, **text_map(member(cloud.body, "metadata", "labels"))}
         if cloud is not None and heir[1]:
             inherited = self.book.read(member(cloud.body, "spec", "openstack", "metrics"), key.namespace, key.name)
-            readings = tuple(dict.fromkeys((*readings, *inherited)))
+            readings = (*readings, *(reading for reading in dict.fromkeys(inherited) if reading not in readings))
         unsure = cloud is None and True in heir and Key(*ref) in self._world.broken
         site = _cluster_site(document, labels, combine(readings))
         if unsure and site.open:
@@ -114,7 +114,7 @@ def _alive(document: Document) -> tuple[bool, str]:
 
 def _cluster_site(document: Document, labels: Mapping[str, str], readings: Readings) -> Site:
     said = state = state_of(document.body)
-    if readings.reasons:
+    if readings.reasons and (said in (ONLINE, FAILING) or member(document.body, "spec", "kubeconfig")):
         state = FAILING
     elif readings.declared and said == FAILING:
         state = ONLINE
@@ -128,6 +128,5 @@ def _cluster_site(document: Document, labels: Mapping[str, str], readings: Readi
     resources = document.body["spec"].get("custom_resources")
     online = alive and state == ONLINE
     ref = ref_of(document.key)
-    return Site(
-        document.key.name, ref, labels, readings, online, why, tuple(map(str, resources)) if resources else (), state, standby
-    )
+    named = tuple(map(str, resources)) if resources else ()
+    return Site(document.key.name, ref, labels, readings, online, why, named, state, standby, alive and said == ONLINE)

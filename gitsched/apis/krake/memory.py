@@ -77,7 +77,7 @@ def recall(document: Document, previous: Body | None, at: datetime, final: tuple
     paused = source.get("migration_timeout")
     return Memory(
         state=state,
-        modified=at if changed else modified or (created if metadata.get("created") else at),
+        modified=at if changed else modified or created,
         created=created,
         digest=digest,
         known=known,

@@ -37,7 +37,7 @@ def cluster_record(document: Document, binding: Binding, site: Site | None, spec
     """A Cluster of which there is something to say: its cloud, why it has none, or which of its metrics fail. `spec` is of one that is
     to be made."""
     memory = binding.memory
-    failing = site is not None and site.state == FAILING
+    failing = site is not None and site.state == FAILING and memory.state != "FAILED"
     if binding.action == "ignored" and not failing and memory.state not in ("FAILED",) and not memory.known:
         return None
     status = {

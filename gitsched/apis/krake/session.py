@@ -162,7 +162,8 @@ def judge(decided: Decided) -> list[Verdict]:
     app, step, around = decided.app, decided.step, decided.around
     verdicts = around.clusters.verdicts(app.constraints, step.held, step.mask)
     if around.clouds is not None:
-        verdicts += around.clouds.verdicts(app.constraints, None, around.clouds.matching(app.constraints))
+        offered = around.clouds.matching(app.constraints)
+        verdicts += around.clouds.verdicts(app.constraints, None, offered, around.clouds.preferred(offered))
     return sorted(verdicts)
 
 

@@ -19,6 +19,8 @@ from tests.apis.krake.conftest import (
     weigh,
 )
 
+REFERENCE = {"api": "infrastructure", "kind": "Cloud", "namespace": "tenant-a", "name": "a"}
+
 
 def cloud_of(*documents: Body, **wanted: list[str]) -> str | None:
     """Where a cluster `made` goes, and how its record calls the kind."""
@@ -139,3 +141,25 @@ def test_a_cloud_that_nobody_asks_for_is_told_when_its_metrics_fail() -> None:
     assert failing == [("Cloud", "tenant-a", "a"), ("GlobalCloud", "", "b")]
     for kind, name in (("Cloud", "a"), ("GlobalCloud", "b")):
         assert find(list(schedule.documents), kind, name)["status"]["state"] == "FAILING_METRICS"
+
+
+def test_clouds_of_the_same_name_are_told_apart() -> None:
+    going = cloud("a") | {"metadata": {"name": "a", "namespace": "tenant-a", "deleted": "2026-01-01T00:00:00Z"}}
+    schedule = Story(cluster("made", None, tosca=TOSCA), going, cloud("a", everywhere=True)).run()
+    verdicts = schedule.explain("Cluster", "made", "tenant-a")
+    assert {verdict.name: verdict.eligible for verdict in verdicts} == {"a": False, "GlobalCloud/a": True}
+
+
+@pytest.mark.parametrize(("clouds", "state"), [([], "FAILED"), ([cloud("a")], "PENDING")], ids=["without a cloud", "with a cloud"])
+def test_of_a_cluster_that_is_yet_to_be_made_metrics_that_cannot_be_read_change_no_state(clouds: list[Body], state: str) -> None:
+    story = Story(cluster("made", None, tosca=TOSCA, metrics=weigh(nobody=1)), *clouds)
+    for seconds in (0, 60):
+        assert "krake-failing-metric" in codes(story.run(seconds))
+        assert story.status("Cluster", "made")["state"] == state
+
+
+def test_what_is_inherited_is_added_and_what_a_cluster_lists_twice_still_counts_twice() -> None:
+    heir = cluster("heir", metrics=weigh(low=2) * 2, inherit_metrics=True, scheduled_to=REFERENCE)
+    story = Story(application(), heir, cloud("a", *weigh(low=2, high=1), *weigh(high=1)), *measure(low=0.1, high=0.9), stickiness=0)
+    verdicts = story.run().explain("Application", "echo", "tenant-a")
+    assert [verdict.total for verdict in verdicts] == [pytest.approx((0.1 * 2 + 0.1 * 2 + 0.9) / 5)]

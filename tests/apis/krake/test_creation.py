@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.apis.krake.conftest import Story, application, cloud, cluster, codes, find, measure, weigh
+from tests.apis.krake.conftest import Body, Story, application, cloud, cluster, codes, find, measure, weigh
 
 WAITING = "WAITING_FOR_CLUSTER_CREATION"
 
@@ -101,3 +101,21 @@ def test_whoever_goes_takes_the_wish_along() -> None:
     story.drop("Application", "echo")
     story.run(60)
     assert [body["kind"] for body in story.left if body["kind"] == "Cluster"] == []
+
+
+@pytest.mark.parametrize("others", [[], [cloud("plain")]], ids=["alone", "beside a cloud without metrics"])
+def test_no_cluster_is_made_while_the_metrics_of_the_clouds_cannot_be_read(others: list[Body]) -> None:
+    """Clouds with metrics go first, so that one without is no way out of an outage either."""
+    story = Story(application(auto_cluster_create=True), cloud("unknown", *weigh(nobody=1)), *others)
+    assert "unschedulable" in codes(story.run())
+    assert (story.status()["state"], story.status()["reason"]["code"]) == ("DEGRADED", "NO_SUITABLE_RESOURCE")
+    story.run(60, cluster("one"))
+    assert story.place() == "one"
+
+
+def test_a_cluster_that_was_made_is_taken_though_its_metrics_cannot_be_read_yet() -> None:
+    story = wanting()
+    story.run()
+    name = made(story)
+    story.run(60, cluster(name, metrics=weigh(nobody=1)))
+    assert story.place() == name

@@ -96,6 +96,7 @@ def test_a_metric_constraint(text: str, verdicts: str) -> None:
         pytest.param(parse_label_constraint, "location is", 11, id="no value"),
         pytest.param(parse_label_constraint, "location in DE", 12, id="no list"),
         pytest.param(parse_label_constraint, "location in (DE SK)", 16, id="no comma"),
+        pytest.param(parse_label_constraint, "location in (DE,\t)", 16, id="a tab for a value"),
         pytest.param(parse_label_constraint, "location is DE SK", 15, id="too much"),
         pytest.param(parse_label_constraint, "location is -DE", 12, id="no value for a label"),
         pytest.param(parse_metric_constraint, "load in (5)", 5, id="a set of numbers"),
