@@ -19,6 +19,8 @@ _NEVER = tuple(
             "fd00:ec2::254/128",  # the same service of one cloud, at an address that is not link-local
             "fd20:ce::254/128",
             "100.100.100.200/32",
+            "168.63.129.16/32",
+            "192.0.0.192/32",
             "0.0.0.0/8",
             "::/128",
             "224.0.0.0/4",
@@ -26,7 +28,11 @@ _NEVER = tuple(
         ),
     )
 )
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_ADDRESSES = 4
+"""Addresses of one name that are tried."""
+_CARRIERS = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
+"""IPv6 networks whose addresses end with one of IPv4, beside those that `ipaddress` knows."""
+_LOOPBACK = ipaddress.ip_address("::1")
 
 
 def check_host(host: str, allowed: Collection[str] | None) -> None:
@@ -41,10 +47,10 @@ def check_host(host: str, allowed: Collection[str] | None) -> None:
     raise Unreachable("its host is not one of those that may be asked")
 
 
-def resolve(host: str, port: int) -> str:
-    """An address of a host, none of which may be a forbidden one. The connection goes there: the name is not looked up again.
+def resolve(host: str, port: int) -> tuple[str, ...]:
+    """The addresses of a host, at least one and none of them a forbidden one, in the order in which the system prefers them.
 
-    Raises Unreachable.
+    The connection goes there: the name is not looked up again. Raises Unreachable.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -53,13 +59,15 @@ def resolve(host: str, port: int) -> str:
     addresses = [str(entry[4][0]) for entry in found]
     if any(_is_forbidden(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
         raise Unreachable("its host has a link-local or otherwise reserved address, and such are never asked")
-    return addresses[0]
+    if not addresses:
+        raise Unreachable("its host is not known")
+    return tuple(dict.fromkeys(addresses))[:_ADDRESSES]
 
 
 def _is_forbidden(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped
-        if inner is None and address in _NAT64:
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address != _LOOPBACK and any(address in network for network in _CARRIERS):
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return _is_forbidden(inner)

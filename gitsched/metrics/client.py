@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+import threading
 import time
 from collections.abc import Collection
+from queue import Empty, SimpleQueue
 from types import TracebackType
 
 import httpx
@@ -16,6 +19,7 @@ from gitsched.metrics.protocols import Answer, Request
 LARGEST = 1 << 20
 """Bytes of an answer at most."""
 _REDIRECTS = 3
+_CAUSES = 16
 
 
 class Client:
@@ -39,14 +43,33 @@ class Client:
 
         A redirect is followed only to the same scheme, host and port.
         """
-        url = httpx.URL(request.url)
+        # A name that is slow to look up, or a head that comes byte by byte, outlasts every timeout of a single read.
+        answered: SimpleQueue[Answer | Exception] = SimpleQueue()
+        threading.Thread(target=lambda: answered.put(self._exchange(request, deadline)), daemon=True).start()
+        try:
+            answer = answered.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            raise Unreachable("it did not answer in time") from None
+        if isinstance(answer, Answer):
+            return answer
+        raise answer
+
+    def _exchange(self, request: Request, deadline: float) -> Answer | Exception:
+        """The answer, or what is to be raised by who waits."""
+        try:
+            return self._follow(httpx.URL(request.url), request, deadline)
+        except (httpx.InvalidURL, UnicodeError):  # the latter for names of hosts that are none
+            return Unreachable("its address is no http or https URL")
+        except httpx.TimeoutException:
+            return Unreachable("it did not answer in time")
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            return Unreachable(_tell(error))
+        except Exception as error:  # noqa: BLE001 - raised by who waits: a thread that dies in silence would look like a slow provider
+            return error
+
+    def _follow(self, url: httpx.URL, request: Request, deadline: float) -> Answer:
         for _ in range(_REDIRECTS + 1):
-            try:
-                answer = self._try(url, request, deadline)
-            except httpx.TimeoutException as error:
-                raise Unreachable("it did not answer in time") from error
-            except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, ValueError) as error:
-                raise Unreachable(f"no connection ({type(error).__name__})") from error
+            answer = self._try(url, request, deadline)
             if isinstance(answer, Answer):
                 return answer
             if (answer.scheme, answer.host, answer.port) != (url.scheme, url.host, url.port):
@@ -55,9 +78,18 @@ class Client:
         raise Unreachable("it redirects too often")
 
     def _try(self, url: httpx.URL, request: Request, deadline: float) -> Answer | httpx.URL:
-        """The answer, or where it redirects to."""
+        """The answer, or where it redirects to, from the first address of the host that takes a connection."""
         check_host(url.host, self._allowed)
-        address = resolve(url.host, url.port or (443 if url.scheme == "https" else 80))
+        *others, last = resolve(url.host, url.port or (443 if url.scheme == "https" else 80))
+        for count, address in enumerate(others):
+            try:
+                return self._ask(url, address, request, deadline, share=len(others) + 1 - count)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                continue  # a name such as localhost has an address of each family, and a server may listen at one of them only
+        return self._ask(url, last, request, deadline, share=1)
+
+    def _ask(self, url: httpx.URL, address: str, request: Request, deadline: float, *, share: int) -> Answer | httpx.URL:
+        """The answer of one address; to connect it has one of `share` parts of the time that is left."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise httpx.PoolTimeout("the deadline has passed")
@@ -68,7 +100,7 @@ class Client:
             json=request.body,
             headers={"Accept": "application/json", **dict(request.headers), "Host": host, "Accept-Encoding": "identity"},
             extensions={"sni_hostname": url.host},
-            timeout=left,
+            timeout=httpx.Timeout(left, connect=left / share),
         )
         basic = httpx.BasicAuth(url.username, url.password) if url.userinfo and "Authorization" not in sent.headers else None
         response = self._client.send(sent, stream=True, auth=basic)
@@ -76,6 +108,21 @@ class Client:
             return _receive(response, url, request, deadline)
         finally:
             response.close()
+
+
+def _tell(error: Exception) -> str:
+    """Why an exchange failed. Neither the client's words nor the system's are told but for the name of the error: they have addresses."""
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < _CAUSES:
+        causes.append(cause)
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        return "its certificate is not trusted, or not for its host"
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "no connection by https: is it an http server?"
+    if isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)):
+        return "its answer breaks off, or is none of HTTP"
+    known = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), None)
+    return f"no connection ({os.strerror(known).lower() if known else type(error).__name__})"
 
 
 def _receive(response: httpx.Response, url: httpx.URL, request: Request, deadline: float) -> Answer | httpx.URL:

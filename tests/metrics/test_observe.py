@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import gitsched
 from gitsched.metrics.addresses import check_host, resolve
 from gitsched.metrics.failures import Unreachable
+from gitsched.metrics.vectors import ask_vector
 from gitsched.model.observation import Failure, Observations
 from tests.metrics.conftest import Response, Server, documents, key, vector
 
@@ -108,6 +111,10 @@ def test_a_redirect_in_a_circle_ends(server: Server) -> None:
         "[::]",
         "224.0.0.1",
         "[fd00:ec2::254]",
+        "[2002:a9fe:a9fe::]",
+        "[::169.254.169.254]",
+        "2852039166",
+        "168.63.129.16",
     ],
 )
 def test_reserved_addresses_are_never_asked(host: str) -> None:
@@ -116,7 +123,62 @@ def test_reserved_addresses_are_never_asked(host: str) -> None:
 
 
 def test_an_ordinary_address_may_be_asked() -> None:
-    assert resolve("127.0.0.1", 80) == "127.0.0.1"
+    assert resolve("127.0.0.1", 80) == ("127.0.0.1",)
+    assert resolve("::1", 80) == ("::1",)
+
+
+def test_a_name_with_several_addresses_is_asked_where_somebody_listens(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = int(server.url.rpartition(":")[2])
+    both = [
+        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: both)
+    server.handle = lambda _: vector("load", "7")
+    assert gitsched.observe(documents("prometheus", {"url": f"http://localhost:{port}"}, "load"), timeout=5) == {key("load"): 7.0}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("http://[v1.x]/", id="no address"),
+        pytest.param("http://0251.0376.0251.0376/", id="octal"),
+        pytest.param("http://\u2460.0.0.1/", id="no name"),
+        pytest.param("http://a\0b/", id="unprintable"),
+        pytest.param("http://xn--a/", id="no encoding"),
+        pytest.param(f"http://127.0.0.1/{'a' * 70_000}", id="long"),
+        pytest.param("ftp://127.0.0.1/", id="another scheme"),
+    ],
+)
+def test_an_address_that_is_none_is_a_failure_of_its_provider(url: str) -> None:
+    assert "no http or https URL" in reason(gitsched.observe(documents("prometheus", {"url": url}, "load"), timeout=5))
+
+
+def test_why_there_is_no_connection_is_told_in_words(server: Server) -> None:
+    url = server.url.replace("http:", "https:")
+    assert "https" in reason(gitsched.observe(documents("prometheus", {"url": url}, "load"), timeout=5))
+    server.close()
+    assert "connection refused" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+
+
+def test_a_head_that_never_ends_holds_up_nobody() -> None:
+    """Each byte of it comes in time, so no timeout of a read ever passes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        done = threading.Event()
+
+        def drip_head() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not done.wait(0.05):
+                    connection.sendall(b"x")
+
+        dripper = threading.Thread(target=drip_head)
+        dripper.start()
+        with pytest.raises(Unreachable, match="in time"):
+            ask_vector({"url": f"http://127.0.0.1:{listener.getsockname()[1]}", "query": "load"}, 0.3, None)
+        done.set()
+        dripper.join()
 
 
 @pytest.mark.parametrize(
