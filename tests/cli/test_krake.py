@@ -46,7 +46,7 @@ def tenant(tmp_path: Path, git: Callable[..., str], commit: Callable[..., None])
     ("words", "lines"),
     [
         ("app/shop/web", ["zone == x", "one      yes   score", "two      no    label constraint zone == x", "shop.one"]),
-        ("clusters/shop/made", ["zone == x", "Bound to GlobalCloud sky", "sky    yes"]),
+        ("clusters/shop/made", ["zone == x", "Bound to GlobalCloud sky", "GlobalCloud/sky  yes"]),
         ("cluster/shop/one", ["Not bound: it has a kubeconfig"]),
         ("magnumcluster/shop/m", ["Bound to Project p", "p        yes"]),
     ],

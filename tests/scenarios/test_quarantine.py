@@ -136,6 +136,19 @@ def test_a_cluster_in_two_places_is_not_evacuated(pair: Fleet) -> None:
     assert pair.where(WEB) == ["first"]
 
 
+@pytest.mark.parametrize(
+    ("path", "place"), [("fleet/gitsched.yaml", "fleet/gitsched.yaml:1:1"), ("gitsched.yml", "gitsched.yml:1:1")]
+)
+def test_settings_where_nobody_reads_them_are_told(pair: Fleet, path: str, place: str) -> None:
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\n"
+    pair.commit({path: settings, "gitsched.yaml": settings})
+    stray = [finding for finding in pair.reconcile().plan.findings if finding.code == "stray-config"]
+    assert [(finding.severity, str(finding.location)) for finding in stray] == [("warning", place)]
+    pair.commit({path: None, "gitsched.yaml": f"{settings}---\n{settings.replace('gitsched}', 'other}')}"}, hour=1)
+    stray = [finding for finding in pair.reconcile(1).plan.findings if finding.code == "stray-config"]
+    assert [str(finding.location) for finding in stray] == ["gitsched.yaml:5:1"]
+
+
 def test_a_broken_configuration_falls_back_to_the_last_valid_one(pair: Fleet) -> None:
     settings = (
         "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  karmada: {taintEviction: false}\n"

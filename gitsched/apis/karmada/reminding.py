@@ -3,21 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.preemption import find_idle_preemption
+from gitsched.apis.karmada.selectors import ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.suspension import find_suspended
-from gitsched.model.document import member
+from gitsched.model.document import Document, Key, group_of, member
 from gitsched.model.finding import Finding
 
 _NAMED = 3
+_ALIKE = 0.85
 
 
-def remind(policies: Collection[Policy], preemption: bool, fleet: Collection[str]) -> tuple[Finding, ...]:
+def remind(policies: Collection[Policy], preemption: bool, fleet: Collection[str], stock: Stock) -> tuple[Finding, ...]:
     """Every finding about the policies themselves. `preemption` says whether settings allow it, `fleet` has the names of all clusters."""
-    return (*find_suspended(policies), *find_idle_preemption(policies, preemption), *find_strangers(policies, fleet))
+    return (
+        *find_suspended(policies),
+        *find_idle_preemption(policies, preemption),
+        *find_strangers(policies, fleet),
+        *find_idle(policies, stock),
+    )
+
+
+class Stock:
+    """What there is to select: kinds with their versions, and who is where. Labels do not count, so that it is the same as long as no
+    object comes or goes."""
+
+    def __init__(self, templates: Mapping[Key, Document], broken: Collection[Key]) -> None:
+        self.versions: dict[str, set[str]] = {}
+        self._places: set[tuple[str, str, str]] = set()
+        self._templates = templates
+        for key, document in templates.items():
+            self.versions.setdefault(key.kind, set()).add(document.api_version)
+            self._places.add((document.api_version, key.kind, key.namespace))
+        self._hidden = {(key.group, key.kind) for key in broken}
+
+    def has(self, selector: ResourceSelector) -> bool:
+        """Whether a selector means anything, as far as kind, namespace and name go; what is broken may be anything of its kind."""
+        api_version, kind, namespace, name = selector[:4]
+        if (group_of(api_version), kind) in self._hidden:
+            return True
+        if api_version not in self.versions.get(kind, ()) or (namespace and (api_version, kind, namespace) not in self._places):
+            return False
+        return not name or name in self._names[api_version, kind, namespace]
+
+    @cached_property
+    def _names(self) -> Mapping[tuple[str, str, str], set[str]]:
+        """The names of each kind, by namespace and, under "", of all; few policies ask for any."""
+        names: dict[tuple[str, str, str], set[str]] = {}
+        for key, document in self._templates.items():
+            for namespace in {key.namespace, ""}:
+                names.setdefault((document.api_version, key.kind, namespace), set()).add(key.name)
+        return names
+
+
+def find_idle(policies: Collection[Policy], stock: Stock) -> Iterator[Finding]:
+    """One finding at most for each policy: of a selector that looks like a slip of the pen, else that all of them select nothing."""
+    for policy in policies:
+        selectors = [parse_resource_selector(body) for body in policy.spec.get("resourceSelectors") or ()]
+        idle = [selector for selector in selectors if not stock.has(selector)]
+        used = {selector.kind for selector in selectors if selector not in idle}
+        slip = next((hint for selector in idle if selector.kind not in used and (hint := _tell_slip(selector, stock))), None)
+        if slip is not None:
+            message = f"{policy.key.title} selects {slip}"
+            yield Finding("warning", "karmada-selects-nothing", message, locate(policy.document), policy.key.resource)
+        elif idle and len(idle) == len(selectors):
+            where = f"namespace {policy.key.namespace}" if policy.namespaced else "this repository"
+            message = f"{policy.key.title} selects nothing: {where} has no {_tell_all(idle)}"
+            yield Finding("info", "karmada-selects-nothing", message, locate(policy.document), policy.key.resource)
+
+
+def _tell_slip(selector: ResourceSelector, stock: Stock) -> str | None:
+    """What is wrong with a selector whose kind is there by another name or version; None where there is nothing like it."""
+    written = f"{selector.kind} of {selector.api_version}"
+    versions = stock.versions.get(selector.kind)
+    if versions is not None:
+        return None if selector.api_version in versions else f"{written}, and what is here is of {' and '.join(sorted(versions))}"
+    from difflib import get_close_matches  # rarely needed
+
+    near = get_close_matches(selector.kind[:100], sorted(stock.versions), n=1, cutoff=_ALIKE)
+    return f"{written}, and there is none; did you mean {near[0]}?" if near else None
+
+
+def _tell_all(selectors: list[ResourceSelector]) -> str:
+    told = [f"{selector.kind} {selector.name}".strip() for selector in selectors]
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return f"{', '.join(told[:_NAMED])}{more}"
 
 
 def find_strangers(policies: Collection[Policy], fleet: Collection[str]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.rebalancing import Rebalancing
 from gitsched.apis.karmada.recollection import recollect
 from gitsched.apis.karmada.relations import Relations
-from gitsched.apis.karmada.reminding import remind
+from gitsched.apis.karmada.reminding import Stock, remind
 from gitsched.apis.karmada.renewal import ask_anew, tell_remedy
 from gitsched.apis.karmada.settling import settle
 from gitsched.apis.karmada.suspension import hold
@@ -105,7 +105,9 @@ class KarmadaSession:
         self.declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
-        self._reminders = remind(self.policies.policies.values(), settings.preemption, self.fleet.names)
+        self._reminders = remind(
+            self.policies.policies.values(), settings.preemption, self.fleet.names, Stock(world.templates, world.broken)
+        )
         self.relations = Relations(self)
         self._rebalance()
 

@@ -1,4 +1,4 @@
-"""Valid policies with names that stand for nothing: a slip in a cluster's name must not go unnoticed."""
+"""Valid policies with names that stand for nothing: a slip in the name of a cluster or a kind must not go unnoticed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def policy(placement: Body) -> Body:
     }
 
 
-def told(*documents: Body) -> list[str]:
+def told(*documents: Body, code: str = "karmada-cluster-unknown") -> list[str]:
     findings = gitsched.schedule(documents).findings
-    return [f"{f.severity}: {f.message}" for f in findings if f.code == "karmada-cluster-unknown"]
+    return [f"{f.severity}: {f.message}" for f in findings if f.code == code]
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,60 @@ def test_clusters_that_nobody_describes(placement: Body, said: list[str]) -> Non
 
 def test_nothing_is_said_while_there_is_no_cluster_at_all() -> None:
     assert told(policy({"clusterAffinity": {"clusterNames": ["fra-1"]}})) == []
+
+
+def selecting(*selectors: str, kind: str = "PropagationPolicy") -> Body:
+    """A policy with selectors such as `apps/v1 Deployment web`."""
+    parts = (dict(zip(("apiVersion", "kind", "name"), selector.split(), strict=False)) for selector in selectors)
+    metadata = {"name": "web"} | ({"namespace": "shop"} if kind == "PropagationPolicy" else {})
+    body = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": metadata}
+    return {**body, "spec": {"resourceSelectors": list(parts), "placement": {}}}
+
+
+def thing(api_version: str, kind: str, namespace: str = "shop") -> Body:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": namespace}}
+
+
+HERE = (
+    thing("apps/v1", "Deployment"),
+    thing("v1", "Service"),
+    thing("v1", "ConfigMap", "office"),
+    thing("networking.k8s.io/v1", "Ingress"),
+)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "said"),
+    [
+        (["apps/v1 Deployment"], ""),
+        (["apps/v1 Deployment web"], ""),
+        (["apps/v1 StatefulSet", "v1 Service"], ""),
+        (["extensions/v1beta1 Ingress", "networking.k8s.io/v1 Ingress"], ""),
+        (["v1 Deployment"], "warning: selects Deployment of v1, and what is here is of apps/v1"),
+        (["v1 Deployment", "v1 Service"], "warning: selects Deployment of v1, and what is here is of apps/v1"),
+        (["apps/v1 Deploymnt"], "warning: selects Deploymnt of apps/v1, and there is none; did you mean Deployment?"),
+        (["apps/v1 Deployment wbe"], "info: selects nothing: namespace shop has no Deployment wbe"),
+        (["v1 ConfigMap"], "info: selects nothing: namespace shop has no ConfigMap"),
+        (
+            ["v1 Secret", "batch/v1 Job", "batch/v1 CronJob", "apps/v1 StatefulSet"],
+            "info: selects nothing: namespace shop has no Secret, Job, CronJob and 1 more",
+        ),
+    ],
+)
+def test_a_policy_that_selects_nothing(selectors: list[str], said: str) -> None:
+    expected = said.replace(" selects", " PropagationPolicy/shop/web selects", 1)
+    assert told(selecting(*selectors), *HERE, code="karmada-selects-nothing") == ([expected] if said else [])
+
+
+def test_a_policy_for_the_fleet_selects_in_every_namespace() -> None:
+    found = selecting("v1 ConfigMap", "v1 Service web", kind="ClusterPropagationPolicy")
+    assert told(found, *HERE, code="karmada-selects-nothing") == []
+    found = selecting("v1 Service wbe", kind="ClusterPropagationPolicy")
+    start = "info: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe"
+    assert told(found, *HERE, code="karmada-selects-nothing") == [start]
+
+
+def test_what_is_broken_may_be_what_a_policy_selects() -> None:
+    broken = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+    twins = [broken, {**broken, "spec": {"replicas": 2}}]
+    assert told(selecting("apps/v1 Deployment"), *twins, code="karmada-selects-nothing") == []
