@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote_plus, urlsplit, urlunsplit
 
 from gitsched.metrics.failures import Invalid, Unreachable
 from gitsched.metrics.numbers import read_number
@@ -48,7 +48,7 @@ class Prometheus:
     title = "Prometheus"
 
     def ask(self, spec: Mapping[str, Any], metric: str, _token: str, /) -> Request:
-        return Request(join(spec["url"], "api/v1/query", f"query={quote(metric, safe=_SAFE)}"))
+        return Request(join(spec["url"], "api/v1/query", f"query={quote_plus(metric, safe=_SAFE)}"))
 
     def read(self, answer: Answer, metric: str) -> float:
         body = _read_json(answer, metric)
@@ -99,7 +99,7 @@ class Influx:
             "commentPrefix": "#",
             "dateTimeFormat": "RFC3339",
         }
-        url = join(spec["url"], "api/v2/query", f"org={quote(spec['org'], safe='')}")
+        url = join(spec["url"], "api/v2/query", f"org={quote_plus(spec['org'])}")
         return Request(
             url, {"query": flux, "dialect": dialect}, (("Authorization", f"Token {token}"), ("Accept", "application/csv"))
         )
@@ -109,19 +109,22 @@ class Influx:
             rows = list(csv.reader(io.StringIO(answer.data.decode(), newline="")))
         except (UnicodeDecodeError, csv.Error) as error:
             raise Unreachable("its answer is no CSV") from error
-        types: list[str] = []
+        notes: dict[str, list[str]] = {}
         header: list[str] = []
         for row in rows:
             if not row:
-                types, header = [], []
+                notes, header = {}, []
             elif row[0].startswith("#"):
-                types = row if row[0] == "#datatype" else types
-            elif not types:
+                notes[row[0]] = row
+            elif not notes.keys() >= {"#datatype", "#group"}:
                 raise Unreachable("its answer is no annotated CSV")
             elif not header:
                 header = row
+            elif len(row) < len(header):
+                raise Unreachable("a record of its answer ends too early")
             else:
-                return _read_record(dict(zip(header, row, strict=False)), dict(zip(header, types, strict=False)), metric)
+                types, defaults = (dict(zip(header, notes.get(note, ()), strict=False)) for note in ("#datatype", "#default"))
+                return _read_record(dict(zip(header, row, strict=False)), types, defaults, metric)
         raise Invalid(f"Metric '{metric}' not in InfluxDB response")
 
 
@@ -146,17 +149,21 @@ def _read_json(answer: Answer, metric: str) -> Any:
     if answer.media != "application/json" and not ("/" in answer.media and answer.media.endswith("+json")):
         raise Unreachable("its answer is not called JSON")
     try:
-        return json.loads(answer.data)
+        return json.loads(answer.data.decode())  # JSON that is exchanged is UTF-8, without a mark
     except (ValueError, RecursionError) as error:
         raise Invalid(f"The answer about the metric '{metric}' is no JSON") from error
 
 
-def _read_record(record: Mapping[str, str], types: Mapping[str, str], metric: str) -> float:
+def _read_record(record: Mapping[str, str], types: Mapping[str, str], defaults: Mapping[str, str], metric: str) -> float:
+    """The value of a record; an empty one is its column's default, and each must be what its column says."""
     if "error" in record:
         raise Unreachable("it answered with an error")
-    text = record.get("_value", "")
-    if types.get("_value") == "boolean" and text in ("true", "false"):
+    kind, text = types.get("_value", ""), record.get("_value") or defaults.get("_value", "")
+    if kind == "boolean" and text in ("true", "false"):
         return float(text == "true")
+    broken = kind in ("long", "unsignedLong") and not text.strip().lstrip("+-").isdecimal()
+    if broken or kind in ("boolean", "base64Binary") or kind.startswith("dateTime"):
+        raise Invalid(f"Invalid value for metric '{metric}'")
     return read_number(text, metric)
 
 

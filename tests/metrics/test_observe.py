@@ -307,3 +307,51 @@ def test_documents_that_are_not_sound_are_passed_over() -> None:
         {"api": "core", "kind": "GlobalMetric", "metadata": None, "spec": []},
     ]
     assert gitsched.observe(bodies) == {}
+
+
+def test_an_answer_is_utf_8_without_a_mark(server: Server) -> None:
+    answer = '{"data":{"result":[' + ENTRY + "]}}"
+    for data in (answer.encode("utf-8-sig"), answer.encode("utf-16")):
+        server.handle = lambda _, data=data: Response(iter([data]))
+        assert "no JSON" in reason(gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5))
+
+
+def test_a_blank_in_a_query_is_a_plus(server: Server) -> None:
+    server.handle = lambda _: Response(CSV, media="text/csv")
+    gitsched.observe(documents("prometheus", {"url": server.url}, "sum by (job) (a+b)"), timeout=5)
+    gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t", "org": "my org"}, "load"), timeout=5)
+    assert [seen.path.partition("?")[2] for seen in server.seen] == ["query=sum+by+(job)+(a%2Bb)", "org=my+org"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("double", "4.5", 4.5),
+        ("long", "-4", -4.0),
+        ("long", "4.5", None),
+        ("unsignedLong", "4e2", None),
+        ("string", "4.5", 4.5),
+        ("boolean", "true", 1.0),
+        ("boolean", "1", None),
+        ("dateTime:RFC3339", "4", None),
+        ("base64Binary", "1234", None),
+    ],
+)
+def test_a_value_of_influxdb_is_what_its_column_says(server: Server, kind: str, text: str, value: float | None) -> None:
+    server.handle = lambda _: Response(CSV.replace("double", kind).replace("4.5", text), media="text/csv")
+    found = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)[key("load")]
+    assert found == value if value is not None else isinstance(found, Failure) and found.code == "INVALID_METRIC"
+
+
+def test_an_empty_value_of_influxdb_is_its_columns_default(server: Server) -> None:
+    server.handle = lambda _: Response(CSV.replace("4.5", "").replace("_result,,", "_result,,7"), media="text/csv")
+    found = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)
+    assert found == {key("load"): 7.0}
+
+
+@pytest.mark.parametrize("cut", [",,0,4.5", "#group,false,false,false\r\n"], ids=["a record", "an annotation"])
+def test_an_answer_of_influxdb_that_lacks_something_is_none(server: Server, cut: str) -> None:
+    server.handle = lambda _: Response(CSV.replace(cut, ",,0" if "4.5" in cut else ""), media="text/csv")
+    found = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)[key("load")]
+    assert isinstance(found, Failure)
+    assert found.code == "UNREACHABLE_METRICS_PROVIDER"
