@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from gitsched.model.document import Body, Key
-from gitsched.plan.choosing import compare_choices, list_choices, read_choices
 from gitsched.reconcile.delivering import digest_of, find_differences
 from gitsched.reconcile.observing import Observed
 from gitsched.reconcile.reviewed import compare_with_review, find_reviewed
@@ -13,10 +9,10 @@ from gitsched.reconcile.settings import Run, Settings
 from gitsched.report.verdict import REVIEWED
 
 
-def check_review(settings: Settings, observed: Observed, run: Run, records: Mapping[Key, Body]) -> Run:
+def check_review(settings: Settings, observed: Observed, run: Run) -> Run:
     """The run, with how it compares to what was reviewed, refused where settings ask for what it is not.
 
-    A review is of a commit: what time or metrics change after a run has seen the commit needs none. `records` are those of the output.
+    A review is of a commit: what time or metrics change after a run has seen the commit needs none.
     """
     source = observed.source
     reviewed = settings.reviewed or find_reviewed(source)
@@ -27,9 +23,7 @@ def check_review(settings: Settings, observed: Observed, run: Run, records: Mapp
         return run._replace(refused=missing) if settings.require_reviewed else run
     moves = run.plan.moves
     differences = find_differences(observed.output.repository, observed.prefix, observed.tree, run.tree)
-    # A plan that amends the last one keeps all records that belong to no workload.
-    choices = compare_choices(read_choices(records), list_choices(run.plan.decided)) if run.plan.whole else ()
-    found = compare_with_review(reviewed, digest_of(moves, differences, choices), observed.head, moves)
+    found = compare_with_review(reviewed, digest_of(moves, differences, run.choices), observed.head, moves)
     refused = "" if found.same or not settings.require_reviewed else "this is not what was reviewed"
     return run._replace(reviewed=found.lines, refused=refused)
 

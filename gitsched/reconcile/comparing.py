@@ -16,7 +16,7 @@ from gitsched.model.outcome import Outcome
 from gitsched.plan.catalog import Catalog, build_catalog
 from gitsched.plan.causes import Ground, find_causes, survey
 from gitsched.plan.changes import list_changes
-from gitsched.plan.choosing import compare_choices, list_choices, read_choices
+from gitsched.plan.choosing import compare_choices, list_choices
 from gitsched.plan.deciding import Decided
 from gitsched.plan.holding import Rules, find_stays
 from gitsched.plan.registry import RESERVED
@@ -90,6 +90,7 @@ def review(run: Run) -> Review:
         next_wakeup=plan.next_wakeup,
         time=plan.time,
         reviewed=run.reviewed,
+        choices=run.choices,
     )
 
 
@@ -104,7 +105,6 @@ def _compare_with_output(session: Session) -> Compared:
     told = _Teller(session, decided, ground, {})
     moves = tuple(map(told.tell, run.plan.moves))
     differences = find_differences(observed.output.repository, observed.prefix, observed.tree, run.tree)
-    choices = compare_choices(read_choices(session.records(observed)), list_choices(decided))
     directories = _list_directories(observed)
     facts, retiring = run.plan.facts.keys(), run.plan.retiring.keys()
     return Compared(
@@ -112,13 +112,12 @@ def _compare_with_output(session: Session) -> Compared:
             name=session.settings.revision or "",
             base=Base(states=_count_findings(record.findings) if record else None, findings=record.findings if record else None),
             moves=moves,
-            digest=digest_of(moves, differences, choices),
+            digest=digest_of(moves, differences, run.choices),
             delivery=describe_differences(observed.output.repository, observed.prefix, observed.tree, differences),
             joined=sorted(name for name in facts - retiring if segment(name) not in directories) if directories else (),
             gone=sorted(retiring - (record.retiring.keys() if record else set())),
             paths=_list_paths(session, earlier, observed.source),
             stays=_list_stays(session, ground, earlier, observed.source, later) if earlier is not None else (),
-            choices=choices,
         ),
         run,
         session,

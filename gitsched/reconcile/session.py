@@ -20,6 +20,7 @@ from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.plan.amending import Ledger, amend
 from gitsched.plan.catalog import build_catalog
+from gitsched.plan.choosing import compare_choices, list_choices, read_choices
 from gitsched.plan.ledger import list_rows, sum_up
 from gitsched.plan.planning import Before, Input, Plan, Workspace, plan
 from gitsched.plan.registry import APIS, RESERVED
@@ -231,9 +232,13 @@ class Session:
         changed = tree != observed.tree
         allowed = self.settings.allow_removals or any(name == ALLOW_REMOVALS and text == "true" for name, text in source.trailers)
         run = Run(source.oid, observed.head, None, planned, output.branch, output.remote or repository.place, changed, tree=tree)
+        # A plan that amends the last one keeps all records that belong to no workload.
+        if changed and planned.whole:
+            choices = compare_choices(read_choices(self.records(observed)), list_choices(planned.decided))
+            run = run._replace(choices=choices)
         if planned.refusal and not allowed:
             return run._replace(refused=planned.refusal)
-        run = check_review(self.settings, observed, run, self.records(observed))
+        run = check_review(self.settings, observed, run)
         if run.refused:
             return run
         if not publish:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from gitsched.model.change import Choice
 from gitsched.plan.planning import Plan
 from gitsched.reconcile.reviewed import Reviewed
 
@@ -49,7 +50,8 @@ class Run(NamedTuple):
     """`source` is the commit that was read ("" for the work tree), `before` the output's head then, `after` the new commit or None.
 
     `changed` says that the output differs, or would. `refused` is why nothing may be written. `place` is where the branch is. `tree` is the
-    output as planned, its front page still the last one. `reviewed` says how it compares with the plan that somebody reviewed.
+    output as planned, its front page still the last one. `reviewed` says how it compares with the plan that somebody reviewed, `choices`
+    which documents choose other clusters than the output's head has.
     """
 
     source: str
@@ -62,3 +64,4 @@ class Run(NamedTuple):
     refused: str = ""
     tree: str = ""
     reviewed: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()

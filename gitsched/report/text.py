@@ -25,6 +25,7 @@ from gitsched.report.verdict import (
     revision,
     short,
     summarise,
+    tell_choices,
     write_choice,
     write_places,
 )
@@ -73,6 +74,7 @@ def write_run(review: Review, width: int) -> str:
         [line for text in review.reviewed for line in wrap(text, width)],
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
+        _choice_lines(review, width),
         _finding_lines(review, width),
         _count_lines(review, width),
     )
@@ -121,7 +123,8 @@ def _run_verdict(review: Review) -> str:
     commit = f"Committed {short(review.after)} to {output_branch(review, head=False)}"
     if review.before is None:
         return f"{commit}, its first: {count(review.states['placed'], 'workload')} placed from {source}."
-    return f"{commit}: {summarise(review.moves) or 'files change, no workload moves'}, from {source}."
+    quiet = f"{tell_choices(review)}, no workload moves" if review.choices else "files change, no workload moves"
+    return f"{commit}: {summarise(review.moves) or quiet}, from {source}."
 
 
 def _summary_lines(review: Review, width: int) -> list[str]:

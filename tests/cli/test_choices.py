@@ -56,6 +56,15 @@ def test_a_plan_tells_what_a_placement_chooses(gitsched: Run, fleet: Path, commi
         assert (choice["by"]["name"], choice["before"], choice["after"]) == ("any", ["ash"], ["ash", "bru"])
 
 
+def test_a_run_tells_that_a_placement_chose(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, ocm=FLEET, placement=place(1))
+    gitsched("reconcile")
+    commit(fleet, placement=place(2))
+    done = gitsched("reconcile", COLUMNS="200").stdout
+    assert ": 1 Placement chooses other clusters, no workload moves, from commit " in done
+    assert "\nPlacement apps/any chooses ash -> ash, bru\n" in done
+
+
 def test_many_of_them_are_cut_short(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placements="---\n".join(place(1, f"p{at:02}") for at in range(25)))
     told = gitsched("plan").stdout
