@@ -236,6 +236,10 @@ def test_tekton_plans_and_comments_only_with_a_token(hub: Hub, talk: Talk, envir
     done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked)
     assert (done.returncode, talk.asked) == (0, []), done.stderr
     assert (tmp_path / "results" / "moves").read_text() == "1"
+    assert "If any one cluster is lost" not in (at / "gitsched-plan.md").read_text()
+    done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked, resilience="clusters")
+    assert (done.returncode, talk.asked) == (0, []), done.stderr
+    assert "If any one cluster is lost" in (at / "gitsched-plan.md").read_text()
     (tmp_path / "token").mkdir()
     (tmp_path / "token" / "token").write_text(TOKEN)
     places["forge-token"] = str(tmp_path / "token")
