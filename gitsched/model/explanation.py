@@ -30,7 +30,7 @@ class Candidate(NamedTuple):
 
     `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed. `group` is "" for a policy without
     groups. `rule` is what `location` can be told more exactly from. `room` is the arithmetic of how many replicas fit, "" where it does
-    not matter.
+    not matter, `arithmetic` how its score came about, "" where the scores themselves say it.
     """
 
     verdict: Verdict
@@ -38,6 +38,7 @@ class Candidate(NamedTuple):
     group: str = ""
     rule: Rule | None = None
     room: str = ""
+    arithmetic: str = ""
 
 
 class Share(NamedTuple):

@@ -122,7 +122,7 @@ def _candidates(candidates: tuple[Candidate, ...], among: str, width: int) -> li
 def describe_candidate(entry: Candidate) -> str:
     """The first thing against a candidate with its file:line, or its score, and its room; "" where there is nothing to say."""
     verdict = entry.verdict
-    scores = ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
+    scores = entry.arithmetic or ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
     total = f"score {verdict.total:g}" if verdict.total is not None else ""
     place = f"({entry.location})" if entry.location else ""
     against = " ".join(filter(None, [verdict.reason, place]))

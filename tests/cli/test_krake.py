@@ -57,6 +57,14 @@ def test_explain_says_how_every_candidate_fares(gitsched: Run, tenant: Path, wor
     assert [line for line in lines if line not in found.stdout] == []
 
 
+def test_explain_says_how_clusters_fare_for_whoever_must_not_move(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+    assert gitsched("reconcile", at=tenant).returncode == 0
+    commit(tenant, app=DOCUMENTS["app"].replace("[zone is x]}", "[zone is x]}, migration: false"))
+    told = gitsched("explain", "app/shop/web", at=tenant).stdout
+    assert "Stays: it must not migrate." in told
+    assert "one      yes   score" in told
+
+
 def test_a_proposal_that_sends_the_questions_elsewhere_is_told_in_its_plan(
     gitsched: Run, tenant: Path, git: Callable[..., str], commit: Callable[..., None]
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from gitsched.model.time import format_time
 from gitsched.reconcile import Run, Session
 from gitsched.reconcile.explaining import explain
 from gitsched.report.explain import write_explanation
@@ -308,7 +309,16 @@ def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometh
     tenant.reconcile()
     text = write_explanation(explain(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
     assert "one has 0.545455, its stickiness of 0.1 included" in text
-    assert "two has 0.363636: to win it needs more than 0.181818 in addition" in text
+    assert "two has 0.363636: to win it needs a score above 0.545455, as with b above 0.6 instead of 0.4" in text
+    assert "score 0.545455 = (a 0.5 + stickiness 0.1) / 1.1" in text
+    assert f"Metrics are those of {format_time(moment(0))}" in text
+
+
+def test_an_outage_is_no_news_of_a_cluster_that_is_offline_anyway(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({"clusters/three.yaml": cluster("three", "a", state="OFFLINE")})
+    tenant.reconcile()
+    prometheus.values = None
+    assert not tenant.reconcile(1).changed
 
 
 def test_no_credentials_reach_the_output_branch(

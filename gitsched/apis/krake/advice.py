@@ -8,6 +8,7 @@ from gitsched.apis.edits import change, edit, label
 from gitsched.apis.krake import names
 from gitsched.apis.krake.constraint_sets import RESOURCES
 from gitsched.apis.krake.decisions import Decided
+from gitsched.apis.krake.rivals import find_turns
 from gitsched.apis.world import Edit
 from gitsched.model.document import Document, member
 
@@ -45,4 +46,6 @@ def propose(decided: Decided, documents: Documents, cluster: str) -> Edit | None
     total = arena.ranking.total(at, step.mask, step.held)
     if best is None or total is None:
         return None
-    return Edit(change(f"its score were more than {best:.6g} instead of {total:.6g}", document, ("spec", "metrics")))
+    turns = find_turns(arena, at, step.held) if step.held is not None else ()
+    way = next((f", as with {turn}" for turn in turns), "")
+    return Edit(change(f"its score were more than {best:.6g} instead of {total:.6g}{way}", document, ("spec", "metrics")))

@@ -34,6 +34,8 @@ class Site(NamedTuple):
     """Not open, but only because a provider of metrics does not answer."""
     online: bool = False
     """Of a cluster: it is there, as its document says, whatever its metrics say."""
+    said: str = ""
+    """Of a cluster: its state as its document says it, before its metrics were read."""
 
 
 class Rules(NamedTuple):

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
+
 from gitsched.apis.krake.applications import Step
+from gitsched.apis.krake.arena import Arena, Site
 from gitsched.apis.krake.backends import wanted_of
 from gitsched.apis.krake.constraint_sets import tell_constraints
 from gitsched.apis.krake.decisions import Decided, Decisions
 from gitsched.apis.krake.reporting import locate, report, report_application
+from gitsched.apis.krake.rivals import tell_need
 from gitsched.apis.krake.session import judge
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Document
-from gitsched.model.explanation import Attempt, Candidate, Explanation, Share
+from gitsched.model.explanation import Candidate, Explanation, Share
 from gitsched.model.time import format_time
 
 _RIVALS = 5
 """Rivals whose distance is told."""
-_VERDICTS = {"bind": "scheduled", "touch": "scheduled", "none": "scheduled", "create": "scheduled", "fail": "no-fit"}
 
 
-def explain(decided: Decided) -> Explanation:
-    """The whole way of an application through its handler."""
+def explain(decided: Decided, observed: datetime | None) -> Explanation:
+    """The whole way of an application through its handler; `observed` is when metrics were."""
     app, step = decided.app, decided.step
     place = locate(app.document)
     target = decided.steps[-1].memory.target
     verdicts = judge(decided)
-    attempt = Attempt("", _VERDICTS.get(step.action, "not tried"), step.why)
     return Explanation(
         workload=str(app.key),
         location=f"{place.path}:{place.line}" if place else "",
         policy="spec.constraints",
         policy_reason=tell_constraints(app.constraints) or f"none, so any cluster in {app.key.namespace} will do",
-        attempts=(attempt,) if attempt.verdict != "scheduled" else (),
-        candidates=tuple(map(Candidate, verdicts)),
+        candidates=tuple(_candidates(decided, verdicts)),
         selection=tuple(_tell_needs(decided, verdicts)),
-        trigger=_tell_trigger(decided, step),
+        trigger=_tell_trigger(decided, step) + _tell_observed(decided, observed),
         result=(Share(f"{target.namespace}.{target.name}"),) if target else (),
         findings=tuple(report_application(decided, None, target is not None)),
     )
@@ -71,22 +73,23 @@ def _tell_needs(decided: Decided, verdicts: list[Verdict]) -> list[str]:
         return []
     held = arena.ranking.total(step.held, step.mask, step.held)
     name, sticky = arena.fleet.names[step.held], arena.rules.stickiness
-    rivals = [(-verdict.total, verdict.name) for verdict in verdicts if verdict.total is not None and verdict.name != name]
+    ranked = (verdict for verdict in verdicts if verdict.total is not None and verdict.name in arena.fleet.index)
+    rivals = [(-verdict.total, verdict.name) for verdict in ranked if verdict.total is not None and verdict.name != name]
     if held is None:
         return []
     needs = [f"{name} has {held:.6g}, its stickiness of {sticky:g} included"]
-    needs += [_tell_need(rival, -total, held) for total, rival in sorted(rivals)[:_RIVALS]]
+    needs += [_tell_rival(arena, rival, -total, step.held, held) for total, rival in sorted(rivals)[:_RIVALS]]
     if not rivals:
         return [*needs, "no other cluster is compared with it"]
     return [*needs, f"and {len(rivals) - _RIVALS} more"] if len(rivals) > _RIVALS else needs
 
 
-def _tell_need(name: str, score: float, held: float) -> str:
-    if score > held:
-        return f"{name} has {score:.6g}, {score - held:.6g} more: it would win"
-    if score == held:
+def _tell_rival(arena: Arena, name: str, score: float, held: int, goal: float) -> str:
+    if score > goal:
+        return f"{name} has {score:.6g}, {score - goal:.6g} more: it would win"
+    if score == goal:
         return f"{name} has as much: the lot decides"
-    return f"{name} has {score:.6g}: to win it needs more than {held - score:.6g} in addition"
+    return f"{name} has {score:.6g}: {tell_need(arena, arena.fleet.index[name], held, goal)}"
 
 
 def _tell_trigger(decided: Decided, step: Step) -> str:
@@ -100,10 +103,52 @@ def _tell_trigger(decided: Decided, step: Step) -> str:
         case "touch":
             return f"Looked at again at {when} because it changed: {step.why or 'its cluster is still the best'}."
         case "fail":
-            return f"Tried at {when}: {step.why}."
+            return f"Tried at {when}: {step.why}.{_tell_retry(decided)}"
         case "create":
             return f"A cluster is to be made for it on {step.cloud.name if step.cloud else 'a cloud'}, which is better than every cluster."
-        case "hold":
-            return f"Not scheduled: {step.why}."
+        case _ if step.memory.target is None:
+            return f"Without a cluster: {step.why}.{_tell_retry(decided)}"
         case _:
-            return f"Stays: {step.why or 'its cluster is still the best'}."
+            return f"Stays: {step.why or 'its cluster is still the best'}.{_tell_hold(decided, step)}"
+
+
+def _tell_hold(decided: Decided, step: Step) -> str:
+    """Until when a recent decision keeps an application from a better cluster."""
+    since, held = decided.before.scheduled, step.held
+    if step.action == "hold" or since is None or held is None or step.compared or not step.mask >> held & 1:
+        return ""
+    return f" From {format_time(since + decided.around.reschedule_after)} on a better cluster may win."
+
+
+def _tell_retry(decided: Decided) -> str:
+    last = decided.steps[-1]
+    due = last.memory.retry if last.memory.state == "DEGRADED" else None
+    return f" It is tried again from {format_time(due)} on." if due and due > last.moment else ""
+
+
+def _tell_observed(decided: Decided, observed: datetime | None) -> str:
+    """When the values were observed that scores are made of."""
+    return f" Metrics are those of {format_time(observed)}." if observed and decided.around.clusters.live else ""
+
+
+def _candidates(decided: Decided, verdicts: list[Verdict]) -> Iterator[Candidate]:
+    """Every cluster and cloud, those with a score with how it came about."""
+    for verdict in verdicts:
+        arena, clouds = decided.around.clusters, decided.around.clouds
+        if clouds is not None and verdict.name in clouds.fleet.index:
+            arena = clouds
+        at = arena.fleet.index[verdict.name]
+        sticky = verdict.scores.get("stickiness", 0.0)
+        told = verdict.total is not None and arena.ranking.score(at, held=bool(sticky)) is not None
+        yield Candidate(verdict, arithmetic=_write_mean(arena, arena.sites[at], sticky) if told else "")
+
+
+def _write_mean(arena: Arena, site: Site, sticky: float) -> str:
+    """The mean of a site's metrics by their weights, as its numbers."""
+    parts = [
+        f"{ref.name} {value.share:.6g}{f' * {ref.weight:g}' if ref.weight != 1 else ''}" for ref, value in site.readings.values
+    ]
+    below = sum(ref.weight for ref, _ in site.readings.values) + (
+        arena.rules.stickiness if sticky or arena.rules.everywhere else 0.0
+    )
+    return f"({' + '.join([*parts, *([f'stickiness {sticky:g}'] if sticky else [])])}) / {below:g}"

@@ -129,4 +129,4 @@ def _cluster_site(document: Document, labels: Mapping[str, str], readings: Readi
     online = alive and state == ONLINE
     ref = ref_of(document.key)
     named = tuple(map(str, resources)) if resources else ()
-    return Site(document.key.name, ref, labels, readings, online, why, named, state, standby, alive and said == ONLINE)
+    return Site(document.key.name, ref, labels, readings, online, why, named, state, standby, alive and said == ONLINE, said)

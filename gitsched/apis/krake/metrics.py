@@ -36,11 +36,17 @@ class Reason(NamedTuple):
 
 
 class Value(NamedTuple):
-    """`raw` is what the provider said, `share` where that lies between the metric's min (0) and max (1). `live`: it was observed."""
+    """`raw` is what the provider said, `share` where that lies between the metric's `least` (0) and `most` (1). `live`: it was observed.
+
+    `allowed` are the only values that it may have, none for all between those two.
+    """
 
     raw: float
     share: float
     live: bool
+    least: float = 0.0
+    most: float = 1.0
+    allowed: tuple[int, ...] = ()
 
 
 class Readings(NamedTuple):
@@ -187,4 +193,4 @@ def _normalise(name: str, raw: float, spec: Body, live: bool) -> Value | Reason:
     share = (raw - least) / (most - least)
     if not math.isfinite(share):
         return Reason(names.INVALID_METRIC, f"The metric '{name}' has a range too wide to compare anything in")
-    return Value(raw, share, live)
+    return Value(raw, share, live, least, most, tuple(map(int, allowed)))

@@ -119,7 +119,8 @@ class KrakeSession:
         from gitsched.apis.krake.explanation import explain, explain_binding  # only the verb explain needs it
 
         decided = self.decisions.applications.get(template.key)
-        return explain(decided) if decided is not None else explain_binding(self.decisions, template)
+        observed = getattr(self.world.observations, "time", None)
+        return explain(decided, observed) if decided is not None else explain_binding(self.decisions, template)
 
     def _outcome(self, decided: Decided) -> Outcome:
         document, step = decided.app.document, decided.steps[-1]
@@ -148,7 +149,7 @@ class KrakeSession:
     def _seen(self, site: Site) -> Site:
         """A site as records show it: where placements are held, an outage of a provider is no news of a cluster, and no commit."""
         if self.decisions.hold and site.readings.failed:
-            return site._replace(readings=NOTHING, state="ONLINE" if site.standby else site.state)
+            return site._replace(readings=NOTHING, state="ONLINE" if site.standby else site.said)
         return site
 
     def _placed(self, target: Ref | None) -> tuple[Placed, ...]:
@@ -160,7 +161,10 @@ class KrakeSession:
 def judge(decided: Decided) -> list[Verdict]:
     """How every cluster fared in the look that counts, and every cloud where one might have been made."""
     app, step, around = decided.app, decided.step, decided.around
-    verdicts = around.clusters.verdicts(app.constraints, step.held, step.mask)
+    mask, held = step.mask, step.held
+    if not mask:  # a look that ended before the clusters were looked at says nothing of them
+        mask, held = around.clusters.matching(app.constraints), around.clusters.index(step.memory.target) if held is None else held
+    verdicts = around.clusters.verdicts(app.constraints, held, mask)
     if around.clouds is not None:
         offered = around.clouds.matching(app.constraints)
         verdicts += around.clouds.verdicts(app.constraints, None, offered, around.clouds.preferred(offered))
