@@ -162,7 +162,7 @@ def judge(decided: Decided) -> list[Verdict]:
     """How every cluster fared in the look that counts, and every cloud where one might have been made."""
     app, step, around = decided.app, decided.step, decided.around
     mask, held = step.mask, step.held
-    if not mask:  # a look that ended before the clusters were looked at says nothing of them
+    if not mask and not step.memory.awaited:  # a look that ended before the clusters were looked at says nothing of them
         mask, held = around.clusters.matching(app.constraints), around.clusters.index(step.memory.target) if held is None else held
     verdicts = around.clusters.verdicts(app.constraints, held, mask)
     if around.clouds is not None:
