@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 Body = dict[str, Any]
@@ -79,6 +80,7 @@ SECRET: Final = frozenset(("auth", "kubeconfig", "password", "token"))
 """Members of Krake's documents that say how something is reached. What lies under them is never written or told anywhere."""
 
 
+@lru_cache(maxsize=1024)
 def group_of(api_version: str) -> str:
     """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"; of Krake's `api`, the whole."""
     group, slash, version = api_version.rpartition("/")

@@ -15,24 +15,33 @@ _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
 _DECIMAL_SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 
 
-class Quantity(NamedTuple):
-    """An exact amount; `binary` says that it is written with Ki, Mi, ... (BinarySI)."""
+NANO = 10**9
+"""Nothing finer than a nano is kept."""
 
-    amount: Fraction
+
+class Quantity(NamedTuple):
+    """An exact amount in thousand millionths; `binary` says that it is written with Ki, Mi, ... (BinarySI)."""
+
+    nano: int
     binary: bool = False
 
     def __str__(self) -> str:
         return _format(self)
 
     @property
+    def amount(self) -> Fraction:
+        """As a number."""
+        return Fraction(self.nano, NANO)
+
+    @property
     def milli(self) -> int:
         """In thousandths, rounded up, as MilliValue()."""
-        return -(-self.amount.numerator * 1000 // self.amount.denominator)
+        return -(-self.nano // 10**6)
 
     @property
     def value(self) -> int:
         """In whole units, rounded up, as Value()."""
-        return -(-self.amount.numerator // self.amount.denominator)
+        return -(-self.nano // NANO)
 
 
 def parse_quantity(value: object) -> Quantity | None:
@@ -56,8 +65,8 @@ def _parse(text: str) -> Quantity | None:
         amount *= 1024 ** _BINARY[suffix]
     else:
         amount *= Fraction(1000) ** _DECIMAL[suffix or ""]
-    nano = -(-amount.numerator * 10**9 // amount.denominator)  # finer than a nano is rounded up, away from zero
-    return Quantity(Fraction(-nano if sign == "-" else nano, 10**9), suffix in _BINARY)
+    nano = -(-amount.numerator * NANO // amount.denominator)  # what is finer is rounded up, away from zero
+    return Quantity(-nano if sign == "-" else nano, suffix in _BINARY)
 
 
 def count_quantity(resource: str, quantity: Quantity) -> int:
@@ -65,22 +74,26 @@ def count_quantity(resource: str, quantity: Quantity) -> int:
     return quantity.milli if resource == "cpu" else quantity.value
 
 
+def write_count(resource: str, count: int, *, binary: bool) -> str:
+    """An amount as schedulers count it, written as Kubernetes would."""
+    return str(Quantity(count * 10**6 if resource == "cpu" else count * NANO, binary))
+
+
 def add(left: Quantity, right: Quantity) -> Quantity:
     """The sum, written in the form of the left one unless that is zero."""
-    return Quantity(left.amount + right.amount, left.binary if left.amount else right.binary)
+    return Quantity(left.nano + right.nano, left.binary if left.nano else right.binary)
 
 
 def _format(quantity: Quantity) -> str:
-    amount = quantity.amount
-    if not amount:
+    left = quantity.nano
+    if not left:
         return "0"
-    if quantity.binary and amount.denominator == 1 and abs(amount) >= 1024:
-        whole, power = amount.numerator, 0
+    if quantity.binary and left % NANO == 0 and abs(left) >= 1024 * NANO:
+        whole, power = left // NANO, 0
         while power < 6 and whole % 1024 == 0:
             whole, power = whole // 1024, power + 1
         return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
     power = -3
-    scaled = amount * 10**9
-    while power < 6 and scaled.denominator == 1 and scaled.numerator % 1000 == 0:
-        scaled, power = scaled / 1000, power + 1
-    return f"{scaled.numerator // scaled.denominator}{_DECIMAL_SUFFIX[power]}"
+    while power < 6 and left % 1000 == 0:
+        left, power = left // 1000, power + 1
+    return f"{left}{_DECIMAL_SUFFIX[power]}"

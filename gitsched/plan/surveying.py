@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
 from typing import NamedTuple
 
 from gitsched.model.document import Body, Key, member, text_map
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
-from gitsched.model.quantity import Quantity
+from gitsched.model.quantity import write_count
 from gitsched.model.standing import Absence, Candidacy, Resident, Standing, Stock
 from gitsched.model.taints import parse_taint
 from gitsched.plan.crowding import fit
@@ -109,8 +108,7 @@ def _grown(outcome: Outcome, running: Mapping[str, int | None], cluster: str) ->
 
 
 def _write(resource: str, count: int) -> str:
-    amount = Fraction(count, 1000) if resource == "cpu" else Fraction(count)
-    return str(Quantity(amount, binary=resource in ("memory", "ephemeral-storage")))
+    return write_count(resource, count, binary=resource in ("memory", "ephemeral-storage"))
 
 
 def _ask_why_absent(ground: Ground, cluster: str) -> dict[Key, str]:

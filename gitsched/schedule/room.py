@@ -5,7 +5,7 @@ Amounts are whole numbers: cpu in thousandths, everything else in its own unit, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 BOUNDLESS = 2**31 - 1
@@ -51,6 +51,35 @@ def estimate(room: Room | None, demand: Demand | None) -> int:
             return 0
         pods = min(pods, free // amount)
     return pods
+
+
+class Rooms:
+    """The rooms of many candidates, a column for each resource that is asked for."""
+
+    __slots__ = ("_free", "_rooms", "_single")
+
+    def __init__(self, rooms: Sequence[Room | None]) -> None:
+        self._rooms = rooms
+        self._single = [i for i, room in enumerate(rooms) if room is None or room.grades]
+        self._free: dict[str, list[int]] = {}
+
+    def estimate(self, demand: Demand | None) -> list[int]:
+        """What `estimate` says of each, by index."""
+        fits = self._column(PODS)
+        for resource, amount in demand or ():
+            counts = [free // amount for free in self._column(resource)]
+            fits = [count if count < fit else fit for count, fit in zip(counts, fits, strict=True)]
+        fits = list(fits)
+        for i in self._single:
+            fits[i] = estimate(self._rooms[i], demand)
+        return fits
+
+    def _column(self, resource: str) -> list[int]:
+        column = self._free.get(resource)
+        if column is None:
+            column = [max(room.free.get(resource, 0), 0) if room is not None else 0 for room in self._rooms]
+            self._free[resource] = column
+        return column
 
 
 def _fit_node(least: Mapping[str, int], demand: Demand) -> int:

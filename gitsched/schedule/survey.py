@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitsched.model.request import Group, Request
 from gitsched.schedule.fleet import Fleet
-from gitsched.schedule.room import BOUNDLESS, estimate
+from gitsched.schedule.room import BOUNDLESS, Rooms
 
 LOCALITY = 100
 """The score of a candidate that holds the workload already."""
@@ -60,7 +60,8 @@ def _estimate(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas:
         return [BOUNDLESS] * len(fleet)
     demand = request.demand
-    estimates = fleet.remember(("estimates", demand), lambda: [estimate(c.room, demand) for c in fleet.candidates])
+    rooms = fleet.remember("rooms", lambda: Rooms([candidate.room for candidate in fleet.candidates]))
+    estimates = fleet.remember(("estimates", demand), lambda: rooms.estimate(demand))
     return [request.replicas if room == BOUNDLESS else room for room in estimates]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.schedule.room import BOUNDLESS, Grade, Room, estimate
+from gitsched.schedule.room import BOUNDLESS, Demand, Grade, Room, Rooms, estimate
 
 ONE_CORE = (("cpu", 1000),)
 
@@ -65,3 +65,14 @@ def test_what_fits_fits_and_one_more_does_not(free: dict[str, int], cpu: int, me
     if fits:
         assert all(free[name] >= fits * amount for name, amount in demand)
     assert any(free.get(name, 0) < (fits + 1) * amount for name, amount in demand)
+
+
+amounts = st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integers(-5, 500))
+demands = st.none() | st.lists(st.tuples(st.sampled_from(["cpu", "memory", "gpu"]), st.integers(1, 50)), max_size=3).map(tuple)
+
+
+@given(st.lists(st.none() | st.builds(Room, amounts, st.just(()) | st.just(NODES)), max_size=6), st.lists(demands, max_size=3))
+def test_many_rooms_are_estimated_as_one_after_another(rooms: list[Room | None], asked: list[Demand | None]) -> None:
+    columns = Rooms(rooms)
+    for demand in asked:
+        assert columns.estimate(demand) == [estimate(room, demand) for room in rooms]

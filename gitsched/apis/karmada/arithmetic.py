@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 from gitsched.model.explanation import Share
-from gitsched.model.quantity import Quantity
+from gitsched.model.quantity import write_count
 from gitsched.model.request import Request, Spread
 from gitsched.schedule.assign import Division, Unschedulable, plan_divisions, static_weights
 from gitsched.schedule.dispenser import dispense, prefers_descending, replay
@@ -50,7 +49,7 @@ def _limit(room: Room, resource: str, amount: int) -> str:
 
 def write_amount(resource: str, count: int) -> str:
     """An amount of a resource (cpu in thousandths) as Kubernetes writes it."""
-    return str(Quantity(Fraction(count, 1000) if resource == "cpu" else Fraction(count), binary=resource != "cpu"))
+    return write_count(resource, count, binary=resource != "cpu")
 
 
 def tell_selection(request: Request, fleet: Fleet, survey: Survey, chosen: list[int]) -> list[str]:

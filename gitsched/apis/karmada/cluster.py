@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from fractions import Fraction
 from typing import Any
 
 from gitsched.model.document import Body, Document, member, text_map
@@ -78,10 +77,11 @@ def _least(model: Body) -> tuple[tuple[str, int], ...]:
     return tuple((name, count_quantity(name, minimum)) for name, minimum in minima.items() if minimum is not None)
 
 
-def _amounts(value: Any) -> dict[str, Fraction]:
+def _amounts(value: Any) -> dict[str, int]:
+    """By resource, in thousand millionths."""
     entries = value.items() if isinstance(value, dict) else ()
     parsed = {str(name): parse_quantity(text) for name, text in entries}
-    return {name: quantity.amount for name, quantity in parsed.items() if quantity is not None}
+    return {name: quantity.nano for name, quantity in parsed.items() if quantity is not None}
 
 
 def _dated(taint: Taint, since: Mapping[str, datetime]) -> Taint:

@@ -129,13 +129,13 @@ def _judge_models(models: list[Body]) -> Iterator[Issue]:
                 return
         for index, entry in enumerate(ranges):
             least, most = parse_quantity(entry["min"]), parse_quantity(entry["max"])
-            where = f"grade {model['grade']}, {entry['name']}"
-            if least is None or most is None or most.amount <= least.amount:
-                yield error("karmada-resource-models", f"{where}: max must be greater than min", *at)
-                return
+            if least is None or most is None or most.nano <= least.nano:
+                message = "max must be greater than min"
             # Karmada compares the text here, so 1Gi does not continue 1024Mi.
-            if before is not None and str(before["ranges"][index]["max"]) != str(entry["min"]):
-                message = f"{where}: min must be the max of the grade before, written the same way: intervals are contiguous"
-                yield error("karmada-resource-models", message, *at)
-                return
+            elif before is not None and str(before["ranges"][index]["max"]) != str(entry["min"]):
+                message = "min must be the max of the grade before, written the same way: intervals are contiguous"
+            else:
+                continue
+            yield error("karmada-resource-models", f"grade {model['grade']}, {entry['name']}: {message}", *at)
+            return
         before = model

@@ -115,11 +115,11 @@ def _resource_request(pod: Body) -> dict[str, Quantity]:
             total[name] = add(total[name], quantity) if name in total else quantity
     for container in list_objects(pod.get("initContainers")):
         for name, quantity in _container(container).items():
-            if name not in total or quantity.amount > total[name].amount:
+            if name not in total or quantity.nano > total[name].nano:
                 total[name] = quantity
     for name, quantity in _quantities(pod.get("overhead")).items():
         total[name] = add(total[name], quantity) if name in total else quantity
-    return {name: quantity for name, quantity in total.items() if quantity.amount and (name in _KEPT or _is_scalar(name))}
+    return {name: quantity for name, quantity in total.items() if quantity.nano and (name in _KEPT or _is_scalar(name))}
 
 
 def _container(container: object) -> dict[str, Quantity]:

@@ -19,6 +19,7 @@ from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.time import format_time, parse_time
 
 KEY = Key(OWN_GROUP, "DecisionBasis", "", "open-cluster-management")
+_write = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
 _DIGEST, _MOMENT = "gitsched.io/digest", "gitsched.io/decided-at"
 
 
@@ -47,7 +48,7 @@ def _content(document: Document) -> str:
     origin = document.origin
     if origin is not None and origin.blob:
         return f"{origin.blob} {origin[2]} {origin.item}"
-    return json.dumps(document.body, sort_keys=True, separators=(",", ":"), default=str)
+    return _write(document.body)
 
 
 def read_basis(record: Body | None) -> Basis | None:

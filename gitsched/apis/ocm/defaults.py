@@ -8,6 +8,8 @@ from typing import Any
 from gitsched.apis.ocm.names import BINDING, CLUSTER, DECISION, GROUP, OLD, PLACEMENT, REPLICA_SET, SCORE, SET, WORK_GROUP
 from gitsched.model.document import Body, group_of
 
+_DEEP = (dict, list)
+
 
 def default(body: Body) -> Body:
     """The document as Open Cluster Management would store it: members that are null are gone, defaults are filled in.
@@ -19,26 +21,31 @@ def default(body: Body) -> Body:
     fill = _KINDS.get((group_of(api_version), str(body.get("kind"))))
     if fill is None:
         return body
-    stored = {name: value if name == "metadata" else _drop_nulls(value) for name, value in body.items() if value is not None}
-    if any(stored[name] is not body[name] for name in stored) or len(stored) != len(body):
-        body = stored
+    if any(value is None or (name != "metadata" and _has_nulls(value)) for name, value in body.items()):
+        body = {name: value if name == "metadata" else _drop_nulls(value) for name, value in body.items() if value is not None}
     if body["kind"] == PLACEMENT and api_version == f"{GROUP}/{OLD}":
         body = _translate(body)
     return fill(body)
 
 
-def _drop_nulls(value: Any) -> Any:
-    """Null members are gone, null entries of a list stay; the same object when nothing changes. Whole objects inside stay as written."""
+def _has_nulls(value: Any) -> bool:
+    """Whether there are null members to drop: rarely, so that nothing is copied to find out."""
     if isinstance(value, dict):
         if value.get("kind") and value.get("apiVersion"):
-            return value
-        kept = {name: _drop_nulls(entry) for name, entry in value.items() if entry is not None}
-        same = len(kept) == len(value) and all(entry is value[name] for name, entry in kept.items())
-        return value if same else kept
-    if isinstance(value, list):
-        entries = [_drop_nulls(entry) for entry in value]
-        return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
-    return value
+            return False
+        if None in value.values():
+            return True
+        return any(map(_has_nulls, [entry for entry in value.values() if entry.__class__ in _DEEP]))
+    return isinstance(value, list) and any(map(_has_nulls, [entry for entry in value if entry.__class__ in _DEEP]))
+
+
+def _drop_nulls(value: Any) -> Any:
+    """Null members are gone, null entries of a list stay. Whole objects inside stay as written."""
+    if not _has_nulls(value):
+        return value
+    if isinstance(value, dict):
+        return {name: _drop_nulls(entry) for name, entry in value.items() if entry is not None}
+    return [_drop_nulls(entry) for entry in value]
 
 
 def _with(body: Body, **members: Any) -> Body:
