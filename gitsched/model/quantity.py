@@ -46,9 +46,9 @@ class Quantity(NamedTuple):
 
 def parse_quantity(value: object) -> Quantity | None:
     """A quantity as Kubernetes reads it ("500m", "1.5Gi", "1e3", 2), to the nano; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None
-    return _parse(str(value))
+    if isinstance(value, str):
+        return _parse(value)
+    return _parse(str(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 @lru_cache(maxsize=1 << 12)

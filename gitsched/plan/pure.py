@@ -13,6 +13,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, rank
 from gitsched.model.scope import is_namespaced
 from gitsched.model.time import EPOCH, parse_time
+from gitsched.plan.calm import undisturbed
 from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check, find, waive
 from gitsched.plan.deciding import Decided, decide
@@ -42,6 +43,7 @@ class Schedule(NamedTuple):
         raise KeyError(f"{kind} {namespace}/{name}")
 
 
+@undisturbed()
 def schedule(
     documents: Iterable[Body],
     *,

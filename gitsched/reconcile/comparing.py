@@ -13,6 +13,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome
+from gitsched.plan.calm import undisturbed
 from gitsched.plan.catalog import Catalog, build_catalog
 from gitsched.plan.causes import Ground, find_causes, survey
 from gitsched.plan.changes import list_changes
@@ -20,7 +21,6 @@ from gitsched.plan.choosing import compare_choices, list_choices
 from gitsched.plan.deciding import Decided
 from gitsched.plan.holding import Rules, find_stays
 from gitsched.plan.registry import RESERVED
-from gitsched.reconcile.calm import undisturbed
 from gitsched.reconcile.delivering import describe_differences, digest_of, find_differences
 from gitsched.reconcile.observing import Observed
 from gitsched.reconcile.pointing import Places, point_causes

@@ -19,12 +19,12 @@ from gitsched.model.finding import Location, rank
 from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.plan.amending import Ledger, amend
+from gitsched.plan.calm import undisturbed
 from gitsched.plan.catalog import build_catalog
 from gitsched.plan.choosing import compare_choices, list_choices, read_choices
 from gitsched.plan.ledger import list_rows, sum_up
 from gitsched.plan.planning import Before, Input, Plan, Workspace, plan
 from gitsched.plan.registry import APIS, RESERVED
-from gitsched.reconcile.calm import undisturbed
 from gitsched.reconcile.checking import check_review, note_of
 from gitsched.reconcile.edition import Recalled, Templates, find_document, read_edition
 from gitsched.reconcile.front import front_files, message

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 from gitsched.model.time import format_time
+from gitsched.plan.calm import tidy
 from gitsched.reconcile import Run
-from gitsched.reconcile.calm import tidy
 from gitsched.watch.bell import Bell
 from gitsched.watch.stamps import Cause, stamp, wait_for_change
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.plan.calm import tidy
 from gitsched.reconcile import Run, Session
-from gitsched.reconcile.calm import tidy
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 WORKLOADS = [f"app-{number}" for number in range(6)]

@@ -17,6 +17,7 @@ _URL = re.compile(r"(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?
 _HOST = re.compile(
     r"(?:[^\s\x00-\x20\x7f\"<>\[\]^`{}|\\%:]|%[0-9A-Fa-f]{2})*(?::\d*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]\s]*)?\](?::\d*)?", re.ASCII
 )
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
 _PROXIES = ("http", "https", "socks5")
 
@@ -77,7 +78,7 @@ def _judge_proxy(text: str) -> Iterator[Issue]:
 def _split_url(text: str) -> tuple[str, str, str, str] | None:
     """Scheme, authority, query and fragment, or None where Go's net/url reports an error."""
     match = _URL.fullmatch(text)
-    if match is None or any(ord(c) < 0x20 or ord(c) == 0x7F for c in text):
+    if match is None or _CONTROL.search(text):
         return None
     scheme, authority, path, query, fragment = (part or "" for part in match.groups())
     host = authority.rpartition("@")[2]
