@@ -61,7 +61,7 @@ class Schemas:
         key = key_of(body)
         entry = self._compiled.get(key) or self._open(key)
         if entry is None:
-            return Verdict(body, self._doubt(key))
+            return Verdict(body, self._doubt_api(key) if body.get("api") and not body.get("apiVersion") else self._doubt(key))
         pruned, issues, is_valid = body, list[Issue](), entry.exact.is_valid(body)
         if not is_valid:
             pruned, issues = entry.pruner.prune(body)
@@ -98,6 +98,17 @@ class Schemas:
             return ()
         hint = f"; did you mean {near[0]}?" if near else ""
         return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is not read{hint}", ("kind",)),)
+
+    def _doubt_api(self, key: SchemaKey) -> tuple[Issue, ...]:
+        """The same about a document with `api`, as only Krake's have it."""
+        _, version, kind = key
+        if version == "krake":
+            return self._doubt(key)
+        known = [group for group in self._groups.get(kind, ()) if group in UNVERSIONED]
+        if not known:
+            return ()
+        message = f"{kind} of the api {version[:60]!r} is not read; did you mean {known[0]}?"
+        return (Issue("warning", "unknown-kind", message, ("api",)),)
 
     def _open(self, key: SchemaKey) -> _Kind | None:
         schema = self._mapping.get(key)

@@ -7,10 +7,11 @@ import io
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote_plus, urlsplit, urlunsplit
+from urllib.parse import quote_plus, urlunsplit
 
 from gitsched.metrics.failures import Invalid, Unreachable
 from gitsched.metrics.numbers import read_number
+from gitsched.model.web import split_address
 
 
 class Request(NamedTuple):
@@ -135,12 +136,8 @@ _SAFE = "-._~!$'()*,:@/?"
 
 def join(url: object, path: str, query: str = "") -> str:
     """A path below a provider's address, whose own path stays and whose query goes. Raises Unreachable for what is no HTTP address."""
-    try:
-        parts = urlsplit(str(url))
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        sound = False
-    if not sound:
+    parts = split_address(str(url))
+    if parts is None:
         raise Unreachable("its address is no http or https URL")
     return urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{path}", query, ""))
 

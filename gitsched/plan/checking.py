@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 from gitsched.apis.gitsched import config
 from gitsched.apis.schemas import shipped_schemas
@@ -11,7 +12,7 @@ from gitsched.apis.world import Check
 from gitsched.manifests.schema import Schemas
 from gitsched.model.document import Body, group_of, member
 from gitsched.model.finding import Finding
-from gitsched.model.issue import Verdict
+from gitsched.model.issue import Issue, Verdict
 from gitsched.plan.registry import APIS
 
 _BY_GROUP = {group: api for api in APIS for group in api.groups}
@@ -29,13 +30,36 @@ def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
     """
     group, kind = group_of(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = _BY_GROUP.get(group)
-    filled = api.default(body) if api else body
-    verdict = _schemas().check(filled, None if filled is body else body)
+    try:
+        filled = api.default(body) if api else body
+        verdict = _schemas().check(filled, None if filled is body else body)
+    except (TypeError, ValueError):
+        strange = find_strange(body)
+        if strange is None:
+            raise
+        return Verdict(body, (strange,))
     rules = _find_rules(group, kind)
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
     broken = [issue for issue in rules(verdict.body) if issue.code not in waived]
     return Verdict(verdict.body, (*verdict.issues, *broken)) if broken else verdict
+
+
+def find_strange(body: Any) -> Issue | None:
+    """The first key that is no text, or text that is none of Unicode: other parsers than ours give such. None where there is neither."""
+    rest: list[tuple[Any, tuple[str | int, ...]]] = [(body, ())]
+    while rest:
+        value, pointer = rest.pop()
+        if isinstance(value, dict):
+            for key, held in value.items():
+                if not isinstance(key, str):
+                    return Issue("error", "wrong-type", f"the key {key!r:.60} must be a string; quote it", pointer)
+                rest.append((held, (*pointer, key)))
+        elif isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            return Issue("error", "wrong-type", "the text has half a character, which UTF-8 cannot hold", pointer)
+        elif isinstance(value, list):
+            rest += [(held, (*pointer, index)) for index, held in enumerate(value)]
+    return None
 
 
 def find(body: Body, waived: frozenset[str] = frozenset()) -> list[Finding]:

@@ -9,6 +9,7 @@ from gitsched.apis.krake import names
 from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
 from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
+from gitsched.model.web import split_address
 
 _GLOBAL = ("GlobalCloud", "GlobalInfrastructureProvider", "GlobalMetric", "GlobalMetricsProvider")
 _CUT = " (between brackets YAML ends it at a comma: quote it)"
@@ -69,6 +70,7 @@ def judge_cluster(body: Body) -> Iterator[Issue]:
 def judge_global_cloud(body: Body) -> Iterator[Issue]:
     """A GlobalCloud, which is in no namespace and so cannot refer into one."""
     yield from judge_metadata(body)
+    yield from _judge_type(body["spec"])
     openstack = body["spec"].get("openstack") or {}
     for index, metric in enumerate(openstack.get("metrics") or ()):
         if metric.get("namespaced"):
@@ -95,14 +97,27 @@ def judge_metric(body: Body) -> Iterator[Issue]:
 
 
 def judge_provider(body: Body) -> Iterator[Issue]:
-    """A MetricsProvider, GlobalMetricsProvider, InfrastructureProvider or Cloud: what its type needs is there."""
+    """A Cloud, InfrastructureProvider or GlobalInfrastructureProvider: what its type needs is there."""
     yield from judge_metadata(body)
     yield from _judge_type(body["spec"])
 
 
+def judge_metrics_provider(body: Body) -> Iterator[Issue]:
+    """A MetricsProvider or GlobalMetricsProvider: what its type needs is there, and it can be asked."""
+    yield from judge_provider(body)
+    kind = body["spec"]["type"]
+    url = member(body["spec"], kind, "url")
+    if isinstance(url, str) and split_address(url) is None:
+        # Not told as it stands: there may be a password in it.
+        yield Issue(
+            "warning", "krake-provider-url", "the url is no http or https URL: nobody can be asked there", ("spec", kind, "url")
+        )
+
+
 def _judge_type(spec: Body) -> Iterator[Issue]:
     kind = spec["type"]
-    if not isinstance(spec.get(kind), dict):
+    said = spec.get(kind)
+    if not isinstance(said, dict):
         yield _error("missing-field", f"the type is {kind}, so {kind} must say the rest", "spec")
 
 
@@ -134,7 +149,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     names.MAGNUM_CLUSTER: judge_magnum_cluster,
     names.PROJECT: judge_metadata,
     **dict.fromkeys(names.METRICS, judge_metric),
-    **dict.fromkeys(names.PROVIDERS, judge_provider),
+    **dict.fromkeys(names.PROVIDERS, judge_metrics_provider),
     (names.INFRASTRUCTURE, "InfrastructureProvider"): judge_provider,
     (names.INFRASTRUCTURE, "GlobalInfrastructureProvider"): judge_provider,
 }

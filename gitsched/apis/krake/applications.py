@@ -14,6 +14,7 @@ from gitsched.apis.krake.arena import Arena
 from gitsched.apis.krake.constraint_sets import Constraints, parse_constraints
 from gitsched.apis.krake.inventory import is_deleted
 from gitsched.apis.krake.memory import Memory
+from gitsched.apis.krake.metrics import read_float
 from gitsched.model.document import Body, Document, Key, member
 
 FINAL = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
@@ -203,7 +204,7 @@ def _delay(factor: object, seconds: object) -> timedelta:
     """backoff times backoff_delay, within what a calendar can hold."""
     product = 1.0
     for value in (factor, seconds):
-        product *= float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 1.0
+        product *= read_float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 1.0
     return timedelta(seconds=product) if 0 <= product <= _LONGEST.total_seconds() else _LONGEST if product > 0 else timedelta()
 
 

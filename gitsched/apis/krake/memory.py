@@ -55,7 +55,8 @@ def recall(document: Document, previous: Body | None, at: datetime, final: tuple
     source, metadata = document.body.get("status") or {}, document.body.get("metadata") or {}
     if previous is None and source.keys() <= _STATE and _DATED.isdisjoint(metadata):  # as most clusters are
         return Memory(str(source.get("state") or "PENDING"), at, at, "", known=False)
-    record, before = (previous or {}).get("status") or {}, (previous or {}).get("metadata") or {}
+    # A record lies on a branch that people could have written to.
+    record, before = (part if isinstance(part, dict) else {} for part in map((previous or {}).get, ("status", "metadata")))
     # Without a record there is nothing to compare with, and most clusters never get one.
     digest = digest_of(document.body) if previous is not None else ""
     recorded = member(before, "annotations", DIGEST)
@@ -97,7 +98,17 @@ def digest_of(body: Body) -> str:
     """What tells versions of a document apart: the spec, and the metadata that users write."""
     metadata = body.get("metadata") or {}
     parts = [body.get("spec"), {name: metadata[name] for name in MODIFYING if metadata.get(name)}]
-    return sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
+    try:
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    except TypeError:  # keys that are no texts, from a parser other than ours, have no order
+        text = json.dumps(_name_keys(parts), sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _name_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _name_keys(held) for key, held in value.items()}
+    return [_name_keys(held) for held in value] if isinstance(value, list) else value
 
 
 def write_record(document: Document, memory: Memory, status: Body, labels: Body | None = None, spec: Body | None = None) -> Body:

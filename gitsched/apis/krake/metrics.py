@@ -121,7 +121,7 @@ class MetricBook:
             key = entry["name"], entry["weight"], entry.get("namespaced"), namespace
             reading = known.get(key)
             if reading is None:
-                ref = MetricRef(str(entry["name"]), float(entry["weight"]), entry.get("namespaced") is True)
+                ref = MetricRef(str(entry["name"]), read_float(entry["weight"]), entry.get("namespaced") is True)
                 reading = ref, self._look_up(ref, namespace, owner)
                 if namespace:  # what a global resource is told has its name in it
                     known[key] = reading
@@ -166,7 +166,7 @@ class MetricBook:
         spec = provider.body["spec"]
         if spec["type"] == "static":
             value = spec["static"]["metrics"].get(metric)
-            return Reason(names.INVALID_METRIC, f"Metric '{metric}' not defined") if value is None else float(value)
+            return Reason(names.INVALID_METRIC, f"Metric '{metric}' not defined") if value is None else read_float(value)
         key = provider.key
         seen = self._observations.get((key.kind, key.namespace, key.name, metric))
         if isinstance(seen, (int, float)) and not isinstance(seen, bool):
@@ -178,12 +178,20 @@ class MetricBook:
         return Reason(code, str(getattr(seen, "error", seen)), failed=True)
 
 
+def read_float(number: float) -> float:
+    """A number of a document that was parsed elsewhere: an integer that no float can hold is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _index(world: World, kind: tuple[str, str]) -> Mapping[tuple[str, str], Document]:
     return {(document.key.namespace, document.key.name): document for document in world.documents.get(kind, ())}
 
 
 def _normalise(name: str, raw: float, spec: Body, live: bool) -> Value | Reason:
-    least, most, allowed = float(spec["min"]), float(spec["max"]), spec.get("allowed_values") or ()
+    least, most, allowed = read_float(spec["min"]), read_float(spec["max"]), spec.get("allowed_values") or ()
     if not least <= raw <= most:
         return Reason(names.INVALID_METRIC, f"Invalid metric value for '{name}': {raw} out of range")
     if allowed and raw not in [int(value) for value in allowed]:

@@ -8,6 +8,7 @@ import pytest
 
 import gitsched
 from tests.apis.krake.conftest import (
+    MANIFEST,
     SPACE,
     TOSCA,
     Body,
@@ -132,6 +133,58 @@ def test_a_misspelt_kind_is_not_passed_over_in_silence() -> None:
     assert (finding.severity, finding.code) == ("warning", "unknown-kind")
     assert "did you mean Application?" in finding.message
     assert gitsched.validate([{"api": "core", "kind": "RoleBinding", "metadata": {"name": "r"}}]) == []
+
+
+@pytest.mark.parametrize("api", ["kubernets", "Kubernetes", "infra"])
+def test_a_misspelt_api_is_not_passed_over_in_silence(api: str) -> None:
+    (finding,) = gitsched.validate([{**application(), "api": api}])
+    assert (finding.severity, finding.code) == ("warning", "unknown-kind")
+    assert "did you mean kubernetes?" in finding.message
+
+
+def test_a_global_cloud_says_where_it_is() -> None:
+    body = cloud("sky", everywhere=True)
+    (finding,) = gitsched.validate([{**body, "spec": {"type": "openstack"}}])
+    assert (finding.severity, finding.code) == ("error", "missing-field")
+
+
+@pytest.mark.parametrize("url", ["prometheus:9090", "ftp://p", "http://", "http://p:canary@"])
+def test_a_provider_that_nobody_can_ask_is_told_without_its_address(url: str) -> None:
+    provider = {"type": "prometheus", "prometheus": {"url": url}}
+    (finding,) = gitsched.validate([{**measure()[0], "spec": provider}])
+    assert (finding.severity, finding.code) == ("warning", "krake-provider-url")
+    assert url not in finding.message
+
+
+@pytest.mark.parametrize("key", [None, 1, True])
+def test_a_key_that_is_no_text_is_a_finding(key: Any) -> None:
+    """Parsers of YAML give such."""
+    broken = {**application(), "metadata": {"name": "echo", "namespace": SPACE, key: "x"}}
+    assert "wrong-type" in codes(Story(broken).run())
+    assert (
+        codes(Story({**application(), "spec": {"manifest": [{**MANIFEST[0], "data": {key: "x", "y": "z"}}]}}, cluster("one")).run())
+        == set()
+    )
+
+
+def test_half_a_character_is_a_finding() -> None:
+    (finding,) = gitsched.validate([{**measure()[0], "spec": {"type": "\ud800"}}])
+    assert finding.code == "wrong-type"
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400)])
+def test_an_integer_that_no_float_can_hold_is_no_crash(huge: int) -> None:
+    refs = [{"name": "a", "weight": huge}]
+    story = Story(application(backoff=huge), cluster("one", metrics=refs), *measure(a=huge), metric("b", 0, huge), stickiness=0)
+    assert "krake-failing-metric" in codes(story.run())
+
+
+def test_a_record_that_somebody_wrote_over_is_no_memory() -> None:
+    story = Story(application(), cluster("one"))
+    story.run()
+    story.left = [{**body, "status": "x"} for body in story.left]
+    story.run(3600)
+    assert story.place() == "one"
 
 
 @pytest.mark.parametrize(("state", "hint"), [("Online", "did you mean ONLINE?"), ("up", "no state of a cluster")])
