@@ -19,6 +19,11 @@ from gitsched.model.observation import STATUS, Failure, Observations, read_obser
 from gitsched.render.record import Record
 
 _UNKNOWN = "UNREACHABLE_METRICS_PROVIDER"
+_SHOWN = 60
+_UNVOUCHED = (
+    "no provider of metrics is asked, and recorded values are used: gitsched.yaml of the very commit that is planned says where the output "
+    "branch is, and with it which providers may be trusted. Compare with a branch that you trust (plan BASE), or give --output-branch"
+)
 
 
 class Gathered(NamedTuple):
@@ -30,29 +35,40 @@ class Gathered(NamedTuple):
 
 class Manner(NamedTuple):
     """How values are come by. `live` says whether providers are asked at all, `hosts` which ones may be (None: all), `timeout` how long
-    all of them together may take. `trusted` gives the documents that may be followed, None for the very documents of the run."""
+    all of them together may take. `trusted` gives the documents that may be followed, None for the very documents of the run; it is not
+    asked unless `vouched` says that not the run's own commit has chosen them."""
 
     live: bool
     hosts: Collection[str] | None
     timeout: float
     trusted: Callable[[], Iterable[Body]] | None = None
+    vouched: bool = True
 
 
-def gather(bodies: Iterable[Body], record: Record | None, manner: Manner, now: datetime) -> Gathered:
-    """The values of all metrics that come from a server. Static ones stand in the documents."""
+def gather(bodies: Iterable[Body], record: Record | None, manner: Manner, now: datetime, heard: Observations) -> Gathered:
+    """The values of all metrics that come from a server. Static ones stand in the documents.
+
+    `heard` are answers that need not be asked for once more; those of this time are added.
+    """
     questions = [question for question in list_questions(bodies) if question.type != "static"]
     if not questions:
         return Gathered(Observations())
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
+    if manner.live and manner.trusted is not None and not manner.vouched:
+        return Gathered(recall(questions, recorded), (Finding("warning", "krake-not-asked", _UNVOUCHED),))
     asked, left = _divide(questions, manner, record)
+    told = _tell(left, recorded)
     if not manner.live or not asked:
-        return Gathered(recall(questions, recorded), _tell(left))
-    from gitsched.metrics.observing import observe_questions  # most runs ask nobody
+        return Gathered(recall(questions, recorded), told)
+    fresh = [question for question in asked if question.key not in heard]
+    if fresh:
+        from gitsched.metrics.observing import observe_questions  # most runs ask nobody
 
-    found = observe_questions(asked, manner.timeout, manner.hosts)
-    found.update(recall(left, recorded))
+        heard.update(observe_questions(fresh, manner.timeout, manner.hosts))
+    found = recall(left, recorded)
+    found.update((question.key, heard[question.key]) for question in asked)
     found.time = now
-    return Gathered(found, _tell(left))
+    return Gathered(found, told)
 
 
 def gather_statuses(
@@ -86,7 +102,7 @@ def gather_statuses(
 
 def recall(questions: Iterable[Question], recorded: Observations) -> Observations:
     """What the record says about questions; of what it does not say, nobody knows anything."""
-    missing = "was not observed yet: `reconcile` does, and `plan --observations live`"
+    missing = "was not observed yet: a reconcile does that"
     entries = (
         (
             question.key,
@@ -106,19 +122,19 @@ def _divide(questions: list[Question], manner: Manner, record: Record | None) ->
     return asked, [question for question in questions if known.get(question.key) != question]
 
 
-def _tell(left: Iterable[Question]) -> tuple[Finding, ...]:
+def _tell(left: Iterable[Question], recorded: Observations) -> tuple[Finding, ...]:
     """One finding for each provider that is not asked, or not everything."""
-    metrics: dict[tuple[str, str, str], list[str]] = {}
+    metrics: dict[tuple[str, str, str], list[Question]] = {}
     for question in left:
-        metrics.setdefault(question.key[:3], []).append(question.metric)
-    return tuple(
-        Finding(
-            "warning",
-            "krake-provider-changed",
-            f"{kind} {name} or its metrics ({', '.join(wanted[:3])}{', ...' if len(wanted) > 3 else ''}) are not what the output "
-            "branch was made with: it is not asked, and recorded values are used",
-            None,
-            (kind, namespace, name),
+        metrics.setdefault(question.key[:3], []).append(question)
+    findings = []
+    for (kind, namespace, name), wanted in sorted(metrics.items()):
+        known = any(question.key in recorded for question in wanted)
+        end = "recorded values are used" if known else "nobody knows the values before a reconcile does"
+        few = ", ".join(question.metric[:_SHOWN] for question in wanted[:3]) + (", ..." if len(wanted) > 3 else "")
+        message = (
+            f"{kind} {name} or what it is asked for ({few}) is {'not what' if known else 'new since'} the output branch was made"
+            f"{' with' if known else ''}: it is not asked, and {end}"
         )
-        for (kind, namespace, name), wanted in sorted(metrics.items())
-    )
+        findings.append(Finding("warning", "krake-provider-changed", message, None, (kind, namespace, name)))
+    return tuple(findings)

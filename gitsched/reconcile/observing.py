@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.config import Output as OutputConfig
 from gitsched.git import Commit, Output, Source, is_url, open_output
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.memo import Memo
@@ -16,7 +17,10 @@ from gitsched.render.record import Record
 
 
 class Observed(NamedTuple):
-    """What a run starts from. `prefix` is where the output lies inside its branch: "" or "path/"."""
+    """What a run starts from. `prefix` is where the output lies inside its branch: "" or "path/".
+
+    `vouched` says that not the commit itself says where its output is, which a stranger's would say as a stranger likes.
+    """
 
     source: Commit
     output: Output
@@ -24,6 +28,7 @@ class Observed(NamedTuple):
     tree: str | None
     prefix: str
     record: Record | None
+    vouched: bool = True
 
 
 def observe(settings: Settings, source: Source, memo: Memo, settled: Commit | None = None) -> Observed:
@@ -44,7 +49,11 @@ def observe(settings: Settings, source: Source, memo: Memo, settled: Commit | No
     head = output.observe()
     tree = output.repository.commit(head).tree if head else None
     prefix = f"{config.path}/" if config.path else ""
-    return Observed(commit, output, head, tree, prefix, read_record(output.repository, tree, prefix))
+    named = (bool(settings.output_branch) or config.branch == OutputConfig().branch) and (
+        bool(settings.output) or not config.repository
+    )
+    vouched = settled is not None or (named and not config.path)
+    return Observed(commit, output, head, tree, prefix, read_record(output.repository, tree, prefix), vouched)
 
 
 def find(settings: Settings, source: Source, revision: str) -> Commit:

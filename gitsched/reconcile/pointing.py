@@ -10,6 +10,7 @@ from gitsched.manifests.reading import locate
 from gitsched.model.change import Cause
 from gitsched.model.explanation import Candidate, Change, Explanation
 from gitsched.model.finding import Finding, Location, Rule
+from gitsched.plan.catalog import Loose
 
 Places = dict[Rule, Location | None]
 
@@ -26,6 +27,20 @@ def point(explanation: Explanation, repository: Repository, places: Places | Non
         for entry in explanation.advice
     )
     return explanation._replace(candidates=candidates, advice=advice, findings=point_findings(explanation.findings, repository))
+
+
+def locate_findings(findings: Iterable[Finding], documents: Iterable[Loose]) -> tuple[Finding, ...]:
+    """The findings with the place where the document of their resource begins, where that is among these."""
+    findings = tuple(findings)
+    if not findings:
+        return ()
+    known = {(loose.kind, loose.namespace, loose.name): loose.origin for loose in documents}
+    located = []
+    for finding in findings:
+        kind, space, name = finding.resource or ("", "", "")
+        origin = known.get((kind, space, name)) or (known.get((kind, "", name)) if space == "default" else None)
+        located.append(finding._replace(location=Location(origin.path, origin.line, origin.column)) if origin else finding)
+    return tuple(located)
 
 
 def point_findings(findings: Iterable[Finding], repository: Repository) -> tuple[Finding, ...]:

@@ -19,6 +19,7 @@ from gitsched.render.layout import CLUSTERS, KEPT, PLACEMENTS, RECORD, STATUS, s
 from gitsched.render.record import Record, parse_record
 from gitsched.render.status import LOCAL_CONFIG, make_record
 
+_MAPPINGS = ("metadata", "spec", "status")
 _OWN = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """What a branch may hold that gitsched takes over: what it writes itself, and what forges put into a new repository."""
 
@@ -125,9 +126,12 @@ def look_up(repository: Repository, tree: str | None, prefix: str, path: str) ->
 
 
 def _unmark(body: Body) -> Body:
-    """The record without the annotation that only its file carries."""
+    """The record without the annotation that only its file carries, and without what could be none of ours: people may have written
+    to the branch."""
+    body = {name: value for name, value in body.items() if isinstance(value, dict) or name not in _MAPPINGS}
     metadata = body.get("metadata") or {}
-    annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LOCAL_CONFIG}
+    held = metadata.get("annotations")
+    annotations = {name: text for name, text in held.items() if name != LOCAL_CONFIG} if isinstance(held, dict) else {}
     # In their place among the members: a record that is kept goes back with the bytes that it has.
     metadata = {name: annotations if name == "annotations" else value for name, value in metadata.items()}
     return {**body, "metadata": {name: value for name, value in metadata.items() if value or name != "annotations"}}

@@ -32,7 +32,7 @@ from gitsched.reconcile.memo import Memo
 from gitsched.reconcile.observations import Gathered, Manner, gather, gather_statuses
 from gitsched.reconcile.observing import Observed, find, observe
 from gitsched.reconcile.packing import Damaged
-from gitsched.reconcile.pointing import point_findings
+from gitsched.reconcile.pointing import locate_findings, point_findings
 from gitsched.reconcile.previous import Records, look_up, read_before
 from gitsched.reconcile.reporting import list_recent, list_reporters
 from gitsched.reconcile.settings import Run, Settings
@@ -68,6 +68,7 @@ class Session:
         self._shelf: Shelf | None = None
         self._written: tuple[str, Plan] | None = None
         self._book: Book | None = None
+        self._heard = Observations()  # plans that are compared have to be made with the same values
 
     @property
     def source(self) -> Source:
@@ -209,9 +210,12 @@ class Session:
             hosts=settings.hosts,
             timeout=snapshot.config.observations.timeout,
             trusted=None if settings.trusted else lambda: self._followed(observed),
+            vouched=observed.vouched,
         )
-        bodies = (loose.body for loose in snapshot.documents if loose.group == "core" and not loose.broken)
-        gathered = gather(bodies, observed.record, manner, now)
+        core = [loose for loose in snapshot.documents if loose.group == "core" and not loose.broken]
+        heard = Observations() if settings.trusted else self._heard
+        gathered = gather((loose.body for loose in core), observed.record, manner, now, heard)
+        gathered = gathered._replace(findings=locate_findings(gathered.findings, core))
         forge = snapshot.config.observations.statuses
         clusters = list_reporters(snapshot) if forge is not None else set[str]()
         recent = list_recent(observed.output.repository, observed.head)

