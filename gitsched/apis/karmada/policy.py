@@ -61,14 +61,15 @@ def is_skipped(template: Key) -> bool:
 
 
 class PolicyIndex:
-    """Policies by what they select, so that a workload is compared only with selectors of its own kind or name."""
+    """Policies by what they select, so that a workload is compared only with selectors of its own kind, and of its name or a label."""
 
-    __slots__ = ("_general", "_named", "policies")
+    __slots__ = ("_general", "_labelled", "_named", "policies")
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self.policies = {policy.key: policy for policy in policies}
         self._named: dict[tuple[str, str, str, str], list[Rule]] = {}
         self._general: dict[tuple[str, str, str], list[Rule]] = {}
+        self._labelled: dict[tuple[str, str, str], dict[str, dict[str, list[Rule]]]] = {}
         for policy in self.policies.values():
             for selector in policy.spec.get("resourceSelectors") or ():
                 self._add(policy, selector)
@@ -113,14 +114,21 @@ class PolicyIndex:
     def _add(self, policy: Policy, selector: Body) -> None:
         rule = Rule(policy, parse_resource_selector(selector))
         scope, (api_version, kind, _, name, *_) = policy.key.namespace, rule.selector
+        wanted = next((r for r in rule.selector.labels.requirements if r.operator == "In"), None) if rule.selector.labels else None
         if name:
             self._named.setdefault((scope, api_version, kind, name), []).append(rule)
+        elif wanted is not None:
+            values = self._labelled.setdefault((scope, api_version, kind), {}).setdefault(wanted.key, {})
+            for value in dict.fromkeys(wanted.values):
+                values.setdefault(value, []).append(rule)
         else:
             self._general.setdefault((scope, api_version, kind), []).append(rule)
 
     def _selecting(self, scope: str, template: Document) -> Iterator[Rule]:
-        kind = template.key.kind
-        rules = self._named.get((scope, template.api_version, kind, template.key.name), [])
-        rules = rules + self._general.get((scope, template.api_version, kind), [])
-        labels = text_map(member(template.body, "metadata", "labels")) if rules else {}
+        place = scope, template.api_version, template.key.kind
+        rules = self._named.get((*place, template.key.name), []) + self._general.get(place, [])
+        labelled = self._labelled.get(place)
+        labels = text_map(member(template.body, "metadata", "labels")) if rules or labelled else {}
+        for key, values in labelled.items() if labelled else ():
+            rules += values.get(labels.get(key, ""), ())
         return (rule for rule in rules if rule.selector.selects(template.key.namespace, labels))
