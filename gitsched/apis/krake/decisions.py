@@ -148,7 +148,7 @@ class Decisions:
         document = create_cluster(app.document, name)
         if document.key not in self.clusters:
             self.created[document.key] = document
-        return step._replace(memory=step.memory._replace(awaited=name))
+        return step._replace(memory=step.memory._replace(awaited=name), why=step.why or f"it waits for the cluster {name}")
 
     def _all_clouds(self, namespace: str) -> Arena:
         """The clouds of a namespace and the global ones together, each with its kind in its name."""

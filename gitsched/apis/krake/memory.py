@@ -120,6 +120,8 @@ def write_record(document: Document, memory: Memory, status: Body, labels: Body 
         metadata["uid"] = uid
     if labels is not None:
         metadata["labels"] = labels
+    if spec is not None and member(document.body, "metadata", "inherit_labels") is True:
+        metadata["inherit_labels"] = True
     metadata |= {
         "created": format_time(memory.created),
         "modified": format_time(memory.modified),

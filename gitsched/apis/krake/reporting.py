@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gitsched.apis.krake import names
 from gitsched.apis.krake.backends import Binding
 from gitsched.apis.krake.decisions import Decided, Decisions
 from gitsched.apis.krake.inventory import ONLINE, STATES, is_deleted, state_of
@@ -11,6 +12,7 @@ from gitsched.apis.krake.metrics import Readings
 from gitsched.apis.krake.records import find_owners
 from gitsched.model.document import Document, Key, member
 from gitsched.model.finding import Finding, Location
+from gitsched.render.layout import status_path
 
 
 def locate(document: Document) -> Location | None:
@@ -62,6 +64,8 @@ def report_application(decided: Decided, gone: Key | None, stays: bool) -> Itera
     elif step.memory.state == "DEGRADED" and step.memory.reason and not step.mask:
         where = " and stays where it is" if stays else ""
         yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_reason(decided)}", document)
+    elif step.memory.awaited and not stays:
+        yield _warn("krake-cluster-wanted", f"{key} {_tell_wanted(decided, step.memory.awaited)}", document)
     if decided.before.target is not None and decided.before.scheduled is None:
         message = f"{key} is bound, and its status does not say since when: it counts as placed long ago"
         yield _warn("krake-timestamps", message, document)._replace(severity="info")
@@ -70,6 +74,15 @@ def report_application(decided: Decided, gone: Key | None, stays: bool) -> Itera
     if not member(document.body, "spec", "manifest"):
         message = f"{key} has no spec.manifest: TOSCA is not translated, so nothing is rendered"
         yield _warn("krake-nothing-to-render", message, document)
+
+
+def _tell_wanted(decided: Decided, name: str) -> str:
+    """What somebody has to do, for an application that waits for a cluster."""
+    if name in decided.around.clusters.fleet.index:
+        return f"waits until its cluster {name} is {ONLINE}"
+    where = status_path(Key(*names.CLUSTER, decided.app.key.namespace, name))
+    said = f"{where} of the output branch says how. Commit it with a kubeconfig and its state"
+    return f"waits for the cluster {name}, which is to be made: {said}"
 
 
 def _reason(decided: Decided) -> str:

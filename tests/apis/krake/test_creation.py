@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.apis.krake.conftest import Body, Story, application, cloud, cluster, codes, find, measure, weigh
+from tests.apis.krake.conftest import SPACE, Body, Story, application, cloud, cluster, codes, find, measure, weigh
 
 WAITING = "WAITING_FOR_CLUSTER_CREATION"
 
@@ -30,12 +30,23 @@ def test_a_cluster_is_to_be_made_where_a_cloud_is_better() -> None:
     assert (story.status()["state"], story.place()) == (WAITING, None)
     assert re.fullmatch(r"cluster-\d{4}", made(story))
     body = find(story.left, "Cluster", made(story))
+    assert body["metadata"]["inherit_labels"] is True
     assert body["spec"] == {
         "auto_generated": True,
         "inherit_metrics": True,
         "constraints": {"cloud": {"labels": ["zone is x"], "metrics": ["b > 0.5"]}},
     }
     assert body["status"]["scheduled_to"]["name"] == "good"
+
+
+def test_whoever_has_to_make_it_is_told() -> None:
+    story = wanting()
+    for seconds in (0, 60):
+        (message,) = (finding.message for finding in story.run(seconds).findings if finding.code == "krake-cluster-wanted")
+        assert f"status/kubernetes/cluster/{SPACE}/{made(story)}.yaml of the output branch says how" in message
+    (message,) = (finding.message for finding in story.run(90, cluster(made(story), "CONNECTING")).findings)
+    assert f"waits until its cluster {made(story)} is ONLINE" in message
+    assert codes(story.run(120, cluster(made(story)))) == set()
 
 
 def test_it_is_the_same_cluster_in_every_run() -> None:
