@@ -190,6 +190,14 @@ def test_a_dead_server_holds_the_placement(tenant: Fleet, prometheus: Prometheus
     assert place(tenant) == "two"
 
 
+def test_a_dead_server_is_told_once_however_many_clusters_it_measures(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({f"clusters/{number}.yaml": cluster(f"c{number}", "a") for number in range(9)})
+    prometheus.values = None
+    (told,) = (finding.message for finding in tenant.reconcile().plan.findings if finding.code == "krake-failing-metric")
+    assert "the metrics a, b of Cluster.kubernetes/tenant-a/c0, " in told
+    assert "and 8 more cannot be used: Failed to query Prometheus with provider 'p': it answered with status 503" in told
+
+
 def test_what_is_not_placed_yet_waits_for_a_dead_server(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = None
     run = tenant.reconcile()

@@ -8,11 +8,14 @@ from gitsched.apis.krake import names
 from gitsched.apis.krake.backends import Binding
 from gitsched.apis.krake.decisions import Decided, Decisions
 from gitsched.apis.krake.inventory import ONLINE, STATES, is_deleted, state_of
-from gitsched.apis.krake.metrics import Readings
+from gitsched.apis.krake.metrics import Readings, Reason
 from gitsched.apis.krake.records import find_owners
 from gitsched.model.document import Document, Key, member
 from gitsched.model.finding import Finding, Location
 from gitsched.render.layout import status_path
+
+_NAMED = 3
+"""Resources named in a finding that is about many."""
 
 
 def locate(document: Document) -> Location | None:
@@ -23,10 +26,11 @@ def locate(document: Document) -> Location | None:
 
 def report(decisions: Decisions) -> Iterator[Finding]:
     """What is to be said about clusters, clouds, projects and Magnum clusters."""
+    silent: dict[Reason, list[tuple[str, Document]]] = {}
     for cluster in decisions.clusters.values():
         document, readings = cluster.document, cluster.site.readings
         if readings.declared:
-            yield from _report_metrics(document, readings)
+            yield from _report_metrics(document, readings, silent)
         if cluster.missing and cluster.cloud is not None:
             what = "has a broken document" if cluster.unsure else "is not there"
             message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
@@ -44,7 +48,8 @@ def report(decisions: Decisions) -> Iterator[Finding]:
     owners = find_owners(decisions.world.documents)
     for site in decisions.sites:
         if site.ref in owners:
-            yield from _report_metrics(owners[site.ref], site.readings)
+            yield from _report_metrics(owners[site.ref], site.readings, silent)
+    yield from _report_silence(silent)
     for document, binding in (*decisions.bindings.values(), *decisions.magnum.values()):
         yield from _report_binding(document, binding)
 
@@ -90,13 +95,32 @@ def _reason(decided: Decided) -> str:
     return str(reason.get("message") or reason.get("code") or "nobody says why")
 
 
-def _report_metrics(document: Document, readings: Readings) -> Iterator[Finding]:
+def _report_silence(silent: dict[Reason, list[tuple[str, Document]]]) -> Iterator[Finding]:
+    """What providers did not answer: for each answer that is missing one finding, where it is missing everywhere."""
+    for reason, entries in silent.items():
+        if len(entries) <= _NAMED:
+            yield from (_report_metric(metric, document, reason) for metric, document in entries)
+            continue
+        metrics = list(dict.fromkeys(metric for metric, _ in entries))
+        asked = f"metric{'s' if len(metrics) > 1 else ''} {', '.join(metrics[:_NAMED])}{', ...' if len(metrics) > _NAMED else ''}"
+        owners = list(dict.fromkeys(str(document.key) for _, document in entries))
+        more = f" and {len(owners) - _NAMED} more" if len(owners) > _NAMED else ""
+        message = f"the {asked} of {', '.join(owners[:_NAMED])}{more} cannot be used: {reason.told or reason.message}"
+        yield _warn("krake-failing-metric", message, entries[0][1])
+
+
+def _report_metric(metric: str, document: Document, reason: Reason) -> Finding:
+    message = f"the metric {metric} of {document.key} cannot be used: {reason.told or reason.message}"
+    return _warn("krake-failing-metric", message, document)
+
+
+def _report_metrics(document: Document, readings: Readings, silent: dict[Reason, list[tuple[str, Document]]]) -> Iterator[Finding]:
+    """What is wrong with the metrics of one resource; what providers alone are to blame for goes into `silent`."""
     for metric, reason in readings.reasons:
-        yield _warn(
-            "krake-failing-metric",
-            f"the metric {metric} of {document.key} cannot be used: {reason.told or reason.message}",
-            document,
-        )
+        if reason.failed:
+            silent.setdefault(reason, []).append((metric, document))
+        else:
+            yield _report_metric(metric, document, reason)
     standing = readings.standing
     if standing is not None and not standing.weight:
         message = f"the weights of {document.key}'s metrics add up to 0: no mean can be taken, and they are left aside"
