@@ -145,13 +145,24 @@ COMMIT = combine(
         help="Commit what a new source commit changes only if it is the plan that its trailer Gitsched-Reviewed names.",
     ),
 )
+
+
+def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The hosts, also as a list with commas. What could match none is refused: nobody would find out why nothing is asked."""
+    hosts = tuple(host.strip().removeprefix("[").removesuffix("]") for text in value for host in text.split(",") if host.strip())
+    for host in hosts:
+        if not re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?|[0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*", host):
+            raise click.BadParameter(f"{host!r} is no host, nor '*.' and a domain; it has neither a port nor a path")
+    return hosts or None
+
+
 HOSTS = click.option(
     "--metrics-host",
     "hosts",
     metavar="HOST",
     multiple=True,
     envvar="GITSCHED_METRICS_HOSTS",
-    callback=lambda _ctx, _parameter, value: value or None,
+    callback=_read_hosts,
     help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
 )
 METRICS = combine(

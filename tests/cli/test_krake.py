@@ -86,3 +86,16 @@ def test_a_constraint_that_yaml_cut_in_two_is_told_as_one(gitsched: Run, tenant:
     assert found.returncode == 1
     assert "app.yaml:6:36: error: 'zone in (x' is no label constraint" in found.stdout
     assert "quote it" in found.stdout
+
+
+@pytest.mark.parametrize("host", ["prom:9090", "http://prom", "prom/x", "*", "*prom", "a b", "[::1]:80"])
+def test_a_list_of_hosts_that_could_match_none_is_refused(gitsched: Run, tenant: Path, host: str) -> None:
+    found = gitsched("reconcile", "--metrics-host", host, at=tenant)
+    assert (found.returncode, "is no host" in found.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "other,127.0.0.1", "[::1]", "*.example.com", "127.0.0.1."])
+def test_hosts_may_be_listed_with_commas(gitsched: Run, tenant: Path, commit: Callable[..., None], host: str) -> None:
+    commit(tenant, provider=PROVIDER + "  type: prometheus\n  prometheus: {url: 'http://127.0.0.1:1'}\n")
+    told = gitsched("reconcile", "--metrics-host", host, at=tenant).stdout
+    assert ("that may be asked" in told) == ("127" not in host), told
