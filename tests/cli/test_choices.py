@@ -60,7 +60,7 @@ def test_a_run_tells_that_a_placement_chose(gitsched: Run, fleet: Path, commit: 
     commit(fleet, ocm=FLEET, placement=place(1))
     gitsched("reconcile")
     commit(fleet, placement=place(2))
-    done = gitsched("reconcile", COLUMNS="200").stdout
+    done = gitsched("reconcile", COLUMNS="500").stdout
     assert ": 1 Placement chooses other clusters, no workload moves, from commit " in done
     assert "\nPlacement apps/any chooses ash -> ash, bru\n" in done
 
