@@ -47,6 +47,7 @@ KINDS = (
 )
 @click.option("--revision", "--at", metavar="REVISION", help="Explain at this branch, tag or commit.")
 @click.option("--worktree", is_flag=True, help="Explain the files as they lie in the worktree.")
+@options.LOOK
 @options.SOURCE
 @options.TARGET
 @options.NOW
@@ -87,7 +88,7 @@ def command(
     from gitsched.reconcile.explaining import explain
 
     output.start_log(log_format)
-    settings = Settings(location=location, worktree=worktree, output=output_repository, **chosen)
+    settings = Settings(location=location, worktree=worktree, output=output_repository, trusted=False, **chosen)
     with output.progress("Planning"):
         found = explain(settings, kind, space, name, why_not)
     if isinstance(found, Standing):

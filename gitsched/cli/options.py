@@ -165,6 +165,17 @@ HOSTS = click.option(
     callback=_read_hosts,
     help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
 )
+LOOK = combine(
+    click.option(
+        "--observations",
+        type=click.Choice(["recorded", "live"]),
+        default="recorded",
+        show_default=True,
+        help="Metrics as the output branch recorded them, or of now, from providers that are what the output branch was made with.",
+    ),
+    HOSTS,
+)
+"""How metrics are come by for whoever only looks."""
 METRICS = combine(
     click.option(
         "--observations",

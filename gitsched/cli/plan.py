@@ -25,14 +25,7 @@ def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str)
 @click.option("--revision", metavar="REVISION", help="Compare this branch, tag or commit with the output branch.")
 @click.option("--worktree", is_flag=True, help="Plan the files as they lie in the worktree, committed or not.")
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if something would change.")
-@click.option(
-    "--observations",
-    type=click.Choice(["recorded", "live"]),
-    default="recorded",
-    show_default=True,
-    help="Take metrics as the output branch recorded them, or ask their providers, where those are what the output branch was made with.",
-)
-@options.HOSTS
+@options.LOOK
 @options.SOURCE
 @options.TARGET
 @options.FETCH

@@ -29,7 +29,7 @@ def explain(settings: Settings, kind: str, namespace: str, name: str, why_not: t
     The kind's case does not matter, and KIND.GROUP says which of two groups is meant. `why_not` are clusters that somebody asks about.
     Permanent when there is no such workload, or cluster.
     """
-    session = Session(settings._replace(observations="recorded"))
+    session = Session(settings)
     observed = session.observe()
     step = session.plan(observed, settings.now)
     planned = step.plan

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.metrics.conftest import Server, vector
 
 KUBECONFIG = "kubeconfig: {contexts: [{name: c}], clusters: [{name: c}], users: [{name: u}]}"
 AUTH = "auth: {type: password, password: {user: {username: u, password: p}, project: {name: p}}}"
@@ -99,3 +100,12 @@ def test_hosts_may_be_listed_with_commas(gitsched: Run, tenant: Path, commit: Ca
     commit(tenant, provider=PROVIDER + "  type: prometheus\n  prometheus: {url: 'http://127.0.0.1:1'}\n")
     told = gitsched("reconcile", "--metrics-host", host, at=tenant).stdout
     assert ("that may be asked" in told) == ("127" not in host), told
+
+
+def test_explain_can_be_given_the_values_of_now(gitsched: Run, tenant: Path, commit: Callable[..., None], server: Server) -> None:
+    commit(tenant, provider=PROVIDER + f"  type: prometheus\n  prometheus: {{url: '{server.url}'}}\n")
+    server.handle = lambda _: vector("heat", "0.5")
+    assert gitsched("reconcile", at=tenant).returncode == 0
+    server.handle = lambda _: vector("heat", "0.75")
+    assert "(heat 0.5 + stickiness 0.1) / 1.1" in gitsched("explain", "app/shop/web", at=tenant).stdout
+    assert "(heat 0.75 + stickiness 0.1) / 1.1" in gitsched("explain", "app/shop/web", "--observations", "live", at=tenant).stdout

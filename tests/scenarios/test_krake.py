@@ -375,7 +375,7 @@ def test_a_cluster_that_everybody_is_on_cannot_go_by_mistake(fleet: Fleet) -> No
 def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.5, "b": 0.4}
     tenant.reconcile()
-    text = write_explanation(explain(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
+    text = write_explanation(explain(tenant.settings(1, observations="recorded"), "Application", "tenant-a", "echo"), 160)
     assert "one has 0.545455, its stickiness of 0.1 included" in text
     assert "two has 0.363636: to win it needs a score above 0.545455, as with b above 0.6 instead of 0.4" in text
     assert "score 0.545455 = (a 0.5 + stickiness 0.1) / 1.1" in text
