@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from gitsched.git import Repository
 from gitsched.manifests.limits import LIMITS
-from gitsched.manifests.reading import locate
 from gitsched.model.change import Cause
 from gitsched.model.explanation import Candidate, Change, Explanation
 from gitsched.model.finding import Finding, Location, Rule
@@ -81,6 +80,8 @@ def _find(rule: Rule, repository: Repository, places: Places) -> Location | None
     if rule not in places:
         origin, pointer = rule
         known = repository.has(origin.blob) and repository.size(origin.blob) <= LIMITS.size
+        from gitsched.manifests.reading import locate  # loads PyYAML, and few findings are about a field
+
         found = locate(repository.blob(origin.blob), origin.index, origin.item, pointer) if known else None
         places[rule] = Location(origin.path, *found) if found else None
     return places[rule]

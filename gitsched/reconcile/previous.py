@@ -9,7 +9,6 @@ from functools import partial
 
 from gitsched.git import Repository
 from gitsched.manifests.file import File
-from gitsched.manifests.reading import read
 from gitsched.model.document import Body, Key, group_of
 from gitsched.model.errors import Permanent
 from gitsched.model.scope import is_namespaced
@@ -90,6 +89,8 @@ class Records(Mapping[Key, Body]):
         return body
 
     def _read(self, blob: str) -> File:
+        from gitsched.manifests.reading import read  # loads PyYAML, and most records are remembered
+
         file = read(self._repository.blob(blob), path="status.yaml", check=None)
         self._memo.put(_memo_key(blob), file)
         return file

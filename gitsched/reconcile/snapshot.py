@@ -13,7 +13,6 @@ from gitsched.manifests.file import NO_YAML, File, Parsed, Problem, too_large
 from gitsched.manifests.ignore import IGNORE_FILE, LONGEST_RULE, MOST_RULES, Excess, Ignore, is_candidate
 from gitsched.manifests.kustomize import FILE_NAMES
 from gitsched.manifests.limits import LIMITS
-from gitsched.manifests.reading import read
 from gitsched.model.document import Origin, group_of
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
@@ -89,6 +88,8 @@ class Reader:
         if file is None:
             source = repository or self.repository
             size = source.size(blob)
+            from gitsched.manifests.reading import read  # loads PyYAML, and most files are remembered
+
             file = (
                 too_large(size, path)
                 if size > LIMITS.size
@@ -232,6 +233,7 @@ def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: Last
     if entry is None or entry[1] not in REGULAR:
         return Config(), []
     reader = Reader(repository, memo)
+    reader.load([Entry(FILE, *entry)])
     file = reader.read(entry[0], FILE)
     versions = [file, *(reader.read(blob, FILE, other) for other, blob in last_valid(FILE))] if _config(file) is None else [file]
     for version in versions:

@@ -12,13 +12,11 @@ from typing import Any, NoReturn
 
 from gitsched.apis.karmada.cluster_rules import judge_cluster
 from gitsched.apis.karmada.label_rules import Pointer, error, judge_label_key
+from gitsched.apis.karmada.names import TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.override_rules import judge_overrides
 from gitsched.apis.karmada.placement_rules import judge_placement
 from gitsched.model.document import Body, member
 from gitsched.model.issue import Issue
-
-TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
-"""What an administrator allows in gitsched.yaml, as with a flag of Karmada's webhook."""
 
 DEPENDENCIES = "resourcebinding.karmada.io/dependencies"
 

@@ -23,6 +23,8 @@ APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 
 APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
+TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
+"""The code of what an administrator allows in gitsched.yaml, as with a flag of Karmada's webhook."""
 _NAMED = 3
 DEPENDENCIES = "resourcebinding.karmada.io/dependencies"
 """On the binding of a workload with propagateDeps: what it refers to, as JSON."""

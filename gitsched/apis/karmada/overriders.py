@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gitsched.apis.karmada.fields import edit_json, edit_yaml
 from gitsched.apis.karmada.images import change_image
 from gitsched.apis.karmada.patching import Draft, Inapplicable, parse_pointer
 from gitsched.model.document import Body
@@ -93,6 +92,8 @@ def _change_field(draft: Draft, entry: Body) -> None:
     text = draft.find(place)
     if not isinstance(text, str):
         raise Inapplicable("the field is no text")
+    from gitsched.apis.karmada.fields import edit_json, edit_yaml  # loads PyYAML, and few overrides look into a text
+
     if entry.get("yaml"):
         draft.apply("replace", place, edit_yaml(text, entry["yaml"]))
     elif entry.get("json"):
