@@ -48,8 +48,8 @@ class Prometheus:
 
     title = "Prometheus"
 
-    def ask(self, spec: Mapping[str, Any], metric: str, _token: str, /) -> Request:
-        return Request(join(spec["url"], "api/v1/query", f"query={quote_plus(metric, safe=_SAFE)}"))
+    def ask(self, spec: Mapping[str, Any], metric: str, token: str, /) -> Request:
+        return Request(join(spec["url"], "api/v1/query", f"query={quote_plus(metric, safe=_SAFE)}"), None, bear(token))
 
     def read(self, answer: Answer, metric: str) -> float:
         body = _read_json(answer, metric)
@@ -70,9 +70,9 @@ class Ksql:
 
     title = "Kafka"
 
-    def ask(self, spec: Mapping[str, Any], metric: str, _token: str, /) -> Request:
+    def ask(self, spec: Mapping[str, Any], metric: str, token: str, /) -> Request:
         statement = f"SELECT {spec['value_column']} FROM {spec['table']} WHERE {spec['comparison_column']} = '{metric}';"  # noqa: S608 - Krake's own statement; documents of a trusted branch only
-        return Request(join(spec["url"], "query"), {"ksql": statement, "streamsProperties": {}})
+        return Request(join(spec["url"], "query"), {"ksql": statement, "streamsProperties": {}}, bear(token))
 
     def read(self, answer: Answer, metric: str) -> float:
         body = _read_json(answer, metric)
@@ -132,6 +132,11 @@ class Influx:
 PROTOCOLS: Mapping[str, Dialect] = {"prometheus": Prometheus(), "kafka": Ksql(), "influx": Influx()}
 
 _SAFE = "-._~!$'()*,:@/?"
+
+
+def bear(token: str) -> tuple[tuple[str, str], ...]:
+    """The header of a bearer token; none without one."""
+    return (("Authorization", f"Bearer {token}"),) if token else ()
 
 
 def join(url: object, path: str, query: str = "") -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from gitsched.metrics.failures import Invalid, Unreachable
 from gitsched.metrics.numbers import read_number
-from gitsched.metrics.protocols import Answer, Request, join
+from gitsched.metrics.protocols import Answer, Request, bear, join
 from gitsched.metrics.tokens import find_token
 
 
@@ -21,9 +21,8 @@ def ask_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str] |
     """
     from gitsched.metrics.client import Client  # httpx takes its time to load
 
-    token = find_token(spec)
-    headers = (("Authorization", f"Bearer {token}"),) if token else ()
-    request = Request(join(spec["url"], "api/v1/query", f"query={quote(str(spec['query']), safe='')}"), None, headers)
+    query = f"query={quote(str(spec['query']), safe='')}"
+    request = Request(join(spec["url"], "api/v1/query", query), None, bear(find_token(spec)))
     with Client(hosts, secure=request.url.lower().startswith("https:")) as client:
         answer = client.send(request, time.monotonic() + timeout)
     return read_vector(answer, str(spec.get("label") or "cluster"))

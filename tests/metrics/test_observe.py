@@ -225,6 +225,17 @@ def test_a_token_comes_from_where_the_operator_keeps_it(
     assert server.seen[0].headers["Authorization"] == f"Token {CANARY}"
 
 
+@pytest.mark.parametrize("kind", ["prometheus", "kafka"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_server_gets_a_bearer_token_where_one_is_named(
+    server: Server, monkeypatch: pytest.MonkeyPatch, kind: str, wanted: bool
+) -> None:
+    monkeypatch.setenv("GITSCHED_TEST_TOKEN", CANARY)
+    spec = {"url": server.url, "table": "t", "comparison_column": "c", "value_column": "v"}
+    gitsched.observe(documents(kind, spec | ({"tokenFrom": {"env": "GITSCHED_TEST_TOKEN"}} if wanted else {}), "load"), timeout=5)
+    assert server.seen[0].headers.get("Authorization") == (f"Bearer {CANARY}" if wanted else None)
+
+
 def test_a_token_that_is_not_there_is_told_without_asking(server: Server) -> None:
     spec = {**INFLUX, "url": server.url, "tokenFrom": {"env": "GITSCHED_NO_SUCH_TOKEN"}}
     assert "GITSCHED_NO_SUCH_TOKEN is not set" in reason(gitsched.observe(documents("influx", spec, "load")))
