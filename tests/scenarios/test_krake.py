@@ -162,6 +162,8 @@ def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometh
     assert place(tenant) == "one"
     assert run.plan.next_wakeup is not None
     assert run.plan.next_wakeup.isoformat() == "2026-03-02T10:00:00+00:00"
+    told = write_explanation(explain(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
+    assert "From 2026-03-02T10:00:00Z on a better cluster may win." in told
     tenant.reconcile(2)
     assert place(tenant) == "two"
 
