@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
 from typing import Any
 
 from gitsched.apis.ocm.cel.registry import function
@@ -13,7 +14,7 @@ from gitsched.model.time import EPOCH, format_time, parse_time
 _PART = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
 _LONGEST = 1_000
 """Characters of a duration at most; what is longer names none."""
-_MICROSECONDS = {"ns": 0.001, "us": 1, "µs": 1, "μs": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7, "h": 36 * 10**8}
+_MICROSECONDS = {"ns": Fraction(1, 1000), "us": 1, "µs": 1, "μs": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7, "h": 36 * 10**8}
 _ZONE = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
 
 
@@ -43,7 +44,7 @@ def parse_duration_text(value: Any) -> timedelta:
     if text != "0" and (not parts or "".join(part[0] for part in parts) != text):
         raise Failed("no duration")
     try:
-        return sign * timedelta(microseconds=sum(float(part[1]) * _MICROSECONDS[part[2]] for part in parts))
+        return sign * timedelta(microseconds=float(sum(Fraction(part[1]) * _MICROSECONDS[part[2]] for part in parts)))
     except OverflowError:
         raise Failed("no duration") from None
 
