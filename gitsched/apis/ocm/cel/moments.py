@@ -14,7 +14,7 @@ from gitsched.model.time import EPOCH, format_time, parse_time
 _PART = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
 _LONGEST = 1_000
 """Characters of a duration at most; what is longer names none."""
-_MICROSECONDS = {"ns": Fraction(1, 1000), "us": 1, "µs": 1, "μs": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7, "h": 36 * 10**8}
+_NANOSECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 6 * 10**10, "h": 36 * 10**11}
 _ZONE = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
 
 
@@ -44,7 +44,7 @@ def parse_duration_text(value: Any) -> timedelta:
     if text != "0" and (not parts or "".join(part[0] for part in parts) != text):
         raise Failed("no duration")
     try:
-        return sign * timedelta(microseconds=float(sum(Fraction(part[1]) * _MICROSECONDS[part[2]] for part in parts)))
+        return sign * timedelta(microseconds=float(sum(Fraction(part[1]) * _NANOSECONDS[part[2]] for part in parts) / 1000))
     except OverflowError:
         raise Failed("no duration") from None
 
