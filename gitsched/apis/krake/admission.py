@@ -7,7 +7,7 @@ from typing import Any
 
 from gitsched.apis.krake import names
 from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
-from gitsched.model.document import Body, member
+from gitsched.model.document import Body, as_object, member
 from gitsched.model.issue import Issue
 from gitsched.model.web import split_address
 
@@ -106,12 +106,20 @@ def judge_metrics_provider(body: Body) -> Iterator[Issue]:
     """A MetricsProvider or GlobalMetricsProvider: what its type needs is there, and it can be asked."""
     yield from judge_provider(body)
     kind = body["spec"]["type"]
-    url = member(body["spec"], kind, "url")
-    if isinstance(url, str) and split_address(url) is None:
-        # Not told as it stands: there may be a password in it.
+    said = as_object(body["spec"].get(kind))
+    url, address = said.get("url"), split_address(str(said.get("url")))
+    # What may hold a password is never told as it stands.
+    if isinstance(url, str) and address is None:
         yield Issue(
             "warning", "krake-provider-url", "the url is no http or https URL: nobody can be asked there", ("spec", kind, "url")
         )
+    secrets = {"url": address.password if address else None, "token": said.get("token")}
+    for name in (name for name, secret in secrets.items() if secret):
+        message = f"everybody who can read this repository can use the secret in {name}; with tokenFrom it stays with the operator"
+        yield Issue("info", "krake-secret-in-git", message, ("spec", kind, name))
+    if {"env", "file"} <= as_object(said.get("tokenFrom")).keys():
+        message = "tokenFrom has both env and file: the variable counts, the file is never read"
+        yield Issue("warning", "krake-token-twice", message, ("spec", kind, "tokenFrom"))
 
 
 def _judge_type(spec: Body) -> Iterator[Issue]:

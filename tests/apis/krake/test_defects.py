@@ -156,6 +156,30 @@ def test_a_provider_that_nobody_can_ask_is_told_without_its_address(url: str) ->
     assert url not in finding.message
 
 
+@pytest.mark.parametrize(
+    ("kind", "said", "told"),
+    [
+        ("prometheus", {"url": "http://h", "tokenFrom": {"env": "T"}}, []),
+        ("prometheus", {"url": "http://user:canary@h"}, [("info", "krake-secret-in-git", "spec.prometheus.url")]),
+        ("prometheus", {"url": "http://user@h"}, []),
+        (
+            "influx",
+            {"url": "http://h", "org": "o", "bucket": "b", "token": "canary"},
+            [("info", "krake-secret-in-git", "spec.influx.token")],
+        ),
+        (
+            "prometheus",
+            {"url": "http://h", "tokenFrom": {"env": "T", "file": "/t"}},
+            [("warning", "krake-token-twice", "spec.prometheus.tokenFrom")],
+        ),
+    ],
+)
+def test_secrets_belong_to_the_operator(kind: str, said: Body, told: list[tuple[str, str, str]]) -> None:
+    findings = gitsched.validate([{**measure()[0], "spec": {"type": kind, kind: said}}])
+    assert [(finding.severity, finding.code, finding.message.partition(":")[0]) for finding in findings] == told
+    assert "canary" not in "".join(finding.message for finding in findings)
+
+
 @pytest.mark.parametrize("key", [None, 1, True])
 def test_a_key_that_is_no_text_is_a_finding(key: Any) -> None:
     """Parsers of YAML give such."""

@@ -16,6 +16,8 @@ from tests.apis.krake.conftest import Body, Story, application, cluster, codes, 
 
 TEXT = Path(__file__).with_name("design-document.yaml").read_text()
 PLACEHOLDER = "<metrics provider name>"
+NOTE = "krake-secret-in-git"
+"""What is to be said about the token that it writes in the open."""
 
 
 def read(provider: str = PLACEHOLDER) -> list[Body]:
@@ -23,12 +25,12 @@ def read(provider: str = PLACEHOLDER) -> list[Body]:
 
 
 def test_every_document_is_valid_as_it_stands() -> None:
-    assert list(gitsched.validate(read())) == []
+    assert [(finding.severity, finding.code) for finding in gitsched.validate(read())] == [("info", NOTE)]
 
 
 def test_the_placeholder_is_a_provider_that_is_not_there() -> None:
     schedule = Story(*read(), cluster("one", metrics=weigh(heat_demand_zone_1=0.45))).run()
-    (finding,) = schedule.findings
+    (finding,) = (finding for finding in schedule.findings if finding.code != NOTE)
     assert finding.code == "krake-failing-metric"
     assert f"there is no GlobalMetricsProvider '{PLACEHOLDER}'" in finding.message
 
@@ -37,7 +39,7 @@ def test_the_static_provider_gives_its_value() -> None:
     story = Story(*read("static_provider"), cluster("one", metrics=weigh(heat_demand_zone_1=0.45)), application(), stickiness=0)
     schedule = story.run()
     (verdict,) = schedule.explain("Application", "echo", "tenant-a")
-    assert codes(schedule) == set()
+    assert codes(schedule) == {NOTE}
     assert verdict.total == pytest.approx(0.9 / 5)
 
 
