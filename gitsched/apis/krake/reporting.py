@@ -91,6 +91,9 @@ def _tell_wanted(decided: Decided, name: str) -> str:
 
 
 def _reason(decided: Decided) -> str:
+    app, around = decided.app, decided.around
+    if not (around.clusters.sites or app.creates or any(key.namespace == app.key.namespace for key in around.broken)):
+        return f"there is no Cluster in namespace {app.key.namespace}, and applications stay in theirs"
     reason = decided.steps[-1].memory.reason or {}
     return str(reason.get("message") or reason.get("code") or "nobody says why")
 

@@ -113,6 +113,14 @@ def test_what_is_missing_is_told_by_kind_and_namespace() -> None:
     assert "there is no GlobalMetricsProvider 'p'" in told
 
 
+def test_an_application_in_the_wrong_namespace_is_told_so() -> None:
+    elsewhere = {**cluster("one"), "metadata": {"name": "one", "namespace": "other"}}
+    story = Story(application(), elsewhere)
+    (told,) = (finding.message for finding in story.run().findings)
+    assert told.endswith(f"could not be scheduled: there is no Cluster in namespace {SPACE}, and applications stay in theirs")
+    assert story.status()["reason"]["message"] == "No matching Kubernetes cluster found"
+
+
 def test_a_metric_of_a_namespace_has_no_global_provider() -> None:
     local = {**metric("a"), "kind": "Metric", "metadata": {"name": "a", "namespace": SPACE}}
     refs = [{"name": "a", "weight": 1, "namespaced": True}]
