@@ -67,10 +67,18 @@ class Balance(NamedTuple):
 class Column:
     """Numbers by candidate, equal only to itself: a whole column is never compared."""
 
-    __slots__ = ("numbers",)
+    __slots__ = ("_whole", "numbers")
 
     def __init__(self, numbers: Iterable[float | None]) -> None:
         self.numbers = tuple(numbers)
+        self._whole: tuple[int, ...] | None = None
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The numbers without what follows the point, 0 for none."""
+        if self._whole is None:
+            self._whole = tuple(int(number or 0) for number in self.numbers)
+        return self._whole
 
 
 class Relative(NamedTuple):
@@ -112,5 +120,4 @@ class Given(NamedTuple):
         return True
 
     def column(self, fleet: Fleet, mask: int, members: Sequence[int]) -> Sequence[int]:
-        numbers = self.values.numbers
-        return [int(numbers[index] or 0) for index in members]
+        return list(map(self.values.whole.__getitem__, members))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import NamedTuple
 
 from gitsched.apis.ocm.cel.clusters import Expression
@@ -157,8 +158,4 @@ def _spread(constraint: Constraint, fleet: Fleet) -> Spread:
 
 
 def _count(load: Mapping[str, int], fleet: Fleet) -> list[int]:
-    counts = [0] * len(fleet)
-    for name, count in load.items():
-        if (index := fleet.index.get(name)) is not None:
-            counts[index] = count
-    return counts
+    return list(map(load.get, fleet.names, repeat(0)))
