@@ -56,7 +56,7 @@ def command(
     """
     from gitsched.cli.reviewing import judge
     from gitsched.reconcile import Settings, reconcile
-    from gitsched.reconcile.comparing import review
+    from gitsched.reconcile.account import review
     from gitsched.report.data import describe_review
     from gitsched.report.text import write_run
 

@@ -87,7 +87,7 @@ options.read_environment(command)
 def _run_once(settings: Settings, fail_on: exit_codes.FailOn) -> int:
     from gitsched.cli.reviewing import judge
     from gitsched.reconcile import Session
-    from gitsched.reconcile.comparing import review
+    from gitsched.reconcile.account import review
 
     found = review(Session(settings).run(settings.now))
     Journal().write(found)
@@ -123,7 +123,7 @@ class Audience(NamedTuple):
 
     def end(self, attempt: Attempt) -> None:
         """It is over; what went wrong is told by the loop."""
-        from gitsched.reconcile.comparing import review
+        from gitsched.reconcile.account import review
 
         found = review(attempt.run) if attempt.run is not None else None
         if found is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _TEXT = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)", re.ASCII)
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -31,6 +32,8 @@ class Quantity(NamedTuple):
     @property
     def amount(self) -> Fraction:
         """As a number."""
+        from fractions import Fraction  # takes longer to load than most runs count
+
         return Fraction(self.nano, NANO)
 
     @property
@@ -57,6 +60,9 @@ def _parse(text: str) -> Quantity | None:
     match = _TEXT.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None
+    from decimal import Decimal
+    from fractions import Fraction  # takes longer to load than most runs count
+
     sign, digits, exponent, suffix = match.groups()
     amount = Fraction(Decimal(digits))
     if exponent:

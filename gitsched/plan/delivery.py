@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import unified_diff
 from typing import NamedTuple
 
 from gitsched.model.change import Rendered
@@ -94,6 +93,8 @@ def _compare(entry: Rendered, source: str | None, read: Read) -> Rendered:
     old, new = (text.decode("utf-8", "replace").splitlines() for text in data)
     if max(len(old), len(new)) > _READ:
         return entry._replace(note="too long to be compared here")
+    from difflib import unified_diff  # only plans compare texts
+
     lines = list(unified_diff(old, new, lineterm=""))[2:]
     left = len(lines) - LINES
     note = f"{left} more lines are not shown" if left > 0 else ""

@@ -21,6 +21,7 @@ from gitsched.plan.choosing import compare_choices, list_choices
 from gitsched.plan.deciding import Decided
 from gitsched.plan.holding import Rules, find_stays
 from gitsched.plan.registry import RESERVED
+from gitsched.reconcile.account import review
 from gitsched.reconcile.delivering import describe_differences, digest_of, find_differences
 from gitsched.reconcile.observing import Observed
 from gitsched.reconcile.pointing import Places, point_causes
@@ -68,30 +69,6 @@ def compare(settings: Settings, base: str | None = None) -> Compared:
         found = _compare_with_output(session) if base is None else _compare_with_base(session, base)
     session.save()
     return found
-
-
-def review(run: Run) -> Review:
-    """What reports know of a run alone."""
-    plan = run.plan
-    return Review(
-        source=run.source,
-        branch=run.branch,
-        place=run.place,
-        before=run.before,
-        after=run.after,
-        changed=run.changed,
-        refused=run.refused,
-        outcomes=plan.outcomes.values(),
-        counted=plan.states,
-        clusters=plan.clusters,
-        moves=plan.moves,
-        findings=plan.findings,
-        unclaimed=plan.unclaimed,
-        next_wakeup=plan.next_wakeup,
-        time=plan.time,
-        reviewed=run.reviewed,
-        choices=run.choices,
-    )
 
 
 def _compare_with_output(session: Session) -> Compared:

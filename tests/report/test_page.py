@@ -21,7 +21,7 @@ from gitsched.model.finding import Finding
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.simulation import Effect, Resilience, Scope, Simulation
 from gitsched.reconcile import Session, Settings, reconcile
-from gitsched.reconcile.comparing import review
+from gitsched.reconcile.account import review
 from gitsched.reconcile.explaining import explain_all
 from gitsched.report.page import Fleet, write_page
 from gitsched.report.review import Base, Delivery, Review
