@@ -46,6 +46,11 @@ _KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED) | {
 }
 
 
+def is_built_in(group: str) -> bool:
+    """Whether an API group is one of Kubernetes or of those that are read here."""
+    return group in _KNOWN_GROUPS
+
+
 def is_namespaced(group: str, kind: str) -> bool | None:
     """Whether a built-in kind is in a namespace; None for a kind that is not built in."""
-    return (group, kind) not in _OUTSIDE if group in _KNOWN_GROUPS else None
+    return (group, kind) not in _OUTSIDE if is_built_in(group) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from gitsched.apis.karmada.selectors import ResourceSelector, parse_resource_sel
 from gitsched.apis.karmada.suspension import find_suspended
 from gitsched.model.document import Document, Key, group_of, member
 from gitsched.model.finding import Finding
+from gitsched.model.scope import is_built_in
 
 _NAMED = 3
 _ALIKE = 0.85
@@ -32,17 +33,18 @@ class Stock:
     """What there is to select: kinds with their versions, and who is where. Labels do not count, so that it is the same as long as no
     object comes or goes."""
 
-    def __init__(self, templates: Mapping[Key, Document], broken: Collection[Key]) -> None:
+    def __init__(self, templates: Mapping[Key, Document], hidden: Iterable[tuple[str, str]]) -> None:
+        """`hidden` are the groups and kinds of which there is something that is no template."""
         self.versions: dict[str, set[str]] = {}
         self._places: set[tuple[str, str, str]] = set()
         self._templates = templates
         for key, document in templates.items():
             self.versions.setdefault(key.kind, set()).add(document.api_version)
             self._places.add((document.api_version, key.kind, key.namespace))
-        self._hidden = {(key.group, key.kind) for key in broken}
+        self._hidden = frozenset(hidden)
 
     def has(self, selector: ResourceSelector) -> bool:
-        """Whether a selector means anything, as far as kind, namespace and name go; what is broken may be anything of its kind."""
+        """Whether a selector means anything, as far as kind, namespace and name go; what is hidden may be anything of its kind."""
         api_version, kind, namespace, name = selector[:4]
         if (group_of(api_version), kind) in self._hidden:
             return True
@@ -66,32 +68,39 @@ def find_idle(policies: Collection[Policy], stock: Stock) -> Iterator[Finding]:
         selectors = [parse_resource_selector(body) for body in policy.spec.get("resourceSelectors") or ()]
         idle = [selector for selector in selectors if not stock.has(selector)]
         used = {selector.kind for selector in selectors if selector not in idle}
-        slip = next((hint for selector in idle if selector.kind not in used and (hint := _tell_slip(selector, stock))), None)
+        rest = {kind: versions for kind, versions in stock.versions.items() if kind not in used}
+        slip = next((hint for selector in idle if selector.kind not in used and (hint := _tell_slip(selector, rest))), None)
         if slip is not None:
             message = f"{policy.key.title} selects {slip}"
             yield Finding("warning", "karmada-selects-nothing", message, locate(policy.document), policy.key.resource)
         elif idle and len(idle) == len(selectors):
             where = f"namespace {policy.key.namespace}" if policy.namespaced else "this repository"
-            message = f"{policy.key.title} selects nothing: {where} has no {_tell_all(idle)}"
+            message = f"{policy.key.title} selects nothing: {where} has no {_tell_all(idle, policy.namespaced)}"
             yield Finding("info", "karmada-selects-nothing", message, locate(policy.document), policy.key.resource)
 
 
-def _tell_slip(selector: ResourceSelector, stock: Stock) -> str | None:
-    """What is wrong with a selector whose kind is there by another name or version; None where there is nothing like it."""
-    written = f"{selector.kind} of {selector.api_version}"
-    versions = stock.versions.get(selector.kind)
+def _tell_slip(selector: ResourceSelector, known: Mapping[str, set[str]]) -> str | None:
+    """What is wrong with a selector whose kind is `known` by another name or version; None where there is nothing like it."""
+    written, group = f"{selector.kind} of {selector.api_version}", group_of(selector.api_version)
+    versions = known.get(selector.kind)
     if versions is not None:
-        return None if selector.api_version in versions else f"{written}, and what is here is of {' and '.join(sorted(versions))}"
+        # Many a project has named a kind of its own Service or Ingress: that says nothing of those of Kubernetes.
+        strange = is_built_in(group) and not any(map(is_built_in, map(group_of, versions)))
+        here = " and ".join(sorted(versions))
+        return None if strange or selector.api_version in versions else f"{written}, and what is here is of {here}"
     from difflib import get_close_matches  # rarely needed
 
-    near = get_close_matches(selector.kind[:100], sorted(stock.versions), n=1, cutoff=_ALIKE)
+    near = get_close_matches(selector.kind[:100], sorted(known), n=1, cutoff=_ALIKE)
     return f"{written}, and there is none; did you mean {near[0]}?" if near else None
 
 
-def _tell_all(selectors: list[ResourceSelector]) -> str:
-    told = [f"{selector.kind} {selector.name}".strip() for selector in selectors]
-    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    return f"{', '.join(told[:_NAMED])}{more}"
+def _tell_all(selectors: list[ResourceSelector], namespaced: bool) -> str:
+    told = []
+    for selector in selectors[:_NAMED]:
+        where = f"in namespace {selector.namespace}" if selector.namespace and not namespaced else ""
+        told.append(" ".join(filter(None, (selector.kind, selector.name, where))))
+    more = f" and {len(selectors) - _NAMED} more" if len(selectors) > _NAMED else ""
+    return f"{', '.join(told)}{more}"
 
 
 def find_strangers(policies: Collection[Policy], fleet: Collection[str]) -> Iterator[Finding]:

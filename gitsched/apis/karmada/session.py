@@ -105,9 +105,8 @@ class KarmadaSession:
         self.declared = {
             (w.api_version, w.kind): Shape(_path(w.replicas_path), _path(w.pod_template_path)) for w in world.config.workloads
         }
-        self._reminders = remind(
-            self.policies.policies.values(), settings.preemption, self.fleet.names, Stock(world.templates, world.broken)
-        )
+        stock = Stock(world.templates, (*world.documents, *((key.group, key.kind) for key in world.broken)))
+        self._reminders = remind(self.policies.policies.values(), settings.preemption, self.fleet.names, stock)
         self.relations = Relations(self)
         self._rebalance()
 

@@ -67,6 +67,8 @@ HERE = (
     thing("v1", "Service"),
     thing("v1", "ConfigMap", "office"),
     thing("networking.k8s.io/v1", "Ingress"),
+    thing("serving.knative.dev/v1", "Route"),
+    thing("sources.knative.dev/v1", "PingSource"),
 )
 
 
@@ -80,6 +82,13 @@ HERE = (
         (["v1 Deployment"], "warning: selects Deployment of v1, and what is here is of apps/v1"),
         (["v1 Deployment", "v1 Service"], "warning: selects Deployment of v1, and what is here is of apps/v1"),
         (["apps/v1 Deploymnt"], "warning: selects Deploymnt of apps/v1, and there is none; did you mean Deployment?"),
+        (
+            ["serving.knative.dev/v1beta1 Route"],
+            "warning: selects Route of serving.knative.dev/v1beta1, and what is here is of serving.knative.dev/v1",
+        ),
+        (["v1 Route", "v1 Service"], ""),
+        (["v1 Service", "v1 ServiceX"], ""),
+        (["sources.knative.dev/v1 PingSource"], ""),
         (["apps/v1 Deployment wbe"], "info: selects nothing: namespace shop has no Deployment wbe"),
         (["v1 ConfigMap"], "info: selects nothing: namespace shop has no ConfigMap"),
         (
@@ -99,6 +108,13 @@ def test_a_policy_for_the_fleet_selects_in_every_namespace() -> None:
     found = selecting("v1 Service wbe", kind="ClusterPropagationPolicy")
     start = "info: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe"
     assert told(found, *HERE, code="karmada-selects-nothing") == [start]
+
+
+def test_where_a_policy_for_the_fleet_finds_nothing_is_told() -> None:
+    found = selecting("v1 ConfigMap", kind="ClusterPropagationPolicy")
+    found["spec"]["resourceSelectors"][0]["namespace"] = "shop"
+    (message,) = told(found, *HERE, code="karmada-selects-nothing")
+    assert message.endswith("this repository has no ConfigMap in namespace shop")
 
 
 def test_what_is_broken_may_be_what_a_policy_selects() -> None:
