@@ -153,6 +153,8 @@ def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[s
     for host in hosts:
         if not re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?|[0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*", host):
             raise click.BadParameter(f"{host!r} is no host, nor '*.' and a domain; it has neither a port nor a path")
+    if value and not hosts:
+        raise click.BadParameter("no host is named; without the option all may be asked")
     return hosts or None
 
 

@@ -95,6 +95,13 @@ def test_a_list_of_hosts_that_could_match_none_is_refused(gitsched: Run, tenant:
     assert (found.returncode, "is no host" in found.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("host", ["", " ", ","])
+def test_a_list_of_no_hosts_does_not_allow_all(gitsched: Run, tenant: Path, host: str) -> None:
+    """As a script gives it whose variable is empty."""
+    found = gitsched("reconcile", "--metrics-host", host, at=tenant)
+    assert (found.returncode, "no host is named" in found.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "other,127.0.0.1", "[::1]", "*.example.com", "127.0.0.1."])
 def test_hosts_may_be_listed_with_commas(gitsched: Run, tenant: Path, commit: Callable[..., None], host: str) -> None:
     commit(tenant, provider=PROVIDER + "  type: prometheus\n  prometheus: {url: 'http://127.0.0.1:1'}\n")
