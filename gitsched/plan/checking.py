@@ -46,7 +46,8 @@ def check(body: Body, waived: frozenset[str] = frozenset()) -> Verdict:
 
 
 def find_strange(body: Any) -> Issue | None:
-    """The first key that is no text, or text that is none of Unicode: other parsers than ours give such. None where there is neither."""
+    """What no JSON can hold and other parsers than ours give: a key that is no text, text that is none of Unicode, a date. None where
+    there is nothing of that kind."""
     rest: list[tuple[Any, tuple[str | int, ...]]] = [(body, ())]
     while rest:
         value, pointer = rest.pop()
@@ -59,6 +60,8 @@ def find_strange(body: Any) -> Issue | None:
             return Issue("error", "wrong-type", "the text has half a character, which UTF-8 cannot hold", pointer)
         elif isinstance(value, list):
             rest += [(held, (*pointer, index)) for index, held in enumerate(value)]
+        elif value is not None and not isinstance(value, (str, int, float)):
+            return Issue("error", "wrong-type", f"a {type(value).__name__} is no value of JSON; quote it", pointer)
     return None
 
 

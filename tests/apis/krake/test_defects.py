@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -197,6 +198,16 @@ def test_a_key_that_is_no_text_is_a_finding(key: Any) -> None:
         codes(Story({**application(), "spec": {"manifest": [{**MANIFEST[0], "data": {key: "x", "y": "z"}}]}}, cluster("one")).run())
         == set()
     )
+
+
+@pytest.mark.parametrize("value", [date(2026, 1, 1), b"x"], ids=str)
+def test_a_value_that_json_does_not_know_is_a_finding(value: object) -> None:
+    """Other parsers of YAML make dates of what is not quoted."""
+    (finding,) = gitsched.validate(
+        [{**application(), "metadata": {"name": "echo", "namespace": SPACE, "labels": {"since": value}}}]
+    )
+    assert (finding.severity, finding.code) == ("error", "wrong-type")
+    assert "metadata.labels.since: a " in finding.message
 
 
 def test_half_a_character_is_a_finding() -> None:
