@@ -124,9 +124,19 @@ def _cluster_site(document: Document, labels: Mapping[str, str], readings: Readi
         why = f"its metric {metric} cannot be used: {reason.told or reason.message}"
     elif alive and state != ONLINE:
         why = f"its state is {state}, not {ONLINE}"
-    standby = alive and readings.failed and said in (ONLINE, FAILING)
+    # That metrics fail is found out anew in each run, so of a cluster that is there a document may say one or the other.
+    there = alive and (state == ONLINE or (bool(readings.reasons) and said in (ONLINE, FAILING)))
     resources = document.body["spec"].get("custom_resources")
-    online = alive and state == ONLINE
-    ref = ref_of(document.key)
-    named = tuple(map(str, resources)) if resources else ()
-    return Site(document.key.name, ref, labels, readings, online, why, named, state, standby, alive and said == ONLINE, said)
+    return Site(
+        document.key.name,
+        ref_of(document.key),
+        labels,
+        readings,
+        open=alive and state == ONLINE,
+        why=why,
+        resources=tuple(map(str, resources)) if resources else (),
+        state=state,
+        standby=there and readings.failed,
+        online=there,
+        said=said,
+    )

@@ -124,9 +124,19 @@ def test_no_cluster_is_made_while_the_metrics_of_the_clouds_cannot_be_read(other
     assert story.place() == "one"
 
 
-def test_a_cluster_that_was_made_is_taken_though_its_metrics_cannot_be_read_yet() -> None:
+@pytest.mark.parametrize(
+    ("state", "metrics", "taken"),
+    [
+        ("ONLINE", weigh(nobody=1), True),
+        ("FAILING_METRICS", weigh(nobody=1), True),
+        ("FAILING_METRICS", weigh(a=1), True),
+        ("FAILING_METRICS", [], False),
+        ("OFFLINE", weigh(nobody=1), False),
+    ],
+)
+def test_a_cluster_that_was_made_is_taken_whatever_its_metrics_say(state: str, metrics: list[Body], taken: bool) -> None:
     story = wanting()
     story.run()
     name = made(story)
-    story.run(60, cluster(name, metrics=weigh(nobody=1)))
-    assert story.place() == name
+    story.run(60, cluster(name, state, metrics=metrics))
+    assert story.place() == (name if taken else None)
