@@ -22,7 +22,8 @@ _UNKNOWN = "UNREACHABLE_METRICS_PROVIDER"
 _SHOWN = 60
 _UNVOUCHED = (
     "no provider of metrics is asked, and recorded values are used: gitsched.yaml of the very commit that is planned says where the output "
-    "branch is, and with it which providers may be trusted. Compare with a branch that you trust (plan BASE), or give --output-branch"
+    "is, and with it which providers may be trusted. Compare with a branch that you trust (plan BASE), or say yourself where the output is "
+    "(--output-branch, --output-repository; output.path can only be trusted of a BASE)"
 )
 
 
