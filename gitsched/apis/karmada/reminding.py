@@ -17,6 +17,8 @@ from gitsched.model.scope import is_built_in
 
 _NAMED = 3
 _ALIKE = 0.85
+_LOOKUPS = 100
+"""Names that a nearest one is looked for at most: each is compared with all that there are."""
 
 
 def remind(policies: Collection[Policy], preemption: bool, fleet: Collection[str], stock: Stock) -> tuple[Finding, ...]:
@@ -27,6 +29,24 @@ def remind(policies: Collection[Policy], preemption: bool, fleet: Collection[str
         *find_strangers(policies, fleet),
         *find_idle(policies, stock),
     )
+
+
+class Words:
+    """Names that there are, to tell what was meant by one that there is not. `alike` is how near it has to be, from 0 to 1."""
+
+    def __init__(self, names: Iterable[str], alike: float) -> None:
+        self._names, self._alike = sorted(names), alike
+        self._known: dict[str, str] = {}
+
+    def near(self, name: str) -> str:
+        """The nearest one; "" where none is near, or too many were asked for already."""
+        if name not in self._known:
+            if len(self._known) >= _LOOKUPS:
+                return ""
+            from difflib import get_close_matches  # rarely needed
+
+            self._known[name] = next(iter(get_close_matches(name[:100], self._names, n=1, cutoff=self._alike)), "")
+        return self._known[name]
 
 
 class Stock:
@@ -42,6 +62,7 @@ class Stock:
             self.versions.setdefault(key.kind, set()).add(document.api_version)
             self._places.add((document.api_version, key.kind, key.namespace))
         self._hidden = frozenset(hidden)
+        self.kinds = Words(self.versions, _ALIKE)
 
     def has(self, selector: ResourceSelector) -> bool:
         """Whether a selector means anything, as far as kind, namespace and name go; what is hidden may be anything of its kind."""
@@ -68,8 +89,7 @@ def find_idle(policies: Collection[Policy], stock: Stock) -> Iterator[Finding]:
         selectors = [parse_resource_selector(body) for body in policy.spec.get("resourceSelectors") or ()]
         idle = [selector for selector in selectors if not stock.has(selector)]
         used = {selector.kind for selector in selectors if selector not in idle}
-        rest = {kind: versions for kind, versions in stock.versions.items() if kind not in used}
-        slip = next((hint for selector in idle if selector.kind not in used and (hint := _tell_slip(selector, rest))), None)
+        slip = next(filter(None, (_tell_slip(selector, stock, used) for selector in idle if selector.kind not in used)), None)
         if slip is not None:
             message = f"{policy.key.title} selects {slip}"
             yield Finding("warning", "karmada-selects-nothing", message, locate(policy.document), policy.key.resource)
@@ -79,19 +99,18 @@ def find_idle(policies: Collection[Policy], stock: Stock) -> Iterator[Finding]:
             yield Finding("info", "karmada-selects-nothing", message, locate(policy.document), policy.key.resource)
 
 
-def _tell_slip(selector: ResourceSelector, known: Mapping[str, set[str]]) -> str | None:
-    """What is wrong with a selector whose kind is `known` by another name or version; None where there is nothing like it."""
+def _tell_slip(selector: ResourceSelector, stock: Stock, used: Collection[str]) -> str | None:
+    """What is wrong with a selector whose kind is there by another name or version; None where there is nothing like it, or only what
+    is `used` by the same policy."""
     written, group = f"{selector.kind} of {selector.api_version}", group_of(selector.api_version)
-    versions = known.get(selector.kind)
+    versions = stock.versions.get(selector.kind)
     if versions is not None:
         # Many a project has named a kind of its own Service or Ingress: that says nothing of those of Kubernetes.
         strange = is_built_in(group) and not any(map(is_built_in, map(group_of, versions)))
         here = " and ".join(sorted(versions))
         return None if strange or selector.api_version in versions else f"{written}, and what is here is of {here}"
-    from difflib import get_close_matches  # rarely needed
-
-    near = get_close_matches(selector.kind[:100], sorted(known), n=1, cutoff=_ALIKE)
-    return f"{written}, and there is none; did you mean {near[0]}?" if near else None
+    near = stock.kinds.near(selector.kind)
+    return f"{written}, and there is none; did you mean {near}?" if near and near not in used else None
 
 
 def _tell_all(selectors: list[ResourceSelector], namespaced: bool) -> str:
@@ -105,16 +124,14 @@ def _tell_all(selectors: list[ResourceSelector], namespaced: bool) -> str:
 
 def find_strangers(policies: Collection[Policy], fleet: Collection[str]) -> Iterator[Finding]:
     """One finding for each policy that names clusters which nobody describes; none where no cluster is described at all."""
-    known = frozenset(fleet)
+    known, words = frozenset(fleet), Words(fleet, 0.6)
     for policy in policies if known else ():
         strangers = sorted({name for group in _groups(policy) for name in map(str, group.get("clusterNames") or ())} - known)
         if not strangers:
             continue
-        from difflib import get_close_matches  # rarely needed
-
         more = f" and {len(strangers) - _NAMED} more" if len(strangers) > _NAMED else ""
-        near = get_close_matches(strangers[0], sorted(known), n=1)
-        hint = f"; did you mean {near[0]}?" if near and len(strangers) == 1 else ""
+        near = words.near(strangers[0]) if len(strangers) == 1 else ""
+        hint = f"; did you mean {near}?" if near else ""
         message = f"{policy.key.title} names clusters that nobody describes: {', '.join(strangers[:_NAMED])}{more}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate(policy.document), policy.key.resource)
 

@@ -117,6 +117,16 @@ def test_where_a_policy_for_the_fleet_finds_nothing_is_told() -> None:
     assert message.endswith("this repository has no ConfigMap in namespace shop")
 
 
+def test_what_was_meant_is_looked_for_a_bounded_number_of_times() -> None:
+    """Each slip is compared with all that there is, so thousands of them would take hours."""
+    slips = [selecting(f"apps/v1 Deploymnt{number}", kind="ClusterPropagationPolicy") for number in range(120)]
+    for number, slip in enumerate(slips):
+        slip["metadata"]["name"] = f"p{number:03}"
+    said = told(*slips, *HERE, code="karmada-selects-nothing")
+    assert len(said) == 120
+    assert ["did you mean Deployment?" in message for message in said] == [True] * 100 + [False] * 20
+
+
 def test_what_is_broken_may_be_what_a_policy_selects() -> None:
     broken = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
     twins = [broken, {**broken, "spec": {"replicas": 2}}]
