@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -158,16 +158,23 @@ def read_page(path: str, blob: str, reader: Reader) -> Page:
     file = reader.read(blob, path)
     documents = tuple(loosen(parsed.body, _origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken)
     problems = (place(problem, path) for problem in file.problems)
-    return Page(blob, file, documents, (*problems, *_find_stray(path, documents)))
+    stray = _find_stray(path, documents)
+    if stray:
+        apart = set(map(id, stray))
+        documents = tuple(document for document in documents if id(document) not in apart)
+    return Page(blob, file, documents, (*problems, *(_tell_stray(path, document) for document in stray)))
 
 
-def _find_stray(path: str, documents: Iterable[Loose]) -> Iterator[Finding]:
+def _find_stray(path: str, documents: Iterable[Loose]) -> list[Loose]:
     """Settings that nobody reads, because they are not the first of the one file where settings stand."""
     found = [document for document in documents if (document.group, document.kind) == (GROUP, KIND)]
-    for document in found if path != FILE else found[1:]:
-        why = f"only the {FILE} at the top of the repository is" if path != FILE else "only the first of the file is"
-        where = Location(path, document.origin.line, document.origin.column) if document.origin else Location(path, 1, 1)
-        yield Finding("warning", "stray-config", f"this {KIND} is not read: {why}", where, (KIND, "", document.name))
+    return found if path != FILE else found[1:]
+
+
+def _tell_stray(path: str, document: Loose) -> Finding:
+    why = f"only the {FILE} at the top of the repository is" if path != FILE else "only the first of the file is"
+    where = Location(path, document.origin.line, document.origin.column) if document.origin else Location(path, 1, 1)
+    return Finding("warning", "stray-config", f"this {KIND} is not read: {why}", where, (KIND, "", document.name))
 
 
 def _bind(

@@ -142,8 +142,11 @@ def test_a_cluster_in_two_places_is_not_evacuated(pair: Fleet) -> None:
 def test_settings_where_nobody_reads_them_are_told(pair: Fleet, path: str, place: str) -> None:
     settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\n"
     pair.commit({path: settings, "gitsched.yaml": settings})
-    stray = [finding for finding in pair.reconcile().plan.findings if finding.code == "stray-config"]
-    assert [(finding.severity, str(finding.location)) for finding in stray] == [("warning", place)]
+    stray = [finding for finding in pair.reconcile().plan.findings if finding.location and finding.location.path == path]
+    assert [(finding.severity, finding.code, str(finding.location)) for finding in stray] == [("warning", "stray-config", place)]
+    assert "duplicate-identity" not in {finding.code for finding in pair.preview().plan.findings}, (
+        "what nobody reads is no twin of what is read"
+    )
     pair.commit({path: None, "gitsched.yaml": f"{settings}---\n{settings.replace('gitsched}', 'other}')}"}, hour=1)
     stray = [finding for finding in pair.reconcile(1).plan.findings if finding.code == "stray-config"]
     assert [str(finding.location) for finding in stray] == ["gitsched.yaml:5:1"]
