@@ -42,7 +42,8 @@ def find_turns(arena: Arena, rival: int, held: int) -> Iterator[Turn]:
     Scores are linear in a metric, also where both clusters have it. A metric that cannot go that far is left out.
     """
     mine, its = arena.sites[held], arena.sites[rival]
-    for ref, value in dict(its.readings.values).items():
+    # A cluster may refer to a metric more than once, with different weights.
+    for ref, value in {(ref.name, ref.namespaced): (ref, value) for ref, value in its.readings.values}.values():
         fall, lead = _slope(arena, its, ref, held=False), _slope(arena, mine, ref, held=True)
         ahead = arena.ranking.score(held, held=True)
         behind = arena.ranking.score(rival, held=False)
@@ -60,5 +61,5 @@ def _slope(arena: Arena, site: Site, ref: MetricRef, *, held: bool) -> float | N
     if standing is None:
         return None
     below = standing.weight + (rules.stickiness if held or rules.everywhere else 0.0)
-    weight = sum(other.weight for other, _ in site.readings.values if other[::2] == ref[::2])
+    weight = sum(other.weight for other, _ in site.readings.values if (other.name, other.namespaced) == (ref.name, ref.namespaced))
     return weight / below if below else None

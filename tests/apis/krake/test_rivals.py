@@ -80,3 +80,12 @@ def test_what_is_needed_is_told_as_the_provider_would_say_it(
     goal = found.ranking.score(0, held=True)
     assert goal is not None
     assert words in tell_need(found, 1, 0, goal)
+
+
+def test_a_metric_that_a_rival_lists_twice_is_told_once() -> None:
+    found = arena({"a": 0.8, "b": 0.2}, {"held": {"a": 1}, "rival": {"b": 1}})
+    held, rival = found.sites
+    value = rival.readings.values[0][1]
+    twice = rival._replace(readings=combine(((MetricRef("b", 1), value), (MetricRef("b", 3), value))))
+    (turn,) = find_turns(Arena((held, twice), STICKY), 1, 0)
+    assert str(turn) == "b above 26.7727 instead of 14"
