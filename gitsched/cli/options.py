@@ -147,14 +147,18 @@ COMMIT = combine(
 )
 
 
+_HOSTS = "GITSCHED_METRICS_HOSTS"
+
+
 def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
     """The hosts, also as a list with commas. What could match none is refused: nobody would find out why nothing is asked."""
     hosts = tuple(host.strip().removeprefix("[").removesuffix("]") for text in value for host in text.split(",") if host.strip())
     for host in hosts:
         if not re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?|[0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*", host):
             raise click.BadParameter(f"{host!r} is no host, nor '*.' and a domain; it has neither a port nor a path")
-    if value and not hosts:
-        raise click.BadParameter("no host is named; without the option all may be asked")
+    # A variable that is set and empty is most often one of a pipeline that nobody filled in: it must not open what it was to close.
+    if not hosts and (value or _HOSTS in os.environ):
+        raise click.BadParameter(f"no host is named; without the option, and with {_HOSTS} not set, all may be asked")
     return hosts or None
 
 
@@ -163,7 +167,7 @@ HOSTS = click.option(
     "hosts",
     metavar="HOST",
     multiple=True,
-    envvar="GITSCHED_METRICS_HOSTS",
+    envvar=_HOSTS,
     callback=_read_hosts,
     help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
 )

@@ -97,9 +97,12 @@ def test_a_list_of_hosts_that_could_match_none_is_refused(gitsched: Run, tenant:
 
 @pytest.mark.parametrize("host", ["", " ", ","])
 def test_a_list_of_no_hosts_does_not_allow_all(gitsched: Run, tenant: Path, host: str) -> None:
-    """As a script gives it whose variable is empty."""
+    """As a script gives it whose variable is empty, or a pipeline to which nobody gave the variable."""
     found = gitsched("reconcile", "--metrics-host", host, at=tenant)
     assert (found.returncode, "no host is named" in found.stderr) == (2, True)
+    found = gitsched("reconcile", at=tenant, GITSCHED_METRICS_HOSTS=host)
+    assert (found.returncode, "no host is named" in found.stderr) == (2, True)
+    assert gitsched("reconcile", "--metrics-host", "prom", at=tenant, GITSCHED_METRICS_HOSTS=host).returncode == 0
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "other,127.0.0.1", "[::1]", "*.example.com", "127.0.0.1."])
