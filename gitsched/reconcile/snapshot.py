@@ -252,7 +252,8 @@ def _read_config(repository: Repository, tree: str, memo: Memo, last_valid: Last
 
 
 def _config(file: File) -> Parsed | None:
-    return next((p for p in file.documents if not p.broken and p.body.get("kind") == KIND), None)
+    sound = (parsed for parsed in file.documents if not parsed.broken)
+    return next((p for p in sound if (group_of(str(p.body.get("apiVersion"))), p.body.get("kind")) == (GROUP, KIND)), None)
 
 
 def _read_ignore(repository: Repository, entries: list[Entry], ignored: tuple[str, ...]) -> Ignore:

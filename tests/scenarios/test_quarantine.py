@@ -9,6 +9,7 @@ from gitsched.reconcile import Run
 from .conftest import Fleet, cluster, deployment, policy
 
 WEB = "default/deployment-web"
+BRANCH = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {branch: elsewhere}}\n"
 SYNTAX = "  oops: [\n"
 UNKNOWN_EFFECT = "  taints:\n  - {key: power, effect: NoExecut}\n"
 
@@ -150,6 +151,12 @@ def test_settings_where_nobody_reads_them_are_told(pair: Fleet, path: str, place
     pair.commit({path: None, "gitsched.yaml": f"{settings}---\n{settings.replace('gitsched}', 'other}')}"}, hour=1)
     stray = [finding for finding in pair.reconcile(1).plan.findings if finding.code == "stray-config"]
     assert [str(finding.location) for finding in stray] == ["gitsched.yaml:5:1"]
+
+
+def test_only_settings_of_gitsched_are_settings(pair: Fleet) -> None:
+    kubeconfig = "apiVersion: v1\nkind: Config\nmetadata: {name: k}\n---\n"
+    pair.commit({"gitsched.yaml": kubeconfig + BRANCH})
+    assert pair.reconcile().branch == "elsewhere"
 
 
 def test_a_broken_configuration_falls_back_to_the_last_valid_one(pair: Fleet) -> None:
