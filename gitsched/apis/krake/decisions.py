@@ -151,9 +151,15 @@ class Decisions:
         return step._replace(memory=step.memory._replace(awaited=name), why=step.why or f"it waits for the cluster {name}")
 
     def _all_clouds(self, namespace: str) -> Arena:
-        """The clouds of a namespace and the global ones together, each with its kind in its name."""
-        own, everybody = self.cloud_arenas(namespace)
-        sites = (site._replace(name=f"{site.ref.kind}/{site.name}") for arena in (own, everybody) for site in arena.sites)
+        """The clouds of a namespace and the global ones together, each with its kind in its name.
+
+        As in Krake an application does not ask whether a cloud is being deleted; only a cluster does that is to be bound to it.
+        """
+        sites = (
+            site._replace(name=f"{site.ref.kind}/{site.name}", open=True, why="")
+            for arena in self.cloud_arenas(namespace)
+            for site in arena.sites
+        )
         # Where stickiness stands in every denominator, a cloud has to be as far from it as a cluster.
         return Arena(sites, self._rules)
 

@@ -140,3 +140,14 @@ def test_a_cluster_that_was_made_is_taken_whatever_its_metrics_say(state: str, m
     name = made(story)
     story.run(60, cluster(name, state, metrics=metrics))
     assert story.place() == (name if taken else None)
+
+
+def test_a_cloud_on_its_way_out_is_compared_and_gets_nothing() -> None:
+    """As in Krake, where only the handler of clusters asks whether a cloud is being deleted."""
+    story = wanting()
+    good = cloud("good", *weigh(b=1))
+    schedule = story.run(0, {**good, "metadata": {**good["metadata"], "deleted": "2026-01-01T00:00:00Z"}})
+    verdicts = {verdict.name: verdict.eligible for verdict in schedule.explain("Application", "echo", SPACE)}
+    assert (story.status()["state"], verdicts["Cloud/good"]) == (WAITING, True)
+    assert find(story.left, "Cluster", made(story))["status"]["state"] == "FAILED"
+    assert {"krake-cluster-wanted", "unschedulable"} <= codes(schedule)
