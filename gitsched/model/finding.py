@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from gitsched.model.document import Origin
+from gitsched.model.document import Document, Origin
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -19,6 +19,16 @@ class Location(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
+
+
+def begin(origin: Origin) -> Location:
+    """Where what was read there begins."""
+    return Location(origin.path, origin.line, origin.column)
+
+
+def locate(document: Document) -> Location | None:
+    """Where a document begins; None for one that was in no file."""
+    return begin(document.origin) if document.origin else None
 
 
 Pointer = tuple[str | int, ...]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.model.document import Body, Document, Key, Origin, group_of, member
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, locate
 from gitsched.model.scope import is_namespaced
 
 PLACES_SHOWN = 3
@@ -123,12 +123,6 @@ def scope_finding(document: Document) -> Finding:
     guess = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped"
     message = f"{guess}: no CustomResourceDefinition says otherwise, nor `kinds:`"
     return Finding("info", "scope-guessed", message, locate(document), key.resource)
-
-
-def locate(document: Document) -> Location | None:
-    """Where a document begins."""
-    origin = document.origin
-    return Location(origin.path, origin.line, origin.column) if origin else None
 
 
 class _Scopes:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from gitsched.model.change import Cause, Move
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Candidate, Explanation
-from gitsched.model.finding import Location, Pointer, Rule
+from gitsched.model.finding import Location, Pointer, Rule, locate
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import Catalog, locate
+from gitsched.plan.catalog import Catalog
 from gitsched.plan.differing import differences
 from gitsched.plan.registry import RESERVED
 

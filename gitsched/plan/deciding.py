@@ -10,9 +10,9 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.apis.world import Consulting, Relating, Session, World
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import Catalog, Loose, build_catalog, locate, scope_finding, twin_finding
+from gitsched.plan.catalog import Catalog, Loose, build_catalog, scope_finding, twin_finding
 from gitsched.plan.registry import APIS, RESERVED
 
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.files import Keep, PlannedFile
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome
-from gitsched.plan.catalog import locate
 from gitsched.plan.deciding import Decided
 from gitsched.render.directory import STUB_TWIN, complete_directory
 from gitsched.render.layout import cluster_path, relative_path, segment, status_path

@@ -8,7 +8,7 @@ from gitsched.git import Repository
 from gitsched.manifests.limits import LIMITS
 from gitsched.model.change import Cause
 from gitsched.model.explanation import Candidate, Change, Explanation
-from gitsched.model.finding import Finding, Location, Rule
+from gitsched.model.finding import Finding, Location, Rule, begin
 from gitsched.plan.catalog import Loose
 
 Places = dict[Rule, Location | None]
@@ -38,7 +38,7 @@ def locate_findings(findings: Iterable[Finding], documents: Iterable[Loose]) -> 
     for finding in findings:
         kind, space, name = finding.resource or ("", "", "")
         origin = known.get((kind, space, name)) or (known.get((kind, "", name)) if space == "default" else None)
-        located.append(finding._replace(location=Location(origin.path, origin.line, origin.column)) if origin else finding)
+        located.append(finding._replace(location=begin(origin)) if origin else finding)
     return tuple(located)
 
 

@@ -15,7 +15,7 @@ from gitsched.manifests.kustomize import FILE_NAMES
 from gitsched.manifests.limits import LIMITS
 from gitsched.model.document import Origin, group_of
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, Location, begin
 from gitsched.plan.catalog import Loose, loosen
 from gitsched.plan.checking import check, waive
 from gitsched.plan.keeping import Kept
@@ -173,7 +173,7 @@ def _find_stray(path: str, documents: Iterable[Loose]) -> list[Loose]:
 
 def _tell_stray(path: str, document: Loose) -> Finding:
     why = f"only the {FILE} at the top of the repository is" if path != FILE else "only the first of the file is"
-    where = Location(path, document.origin.line, document.origin.column) if document.origin else Location(path, 1, 1)
+    where = begin(document.origin) if document.origin else Location(path, 1, 1)
     return Finding("warning", "stray-config", f"this {KIND} is not read: {why}", where, (KIND, "", document.name))
 
 

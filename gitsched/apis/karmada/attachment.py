@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.apis.karmada.binding import BINDING_ID, describe_resource, permanent_id
 from gitsched.apis.karmada.dependencies import Owner
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.names import WORK_VERSION, binding_key, claimed_policy, depended_by_label
 from gitsched.model.document import Body, Document, Key, list_objects, member, text_map
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.request import Target
 

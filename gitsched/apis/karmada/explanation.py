@@ -14,12 +14,12 @@ from gitsched.apis.karmada.binding import Memory
 from gitsched.apis.karmada.blame import find_rule
 from gitsched.apis.karmada.eviction import FAILURE
 from gitsched.apis.karmada.failback import read_clocks
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy, Rule
 from gitsched.apis.karmada.suspension import find_suspended
 from gitsched.apis.karmada.triggers import REBALANCE, is_rebalance_pending
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Override, Share
+from gitsched.model.finding import locate
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Group, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE

@@ -13,13 +13,12 @@ from typing import Literal, NamedTuple
 from gitsched.apis.gitsched.config import Karmada
 from gitsched.apis.karmada import eviction, health
 from gitsched.apis.karmada.binding import Memory, Result
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.health import Report, Reports
 from gitsched.apis.karmada.names import APPLIED_PLACEMENT, BINDING, binding_key
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.preservation import STATE, note_state, preserve_state
 from gitsched.model.document import Body, Document, Key, member
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.request import Target
 from gitsched.model.taints import NO_EXECUTE, Toleration
 from gitsched.model.time import later

@@ -15,7 +15,7 @@ from gitsched.apis.karmada.taint_policy import NO_POLICIES, TaintPolicies
 from gitsched.apis.karmada.tainting import ADDED, Added, Tainted, apply_taints, note_taints
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Body, Document, Key, member, text_map
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, locate
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.fleet import Candidate, Fleet
 
@@ -126,9 +126,3 @@ def _assumed(code: str, fact: str, taken: str, documents: list[Document]) -> lis
     named = ", ".join(document.key.name for document in documents[:NAMED])
     message = f"{len(documents)} Clusters have no {fact}: they are taken {taken} ({named}{more})"
     return [Finding("info", code, message, locate(first), first.key.resource)]
-
-
-def locate(document: Document) -> Location | None:
-    """Where a document begins."""
-    origin = document.origin
-    return Location(origin.path, origin.line, origin.column) if origin else None

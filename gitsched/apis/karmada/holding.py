@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.attachment import keep_attached, was_placed
 from gitsched.apis.karmada.binding import recall
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.places import find_places
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.preservation import hand_over
 from gitsched.apis.karmada.priority import asked_class, read_value
 from gitsched.apis.karmada.suspension import hold
 from gitsched.model.document import Body, Document, Key, member
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome
 
 if TYPE_CHECKING:  # the session calls this module

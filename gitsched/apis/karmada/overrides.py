@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.karmada.defaults import default
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, shorten
 from gitsched.apis.karmada.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.patching import Draft, Inapplicable, alike
@@ -20,7 +19,7 @@ from gitsched.apis.karmada.selectors import BY_KIND, ResourceSelector, parse_res
 from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Override
-from gitsched.model.finding import Finding, Pointer, Rule
+from gitsched.model.finding import Finding, Pointer, Rule, locate
 from gitsched.model.outcome import Placed
 from gitsched.model.request import Affinity
 from gitsched.render.manifest import put_counts

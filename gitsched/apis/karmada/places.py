@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada.attachment import Attachment, join_places
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.names import shorten
 from gitsched.apis.karmada.workload import Demand, share_out
 from gitsched.model.document import Body, Document, member
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Placed
 from gitsched.model.request import Target
 from gitsched.schedule.dispenser import prefers_descending

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 
 
 def preempt(claimed: Policy, naming: Iterable[Policy]) -> Policy:

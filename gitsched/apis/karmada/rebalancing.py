@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from gitsched.apis.karmada.binding import Memory
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.names import APPS_GROUP, REBALANCER, binding_key
 from gitsched.apis.karmada.rebalancer import (
     NOT_FOUND,
@@ -21,7 +20,7 @@ from gitsched.apis.karmada.rebalancer import (
 from gitsched.apis.karmada.triggers import REBALANCE
 from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member
-from gitsched.model.finding import Finding, Severity
+from gitsched.model.finding import Finding, Severity, locate
 from gitsched.model.outcome import Outcome
 from gitsched.model.scope import is_namespaced
 from gitsched.model.time import format_time, parse_time

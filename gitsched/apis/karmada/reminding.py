@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy
 from gitsched.apis.karmada.preemption import find_idle_preemption
 from gitsched.apis.karmada.selectors import ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.suspension import find_suspended
 from gitsched.model.document import Document, Key, group_of, member
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.scope import is_built_in
 
 _NAMED = 3

@@ -16,7 +16,7 @@ from gitsched.apis.karmada.activation import activate
 from gitsched.apis.karmada.attachment import Attachment, place_attached, was_placed
 from gitsched.apis.karmada.binding import Memory, Result, recall, write_binding
 from gitsched.apis.karmada.failover import Failover
-from gitsched.apis.karmada.fleet import locate, read_clusters
+from gitsched.apis.karmada.fleet import read_clusters
 from gitsched.apis.karmada.overrides import read_overrides
 from gitsched.apis.karmada.places import find_places, identify
 from gitsched.apis.karmada.policy import Policy, PolicyIndex, is_skipped, parse_policy
@@ -37,7 +37,7 @@ from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Decision, Verdict
 from gitsched.model.document import Body, Document, Key, member, text_map
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome
 from gitsched.model.request import Request, Target
 from gitsched.schedule import pipeline

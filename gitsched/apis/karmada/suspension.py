@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.apis.karmada.fleet import locate
 from gitsched.apis.karmada.policy import Policy
 from gitsched.model.document import Body, member
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Placed
 
 

@@ -8,12 +8,12 @@ from gitsched.apis.knative.memory import recall_rendering
 from gitsched.apis.knative.names import SCHEDULER
 from gitsched.apis.knative.notes import tell_replicas
 from gitsched.apis.knative.pods import node_of
-from gitsched.apis.knative.reading import Reading, locate
+from gitsched.apis.knative.reading import Reading
 from gitsched.apis.knative.settling import Settled
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key, member
 from gitsched.model.explanation import Candidate, Explanation, Share, Table
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.schedule.vreplicas.autoscaling import find_factor
 from gitsched.schedule.vreplicas.board import Board
 from gitsched.schedule.vreplicas.plugins import Plugin

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.knative.reading import Reading, Sources, locate
+from gitsched.apis.knative.reading import Reading, Sources
 from gitsched.apis.knative.settling import Settled, count_lingering
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.schedule.vreplicas.adapter import Shares
 
 NAMED = 5

@@ -13,7 +13,7 @@ from gitsched.apis.knative.settling import Held, Memory, Question
 from gitsched.apis.knative.source import Paths, check_source, find_kinds, read_placements, read_wanted
 from gitsched.apis.world import World
 from gitsched.model.document import Body, Document, Key, member
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, locate
 from gitsched.schedule.vreplicas.adapter import Shares
 from gitsched.schedule.vreplicas.placing import Strategy
 from gitsched.schedule.vreplicas.profile import ADDING, REMOVING, Profile
@@ -47,12 +47,6 @@ class Sources(NamedTuple):
     sound: Mapping[str, tuple[Document, tuple[str, ...]]]
     broken: tuple[Key, ...]
     findings: tuple[Finding, ...]
-
-
-def locate(document: Document) -> Location | None:
-    """Where a document begins."""
-    origin = document.origin
-    return Location(origin.path, origin.line, origin.column) if origin else None
 
 
 def read_sources(world: World) -> Sources:

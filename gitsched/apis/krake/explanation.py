@@ -10,12 +10,13 @@ from gitsched.apis.krake.arena import Arena, Site
 from gitsched.apis.krake.backends import wanted_of
 from gitsched.apis.krake.constraint_sets import tell_constraints
 from gitsched.apis.krake.decisions import Decided, Decisions
-from gitsched.apis.krake.reporting import locate, report, report_application
+from gitsched.apis.krake.reporting import report, report_application
 from gitsched.apis.krake.rivals import tell_need
 from gitsched.apis.krake.session import judge
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Document
 from gitsched.model.explanation import Candidate, Explanation, Share
+from gitsched.model.finding import locate
 from gitsched.model.time import format_time
 
 _RIVALS = 5

@@ -11,17 +11,11 @@ from gitsched.apis.krake.inventory import ONLINE, STATES, is_deleted, state_of
 from gitsched.apis.krake.metrics import Readings, Reason
 from gitsched.apis.krake.records import find_owners
 from gitsched.model.document import Document, Key, member
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import Finding, locate
 from gitsched.render.layout import status_path
 
 _NAMED = 3
 """Resources named in a finding that is about many."""
-
-
-def locate(document: Document) -> Location | None:
-    """Where a document begins."""
-    origin = document.origin
-    return Location(origin.path, origin.line, origin.column) if origin else None
 
 
 def report(decisions: Decisions) -> Iterator[Finding]:

@@ -14,13 +14,13 @@ from gitsched.apis.krake.memory import recall
 from gitsched.apis.krake.metrics import NOTHING
 from gitsched.apis.krake.names import Ref, directory_of
 from gitsched.apis.krake.records import application_record, cluster_record, failing_records, find_owners, magnum_record
-from gitsched.apis.krake.reporting import locate, report, report_application
+from gitsched.apis.krake.reporting import report, report_application
 from gitsched.apis.world import Edit, World
 from gitsched.model.cluster import ClusterFacts
 from gitsched.model.decision import Verdict
 from gitsched.model.document import Body, Document, Key, group_of
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.scope import is_namespaced
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from gitsched.apis.ocm.memory import ROLLOUT, Memory, remember
-from gitsched.apis.ocm.notes import locate
 from gitsched.apis.ocm.rollout import NOTHING
 from gitsched.apis.ocm.workloads import Spreading, Standing, Workload
 from gitsched.model.document import Body, Document, Key, member, text_map
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, locate
 from gitsched.model.outcome import Outcome, Placed
 from gitsched.model.time import format_time
 

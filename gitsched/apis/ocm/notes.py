@@ -9,7 +9,7 @@ from gitsched.apis.ocm.evaluation import Evaluation
 from gitsched.apis.ocm.placement import Mistake
 from gitsched.apis.ocm.run import Blocked, Run
 from gitsched.model.document import Document
-from gitsched.model.finding import Finding, Location, Pointer, Rule, Severity
+from gitsched.model.finding import Finding, Pointer, Rule, Severity, locate
 from gitsched.schedule.choose import FILTERS
 from gitsched.schedule.fleet import Fleet
 
@@ -83,9 +83,3 @@ def _note_blocked(blocked: Blocked) -> Iterator[Finding]:
 
 def _finding(severity: Severity, code: str, message: str, document: Document) -> Finding:
     return Finding(severity, code, message, locate(document), document.key.resource)
-
-
-def locate(document: Document) -> Location | None:
-    """Where a document begins."""
-    origin = document.origin
-    return Location(origin.path, origin.line, origin.column) if origin else None
