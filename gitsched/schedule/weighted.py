@@ -51,13 +51,16 @@ class Ranking:
 
     def score(self, index: int, *, held: bool) -> float | None:
         """A candidate's score by its measurements; None where it has none, or weights that make no mean."""
-        standing = self._standings[index]
-        if standing is None:
+        standing, weight = self._standings[index], self.weight(index, held=held)
+        if standing is None or not weight:
             return None
-        sticky = self._stickiness if held else 0.0
-        weight = standing.weight + (self._stickiness if held or self._everywhere else 0.0)
-        score = (standing.total + sticky) / weight if weight else math.nan
+        score = (standing.total + (self._stickiness if held else 0.0)) / weight
         return score if math.isfinite(score) else None
+
+    def weight(self, index: int, *, held: bool) -> float:
+        """What a candidate's score is divided by; 0 where nothing is measured."""
+        standing = self._standings[index]
+        return standing.weight + (self._stickiness if held or self._everywhere else 0.0) if standing is not None else 0.0
 
     def pool(self, mask: int, held: int | None) -> int:
         """Those of a set that are compared: the measured ones if there are any. `held` is the index of the holder."""

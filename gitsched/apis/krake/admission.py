@@ -124,8 +124,7 @@ def judge_metrics_provider(body: Body) -> Iterator[Issue]:
 
 def _judge_type(spec: Body) -> Iterator[Issue]:
     kind = spec["type"]
-    said = spec.get(kind)
-    if not isinstance(said, dict):
+    if not isinstance(spec.get(kind), dict):
         yield _error("missing-field", f"the type is {kind}, so {kind} must say the rest", "spec")
 
 

@@ -30,12 +30,15 @@ class Site(NamedTuple):
     why: str = ""
     resources: tuple[str, ...] = ()
     state: str = ""
-    standby: bool = False
-    """Not open, but only because a provider of metrics does not answer."""
     online: bool = False
     """Of a cluster: it is there, as its document says, whatever its metrics say."""
     said: str = ""
     """Of a cluster: its state as its document says it, before its metrics were read."""
+
+    @property
+    def standby(self) -> bool:
+        """Not open, but only because a provider of metrics does not answer."""
+        return self.online and self.readings.failed
 
 
 class Rules(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gitsched.apis.krake.applications import Step
-from gitsched.apis.krake.arena import Arena, Site
+from gitsched.apis.krake.arena import Arena
 from gitsched.apis.krake.backends import wanted_of
 from gitsched.apis.krake.constraint_sets import tell_constraints
 from gitsched.apis.krake.decisions import Decided, Decisions
@@ -141,15 +141,12 @@ def _candidates(decided: Decided, verdicts: list[Verdict]) -> Iterator[Candidate
         at = arena.fleet.index[verdict.name]
         sticky = verdict.scores.get("stickiness", 0.0)
         told = verdict.total is not None and arena.ranking.score(at, held=bool(sticky)) is not None
-        yield Candidate(verdict, arithmetic=_write_mean(arena, arena.sites[at], sticky) if told else "")
+        yield Candidate(verdict, arithmetic=_write_mean(arena, at, sticky) if told else "")
 
 
-def _write_mean(arena: Arena, site: Site, sticky: float) -> str:
+def _write_mean(arena: Arena, index: int, sticky: float) -> str:
     """The mean of a site's metrics by their weights, as its numbers."""
-    parts = [
-        f"{ref.name} {value.share:.6g}{f' * {ref.weight:g}' if ref.weight != 1 else ''}" for ref, value in site.readings.values
-    ]
-    below = sum(ref.weight for ref, _ in site.readings.values) + (
-        arena.rules.stickiness if sticky or arena.rules.everywhere else 0.0
-    )
+    values = arena.sites[index].readings.values
+    parts = [f"{ref.name} {value.share:.6g}{f' * {ref.weight:g}' if ref.weight != 1 else ''}" for ref, value in values]
+    below = arena.ranking.weight(index, held=bool(sticky))
     return f"({' + '.join([*parts, *([f'stickiness {sticky:g}'] if sticky else [])])}) / {below:g}"

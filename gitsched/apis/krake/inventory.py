@@ -136,7 +136,6 @@ def _cluster_site(document: Document, labels: Mapping[str, str], readings: Readi
         why=why,
         resources=tuple(map(str, resources)) if resources else (),
         state=state,
-        standby=there and readings.failed,
         online=there,
         said=said,
     )

@@ -62,11 +62,10 @@ def recall(document: Document, previous: Body | None, at: datetime, final: tuple
     recorded = member(before, "annotations", DIGEST)
     known, changed = recorded is not None and recorded == digest, recorded is not None and recorded != digest
 
-    def recorded_first(name: str) -> Any:
+    def read(name: str) -> Any:
         value = record.get(name)
         return source.get(name) if value is None else value
 
-    read = recorded_first if record else source.get
     created = parse_time(metadata.get("created")) or parse_time(before.get("created")) or at
     modified = parse_time(metadata.get("modified")) or parse_time(before.get("modified"))
     state = str(source.get("state") or record.get("state") or "PENDING")

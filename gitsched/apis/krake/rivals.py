@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gitsched.apis.krake.arena import Arena, Site
+from gitsched.apis.krake.arena import Arena
 from gitsched.apis.krake.metrics import MetricRef, Value
 
 _METRICS = 3
@@ -41,13 +41,14 @@ def find_turns(arena: Arena, rival: int, held: int) -> Iterator[Turn]:
 
     Scores are linear in a metric, also where both clusters have it. A metric that cannot go that far is left out.
     """
-    mine, its = arena.sites[held], arena.sites[rival]
+    ahead, behind = arena.ranking.score(held, held=True), arena.ranking.score(rival, held=False)
+    if ahead is None or behind is None:
+        return
+    values = arena.sites[rival].readings.values
     # A cluster may refer to a metric more than once, with different weights.
-    for ref, value in {(ref.name, ref.namespaced): (ref, value) for ref, value in its.readings.values}.values():
-        fall, lead = _slope(arena, its, ref, held=False), _slope(arena, mine, ref, held=True)
-        ahead = arena.ranking.score(held, held=True)
-        behind = arena.ranking.score(rival, held=False)
-        if fall is None or lead is None or ahead is None or behind is None or fall == lead:
+    for ref, value in {(ref.name, ref.namespaced): (ref, value) for ref, value in values}.values():
+        fall, lead = _slope(arena, rival, ref, held=False), _slope(arena, held, ref, held=True)
+        if fall == lead:
             continue
         share = value.share + (ahead - behind) / (fall - lead)
         limit, above = value.least + share * (value.most - value.least), fall > lead
@@ -55,11 +56,8 @@ def find_turns(arena: Arena, rival: int, held: int) -> Iterator[Turn]:
             yield Turn(ref, value, limit, above)
 
 
-def _slope(arena: Arena, site: Site, ref: MetricRef, *, held: bool) -> float | None:
-    """By how much a cluster's score rises with the share of a metric; None where it has no score by metrics."""
-    standing, rules = site.readings.standing, arena.rules
-    if standing is None:
-        return None
-    below = standing.weight + (rules.stickiness if held or rules.everywhere else 0.0)
-    weight = sum(other.weight for other, _ in site.readings.values if (other.name, other.namespaced) == (ref.name, ref.namespaced))
-    return weight / below if below else None
+def _slope(arena: Arena, index: int, ref: MetricRef, *, held: bool) -> float:
+    """By how much the score of a cluster that has one rises with the share of a metric."""
+    values = arena.sites[index].readings.values
+    weight = sum(other.weight for other, _ in values if (other.name, other.namespaced) == (ref.name, ref.namespaced))
+    return weight / arena.ranking.weight(index, held=held)
