@@ -99,13 +99,13 @@ def _render(value: Any) -> tuple[str, Shape]:
 def _mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str]) -> None:
     """Append the lines of a non-empty mapping; `lead` begins the first one (it may hold "- "), `pad` the others."""
     for key, value in members.items():
-        name = _cached_quote(key) if len(key) <= _CACHED else _quote_afresh(key)
+        name = quote(key)
         if len(name) > _KEY_LIMIT:
             lines.append(f"{lead}? {name}")
             lead, name = pad, ""
         kind = type(value)
-        if kind is str and len(value) <= _CACHED and "\n" not in value:
-            lines.append(f"{lead}{name}: {_cached_quote(value)}")
+        if kind is str and "\n" not in value:
+            lines.append(f"{lead}{name}: {quote(value)}")
         elif kind is dict and value:
             lines.append(f"{lead}{name}:")
             _mapping(value, pad + "  ", pad + "  ", lines)
