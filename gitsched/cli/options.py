@@ -171,26 +171,20 @@ HOSTS = click.option(
     callback=_read_hosts,
     help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
 )
-LOOK = combine(
-    click.option(
-        "--observations",
-        type=click.Choice(["recorded", "live"]),
-        default="recorded",
-        show_default=True,
-        help="Metrics as the output branch recorded them, or of now, from providers that are what the output branch was made with.",
-    ),
-    HOSTS,
+
+
+def _choose_observations(*choices: str, told: str) -> Decorator:
+    """--observations with the first choice as its default, and whom they may be asked of."""
+    option = click.option("--observations", type=click.Choice(choices), default=choices[0], show_default=True, help=told)
+    return combine(option, HOSTS)
+
+
+LOOK = _choose_observations(
+    "recorded",
+    "live",
+    told="Metrics as the output branch recorded them, or of now, from providers that are what the output branch was made with.",
 )
 """How metrics are come by for whoever only looks."""
-METRICS = combine(
-    click.option(
-        "--observations",
-        type=click.Choice(["live", "recorded"]),
-        default="live",
-        show_default=True,
-        help="Ask the providers of metrics, or take what the output branch recorded.",
-    ),
-    HOSTS,
-)
+METRICS = _choose_observations("live", "recorded", told="Ask the providers of metrics, or take what the output branch recorded.")
 ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Let a commit pass that the guard would refuse.")
 EXPECT = combine(ALLOW_REMOVALS, NOW)

@@ -158,17 +158,22 @@ def read_page(path: str, blob: str, reader: Reader) -> Page:
     file = reader.read(blob, path)
     documents = tuple(loosen(parsed.body, _origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken)
     problems = (place(problem, path) for problem in file.problems)
-    stray = _find_stray(path, documents)
-    if stray:
-        apart = set(map(id, stray))
-        documents = tuple(document for document in documents if id(document) not in apart)
-    return Page(blob, file, documents, (*problems, *(_tell_stray(path, document) for document in stray)))
+    used, stray = _part_stray(path, documents)
+    return Page(blob, file, used, (*problems, *(_tell_stray(path, document) for document in stray)))
 
 
-def _find_stray(path: str, documents: Iterable[Loose]) -> list[Loose]:
-    """Settings that nobody reads, because they are not the first of the one file where settings stand."""
-    found = [document for document in documents if (document.group, document.kind) == (GROUP, KIND)]
-    return found if path != FILE else found[1:]
+def _part_stray(path: str, documents: Iterable[Loose]) -> tuple[tuple[Loose, ...], list[Loose]]:
+    """The documents without settings that nobody reads, because they are not the first of the one file where settings stand; and those."""
+    used: list[Loose] = []
+    stray: list[Loose] = []
+    is_read = path == FILE
+    for document in documents:
+        if (document.group, document.kind) != (GROUP, KIND):
+            used.append(document)
+        else:
+            (used if is_read else stray).append(document)
+            is_read = False
+    return tuple(used), stray
 
 
 def _tell_stray(path: str, document: Loose) -> Finding:

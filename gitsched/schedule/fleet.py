@@ -143,11 +143,11 @@ class Fleet:
         return mask
 
     def _index_label(self, key: str) -> None:
-        values = self._labels[key] = {}
+        self._labels[key] = {}
         for i, candidate in enumerate(self.candidates):
             text = candidate.labels.get(key)
             if text is not None:
-                values[text] = values.get(text, 0) | 1 << i
+                _mark(self._labels, key, text, 1 << i)
 
     def _untolerated(self, tolerations: Sequence[Toleration]) -> int:
         return _union(

@@ -7,6 +7,7 @@ fleet are its members. A score whose `lasting` is true depends on nothing else, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from gitsched.schedule.fleet import Fleet
@@ -67,18 +68,13 @@ class Balance(NamedTuple):
 class Column:
     """Numbers by candidate, equal only to itself: a whole column is never compared."""
 
-    __slots__ = ("_whole", "numbers")
-
     def __init__(self, numbers: Iterable[float | None]) -> None:
         self.numbers = tuple(numbers)
-        self._whole: tuple[int, ...] | None = None
 
-    @property
+    @cached_property
     def whole(self) -> tuple[int, ...]:
         """The numbers without what follows the point, 0 for none."""
-        if self._whole is None:
-            self._whole = tuple(int(number or 0) for number in self.numbers)
-        return self._whole
+        return tuple(int(number or 0) for number in self.numbers)
 
 
 class Relative(NamedTuple):

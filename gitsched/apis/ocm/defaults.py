@@ -31,7 +31,7 @@ def default(body: Body) -> Body:
 def _has_nulls(value: Any) -> bool:
     """Whether there are null members to drop: rarely, so that nothing is copied to find out."""
     if isinstance(value, dict):
-        if value.get("kind") and value.get("apiVersion"):
+        if _is_whole(value):
             return False
         if None in value.values():
             return True
@@ -40,12 +40,15 @@ def _has_nulls(value: Any) -> bool:
 
 
 def _drop_nulls(value: Any) -> Any:
-    """Null members are gone, null entries of a list stay. Whole objects inside stay as written."""
-    if not _has_nulls(value):
-        return value
-    if isinstance(value, dict):
+    """A copy in which null members are gone; null entries of a list stay, and whole objects inside stay as written."""
+    if isinstance(value, dict) and not _is_whole(value):
         return {name: _drop_nulls(entry) for name, entry in value.items() if entry is not None}
-    return [_drop_nulls(entry) for entry in value]
+    return [_drop_nulls(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _is_whole(value: Body) -> bool:
+    """Whether it is an object of Kubernetes by itself."""
+    return bool(value.get("kind") and value.get("apiVersion"))
 
 
 def _with(body: Body, **members: Any) -> Body:
