@@ -69,11 +69,11 @@ def profile_runs(mode: str, place: Path, cache: Path, rounds: int, into: Path) -
 
 def make_session(place: Path, cache: Path) -> Callable[[], Any]:
     """A reconcile that remembers what the earlier calls read."""
-    from gitsched.reconcile.session import Session
-    from gitsched.reconcile.settings import Settings
+    from gitsched.reconcile.reconciler import Reconciler
+    from gitsched.reconcile.run import RunSettings
 
     now = datetime.fromtimestamp(START + 86400, UTC)  # no commit of a round is in the future
-    session = Session(Settings(now=now, cache=cache, location=str(place)))
+    session = Reconciler(RunSettings(now=now, cache=cache, location=str(place)))
     return lambda: session.run(now)
 
 

@@ -18,7 +18,7 @@ import gitsched
 from benchmarks.stopwatch import clock
 from gitsched.model.time import parse_time
 from gitsched.schedule import pipeline
-from gitsched.schedule.regions import Region, choose_regions
+from gitsched.schedule.spread_constraints import Region, select_regions
 
 INPUTS = Path(__file__).with_name("inputs") / "karmada"
 UPSTREAM = {
@@ -53,7 +53,7 @@ def search_regions(count: int) -> float:
     """CPU seconds for the choice of up to half of `count` regions; upstream looks at all combinations of them."""
     regions = [Region(f"r{i:03}", 1000 * (i * 7 % 11) + i % 3, list(range(1 + i * 5 % 9))) for i in range(count)]
     start = process_time()
-    choose_regions(regions, 3, count // 2, count)
+    select_regions(regions, 3, count // 2, count)
     return process_time() - start
 
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from benchmarks.generator import Size, generate
 from benchmarks.repository import START, create
-from gitsched.reconcile import Settings, reconcile
-from gitsched.reconcile.explaining import explain
-from gitsched.reconcile.simulation import sweep_source
+from gitsched.reconcile import RunSettings, reconcile
+from gitsched.reconcile.explanation import explain_resource
+from gitsched.reconcile.source_simulation import simulate_source_losses
 
 
 class Timing(NamedTuple):
@@ -32,16 +32,16 @@ def measure(size: Size, scratch: Path) -> list[Timing]:
     """A sweep over clusters, one over regions, and one explanation; the commit is read and planned in each of them."""
     place = scratch / "fleet"
     create(place, generate(size, 1))
-    settings = Settings(datetime.fromtimestamp(START + 86400, UTC), scratch / "cache", str(place))
+    settings = RunSettings(datetime.fromtimestamp(START + 86400, UTC), scratch / "cache", str(place))
     outcomes = reconcile(settings).plan.outcomes
     timings = []
     for by in ("cluster", "region"):
         start = perf_counter()
-        losses = len(sweep_source(settings, by).rows)
+        losses = len(simulate_source_losses(settings, by).rows)
         timings.append(Timing(f"every {by}", losses, perf_counter() - start))
     key = next(key for key in outcomes if key.kind == "Deployment")
     start = perf_counter()
-    explain(settings, key.kind, key.namespace, key.name)
+    explain_resource(settings, key.kind, key.namespace, key.name)
     return [*timings, Timing("explain", 0, perf_counter() - start)]
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import gitsched.schedule  # noqa: F401 - loaded first, so that the function below has the name and not the package
 
 if TYPE_CHECKING:
+    from gitsched.decide.python_api import Schedule as Schedule
     from gitsched.model.document import Body
     from gitsched.model.finding import Finding
     from gitsched.model.observation import Observations
-    from gitsched.plan.pure import Schedule as Schedule
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "observe", "schedule", "validate"]
@@ -27,21 +27,21 @@ def schedule(
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
 ) -> Schedule:
-    """Schedule plain documents: see `gitsched.plan.pure.schedule`."""
-    from gitsched.plan import pure  # loaded when first asked for: `import gitsched` alone costs nothing
+    """Schedule plain documents: see `gitsched.decide.python_api.schedule`."""
+    from gitsched.decide import python_api  # loaded when first asked for: `import gitsched` alone costs nothing
 
-    return pure.schedule(documents, previous=previous, now=now, at=at, config=config, observations=observations)
+    return python_api.schedule(documents, previous=previous, now=now, at=at, config=config, observations=observations)
 
 
 def validate(documents: Iterable[Body]) -> list[Finding]:
-    """What schemas and rules say about plain documents: see `gitsched.plan.pure.validate`."""
-    from gitsched.plan import pure
+    """What schemas and rules say about plain documents: see `gitsched.decide.python_api.validate`."""
+    from gitsched.decide import python_api
 
-    return pure.validate(documents)
+    return python_api.validate(documents)
 
 
 def observe(documents: Iterable[Body], timeout: float = 20.0, hosts: Collection[str] | None = None) -> Observations:
-    """What the metrics of plain documents are now: see `gitsched.metrics.observing.observe`. The one that talks to anybody."""
-    from gitsched.metrics import observing
+    """What the metrics of plain documents are now: see `gitsched.metrics.observer.observe`. The one that talks to anybody."""
+    from gitsched.metrics import observer
 
-    return observing.observe(documents, timeout, hosts)
+    return observer.observe(documents, timeout, hosts)

@@ -1,4 +1,4 @@
-"""The JSON Schemas that ship with gitsched, by group, version and kind."""
+"""JSON Schemas that ship with gitsched, by group, version and kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""argv and environment become values; one module a verb; exit codes; no logic."""
+"""The command line: one module for each command, loaded when it is called. Turns arguments and environment into typed values; no
+logic."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import click
 
 from gitsched.cli import exit_codes
 
-VERBS = {
+COMMANDS = {
     "init": "Write gitsched.yaml and an example of a policy into a repository.",
     "validate": "Check manifests, clusters and policies; plan and write nothing.",
     "plan": "Show what a commit would change, against another one or the output branch.",
@@ -31,34 +32,34 @@ VERBS = {
 ALIASES = {"diff": "plan"}
 
 
-class Verbs(click.Group):
+class LazyGroup(click.Group):
     """Imports the module of a verb when it is called, so that `--help` and every verb cost only themselves."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         name = ALIASES.get(name, name)
-        if name not in VERBS:
+        if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"gitsched.cli.{name.replace('-', '_')}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0]
-        if not word.startswith("-") and word not in VERBS and word not in ALIASES:
+        if not word.startswith("-") and word not in COMMANDS and word not in ALIASES:
             from difflib import get_close_matches  # rarely needed
 
-            near = get_close_matches(word[:100], VERBS, n=1)
+            near = get_close_matches(word[:100], COMMANDS, n=1)
             ctx.fail(f"there is no command {word[:100]!r}" + (f"; did you mean {near[0]}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gitsched", message="gitsched %(version)s")
 def cli() -> None:
     """Place Kubernetes workloads on a fleet of clusters, with Git as the control plane.
@@ -88,21 +89,21 @@ def _run(arguments: Sequence[str] | None) -> int:
         return exit_codes.INTERRUPTED
     # The last line of defence: whatever else goes wrong is told in one line and has its own exit code.
     except Exception as error:  # noqa: BLE001
-        return _tell(error)
+        return _report_error(error)
     return code if isinstance(code, int) else exit_codes.DONE
 
 
-def _tell(error: Exception) -> int:
-    from gitsched.report.table import printable, tame
+def _report_error(error: Exception) -> int:
+    from gitsched.report.terminal import escape_ci_commands, escape_unprintable
 
-    code = exit_codes.judge_error(error)
+    code = exit_codes.get_error_code(error)
     if code != exit_codes.BUG:
-        click.echo(f"gitsched: {tame(printable(str(error)))}", err=True)
+        click.echo(f"gitsched: {escape_ci_commands(escape_unprintable(str(error)))}", err=True)
         return code
     if os.environ.get("GITSCHED_DEBUG", "") not in ("", "0"):
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"gitsched: this is a bug: {type(error).__name__}: {tame(printable(str(error)))}", err=True)
+    click.echo(f"gitsched: this is a bug: {type(error).__name__}: {escape_ci_commands(escape_unprintable(str(error)))}", err=True)
     click.echo("Please report it, with the output of the same command under GITSCHED_DEBUG=1.", err=True)
     return code

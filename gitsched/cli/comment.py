@@ -1,4 +1,4 @@
-"""gitsched comment: a plan in the conversation of a pull or merge request."""
+"""gitsched comment: write a plan as a comment of a pull or merge request."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gitsched.cli import options, output
-from gitsched.cli.serving import FORGE_TOKEN
+from gitsched.cli.service_options import FORGE_TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from gitsched.forge.address import Kind
-    from gitsched.forge.secret import Secret
+    from gitsched.forge.credentials import Credential
+    from gitsched.forge.project import ForgeKind
 
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
 """Characters of a text that is read at all; forges take less."""
 
 
@@ -32,47 +32,47 @@ _LARGEST = 1 << 20
     "--forge-token-file",
     "token_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help=f"The token; or ${FORGE_TOKEN}.",
+    help=f"The token; or ${FORGE_TOKEN_VARIABLE}.",
 )
 @options.LOCATION
 def command(
-    file: Path, kind: Kind, request: int, api: str | None, project: str | None, token_file: Path | None, location: str
+    file: Path, kind: ForgeKind, request: int, api: str | None, project: str | None, token_file: Path | None, location: str
 ) -> None:
     """Write FILE (`-` for stdin) as a comment of a pull or merge request, or renew the one that is there.
 
     FILE is what `gitsched plan -o markdown` printed. Its first line, which does not show, tells which comment it is.
     """
-    from gitsched.forge.address import find_place
-    from gitsched.forge.comments import MergeRequest, PullRequest, keep_comment
+    from gitsched.forge.comments import MergeRequestComments, PullRequestComments, write_comment
+    from gitsched.forge.project import find_project
 
-    text = _read(file)
+    text = _read_text(file)
     token = _take_token(token_file)
-    where = find_place(kind, _find_repository(location) if api is None or project is None else None, api=api, project=project)
-    conversation = PullRequest(*where, request) if kind == "github" else MergeRequest(*where, request)
-    done = keep_comment(conversation, token.read()[0], text)
+    where = find_project(kind, _find_repository_url(location) if api is None or project is None else None, api=api, project=project)
+    conversation = PullRequestComments(*where, request) if kind == "github" else MergeRequestComments(*where, request)
+    done = write_comment(conversation, token.read()[0], text)
     output.show(f"{done.capitalize()}: the comment in {'#' if kind == 'github' else '!'}{request} of {where.project}\n")
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
-        data = sys.stdin.buffer.read(_LARGEST) if str(file) == "-" else file.read_bytes()[:_LARGEST]
+        data = sys.stdin.buffer.read(_MAX_BYTES) if str(file) == "-" else file.read_bytes()[:_MAX_BYTES]
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"cannot read {file}: {getattr(error, 'strerror', None) or 'it is no text'}") from error
 
 
-def _take_token(path: Path | None) -> Secret:
-    from gitsched.forge.secret import Secret
+def _take_token(path: Path | None) -> Credential:
+    from gitsched.forge.credentials import Credential
 
-    value = os.environ.pop(FORGE_TOKEN, "")
+    value = os.environ.pop(FORGE_TOKEN_VARIABLE, "")
     if path is None and not value:
-        raise click.UsageError(f"a comment needs a token: --forge-token-file, or the variable {FORGE_TOKEN}")
-    return Secret("token of the forge", value=value if path is None else "", path=path)
+        raise click.UsageError(f"a comment needs a token: --forge-token-file, or the variable {FORGE_TOKEN_VARIABLE}")
+    return Credential("token of the forge", value=value if path is None else "", path=path)
 
 
-def _find_repository(location: str) -> str | None:
+def _find_repository_url(location: str) -> str | None:
     """The address of a repository on its forge: its own, or that of its `origin`."""
     from gitsched.git import is_url, open_repository
-    from gitsched.git.wire import remote_url
+    from gitsched.git.transport import find_remote_url
 
-    return location if is_url(location) else remote_url(open_repository(location), "origin")
+    return location if is_url(location) else find_remote_url(open_repository(location), "origin")

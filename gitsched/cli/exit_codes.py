@@ -1,12 +1,14 @@
-"""What a pipeline is told: every exit code, its meaning, and the one place that decides between them."""
+"""Exit codes: their meanings, and which one a run or an error leads to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal
 
+from gitsched.cli import exit_codes
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 from gitsched.model.finding import Finding
+from gitsched.report.review import Review
 
 FailOn = Literal["error", "unschedulable", "none"]
 
@@ -24,7 +26,7 @@ MEANINGS = {
 }
 
 
-def judge_error(error: BaseException) -> int:
+def get_error_code(error: BaseException) -> int:
     """The code for what a command raised."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -33,7 +35,7 @@ def judge_error(error: BaseException) -> int:
     return FINDINGS if isinstance(error, GitschedError) else BUG
 
 
-def judge_run(
+def get_run_code(
     findings: Iterable[Finding], fail_on: FailOn, *, pending: int = 0, refused: bool = False, changes: bool = False
 ) -> int:
     """The code for a command that ended: `pending` counts workloads without a place, `changes` is only for --detailed-exitcode.
@@ -47,3 +49,14 @@ def judge_run(
     if fail_on == "unschedulable" and pending:
         return FINDINGS
     return CHANGES if changes else DONE
+
+
+def get_review_code(reviewed: Review, fail_on: exit_codes.FailOn, *, detailed: bool = False) -> int:
+    """The exit code for a run; `detailed` is --detailed-exitcode."""
+    return exit_codes.get_run_code(
+        reviewed.findings,
+        fail_on,
+        pending=reviewed.states["pending"],
+        refused=bool(reviewed.refused),
+        changes=detailed and reviewed.changed,
+    )

@@ -1,4 +1,4 @@
-"""gitsched explain: why this cluster, why not that one."""
+"""gitsched explain: why a workload is placed on its clusters and not on others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import click
 from gitsched.cli import options, output
 
 if TYPE_CHECKING:
-    from gitsched.model.explanation import Explanation
-    from gitsched.model.standing import Standing
+    from gitsched.model.explanation import ClusterExplanation, Explanation
 
-SHORT = {
+SHORT_NAMES = {
     "app": "Application",
     "cj": "CronJob",
     "cm": "ConfigMap",
@@ -33,7 +32,7 @@ SHORT = {
 }
 """Short names of kubectl, and of Krake's rok."""
 KINDS = (
-    *SHORT.values(),
+    *SHORT_NAMES.values(),
     *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
     *("Cluster", "MagnumCluster", "Placement"),
 )
@@ -47,7 +46,7 @@ KINDS = (
 )
 @click.option("--revision", "--at", metavar="REVISION", help="Explain at this branch, tag or commit.")
 @click.option("--worktree", is_flag=True, help="Explain the files as they lie in the worktree.")
-@options.LOOK
+@options.RECORDED_METRICS
 @options.SOURCE
 @options.TARGET
 @options.NOW
@@ -78,75 +77,79 @@ def command(
     KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n. For cluster/NAME (a
     ManagedCluster, too): what runs there, what room is left, and why not more.
     """
-    kind, space, name = read_workload(workload, namespace)
+    kind, space, name = parse_workload(workload, namespace)
     if worktree and chosen["revision"] is not None:
         raise click.UsageError("--worktree and --revision exclude each other")
     if shape != "gitsched" and form in ("text", "markdown"):
         raise click.UsageError(f"--format {shape} needs -o json or -o yaml")
-    from gitsched.model.standing import Standing
-    from gitsched.reconcile import Settings
-    from gitsched.reconcile.explaining import explain
+    from gitsched.model.explanation import ClusterExplanation
+    from gitsched.reconcile import RunSettings
+    from gitsched.reconcile.explanation import explain_resource
 
-    output.start_log(log_format)
-    settings = Settings(location=location, worktree=worktree, output=output_repository, trusted=False, **chosen)
-    with output.progress("Planning"):
-        found = explain(settings, kind, space, name, why_not)
-    if isinstance(found, Standing):
+    output.configure_logging(log_format)
+    settings = RunSettings(location=location, worktree=worktree, output=output_repository, trusted=False, **chosen)
+    with output.show_progress("Planning"):
+        found = explain_resource(settings, kind, space, name, why_not)
+    if isinstance(found, ClusterExplanation):
         _show_cluster(found, form)
     else:
         _show_workload(found, form, shape)
 
 
-def _show_cluster(found: Standing, form: str) -> None:
-    from gitsched.report.blocks import write_markdown
-    from gitsched.report.standing import describe_standing, list_standing_blocks, write_standing
+def _show_cluster(found: ClusterExplanation, form: str) -> None:
+    from gitsched.report.blocks import blocks_to_markdown
+    from gitsched.report.explanation import (
+        list_cluster_explanation_blocks,
+        serialize_cluster_explanation,
+        write_cluster_explanation,
+    )
 
     if form == "markdown":
-        output.tell(write_markdown(list_standing_blocks(found)))
+        output.show_text(blocks_to_markdown(list_cluster_explanation_blocks(found)))
     else:
-        output.show_as(form, lambda width: write_standing(found, width), lambda: describe_standing(found))
+        output.show_as(form, lambda width: write_cluster_explanation(found, width), lambda: serialize_cluster_explanation(found))
 
 
 def _show_workload(found: Explanation, form: str, shape: str) -> None:
-    from gitsched.report.data import describe_explanation
-    from gitsched.report.explain import list_explanation_blocks, write_explanation
+    from gitsched.report.explanation import list_explanation_blocks, write_explanation
+    from gitsched.report.serialization import serialize_explanation
 
     native = found.native
     if shape != "gitsched" and native is None:
         raise click.UsageError(f"{found.workload} is not decided by a Placement: there is nothing that --format {shape} could say")
     if form == "markdown":
-        from gitsched.report.blocks import write_markdown
+        from gitsched.report.blocks import blocks_to_markdown
 
-        output.tell(write_markdown(list_explanation_blocks(found)))
+        output.show_text(blocks_to_markdown(list_explanation_blocks(found)))
         return
     output.show_as(
         form,
         lambda width: write_explanation(found, width),
-        lambda: describe_explanation(found) if shape == "gitsched" or native is None else dict(native),
+        lambda: serialize_explanation(found) if shape == "gitsched" or native is None else dict(native),
     )
 
 
-def read_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
+def parse_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
     """Kind, namespace and name; the namespace is `default` where nobody gave one."""
     parts = text.split("/")
     if len(parts) not in (2, 3) or not all(parts):
         raise click.UsageError(f"{text!r} is neither KIND/NAME nor KIND/NAMESPACE/NAME")
     if len(parts) == 3 and namespace not in (None, parts[1]):
         raise click.UsageError(f"-n {namespace} and {text!r} name two namespaces")
-    return read_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
+    return parse_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
 
 
-def read_kind(text: str) -> str:
+def parse_kind(text: str) -> str:
     """A kind, with its group (deployments.apps) if there is one, from how kubectl lets people write it.
 
     What is not Kubernetes' own is passed on as it is.
     """
     word, dot, group = text.partition(".")
     low = word.lower()
-    return (SHORT.get(low) or next((kind for kind in KINDS if low in _forms(kind)), word)) + dot + group
+    return (SHORT_NAMES.get(low) or next((kind for kind in KINDS if low in _list_spellings(kind)), word)) + dot + group
 
 
-def _forms(kind: str) -> tuple[str, str]:
+def _list_spellings(kind: str) -> tuple[str, str]:
     word = kind.lower()
     plural = f"{word}es" if word.endswith("ss") else f"{word[:-1]}ies" if word.endswith("cy") else f"{word}s"
     return word, plural

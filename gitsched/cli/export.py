@@ -1,36 +1,206 @@
-"""gitsched export: decisions and directions for programs that do not read the output branch by themselves."""
+"""gitsched export: print the Flux and Argo CD objects that deliver the output branch, and decisions as kubectl patches for an API
+server."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-FORMS = {
+from gitsched.cli import options, output
+
+if TYPE_CHECKING:
+    from gitsched.model.document import Body
+    from gitsched.reconcile.delivery_source import DeliverySource
+
+
+URL_OPTION = click.option(
+    "--url", metavar="URL", help="How delivery tools reach the repository with the output branch; its remote by default."
+)
+CLUSTER_OPTION = click.option("--cluster", "clusters", metavar="NAME", multiple=True, help="Only this cluster; may be repeated.")
+
+
+def _read_secret_name(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    return value or ""
+
+
+@click.command("flux")
+@CLUSTER_OPTION
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write DIRECTORY/CLUSTER/NAME.yaml for every cluster instead of printing.",
+)
+@URL_OPTION
+@click.option("--name", metavar="NAME", help="What both objects are called; `placements` and `placed` by default.")
+@click.option("--namespace", metavar="NAMESPACE", default="flux-system", show_default=True, help="Where the objects live.")
+@click.option("--secret", "access", metavar="SECRET", callback=_read_secret_name, help="Credentials for the repository.")
+@click.option(
+    "--verify",
+    "keys",
+    metavar="SECRET",
+    callback=_read_secret_name,
+    help="Public keys: only signed commits are taken; `gitsched-keys` if the settings have commits signed.",
+)
+@options.SOURCE
+@options.TARGET
+@options.NOW
+@options.FORMAT
+@options.LOG
+def flux(
+    clusters: tuple[str, ...],
+    directory: Path | None,
+    url: str | None,
+    name: str | None,
+    namespace: str,
+    access: str,
+    keys: str,
+    form: str,
+    **chosen: Any,
+) -> None:
+    """Print GitRepository and Kustomization of a cluster, to be applied in it by its own Flux.
+
+    The objects of different clusters have the same names, so they are printed for one cluster, or written to a file for each.
+    """
+    from gitsched.render.delivery_tools import FluxOptions, make_flux_objects
+    from gitsched.render.layout import escape_segment
+
+    found = _read_delivery(url, clusters, chosen)
+    keys = keys or ("gitsched-keys" if found.signed else "")
+    choice = FluxOptions((name, name) if name else FluxOptions().names, namespace, access, keys)
+    wanted = clusters or found.clusters
+    if directory is not None:
+        for cluster in wanted:
+            place = directory / escape_segment(cluster) / f"{choice.names[0]}.yaml"
+            _write_file(place, _format_stream(make_flux_objects(found.branch, cluster, choice)))
+        output.show(f"wrote {len(wanted)} file{'' if len(wanted) == 1 else 's'} to {directory}\n")
+        return
+    if len(wanted) != 1:
+        known = f"there are {len(wanted)} clusters" if wanted else "there is no cluster yet"
+        raise click.UsageError(f"{known}: name one with --cluster, or write a file for each with --directory")
+    _print_objects(make_flux_objects(found.branch, wanted[0], choice), form)
+
+
+@click.command("argocd")
+@CLUSTER_OPTION
+@URL_OPTION
+@click.option("--name", metavar="NAME", default="placed", show_default=True, help="What the ApplicationSet is called.")
+@click.option("--namespace", metavar="NAMESPACE", default="argocd", show_default=True, help="Where it lives.")
+@click.option("--project", metavar="PROJECT", default="default", show_default=True, help="The Applications' project.")
+@click.option(
+    "--generator",
+    type=click.Choice(["files", "directories"]),
+    default="files",
+    show_default=True,
+    help="Find clusters by their cluster.json, whose members templates can use, or by their directories.",
+)
+@options.SOURCE
+@options.TARGET
+@options.NOW
+@options.FORMAT
+@options.LOG
+def argocd(
+    clusters: tuple[str, ...], url: str | None, name: str, namespace: str, project: str, generator: Any, form: str, **chosen: Any
+) -> None:
+    """Print an ApplicationSet with an Application for each cluster, to be applied beside Argo CD.
+
+    Clusters must be known to Argo CD by the names that they have here.
+    """
+    from gitsched.render.delivery_tools import ArgoOptions, make_argocd_objects
+
+    found = _read_delivery(url, clusters, chosen)
+    _print_objects(make_argocd_objects(found.branch, clusters or None, ArgoOptions(name, namespace, project, generator)), form)
+
+
+def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, Any]) -> DeliverySource:
+    from gitsched.reconcile import RunSettings
+    from gitsched.reconcile.delivery_source import read_delivery_source
+
+    output.configure_logging(chosen.pop("log_format"))
+    with output.show_progress("Planning"):
+        found = read_delivery_source(RunSettings(output=chosen.pop("output_repository"), **chosen), url)
+    unknown = sorted(set(clusters) - set(found.clusters))
+    if unknown:
+        raise click.UsageError(f"there is no cluster {', '.join(map(repr, unknown))}")
+    return found
+
+
+def _print_objects(objects: list[Body], form: str) -> None:
+    output.show_as(form, lambda _: _format_stream(objects), lambda: {"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def _format_stream(objects: list[Body]) -> str:
+    from gitsched.render.yaml import dump
+
+    return "---\n".join(map(dump, objects))
+
+
+def _write_file(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+
+
+@click.command("knative")
+@click.option("--revision", metavar="REVISION", help="Export what is decided at this branch, tag or commit.")
+@click.option("--worktree", is_flag=True, help="Export what is decided for the files as they lie in the worktree.")
+@options.SOURCE
+@options.TARGET
+@options.NOW
+@options.FORMAT
+@options.LOG
+def knative(
+    worktree: bool,
+    form: str,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    **chosen: Any,
+) -> None:
+    """Print what was decided as patches: placements of event sources, marks of pods that are to be emptied, replicas.
+
+    They live in a status, or in objects that somebody else applies, so they cannot come from Git. The text is kubectl commands for a
+    shell. What the documents in the source say already is left out.
+    """
+    if worktree and chosen["revision"] is not None:
+        raise click.UsageError("--worktree and --revision exclude each other")
+    from gitsched.apis.knative.patches import format_kubectl_commands, make_patch_list, make_patches
+    from gitsched.reconcile import RunSettings, preview
+
+    output.configure_logging(log_format)
+    with output.show_progress("Planning"):
+        settings = RunSettings(location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen)
+        decided = preview(settings, whole=True).plan.decisions
+    records = (record for session in decided.engines if session.name == "knative" for record in session.records())
+    patches = make_patches(records, decided.catalog.templates.values())
+    output.show_as(form, lambda _: format_kubectl_commands(patches), lambda: make_patch_list(patches))
+
+
+CONSUMERS = {
     "flux": "Print the objects with which Flux takes a cluster's directory.",
     "argocd": "Print the ApplicationSet with which Argo CD takes every directory.",
     "knative": "Print what only an API server can take, as patches.",
 }
 
 
-class Forms(click.Group):
+class ConsumerGroup(click.Group):
     """One command a consumer; only the one that is called is imported."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(FORMS)
+        return list(CONSUMERS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        if name not in FORMS:
-            return None
-        module = import_module("gitsched.cli.patching" if name == "knative" else "gitsched.cli.consuming")
-        command: click.Command = getattr(module, name)
-        return command
+        return {"flux": flux, "argocd": argocd, "knative": knative}.get(name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(FORMS.items()))
+            formatter.write_dl(list(CONSUMERS.items()))
 
 
-@click.group("export", cls=Forms)
+@click.group("export", cls=ConsumerGroup)
 def command() -> None:
     """Print what other programs need besides the output branch. Writes nothing to Git."""

@@ -1,4 +1,4 @@
-"""Options that several verbs share: what people type becomes typed values; a wrong value is wrong usage."""
+"""Command-line options that several commands share, parsed into typed values; a wrong value is a usage error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def combine(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-def read_environment(command: click.Command) -> None:
+def add_environment_variables(command: click.Command) -> None:
     """Let every option of a command be given by a variable, too: --cache-dir by GITSCHED_CACHE_DIR."""
     for option in command.params:
         if isinstance(option, click.Option):
@@ -62,23 +62,23 @@ def _read_signing(_ctx: click.Context, _parameter: click.Parameter, value: str |
 
 def _read_branch(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None:
-        from gitsched.apis.gitsched.config import judge_branch  # not every command writes
+        from gitsched.apis.gitsched.config import check_branch_name  # not every command writes
 
-        wanted = judge_branch(value)
+        wanted = check_branch_name(value)
         if wanted:
             raise click.BadParameter(f"{value!r} is not {wanted}")
     return value
 
 
-def find_cache() -> Path:
+def find_cache_directory() -> Path:
     """Where private copies and memory are kept between runs; all of it may be deleted at any moment."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification wants relative values ignored.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "gitsched"  # noqa: PTH117  # on the text, before it is a Path
 
 
-def _read_cache(_ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
-    return value or find_cache()
+def _read_cache_directory(_ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+    return value or find_cache_directory()
 
 
 LOCATION = click.option("-C", "--repo", "location", metavar="LOCATION", default=".", help="Source repository: a path or a URL.")
@@ -86,7 +86,7 @@ CACHE = click.option(
     "--cache-dir",
     "cache",
     type=click.Path(file_okay=False, path_type=Path),
-    callback=_read_cache,
+    callback=_read_cache_directory,
     help="Where private copies are kept; $XDG_CACHE_HOME/gitsched by default.",
 )
 NOW = click.option(
@@ -147,7 +147,7 @@ COMMIT = combine(
 )
 
 
-_HOSTS = "GITSCHED_METRICS_HOSTS"
+_HOSTS_VARIABLE = "GITSCHED_METRICS_HOSTS"
 
 
 def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -157,8 +157,8 @@ def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[s
         if not re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?|[0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*", host):
             raise click.BadParameter(f"{host!r} is no host, nor '*.' and a domain; it has neither a port nor a path")
     # A variable that is set and empty is most often one of a pipeline that nobody filled in: it must not open what it was to close.
-    if not hosts and (value or _HOSTS in os.environ):
-        raise click.BadParameter(f"no host is named; without the option, and with {_HOSTS} not set, all may be asked")
+    if not hosts and (value or _HOSTS_VARIABLE in os.environ):
+        raise click.BadParameter(f"no host is named; without the option, and with {_HOSTS_VARIABLE} not set, all may be asked")
     return hosts or None
 
 
@@ -167,7 +167,7 @@ HOSTS = click.option(
     "hosts",
     metavar="HOST",
     multiple=True,
-    envvar=_HOSTS,
+    envvar=_HOSTS_VARIABLE,
     callback=_read_hosts,
     help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
 )
@@ -179,12 +179,14 @@ def _choose_observations(*choices: str, told: str) -> Decorator:
     return combine(option, HOSTS)
 
 
-LOOK = _choose_observations(
+RECORDED_METRICS = _choose_observations(
     "recorded",
     "live",
     told="Metrics as the output branch recorded them, or of now, from providers that are what the output branch was made with.",
 )
 """How metrics are come by for whoever only looks."""
-METRICS = _choose_observations("live", "recorded", told="Ask the providers of metrics, or take what the output branch recorded.")
+LIVE_METRICS = _choose_observations(
+    "live", "recorded", told="Ask the providers of metrics, or take what the output branch recorded."
+)
 ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Let a commit pass that the guard would refuse.")
-EXPECT = combine(ALLOW_REMOVALS, NOW)
+RUN_CONDITIONS = combine(ALLOW_REMOVALS, NOW)

@@ -1,4 +1,4 @@
-"""Where results and logs go: results to stdout, everything else to stderr."""
+"""Write results to stdout, and logs and progress to stderr."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-PIPE_WIDTH = 160
+DEFAULT_WIDTH = 160
 """Columns where nobody looks at a terminal, and COLUMNS does not say."""
 
-_COMMAND = re.compile(r"(##(?:vso|teamcity)?)\[", re.IGNORECASE)
+_CI_COMMAND = re.compile(r"(##(?:vso|teamcity)?)\[", re.IGNORECASE)
 LOGGER = logging.getLogger("gitsched")
 
 
@@ -29,48 +29,50 @@ def show(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def tell(text: str) -> None:
+def show_text(text: str) -> None:
     """As `show`, of what people read."""
-    from gitsched.report.table import tame
+    from gitsched.report.terminal import escape_ci_commands
 
-    show(tame(text))
+    show(escape_ci_commands(text))
 
 
 def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> None:
     """Write a result as text for the present width, or as JSON or YAML."""
     if form == "text":
-        tell(text(find_width()))
+        show_text(text(find_width()))
     elif form == "json":
-        show(write_json(data()))
+        show(format_json(data()))
     else:
         from gitsched.render.yaml import dump
 
         show(dump(data()))
 
 
-def write_json(data: dict[str, Any]) -> str:
+def format_json(data: dict[str, Any]) -> str:
     """Data as every JSON of the program is written."""
     import json
 
-    return tame_json(json.dumps(data, indent=2)) + "\n"
+    return escape_json(json.dumps(data, indent=2)) + "\n"
 
 
-def tame_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON to the same effect, in which the runner of a pipeline finds no command to itself."""
-    return _COMMAND.sub(r"\1\\u005b", text)
+    return _CI_COMMAND.sub(r"\1\\u005b", text)
 
 
 def find_width() -> int:
     """Columns of the terminal, or COLUMNS, or enough."""
-    return shutil.get_terminal_size((80 if sys.stdout.isatty() else PIPE_WIDTH, 24)).columns if _sized() else PIPE_WIDTH
+    return (
+        shutil.get_terminal_size((80 if sys.stdout.isatty() else DEFAULT_WIDTH, 24)).columns if _is_width_known() else DEFAULT_WIDTH
+    )
 
 
-def _sized() -> bool:
+def _is_width_known() -> bool:
     return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
 
 
 @contextmanager
-def progress(message: str) -> Iterator[None]:
+def show_progress(message: str) -> Iterator[None]:
     """A sign of life on stderr while something takes time, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
@@ -82,7 +84,7 @@ def progress(message: str) -> Iterator[None]:
         yield
 
 
-class _Lines(logging.Formatter):
+class _LogFormatter(logging.Formatter):
     """One line a record: a JSON object, or time, level and message. `extra={"fields": {...}}` adds members."""
 
     def __init__(self, form: str) -> None:
@@ -90,7 +92,7 @@ class _Lines(logging.Formatter):
         self.form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        from gitsched.report.table import printable, tame
+        from gitsched.report.terminal import escape_ci_commands, escape_unprintable
 
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         fields: dict[str, Any] = getattr(record, "fields", {})
@@ -98,14 +100,14 @@ class _Lines(logging.Formatter):
             import json
 
             entry = {"time": time, "level": record.levelname.lower(), "message": record.getMessage(), **fields}
-            return tame_json(json.dumps(entry))
-        return f"{time} {record.levelname.lower():<7} {tame(printable(record.getMessage()))}"
+            return escape_json(json.dumps(entry))
+        return f"{time} {record.levelname.lower():<7} {escape_ci_commands(escape_unprintable(record.getMessage()))}"
 
 
-def start_log(form: str) -> None:
+def configure_logging(form: str) -> None:
     """Let gitsched's log go to stderr, in text or JSON."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Lines(form))
+    handler.setFormatter(_LogFormatter(form))
     LOGGER.handlers = [handler]
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False

@@ -1,4 +1,4 @@
-"""gitsched plan: what would change, before anything does."""
+"""gitsched plan: show what a commit would change, without writing anything."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from gitsched.cli import events, exit_codes, options, output, reports
+from gitsched.cli import exit_codes, options, output, reports, scenario_options
 
-LIMIT, LEAST = 65_024, 16_384
+MAX_CHARS, MIN_CHARS = 65_024, 16_384
 """Characters of a comment: GitHub takes 65,536, and whoever posts it may want a line of their own; and what no comment can do without."""
 
 
-def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", value):
         raise click.BadParameter(f"{value!r} is not made of 1 to 64 letters, digits, '.', '_' and '-'")
     return value
@@ -25,17 +25,17 @@ def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str)
 @click.option("--revision", metavar="REVISION", help="Compare this branch, tag or commit with the output branch.")
 @click.option("--worktree", is_flag=True, help="Plan the files as they lie in the worktree, committed or not.")
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if something would change.")
-@options.LOOK
+@options.RECORDED_METRICS
 @options.SOURCE
 @options.TARGET
 @options.FETCH
-@options.EXPECT
+@options.RUN_CONDITIONS
 @options.FAIL_ON
 @reports.report_option("markdown", "json", "html", "env")
 @click.option(
     "--max-chars",
-    type=click.IntRange(min=LEAST),
-    default=LIMIT,
+    type=click.IntRange(min=MIN_CHARS),
+    default=MAX_CHARS,
     show_default=True,
     help="How long the Markdown may be; what does not fit is left out in the order of docs/review.md.",
 )
@@ -44,12 +44,12 @@ def _read_identity(_ctx: click.Context, _parameter: click.Parameter, value: str)
     metavar="ID",
     default="default",
     show_default=True,
-    callback=_read_identity,
+    callback=_read_comment_id,
     help="Goes into the hidden first line of the Markdown, by which the comment of an earlier run is found.",
 )
 @click.option(
     "--resilience",
-    type=click.Choice(list(events.SWEEPS)),
+    type=click.Choice(list(scenario_options.FAILURE_DOMAINS)),
     help="Also say what losing each of them would do, with BASE in comparison with that.",
 )
 @options.choose_format("text", "markdown", "json", "yaml", "html")
@@ -65,7 +65,7 @@ def command(
     log_format: str,
     location: str,
     output_repository: str | None,
-    wanted: tuple[reports.Report, ...],
+    wanted: tuple[reports.ReportRequest, ...],
     max_chars: int,
     comment_id: str,
     resilience: str | None,
@@ -78,15 +78,15 @@ def command(
     """
     if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
         raise click.UsageError("--worktree, --revision and HEAD exclude each other, and --revision needs no BASE")
-    from gitsched.cli.reviewing import judge
-    from gitsched.reconcile import Settings
-    from gitsched.reconcile.comparing import compare
-    from gitsched.report.data import describe_review
+    from gitsched.cli.exit_codes import get_review_code
+    from gitsched.reconcile import RunSettings
+    from gitsched.reconcile.comparison import compare_plans
     from gitsched.report.markdown import write_markdown
+    from gitsched.report.serialization import serialize_review
     from gitsched.report.text import write_plan
 
-    output.start_log(log_format)
-    settings = Settings(
+    output.configure_logging(log_format)
+    settings = RunSettings(
         location=location,
         revision=revision or head or ("HEAD" if base is not None and not worktree else None),
         worktree=worktree,
@@ -94,43 +94,43 @@ def command(
         trusted=False,
         **chosen,
     )
-    with output.progress("Planning"):
-        compared = compare(settings, base)
+    with output.show_progress("Planning"):
+        compared = compare_plans(settings, base)
         found = compared.review
         if resilience is not None:
-            from gitsched.reconcile.simulation import assess  # a plan alone does without
+            from gitsched.reconcile.source_simulation import assess_resilience  # a plan alone does without
 
-            found = found._replace(resilience=assess(compared, events.SWEEPS[resilience]))
+            found = found._replace(resilience=assess_resilience(compared, scenario_options.FAILURE_DOMAINS[resilience]))
 
     def markdown() -> str:
         return write_markdown(found, max_chars, comment_id)
 
     def page() -> str:
-        from gitsched.reconcile.explaining import explain_all
-        from gitsched.report.page import Fleet, write_page
+        from gitsched.reconcile.explanation import explain_workloads
+        from gitsched.report.page import FleetView, write_page
 
-        return write_page(found, Fleet(compared.run.plan.facts, explain_all(compared.session, compared.run)))
+        return write_page(found, FleetView(compared.run.plan.cluster_facts, explain_workloads(compared.reconciler, compared.run)))
 
     def data() -> dict[str, Any]:
         if found.resilience is None:
-            return describe_review(found)
-        from gitsched.report.simulation_data import describe_losses
+            return serialize_review(found)
+        from gitsched.report.serialization import serialize_losses
 
-        return {**describe_review(found), "resilience": describe_losses(found.resilience)}
+        return {**serialize_review(found), "resilience": serialize_losses(found.resilience)}
 
     if form == "markdown":
-        output.tell(markdown())
+        output.show_text(markdown())
     elif form == "html":
         output.show(page())
     else:
         output.show_as(form, lambda width: write_plan(found, width), data)
-    findings = found.fresh if base is not None else found.findings
-    writers = reports.list_writers(findings, found.outcomes, found.paths)
+    findings = found.new_findings if base is not None else found.findings
+    writers = reports.list_report_writers(findings, found.outcomes, found.changed_paths)
     writers |= {
         "markdown": markdown,
         "html": page,
-        "json": lambda: output.write_json(data()),
-        "env": lambda: reports.list_outputs(found),
+        "json": lambda: output.format_json(data()),
+        "env": lambda: reports.format_outputs(found),
     }
     reports.write_reports(wanted, writers)
-    return judge(found, fail_on, detailed=detailed)
+    return get_review_code(found, fail_on, detailed=detailed)

@@ -1,4 +1,4 @@
-"""gitsched reconcile: plan, and commit to the output branch."""
+"""gitsched reconcile: plan, and commit the result to the output branch."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gitsched.cli import exit_codes, options, output, reports
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.reviewed import Reviewed
+    from gitsched.diff.plans import ReviewedPlan
 
 
-def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Reviewed | None:
+def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> ReviewedPlan | None:
     if value is None:
         return None
-    from gitsched.reconcile.reviewed import parse_reviewed
+    from gitsched.diff.plans import parse_reviewed_plan
 
     try:
-        return parse_reviewed(value if value.startswith("sha256:") else Path(value).read_text("utf-8"))
+        return parse_reviewed_plan(value if value.startswith("sha256:") else Path(value).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, Permanent) as error:
         raise click.BadParameter(f"{value}: {error}") from error
 
@@ -35,8 +35,8 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
     callback=_read_reviewed,
     help="The plan that was reviewed: its digest, or what `gitsched plan -o json` wrote. The source commit's trailer by default.",
 )
-@options.METRICS
-@options.EXPECT
+@options.LIVE_METRICS
+@options.RUN_CONDITIONS
 @options.FAIL_ON
 @reports.report_option("env")
 @options.FORMAT
@@ -47,24 +47,24 @@ def command(
     log_format: str,
     location: str,
     output_repository: str | None,
-    wanted: tuple[reports.Report, ...],
+    wanted: tuple[reports.ReportRequest, ...],
     **chosen: Any,
 ) -> int:
     """Decide where everything runs, and commit that to the output branch.
 
     Commits only if a decision or a manifest changed. Findings do not stop what is valid.
     """
-    from gitsched.cli.reviewing import judge
-    from gitsched.reconcile import Settings, reconcile
-    from gitsched.reconcile.account import review
-    from gitsched.report.data import describe_review
+    from gitsched.cli.exit_codes import get_review_code
+    from gitsched.reconcile import RunSettings, reconcile
+    from gitsched.reconcile.run import make_review
+    from gitsched.report.serialization import serialize_review
     from gitsched.report.text import write_run
 
-    output.start_log(log_format)
-    with output.progress("Reconciling"):
-        run = reconcile(Settings(location=location, output=output_repository, **chosen))
-    found = review(run)
-    output.show_as(form, lambda width: write_run(found, width), lambda: describe_review(found))
-    writers = reports.list_writers(found.findings, found.outcomes)
-    reports.write_reports(wanted, {**writers, "env": lambda: reports.list_outputs(found)})
-    return judge(found, fail_on)
+    output.configure_logging(log_format)
+    with output.show_progress("Reconciling"):
+        run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
+    found = make_review(run)
+    output.show_as(form, lambda width: write_run(found, width), lambda: serialize_review(found))
+    writers = reports.list_report_writers(found.findings, found.outcomes)
+    reports.write_reports(wanted, {**writers, "env": lambda: reports.format_outputs(found)})
+    return get_review_code(found, fail_on)

@@ -1,4 +1,4 @@
-"""--report: files and annotations for machines, beside what people read."""
+"""The --report option: SARIF, JUnit, HTML and other files, and GitHub annotations, beside the normal output."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import click
 
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
-from gitsched.model.outcome import Outcome
+from gitsched.model.scheduling import Outcome
 
 if TYPE_CHECKING:
     from gitsched.report.review import Review
 
 ANNOTATIONS = "github"
-_DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+_DEVICE_DIRECTORIES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
-class Report(NamedTuple):
+class ReportRequest(NamedTuple):
     """What to write, and where; annotations have no file."""
 
     form: str
@@ -32,8 +32,8 @@ def report_option(*more: str) -> Callable[[Callable[..., object]], Callable[...,
     forms = ("sarif", "junit", *more)
     names = "|".join((*(f"{form}=FILE" for form in forms), ANNOTATIONS))
 
-    def read(_ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[Report, ...]:
-        return tuple(_read(value, forms, names) for value in values)
+    def read(_ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[ReportRequest, ...]:
+        return tuple(_parse_report(value, forms, names) for value in values)
 
     return click.option(
         "--report",
@@ -45,32 +45,34 @@ def report_option(*more: str) -> Callable[[Callable[..., object]], Callable[...,
     )
 
 
-def _read(value: str, forms: Collection[str], names: str) -> Report:
+def _parse_report(value: str, forms: Collection[str], names: str) -> ReportRequest:
     form, _, file = value.partition("=")
     if value == ANNOTATIONS:
-        return Report(ANNOTATIONS)
+        return ReportRequest(ANNOTATIONS)
     if form not in forms or not file:
         raise click.BadParameter(f"{value!r} is none of {names}")
     path = Path(file)
     if path.is_dir() or not path.parent.is_dir():
         raise click.BadParameter(f"{file} is a directory" if path.is_dir() else f"there is no directory {path.parent}")
-    return Report(form, path)
+    return ReportRequest(form, path)
 
 
-OPTION = report_option()
-Writer = Callable[[], str]
+REPORT_OPTION = report_option()
+ReportWriter = Callable[[], str]
 
 
-def list_writers(findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), paths: Collection[str] = ()) -> dict[str, Writer]:
+def list_report_writers(
+    findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), paths: Collection[str] = ()
+) -> dict[str, ReportWriter]:
     """What every command can report of findings, and of workloads where it decided about any; see `write_annotations` for `paths`."""
 
     def sarif() -> str:
         from gitsched import __version__
-        from gitsched.cli.pages import read_page
-        from gitsched.report.codes import read_codes
+        from gitsched.cli.help_code import read_documentation
+        from gitsched.report.finding_codes import read_codes
         from gitsched.report.sarif import write_sarif
 
-        return write_sarif(findings, read_codes(read_page("findings.md")), __version__)
+        return write_sarif(findings, read_codes(read_documentation("findings.md")), __version__)
 
     def junit() -> str:
         from gitsched.report.junit import write_junit
@@ -85,7 +87,7 @@ def list_writers(findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), 
     return {"sarif": sarif, "junit": junit, ANNOTATIONS: annotations}
 
 
-def list_outputs(review: Review) -> str:
+def format_outputs(review: Review) -> str:
     """What a pipeline goes on with, as lines of NAME=VALUE: GitHub's `$GITHUB_OUTPUT` and GitLab's dotenv reports read them.
 
     `changed` is whether there is a new commit, or for a plan, whether there would be; `sha` is the output branch's commit, "" for none.
@@ -100,20 +102,20 @@ def list_outputs(review: Review) -> str:
     return "".join(f"{name}={value}\n" for name, value in outputs.items())
 
 
-def write_reports(reports: Iterable[Report], writers: Mapping[str, Writer]) -> None:
+def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, ReportWriter]) -> None:
     """Write what was asked for. Annotations go to stderr: the runner reads them there as well, and stdout is for people."""
     for report in reports:
         text = writers[report.form]()
         if report.path is None:
             sys.stderr.write(text)
             continue
-        _write(report.path, text)
+        _write_file(report.path, text)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     """Write a file. A link is not followed, but for those of the system such as /dev/stdout: in a checkout it leads where whoever
     committed it likes."""
-    if path.is_symlink() and path.parent not in _DEVICES:
+    if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:
         raise Permanent(f"cannot write {path}: it is a symbolic link; remove it, or name the file that it leads to")
     try:
         path.write_text(text, "utf-8")

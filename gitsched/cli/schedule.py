@@ -1,4 +1,4 @@
-"""gitsched schedule: documents in, decided documents out; no Git, no clock, no memory."""
+"""gitsched schedule: schedule the documents of files and print the result; uses no Git repository and no stored state."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import exit_codes, options, output
-from gitsched.model.finding import Finding, Location, rank
+from gitsched.model.finding import Finding, Location, finding_sort_key
 
 if TYPE_CHECKING:
-    from gitsched.manifests.file import File
+    from gitsched.manifests.parsed_file import ParsedFile
     from gitsched.model.document import Body
 
 
@@ -60,24 +60,24 @@ def command(
         raise click.UsageError("which documents? Give at least one -f FILE, or -f - for stdin")
     from gitsched import schedule
 
-    output.start_log(log_format)
+    output.configure_logging(log_format)
     bodies, unread = read_documents([*names, *more])
     before, unread_before = read_documents(previous)
     settings = [body for body in bodies if body.get("kind") == "Config" and body.get("apiVersion") == "gitsched.io/v1alpha1"]
     bodies = [body for body in bodies if not any(body is config for config in settings)]
     decided = schedule(bodies, previous=before, now=now, config=settings[-1].get("spec") if settings else None)
-    findings = sorted([*unread, *unread_before, *decided.findings], key=rank)
+    findings = sorted([*unread, *unread_before, *decided.findings], key=finding_sort_key)
     for finding in findings:
         log = {"error": output.LOGGER.error, "warning": output.LOGGER.warning, "info": output.LOGGER.info}[finding.severity]
-        log("%s", finding.plain, extra={"fields": {"event": "finding", "code": finding.code}})
-    output.show(write_documents(decided.documents, form))
-    pending = sum(outcome.state == "pending" for outcome in decided.decided.outcomes.values())
-    return exit_codes.judge_run(findings, fail_on, pending=pending)
+        log("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
+    output.show(format_documents(decided.documents, form))
+    pending = sum(outcome.state == "pending" for outcome in decided.decisions.outcomes.values())
+    return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 
 def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
     """The documents of files in order, and what cannot be read of them."""
-    from gitsched.manifests.reading import read
+    from gitsched.manifests.parser import parse_file
 
     bodies: list[Body] = []
     findings: list[Finding] = []
@@ -87,25 +87,25 @@ def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
         except OSError as error:
             raise click.UsageError(f"cannot read {name}: {error.strerror}") from error
         path = "stdin" if name == "-" else name
-        file = read(data, path=path, check=None)
-        if not file.documents and not file.problems:
-            findings.append(_nothing_in(path, file))
+        file = parse_file(data, path=path, check=None)
+        if not file.documents and not file.issues:
+            findings.append(_make_empty_finding(path, file))
         bodies += [document.body for document in file.documents if not document.broken]
         findings += [
             Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
-            for problem in file.problems
+            for problem in file.issues
         ]
     return bodies, findings
 
 
-def _nothing_in(path: str, file: File) -> Finding:
+def _make_empty_finding(path: str, file: ParsedFile) -> Finding:
     """A file of a repository may be no manifest; one that somebody names is meant as one."""
     if file.status == "empty":
         return Finding("warning", "no-documents", "the file is empty", Location(path, 1, 1))
     return Finding("error", "no-documents", f"no document in it: {file.reason}", Location(path, 1, 1))
 
 
-def write_documents(documents: list[dict[str, Any]], form: str) -> str:
+def format_documents(documents: list[dict[str, Any]], form: str) -> str:
     """A YAML stream, or a JSON `kind: List`."""
     if form == "json":
         import json

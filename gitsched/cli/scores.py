@@ -1,4 +1,4 @@
-"""gitsched scores: what is observed of clusters becomes scores that Placements prefer clusters by."""
+"""gitsched scores: compute AddOnPlacementScores from metrics and write them as files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.scores import Scored
+    from gitsched.reconcile.scores import ScoreFile
 
 
 @click.command("scores")
@@ -26,17 +26,17 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
     Each ClusterScores of the worktree says what to ask Prometheus, or which numbers to take, and how they become scores from -100 to
     100. Commit what is written like any other file. Where an answer is missing the file stays as it is, and its scores end in time.
     """
-    from gitsched.cli.validate import find_root
+    from gitsched.cli.validate import find_worktree_root
     from gitsched.model.errors import Permanent
-    from gitsched.reconcile import Settings
+    from gitsched.reconcile import RunSettings
     from gitsched.reconcile.scores import produce_scores
 
-    output.start_log(log_format)
-    root = find_root(location)
+    output.configure_logging(log_format)
+    root = find_worktree_root(location)
     if root is None:
         raise Permanent(f"{location} is no worktree, so there is no place for the scores")
-    with output.progress("Observing"):
-        scored = produce_scores(Settings(location=location, worktree=True, **chosen))
+    with output.show_progress("Observing"):
+        scored = produce_scores(RunSettings(location=location, worktree=True, **chosen))
     for one in scored:
         if one.failure:
             click.echo(f"gitsched: {one.path} stays as it is: {one.failure}", err=True)
@@ -44,11 +44,11 @@ def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int
             click.echo(one.text, nl=False)
         else:
             write_scores(root, one)
-            click.echo(tell_scores(one))
+            click.echo(describe_scores(one))
     return exit_codes.TEMPORARY if any(one.failure for one in scored) else exit_codes.DONE
 
 
-def write_scores(root: Path, scored: Scored) -> None:
+def write_scores(root: Path, scored: ScoreFile) -> None:
     """Write the file, unless it says the same already. Raises Permanent for a path that leads out of the worktree."""
     from gitsched.model.errors import Permanent
 
@@ -59,7 +59,7 @@ def write_scores(root: Path, scored: Scored) -> None:
     path.write_text(scored.text, "utf-8")
 
 
-def tell_scores(scored: Scored) -> str:
+def describe_scores(scored: ScoreFile) -> str:
     """One line about a file that was written."""
     shown = ", ".join(scored.left_out[:5]) + (", ..." if len(scored.left_out) > 5 else "")
     rest = f"; without any score, which counts as 0: {shown}" if scored.left_out else ""

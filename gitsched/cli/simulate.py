@@ -1,4 +1,5 @@
-"""gitsched simulate: what if a cluster, a zone, a region or a provider is lost, drained or added, or workloads grow."""
+"""gitsched simulate: show the effect of losing, draining or adding clusters, zones, regions or providers, or of scaling
+workloads."""
 
 from __future__ import annotations
 
@@ -7,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import click
 
-from gitsched.cli import events, exit_codes, options, output
+from gitsched.cli import exit_codes, options, output, scenario_options
 
 if TYPE_CHECKING:
-    from gitsched.plan.scenario import Scenario
-    from gitsched.reconcile.settings import Settings
+    from gitsched.reconcile.run import RunSettings
     from gitsched.report.blocks import Block
+    from gitsched.simulate.scenario import Scenario
 
 T = TypeVar("T")
 
@@ -32,7 +33,9 @@ T = TypeVar("T")
 )
 @click.option("--fresh", is_flag=True, help="Forget what was decided before: everything is placed as if for the first time.")
 @click.option(
-    "--sweep", type=click.Choice(list(events.SWEEPS)), help="Lose each of them, one at a time: the resilience of the whole fleet."
+    "--sweep",
+    type=click.Choice(list(scenario_options.FAILURE_DOMAINS)),
+    help="Lose each of them, one at a time: the resilience of the whole fleet.",
 )
 @click.option(
     "--lost",
@@ -85,71 +88,71 @@ def command(
         raise click.UsageError("say either what happens (--lose, --drain, --add, --add-like, --scale, --fresh) or --sweep")
     if against is not None and not sweep:
         raise click.UsageError("--against needs --sweep")
-    output.start_log(log_format)
-    from gitsched.plan.scenario import Scenario
-    from gitsched.reconcile.settings import Settings
+    output.configure_logging(log_format)
+    from gitsched.reconcile.run import RunSettings
+    from gitsched.simulate.scenario import Scenario
 
-    settings = Settings(location=location, worktree=worktree, output=output_repository, **chosen)
+    settings = RunSettings(location=location, worktree=worktree, output=output_repository, **chosen)
     if sweep:
-        what = (settings, events.SWEEPS[sweep], lost == "silent", form)
-        failed = _sweep(*what) if against is None else _compare(against, *what)
+        what = (settings, scenario_options.FAILURE_DOMAINS[sweep], lost == "silent", form)
+        failed = _simulate_failures(*what) if against is None else _compare_failures(against, *what)
     else:
         scenario = Scenario(
-            lose=tuple(map(events.read_scope, lose)),
-            drain=tuple(map(events.read_scope, drain)),
-            add=tuple(body for name in add for body in events.read_clusters(name)),
-            copies=tuple(map(events.read_copy, add_like)),
-            scale=tuple(map(events.read_scaling, scale)),
+            lose=tuple(map(scenario_options.parse_scope, lose)),
+            drain=tuple(map(scenario_options.parse_scope, drain)),
+            add=tuple(body for name in add for body in scenario_options.read_clusters(name)),
+            copies=tuple(map(scenario_options.parse_copy, add_like)),
+            scale=tuple(map(scenario_options.parse_scaling, scale)),
             fresh=fresh,
-            silent=lost == "silent",
+            unreachable=lost == "silent",
         )
         failed = _simulate(settings, scenario, form)
     return exit_codes.FINDINGS if failed and fail_on == "short" else exit_codes.DONE
 
 
-def _simulate(settings: Settings, scenario: Scenario, form: str) -> bool:
-    from gitsched.reconcile.simulation import simulate_source
-    from gitsched.report import simulation, simulation_blocks, simulation_data
+def _simulate(settings: RunSettings, scenario: Scenario, form: str) -> bool:
+    from gitsched.reconcile.source_simulation import simulate_source
+    from gitsched.report import serialization, simulation, simulation_blocks
 
-    with output.progress("Simulating"):
+    with output.show_progress("Simulating"):
         found = simulate_source(settings, scenario)
-    writer = Writer(
-        "Simulation", simulation.write_simulation, simulation_blocks.list_event_blocks, simulation_data.describe_simulation
+    writer = ResultFormats(
+        "Simulation", simulation.write_simulation, simulation_blocks.list_simulation_blocks, serialization.serialize_simulation
     )
     writer.show(form, found)
-    return bool(found.harmed)
+    return bool(found.degraded)
 
 
-def _sweep(settings: Settings, by: str, silent: bool, form: str) -> bool:
-    from gitsched.reconcile.simulation import sweep_source
-    from gitsched.report import simulation, simulation_blocks, simulation_data
+def _simulate_failures(settings: RunSettings, by: str, silent: bool, form: str) -> bool:
+    from gitsched.reconcile.source_simulation import simulate_source_losses
+    from gitsched.report import serialization, simulation, simulation_blocks
 
-    with output.progress("Simulating"):
-        found = sweep_source(settings, by, silent)
-    writer = Writer(
-        "Resilience", simulation.write_resilience, simulation_blocks.list_table_blocks, simulation_data.describe_resilience
+    with output.show_progress("Simulating"):
+        found = simulate_source_losses(settings, by, silent)
+    writer = ResultFormats(
+        "Resilience", simulation.write_resilience, simulation_blocks.list_resilience_blocks, serialization.serialize_resilience
     )
     writer.show(form, found)
-    return any(row.harmed for row in found.rows)
+    return any(row.degraded for row in found.rows)
 
 
-def _compare(against: str, settings: Settings, by: str, silent: bool, form: str) -> bool:
-    from gitsched.reconcile.simulation import compare_sources
-    from gitsched.report import simulation, simulation_blocks, simulation_data
+def _compare_failures(against: str, settings: RunSettings, by: str, silent: bool, form: str) -> bool:
+    from gitsched.reconcile.source_simulation import compare_source_resilience
+    from gitsched.report import serialization, simulation, simulation_blocks
 
-    with output.progress("Simulating"):
-        found = compare_sources(settings._replace(revision=against, worktree=False), settings, by, silent)
-    writer = Writer(
+    with output.show_progress("Simulating"):
+        found = compare_source_resilience(settings._replace(revision=against, worktree=False), settings, by, silent)
+    writer = ResultFormats(
         "Resilience before and after",
         simulation.write_resilience_change,
-        simulation_blocks.list_change_blocks,
-        simulation_data.describe_resilience_change,
+        simulation_blocks.list_resilience_change_blocks,
+        serialization.serialize_resilience_change,
     )
     writer.show(form, found)
-    return any(shift.worse for shift in found.shifts)
+    return any(shift.is_worse for shift in found.impact_changes)
 
 
-class Writer(NamedTuple, Generic[T]):
+class ResultFormats(NamedTuple, Generic[T]):
     """One result in every form."""
 
     title: str
@@ -158,11 +161,11 @@ class Writer(NamedTuple, Generic[T]):
     data: Callable[[T], dict[str, Any]]
 
     def show(self, form: str, value: T) -> None:
-        from gitsched.report.blocks import write_html, write_markdown
+        from gitsched.report.blocks import blocks_to_html, blocks_to_markdown
 
         if form == "markdown":
-            output.tell(write_markdown(self.blocks(value)))
+            output.show_text(blocks_to_markdown(self.blocks(value)))
         elif form == "html":
-            output.show(write_html(self.title, self.blocks(value)))
+            output.show(blocks_to_html(self.title, self.blocks(value)))
         else:
             output.show_as(form, lambda width: self.text(value, width), lambda: self.data(value))

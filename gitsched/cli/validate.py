@@ -1,4 +1,4 @@
-"""gitsched validate: every mistake with file, line and column."""
+"""gitsched validate: check all documents and report every finding with file, line and column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gitsched.model.finding import Finding
 @options.SOURCE
 @options.NOW
 @options.FAIL_ON
-@reports.OPTION
+@reports.REPORT_OPTION
 @options.FORMAT
 @options.LOG
 def command(
@@ -26,7 +26,7 @@ def command(
     fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
-    wanted: tuple[reports.Report, ...],
+    wanted: tuple[reports.ReportRequest, ...],
     **chosen: Any,
 ) -> int:
     """Check manifests, clusters and policies against their schemas and against each other.
@@ -34,41 +34,41 @@ def command(
     Reads the worktree, where there is one; with a REVISION that commit. With a PATH everything is checked, since policies and what
     they select are checked against each other, and what is found below PATH is shown.
     """
-    from gitsched.reconcile import Settings, validate_source
-    from gitsched.report.data import describe_findings
+    from gitsched.reconcile import RunSettings, validate_source
+    from gitsched.report.serialization import serialize_findings
     from gitsched.report.text import write_findings
 
-    output.start_log(log_format)
-    root = find_root(location)
+    output.configure_logging(log_format)
+    root = find_worktree_root(location)
     # The wildcard of git's own commands: what exists as a file is a path, all else a revision.
     path = Path(location, target) if target is not None and Path(location, target).exists() else None
     if path is not None and root is None:
         raise click.UsageError(f"{target} is a path, but {location} is no worktree; give a revision")
     if path is None and target is not None and target.endswith((".yaml", ".yml", ".json")):
         raise click.UsageError(f"there is no file {target}")
-    settings = Settings(
+    settings = RunSettings(
         location=location,
         revision=target if path is None else None,
         worktree=root is not None and (path is not None or target is None),
         **chosen,
     )
-    with output.progress("Validating"):
+    with output.show_progress("Validating"):
         findings = list(validate_source(settings))
     if path is not None and root is not None:
-        findings = below(findings, path.resolve(), root)
-    output.show_as(form, lambda width: write_findings(findings, width), lambda: describe_findings(findings))
-    reports.write_reports(wanted, reports.list_writers(findings))
+        findings = filter_below(findings, path.resolve(), root)
+    output.show_as(form, lambda width: write_findings(findings, width), lambda: serialize_findings(findings))
+    reports.write_reports(wanted, reports.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
-    return exit_codes.judge_run(findings, fail_on, pending=pending)
+    return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 
-def find_root(location: str) -> Path | None:
+def find_worktree_root(location: str) -> Path | None:
     """The top of the worktree that a path is in; None for bare repositories and URLs."""
     path = Path(location).resolve()
     return next((place for place in (path, *path.parents) if (place / ".git").exists()), None) if path.is_dir() else None
 
 
-def below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:
+def filter_below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:
     """The findings in a file or below a directory of the worktree."""
     if not path.is_relative_to(root):
         raise click.UsageError(f"{path} is outside of the worktree {root}")

@@ -1,4 +1,4 @@
-"""gitsched version: which gitsched this is."""
+"""gitsched version: print the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gitsched watch: the output branch follows the source."""
+"""gitsched watch: reconcile whenever the source changes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gitsched.cli import exit_codes, options, output, serving
+from gitsched.cli import exit_codes, options, output, service_options
 from gitsched.model.time import format_time
 
 if TYPE_CHECKING:
-    from gitsched.reconcile import Settings
+    from gitsched.reconcile import RunSettings
     from gitsched.report.review import Review
-    from gitsched.watch import Attempt, Bell
-    from gitsched.watch.service import Service
+    from gitsched.watch import ReconcileAttempt, Wakeup
+    from gitsched.watch.service import WatchService
 
 
 @click.command("watch")
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long a run that has begun may go on after SIGTERM or SIGINT.",
 )
-@serving.SERVE
+@service_options.SERVICE
 @options.SOURCE
 @options.TARGET
 @options.COMMIT
-@options.METRICS
-@options.EXPECT
+@options.LIVE_METRICS
+@options.RUN_CONDITIONS
 @options.FAIL_ON
 @options.LOG
 def command(
@@ -62,80 +62,84 @@ def command(
     Mistakes in the input are logged and waited out. SIGTERM ends it with 0, SIGINT (Ctrl-C) with 130; a run that has begun is ended
     first, or given up after --grace seconds and at a second signal, which leaves nothing half done.
     """
-    from gitsched.reconcile import Settings
+    from gitsched.reconcile import RunSettings
 
-    output.start_log(log_format)
-    asked = serving.Serving(*(chosen.pop(name) for name in serving.Serving._fields))
-    settings = Settings(location=location, output=output_repository, now=now, **chosen)
+    output.configure_logging(log_format)
+    asked = service_options.ServiceOptions(*(chosen.pop(name) for name in service_options.ServiceOptions._fields))
+    settings = RunSettings(location=location, output=output_repository, now=now, **chosen)
     if once:
         return _run_once(settings, fail_on)
-    from gitsched.watch import Abandoned, Bell, heed_signals
+    from gitsched.watch import RunAborted, Wakeup, handle_signals
 
-    bell = Bell()
-    with heed_signals(bell, timedelta(seconds=grace)) as ending:
+    bell = Wakeup()
+    with handle_signals(bell, timedelta(seconds=grace)) as ending:
         try:
             _run(settings, asked, bell, fail_on, (timedelta(seconds=interval), timedelta(seconds=debounce)))
-        except Abandoned:
+        except RunAborted:
             output.LOGGER.warning("the run was given up where it was", extra={"fields": {"event": "abandoned"}})
     output.LOGGER.info("ended", extra={"fields": {"event": "end"}})
-    return exit_codes.INTERRUPTED if ending.number == signal.SIGINT else exit_codes.DONE
+    return exit_codes.INTERRUPTED if ending.signal_number == signal.SIGINT else exit_codes.DONE
 
 
-options.read_environment(command)
+options.add_environment_variables(command)
 
 
-def _run_once(settings: Settings, fail_on: exit_codes.FailOn) -> int:
-    from gitsched.cli.reviewing import judge
-    from gitsched.reconcile import Session
-    from gitsched.reconcile.account import review
+def _run_once(settings: RunSettings, fail_on: exit_codes.FailOn) -> int:
+    from gitsched.cli.exit_codes import get_review_code
+    from gitsched.reconcile import Reconciler
+    from gitsched.reconcile.run import make_review
 
-    found = review(Session(settings).run(settings.now))
-    Journal().write(found)
-    return judge(found, fail_on)
+    found = make_review(Reconciler(settings).run(settings.now))
+    RunLog().write(found)
+    return get_review_code(found, fail_on)
 
 
 def _run(
-    settings: Settings, asked: serving.Serving, bell: Bell, fail_on: exit_codes.FailOn, times: tuple[timedelta, timedelta]
+    settings: RunSettings,
+    asked: service_options.ServiceOptions,
+    bell: Wakeup,
+    fail_on: exit_codes.FailOn,
+    times: tuple[timedelta, timedelta],
 ) -> None:
     from gitsched.git.urls import redact
-    from gitsched.reconcile import Session
+    from gitsched.reconcile import Reconciler
     from gitsched.watch import watch
 
-    session = Session(settings)
-    service = serving.open_service(asked, session, bell, fail_on)
+    session = Reconciler(settings)
+    service = service_options.open_service(asked, session, bell, fail_on)
     try:
         output.LOGGER.info("watching %s", redact(settings.location), extra={"fields": {"event": "start"}})
         interval, debounce = times
-        watch(session, interval=interval, debounce=debounce, listener=Audience(Journal(), service), bell=bell)
+        watch(session, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service), bell=bell)
     finally:
         service.close()
 
 
-class Audience(NamedTuple):
+class WatchListener(NamedTuple):
     """Who is told of what the loop does."""
 
-    journal: Journal
-    service: Service
+    run_log: RunLog
+    service: WatchService
 
     def begin(self) -> None:
         """A look begins, which is not worth a line."""
         self.service.begin()
 
-    def end(self, attempt: Attempt) -> None:
+    def end(self, attempt: ReconcileAttempt) -> None:
         """It is over; what went wrong is told by the loop."""
-        from gitsched.reconcile.account import review
+        from gitsched.reconcile.run import make_review
 
-        found = review(attempt.run) if attempt.run is not None else None
+        found = make_review(attempt.run) if attempt.run is not None else None
         if found is not None:
-            self.journal.write(found)
+            self.run_log.write(found)
         self.service.end(attempt, found)
 
 
-class Journal:
+class RunLog:
     """The log of a resident process: one line for each run that changed something, findings when they are new."""
 
     def __init__(self) -> None:
-        self.known: frozenset[str] = frozenset()
+        self.known_findings: frozenset[str] = frozenset()
         self.source: str | None = None
         self.refused = ""
         self.reviewed: Sequence[str] = ()
@@ -144,32 +148,36 @@ class Journal:
         """Tell what is new since the last run."""
         fresh = {str(finding): finding for finding in found.findings if finding.severity != "info"}
         for text, finding in fresh.items():
-            if text not in self.known:
+            if text not in self.known_findings:
                 log = output.LOGGER.error if finding.severity == "error" else output.LOGGER.warning
-                log("%s", finding.plain, extra={"fields": {"event": "finding", "code": finding.code}})
-        self.known = frozenset(fresh)
+                log("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
+        self.known_findings = frozenset(fresh)
         if found.refused and found.refused != self.refused:
             output.LOGGER.error("refused: %s", found.refused, extra={"fields": {"event": "refused", "source": found.source}})
         self.refused = found.refused
-        if found.reviewed and found.reviewed != self.reviewed:
-            fields = {"event": "review", "source": found.source, "reviewed": list(found.reviewed)}
-            output.LOGGER.info("%s", " ".join(line.strip() for line in found.reviewed), extra={"fields": fields})
-        self.reviewed = found.reviewed
+        if found.review_messages and found.review_messages != self.reviewed:
+            fields = {"event": "review", "source": found.source, "reviewed": list(found.review_messages)}
+            output.LOGGER.info("%s", " ".join(line.strip() for line in found.review_messages), extra={"fields": fields})
+        self.reviewed = found.review_messages
         if found.after is not None or found.source != self.source:
-            self._tell(found)
+            self._log_run(found)
         self.source = found.source
 
-    def _tell(self, found: Review) -> None:
-        from gitsched.report.table import count
-        from gitsched.report.verdict import short
+    def _log_run(self, found: Review) -> None:
+        from gitsched.report.summary import abbreviate_oid
+        from gitsched.report.terminal import format_count
 
         source, after, wakeup = found.source, found.after, found.next_wakeup
         moment = format_time(wakeup) if wakeup else None
         fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "nextWakeup": moment}
-        message = f"committed {short(after)}, {count(len(found.moves), 'workload')} moved" if after else "nothing to commit"
+        message = (
+            f"committed {abbreviate_oid(after)}, {format_count(len(found.moves), 'workload')} moved"
+            if after
+            else "nothing to commit"
+        )
         output.LOGGER.info(
             "commit %s: %s; %d of %d workloads placed",
-            short(source),
+            abbreviate_oid(source),
             message,
             found.states["placed"],
             len(found.outcomes),

@@ -1,1 +1,1 @@
-"""What the place that hosts a repository tells us, by webhook, and what we tell it, by commit status."""
+"""GitHub and GitLab: commit statuses, pull request comments and webhook signatures."""

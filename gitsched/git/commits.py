@@ -1,39 +1,27 @@
-"""Commit objects: read leniently, because others wrote them; written so that the same inputs give the same id everywhere."""
+"""Commit objects: parse, format and sign them. The same inputs give the same commit id on every machine."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import tempfile
 from codecs import lookup
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
 
+from gitsched.model.commit import Commit
+from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
 
-_STAMP = re.compile(rb"> (-?\d{1,18})(?: |$)")
+_TIMESTAMP = re.compile(rb"> (-?\d{1,18})(?: |$)")
 _TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
-_SPECIAL = frozenset(
+_UNSUPPORTED_ENCODINGS = frozenset(
     {"idna", "punycode", "undefined", "raw-unicode-escape", "raw_unicode_escape", "unicode-escape", "unicode_escape"}
 )
-_GIT_MADE = ("Signed-off-by: ", "(cherry picked from commit ")
-
-
-class Commit(NamedTuple):
-    """`time` is the committer's, in UTC, to the second; `subject` is the message's first paragraph, on one line.
-
-    `name` and `email` are the committer's; `author` is "Name <address>".
-    """
-
-    oid: str
-    tree: str
-    parents: tuple[str, ...]
-    time: datetime
-    subject: str
-    message: str
-    trailers: tuple[tuple[str, str], ...]
-    name: str = ""
-    email: str = ""
-    author: str = ""
+_GIT_TRAILERS = ("Signed-off-by: ", "(cherry picked from commit ")
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
@@ -46,15 +34,15 @@ def parse_commit(oid: str, data: bytes) -> Commit:
     if b"tree" not in fields:
         raise ValueError("malformed commit object")
     encoding = fields.get(b"encoding", [b"utf-8"])[0]
-    message = _decode(body, encoding)
+    message = _decode_text(body, encoding)
     committer = fields.get(b"committer", [b""])[0]
-    name, _, rest = _decode(committer, encoding).partition(" <")
-    author, _, _ = _decode(fields.get(b"author", [b""])[0], encoding).rpartition(">")
+    name, _, rest = _decode_text(committer, encoding).partition(" <")
+    author, _, _ = _decode_text(fields.get(b"author", [b""])[0], encoding).rpartition(">")
     return Commit(
         oid,
         fields[b"tree"][0].decode("ascii", "replace"),
         tuple(parent.decode("ascii", "replace") for parent in fields.get(b"parent", [])),
-        _moment(committer),
+        _parse_timestamp(committer),
         " ".join(line.strip() for line in message.strip("\n").split("\n\n", 1)[0].splitlines()),
         message,
         parse_trailers(message),
@@ -73,12 +61,12 @@ def parse_trailers(message: str) -> tuple[tuple[str, str], ...]:
     lines, others, made = paragraphs[-1].splitlines(), 0, False
     for line in lines:
         match = _TRAILER.fullmatch(line)
-        made = made or line.startswith(_GIT_MADE)
+        made = made or line.startswith(_GIT_TRAILERS)
         if match:
             found.append((match[1], [match[2].strip()]))
         elif line[:1] in (" ", "\t") and found:
             found[-1][1].append(line.strip())
-        elif not line.startswith(_GIT_MADE):
+        elif not line.startswith(_GIT_TRAILERS):
             others += 1
     if others and not (made and others <= 3 * len(found)):
         return ()
@@ -110,18 +98,90 @@ def clean_name(text: str) -> str:
     return cleaned
 
 
-def _moment(stamp: bytes) -> datetime:
-    match = _STAMP.search(stamp)
+def _parse_timestamp(stamp: bytes) -> datetime:
+    match = _TIMESTAMP.search(stamp)
     seconds = int(match[1]) if match else 0
     if seconds <= 0:
         return EPOCH
     return datetime.fromtimestamp(min(seconds, 253402300799), UTC)
 
 
-def _decode(body: bytes, encoding: bytes) -> str:
+def _decode_text(body: bytes, encoding: bytes) -> str:
     """The text in the encoding that the commit names; one that is of no text, or takes longer than its length, counts as UTF-8."""
     try:
         name = lookup(encoding.decode("ascii", "replace")).name
-        return body.decode("utf-8" if name in _SPECIAL else name, "replace")
+        return body.decode("utf-8" if name in _UNSUPPORTED_ENCODINGS else name, "replace")
     except (LookupError, ValueError):
         return body.decode("utf-8", "replace")
+
+
+_SIGN_TIMEOUT = 60.0
+
+SignatureFormat = Literal["ssh", "gpg"]
+
+
+class Signer(NamedTuple):
+    """A key and the program that signs with it.
+
+    `key` is for ssh the path of a key file or a public key as text whose private half an agent holds ("key::" in front is allowed),
+    for gpg whatever `gpg -u` takes ("" is the default key).
+    """
+
+    format: SignatureFormat
+    key: str
+    program: str
+
+    def sign(self, data: bytes) -> str:
+        """The armoured signature of the data; Permanent with the program's own words when it refuses."""
+        if self.format == "gpg":
+            return self._run_program(
+                ["--status-fd=2", "--detach-sign", "--armor", *(("--local-user", self.key) if self.key else ())], data
+            )
+        literal = self.key.removeprefix("key::")
+        if not self.key.startswith("key::") and not self.key.startswith(("ssh-", "ecdsa-", "sk-")):
+            return self._run_program(["-Y", "sign", "-n", "git", "-f", str(Path(self.key).expanduser())], data)
+        with tempfile.NamedTemporaryFile("w", suffix=".pub") as public:
+            public.write(literal + "\n")
+            public.flush()
+            return self._run_program(["-Y", "sign", "-n", "git", "-f", public.name, "-U"], data)
+
+    def _run_program(self, arguments: list[str], data: bytes) -> str:
+        try:
+            done = subprocess.run(
+                [self.program, *arguments],
+                input=data,
+                capture_output=True,
+                timeout=_SIGN_TIMEOUT,
+                env={**os.environ, "LC_ALL": "C"},
+            )
+        except FileNotFoundError as error:
+            raise Permanent(f"commits are to be signed, but there is no program {self.program}") from error
+        except subprocess.TimeoutExpired as error:
+            raise Temporary(
+                f"{self.program} did not sign within {_SIGN_TIMEOUT:g} seconds; is it waiting for a passphrase?"
+            ) from error
+        signature = done.stdout.decode("ascii", "replace")
+        if done.returncode != 0 or "-----BEGIN" not in signature:
+            raise Permanent(f"{self.program} could not sign: {done.stderr.decode('utf-8', 'replace').strip()[-500:]}")
+        return signature
+
+
+class ConfigReader(Protocol):
+    """Reads Git's configuration."""
+
+    def read_config(self, name: str) -> str | None:
+        """The value of a setting, None where it is not set."""
+        ...
+
+
+def make_signer(repository: ConfigReader, *, format: str | None = None, key: str | None = None) -> Signer:  # noqa: A002 - gpg.format
+    """The signer that gitsched's configuration names; what it leaves out comes from Git's (gpg.format, user.signingKey ...)."""
+    kind = format or repository.read_config("gpg.format") or "gpg"
+    name = key or repository.read_config("user.signingkey") or ""
+    if kind == "ssh":
+        if not name:
+            raise Permanent("commits are to be signed with ssh, but neither gitsched.yaml nor user.signingKey names a key")
+        return Signer("ssh", name, repository.read_config("gpg.ssh.program") or "ssh-keygen")
+    if kind in ("gpg", "openpgp"):
+        return Signer("gpg", name, repository.read_config("gpg.openpgp.program") or repository.read_config("gpg.program") or "gpg")
+    raise Permanent(f"commits can be signed with ssh or gpg, not with {kind!r}")

@@ -1,4 +1,4 @@
-"""Refs move by compare-and-swap, with git's own locking, so that any other Git program on the repository is honoured."""
+"""Local refs and notes: update a ref by compare-and-swap under git's own lock, read and write commit notes."""
 
 from __future__ import annotations
 
@@ -10,67 +10,67 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.process import run_git
 from gitsched.model.errors import Conflict, Permanent, Temporary
-from gitsched.model.files import Bytes
+from gitsched.model.planned_files import NewBlob
 
 if TYPE_CHECKING:
-    from gitsched.git.objects import Repository
+    from gitsched.git.repository import Repository
 
-_LOCK = re.compile(r"Unable to create '(.+?\.lock)': File exists")
-_MOVED = re.compile(r"but expected [0-9a-f]+|reference already exists|unable to resolve reference|reference is missing")
-_REF = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
-_ZERO = "0" * 40
+_LOCK_ERROR = re.compile(r"Unable to create '(.+?\.lock)': File exists")
+_CONFLICT_ERROR = re.compile(r"but expected [0-9a-f]+|reference already exists|unable to resolve reference|reference is missing")
+_REF_FORMAT = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
+_ZERO_OID = "0" * 40
 _LOCK_WAIT = 2.0
-_NOTE_TRIES = 5
+_NOTE_ATTEMPTS = 5
 
 
 def check_ref(ref: str) -> str:
     """The ref itself; Permanent unless it is a full name by the rules of git-check-ref-format."""
-    if len(ref) > 500 or not _REF.fullmatch(ref):
+    if len(ref) > 500 or not _REF_FORMAT.fullmatch(ref):
         raise Permanent(f"not a name for a ref: {ref[:100]!r}")
     return ref
 
 
-def swap(repository: Repository, ref: str, new: str, old: str | None) -> None:
+def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> None:
     """Move `ref` from `old` (None: it must not exist) to `new`.
 
     Conflict when it is elsewhere, Temporary when another process holds its lock, Permanent for a symbolic ref, for a branch that is
     checked out in a worktree (its files would silently go stale) and for a name that another branch's name stands in the way of.
     """
-    check_movable(repository, check_ref(ref))
+    check_ref_update(repository, check_ref(ref))
     deadline = clock.monotonic() + _LOCK_WAIT
     while True:
         done = run_git(
-            ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO], git_dir=repository.path
+            ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO_OID], git_dir=repository.path
         )
-        if done.code == 0:
+        if done.exit_code == 0:
             return
-        lock = _LOCK.search(done.err)
+        lock = _LOCK_ERROR.search(done.stderr)
         if lock is None or clock.monotonic() > deadline:
             break
         clock.sleep(0.05)
     if lock is not None:
         raise Temporary(f"{ref} is locked by {lock[1]}; remove that file if no other Git process is running")
-    if _MOVED.search(done.err):
+    if _CONFLICT_ERROR.search(done.stderr):
         raise Conflict(f"{ref} is no longer {f'at {old}' if old else 'absent'}")
-    raise Permanent(f"{ref} cannot be moved to {new}: {done.err.strip()}")
+    raise Permanent(f"{ref} cannot be moved to {new}: {done.stderr.strip()}")
 
 
-def check_movable(repository: Repository, ref: str) -> None:
+def check_ref_update(repository: Repository, ref: str) -> None:
     """Permanent when the ref is symbolic or a branch that some worktree has checked out."""
-    target = repository.symbolic(ref)
+    target = repository.read_symbolic_ref(ref)
     if target is not None:
         raise Permanent(f"{ref} is a symbolic ref to {target}; gitsched moves only plain branches")
-    place = checked_out(repository, ref)
+    place = find_worktree(repository, ref)
     if place is not None:
         raise Permanent(
             f"{ref} is checked out in {place}; moving it would leave that worktree's files behind: check out another branch there"
         )
 
 
-def checked_out(repository: Repository, ref: str) -> str | None:
+def find_worktree(repository: Repository, ref: str) -> str | None:
     """The worktree that has the branch checked out, or None. The HEAD of a bare repository is no worktree."""
-    common = Path(repository.common)
-    heads = [(common / "HEAD", str(common.parent))] if repository.setting("core.bare") != "true" else []
+    common = Path(repository.common_dir)
+    heads = [(common / "HEAD", str(common.parent))] if repository.read_config("core.bare") != "true" else []
     for linked in sorted((common / "worktrees").glob("*")):
         pointer = linked / "gitdir"
         if pointer.exists() and Path(pointer.read_text().strip()).exists():
@@ -78,23 +78,23 @@ def checked_out(repository: Repository, ref: str) -> str | None:
     return next((place for head, place in heads if head.exists() and head.read_text().strip() == f"ref: {ref}"), None)
 
 
-def annotate(repository: Repository, commit: str, text: str, ref: str, *, time: datetime, name: str, email: str) -> None:
+def write_note(repository: Repository, commit: str, text: str, ref: str, *, time: datetime, name: str, email: str) -> None:
     """Set the note of a commit; Conflict when five attempts all lost against other writers."""
-    for attempt in range(_NOTE_TRIES):
-        head = repository.target(ref)
+    for attempt in range(_NOTE_ATTEMPTS):
+        head = repository.resolve_ref(ref)
         base = repository.commit(head).tree if head else None
         flat, fanned = commit, f"{commit[:2]}/{commit[2:]}"
-        path = fanned if base is not None and _fanned_out(repository, base) else flat
+        path = fanned if base is not None and _has_fanout(repository, base) else flat
         other = flat if path == fanned else fanned
-        data = Bytes(text.rstrip("\n").encode() + b"\n")
-        tree = repository.write({path: data, other: None}, base=base, read=repository)
+        data = NewBlob(text.rstrip("\n").encode() + b"\n")
+        tree = repository.write_tree({path: data, other: None}, base=base, read=repository)
         if tree == base:
             return
         made = repository.commit_tree(tree, [head] if head else [], "Notes added by gitsched", name=name, email=email, time=time)
         try:
-            swap(repository, ref, made, head)
+            update_ref(repository, ref, made, head)
         except Conflict:
-            if attempt == _NOTE_TRIES - 1:
+            if attempt == _NOTE_ATTEMPTS - 1:
                 raise
         else:
             return
@@ -102,17 +102,17 @@ def annotate(repository: Repository, commit: str, text: str, ref: str, *, time: 
 
 def read_note(repository: Repository, commit: str, ref: str) -> str | None:
     """The note of a commit, or None."""
-    head = repository.target(ref)
+    head = repository.resolve_ref(ref)
     if head is None:
         return None
     tree = repository.commit(head).tree
     for path in (commit, f"{commit[:2]}/{commit[2:]}"):
-        found = repository.entry(tree, path)
+        found = repository.find_entry(tree, path)
         if found is not None:
             return repository.blob(found[0]).decode("utf-8", "replace")
     return None
 
 
-def _fanned_out(repository: Repository, tree: str) -> bool:
+def _has_fanout(repository: Repository, tree: str) -> bool:
     """Whether git has split the notes into directories of two hex digits, as it does once they are many."""
-    return any(len(name) == 2 and mode == 0o040000 for name, (_, mode) in repository.listing(tree, "").items())
+    return any(len(name) == 2 and mode == 0o040000 for name, (_, mode) in repository.list_directory(tree, "").items())

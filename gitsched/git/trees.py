@@ -1,31 +1,33 @@
-"""Trees as they are stored: every name a byte string that somebody else chose, nothing ever checked out or followed."""
+"""Tree objects: list, compare and build them. Names are untrusted bytes; nothing is checked out and no symlink is followed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
+from gitsched.git.packfile import BLOB, TREE, RawObject, hash_object
 from gitsched.model.errors import Permanent
+from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 
-TREE = 0o040000
-FILE = 0o100644
-SYMLINK = 0o120000
-SUBMODULE = 0o160000
+TREE_MODE = 0o040000
+FILE_MODE = 0o100644
+SYMLINK_MODE = 0o120000
+SUBMODULE_MODE = 0o160000
 
 MAX_DEPTH = 128
 MAX_ENTRIES = 1_000_000
-_MEMO_ROWS = 4_000_000
+_CACHED_ENTRIES = 4_000_000
 
-_ROW = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
-_TREE_MODES = (b"40000", b"040000")
+_RAW_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
+_RAW_TREE_MODES = (b"40000", b"040000")
 
-Row = tuple[bytes, bytes, bytes]
+RawEntry = tuple[bytes, bytes, bytes]
 """Mode in octal digits, name and raw object id of one entry, as the tree object holds them."""
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A file, symlink (`mode` 0o120000) or submodule (0o160000) of a tree.
 
     `path` is text: bytes that are no UTF-8 appear as \\xNN. `odd` says that the path is not to be trusted: undecodable, twice in
@@ -35,23 +37,23 @@ class Entry(NamedTuple):
     path: str
     blob: str
     mode: int
-    odd: bool = False
+    unsafe: bool = False
 
 
-def parse_rows(data: bytes) -> list[Row]:
+def parse_tree(data: bytes) -> list[RawEntry]:
     """The entries of a raw tree object; ValueError when it is malformed."""
-    rows: list[Row] = _ROW.findall(data)
+    rows: list[RawEntry] = _RAW_ENTRY.findall(data)
     if len(b"".join(chain.from_iterable(rows))) + 2 * len(rows) != len(data):
         raise ValueError("malformed tree object")
     return rows
 
 
-def is_tree(row: Row) -> bool:
+def is_tree(row: RawEntry) -> bool:
     """Whether the entry is a directory."""
-    return row[0] in _TREE_MODES
+    return row[0] in _RAW_TREE_MODES
 
 
-class Trees:
+class TreeReader:
     """Listings over the trees of one repository, memoised by tree id, so that what did not change is not listed again.
 
     `read` gives the raw bytes of a tree by its id.
@@ -59,83 +61,83 @@ class Trees:
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self._read = read
-        self._rows: _Memo[str, list[Row]] = _Memo(_MEMO_ROWS)
-        self._flat: _Memo[tuple[str, str, bool], tuple[Entry, ...]] = _Memo(_MEMO_ROWS)
+        self._tree_cache: _LruCache[str, list[RawEntry]] = _LruCache(_CACHED_ENTRIES)
+        self._listing_cache: _LruCache[tuple[str, str, bool], tuple[TreeEntry, ...]] = _LruCache(_CACHED_ENTRIES)
 
-    def rows(self, tree: str) -> list[Row]:
+    def read_tree(self, tree: str) -> list[RawEntry]:
         """The entries of one tree, in Git's order."""
-        rows = self._rows.get(tree)
+        rows = self._tree_cache.get(tree)
         if rows is None:
             try:
-                rows = parse_rows(self._read(tree))
+                rows = parse_tree(self._read(tree))
             except ValueError as error:
                 raise Permanent(f"tree {tree}: {error}") from error
-            self._rows.put(tree, rows, len(rows))
+            self._tree_cache.put(tree, rows, len(rows))
         return rows
 
-    def remember(self, tree: str, rows: list[Row]) -> None:
+    def cache_tree(self, tree: str, rows: list[RawEntry]) -> None:
         """Take the rows of a tree that was just written, so that it need not be read."""
-        if self._rows.get(tree) is None:
-            self._rows.put(tree, rows, len(rows))
+        if self._tree_cache.get(tree) is None:
+            self._tree_cache.put(tree, rows, len(rows))
 
-    def entries(self, tree: str, under: str = "") -> list[Entry]:
+    def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
         """All entries below the directory (or the one file) `under`, sorted as Git sorts; [] when there is none."""
         if not under.strip("/"):
-            return list(self._list(tree, "", False, 0, _Budget()))
+            return list(self._list_entries(tree, "", False, 0, _EntryLimit()))
         under = under.strip("/")
-        row = self.find(tree, under)
+        row = self.find_entry(tree, under)
         if row is None:
             return []
         if not is_tree(row):
-            return [Entry(under, row[2].hex(), int(row[0], 8))]
-        return list(self._list(row[2].hex(), under + "/", False, under.count("/") + 1, _Budget()))
+            return [TreeEntry(under, row[2].hex(), int(row[0], 8))]
+        return list(self._list_entries(row[2].hex(), under + "/", False, under.count("/") + 1, _EntryLimit()))
 
-    def changed(self, old: str | None, new: str | None) -> list[str]:
+    def changed_paths(self, old: str | None, new: str | None) -> list[str]:
         """The sorted paths that one of two trees has and the other has not, or has with other content or mode."""
         paths: set[str] = set()
-        self._compare(old, new, "", 0, paths, _Budget())
+        self._compare(old, new, "", 0, paths, _EntryLimit())
         return sorted(paths)
 
-    def find(self, tree: str, path: str) -> Row | None:
+    def find_entry(self, tree: str, path: str) -> RawEntry | None:
         """The entry at a path; None when there is none."""
         parts = path.encode("utf-8", "surrogatepass").split(b"/")
         for part in parts[:-1]:
-            row = self._child(tree, part)
+            row = self._find_child(tree, part)
             if row is None or not is_tree(row):
                 return None
             tree = row[2].hex()
-        return self._child(tree, parts[-1])
+        return self._find_child(tree, parts[-1])
 
-    def _child(self, tree: str, name: bytes) -> Row | None:
-        return next((row for row in self.rows(tree) if row[1] == name), None)
+    def _find_child(self, tree: str, name: bytes) -> RawEntry | None:
+        return next((row for row in self.read_tree(tree) if row[1] == name), None)
 
-    def _list(self, tree: str, prefix: str, odd: bool, depth: int, budget: _Budget) -> tuple[Entry, ...]:
-        found = self._flat.get((tree, prefix, odd))
+    def _list_entries(self, tree: str, prefix: str, odd: bool, depth: int, budget: _EntryLimit) -> tuple[TreeEntry, ...]:
+        found = self._listing_cache.get((tree, prefix, odd))
         if found is not None:
-            budget.spend(len(found) + 1)
+            budget.count(len(found) + 1)
             return found
-        rows = self.rows(tree)
-        budget.spend(len(rows) + 1)
-        result: list[Entry] = []
-        for row, name, strange in _named(rows):
+        rows = self.read_tree(tree)
+        budget.count(len(rows) + 1)
+        result: list[TreeEntry] = []
+        for row, name, strange in _decode_names(rows):
             path, blob = prefix + name, row[2].hex()
             if not is_tree(row):
-                result.append(Entry(path, blob, int(row[0], 8), odd or strange))
+                result.append(TreeEntry(path, blob, int(row[0], 8), odd or strange))
             elif depth >= MAX_DEPTH:
-                result.append(Entry(path, blob, TREE, True))
+                result.append(TreeEntry(path, blob, TREE_MODE, True))
             else:
-                result.extend(self._list(blob, path + "/", odd or strange, depth + 1, budget))
+                result.extend(self._list_entries(blob, path + "/", odd or strange, depth + 1, budget))
         found = tuple(result)
-        self._flat.put((tree, prefix, odd), found, len(found))
+        self._listing_cache.put((tree, prefix, odd), found, len(found))
         return found
 
-    def _compare(self, old: str | None, new: str | None, prefix: str, depth: int, paths: set[str], budget: _Budget) -> None:
-        before = set(self.rows(old)) if old else set()
-        after = set(self.rows(new)) if new else set()
+    def _compare(self, old: str | None, new: str | None, prefix: str, depth: int, paths: set[str], budget: _EntryLimit) -> None:
+        before = set(self.read_tree(old)) if old else set()
+        after = set(self.read_tree(new)) if new else set()
         sides: dict[str, list[str | None]] = {}
         for side, rows in enumerate((before - after, after - before)):
-            budget.spend(len(rows))
-            for row, name, _ in _named(rows):
+            budget.count(len(rows))
+            for row, name, _ in _decode_names(rows):
                 if not is_tree(row) or depth >= MAX_DEPTH:
                     paths.add(prefix + name)
                 else:
@@ -144,7 +146,7 @@ class Trees:
             self._compare(was, now, f"{prefix}{name}/", depth + 1, paths, budget)
 
 
-def _named(rows: Iterable[Row]) -> Iterable[tuple[Row, str, bool]]:
+def _decode_names(rows: Iterable[RawEntry]) -> Iterable[tuple[RawEntry, str, bool]]:
     """Each row with its name as text and whether that name is odd."""
     seen: set[bytes] = set()
     for row in rows:
@@ -157,13 +159,13 @@ def _named(rows: Iterable[Row]) -> Iterable[tuple[Row, str, bool]]:
         yield row, text, odd
 
 
-class _Budget:
+class _EntryLimit:
     """Small trees can name one another so often that their listing is endless: the entries of one listing are counted."""
 
     def __init__(self) -> None:
         self.left = MAX_ENTRIES
 
-    def spend(self, entries: int) -> None:
+    def count(self, entries: int) -> None:
         self.left -= entries
         if self.left < 0:
             raise Permanent(f"the tree has more than {MAX_ENTRIES:,} entries")
@@ -173,7 +175,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class _Memo(Generic[K, V]):
+class _LruCache(Generic[K, V]):
     """A mapping that forgets what was used longest ago once the weights exceed the limit."""
 
     def __init__(self, limit: int) -> None:
@@ -194,3 +196,142 @@ class _Memo(Generic[K, V]):
         while self._total > self._limit and len(self._items) > 1:
             oldest = next(iter(self._items))
             self._total -= self._items.pop(oldest)[1]
+
+
+_UNSAFE_PATH = re.compile(
+    r"(?:^|[/\\])(?:\.{0,2}|(?!\.gitattributes(?:[/\\]|$))(?i:\.git)[^/\\]*|(?i:git~\d+))(?:[/\\]|$)|\0",
+)
+_IGNORED_CHARACTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""What macOS ignores in a file name, so that `.g<invisible>it` is `.git` there."""
+
+
+def check_path(path: str) -> tuple[bytes, ...]:
+    """The parts of an output path; ValueError (a bug of the caller) for one that could be taken for another place."""
+    if _UNSAFE_PATH.search(path if path.isascii() else _IGNORED_CHARACTERS.sub("", path)):
+        raise ValueError(f"not a safe path for the output tree: {path!r}")
+    parts = tuple(path.encode().split(b"/"))
+    if len(parts) > MAX_DEPTH:
+        raise ValueError(f"the path has {len(parts)} levels: {path[:80]!r}...")
+    return parts
+
+
+def apply_edits(data: bytes, spans: Sequence[TextEdit]) -> bytes:
+    """The UTF-8 text with its spans, which count characters, replaced; every other byte, line ends included, stays."""
+    text = data.decode()
+    pieces: list[str] = []
+    position = 0
+    for start, stop, new in spans:
+        end = len(text) if stop == END_OF_TEXT else stop
+        if not position <= start <= end <= len(text):
+            raise ValueError(f"span {start}..{end} overlaps another or leaves the text of {len(text)} characters")
+        pieces += (text[position:start], new)
+        position = end
+    return "".join((*pieces, text[position:])).encode()
+
+
+class _Node:
+    __slots__ = ("children", "file", "is_planned")
+
+    def __init__(self) -> None:
+        self.is_planned = False
+        self.file: PlannedFile | None = None
+        self.children: dict[bytes, _Node] = {}
+
+
+class TreeBuilder:
+    """One tree in the making, with the objects that have to be written for it (`objects`, by raw id).
+
+    `rows` lists a tree of the repository written to, `read` gives the content of a source blob, `has` says whether the repository
+    written to holds an object, `edited` remembers the raw id of each edit across calls.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[str], list[RawEntry]],
+        read: Callable[[str], bytes],
+        has: Callable[[str], bool],
+        edited: dict[EditedBlob, bytes],
+    ) -> None:
+        self._rows = rows
+        self._read = read
+        self._has = has
+        self._edited = edited
+        self._hashed: dict[int, bytes] = {}  # the files live as long as the changes that this is asked to plant
+        self.objects: dict[bytes, RawObject] = {}
+        self.trees: dict[str, list[RawEntry]] = {}
+
+    def build(self, changes: Mapping[str, PlannedFile | None], base: str | None) -> str:
+        """The id of the base tree with every path of `changes` set, or removed where the value is None."""
+        root = _Node()
+        for path, file in changes.items():
+            node = root
+            for part in check_path(path):
+                child = node.children.get(part)
+                if child is None:
+                    child = node.children[part] = _Node()
+                node = child
+            node.is_planned, node.file = True, file
+        tree = self._build_tree(root, base)
+        return (tree or self._add_object(TREE, b"")).hex()
+
+    def _build_tree(self, node: _Node, base: str | None) -> bytes | None:
+        before = {row[1]: row for row in self._rows(base)} if base else {}
+        after = dict(before)
+        for name, child in node.children.items():
+            row = self._build_entry(name, child, before.get(name))
+            if row is None:
+                after.pop(name, None)
+            else:
+                after[name] = row
+        if not after:
+            return None
+        if base and after == before:
+            return bytes.fromhex(base)
+        rows = sorted(after.values(), key=_sort_key)
+        tree = self._add_object(TREE, b"".join(b"%b %b\0%b" % (mode.lstrip(b"0"), name, oid) for mode, name, oid in rows))
+        self.trees[tree.hex()] = rows
+        return tree
+
+    def _build_entry(self, name: bytes, node: _Node, before: RawEntry | None) -> RawEntry | None:
+        """What stands at a name afterwards; a removal below something that is no directory removes nothing."""
+        was_tree = before is not None and is_tree(before)
+        if node.children:
+            base = before[2].hex() if before is not None and was_tree and not node.is_planned else None
+            tree = self._build_tree(node, base)
+            if tree is not None and node.file is not None:
+                raise ValueError(f"{name.decode()!r} is planned both as a file and as a directory")
+            if tree is not None:
+                return (b"40000", name, tree)
+            if not node.is_planned:
+                return None if was_tree else before
+        if node.file is None:
+            return None
+        oid = self._resolve_blob(node.file, before)
+        return before if before is not None and before[2] == oid and before[0] == b"100644" else (b"100644", name, oid)
+
+    def _resolve_blob(self, file: PlannedFile, before: RawEntry | None) -> bytes:
+        if isinstance(file, NewBlob):
+            oid = self._hashed.get(id(file))
+            if oid is None:
+                oid = self._hashed[id(file)] = hash_object(BLOB, file.data)
+            return oid if before is not None and before[2] == oid else self._add_object(BLOB, file.data, oid)
+        if isinstance(file, ExistingBlob):
+            oid = bytes.fromhex(file.blob)
+            if (before is None or before[2] != oid) and oid not in self.objects and not self._has(file.blob):
+                self._add_object(BLOB, self._read(file.blob), oid)
+            return oid
+        known = self._edited.get(file)
+        if known is not None and (known in self.objects or self._has(known.hex())):
+            return known
+        oid = self._edited[file] = self._add_object(BLOB, apply_edits(self._read(file.blob), file.edits))
+        return oid
+
+    def _add_object(self, kind: int, data: bytes, oid: bytes | None = None) -> bytes:
+        oid = oid or hash_object(kind, data)
+        self.objects.setdefault(oid, (oid, kind, data))
+        return oid
+
+
+def _sort_key(row: RawEntry) -> bytes:
+    """Git sorts a directory as if its name ended in a slash."""
+    return row[1] + b"/" if is_tree(row) else row[1]

@@ -1,4 +1,4 @@
-"""Which addresses gitsched talks to, decided before any process starts; and how they are shown, without the secrets in them."""
+"""Validate and normalize repository URLs, and redact credentials in them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import urlsplit
 from gitsched.model.errors import Permanent
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
-_HELPER = re.compile(r"[^/\[@]*::")
+_REMOTE_HELPER = re.compile(r"[^/\[@]*::")
 _SCP = re.compile(r"(?:([^@:/]+)@)?(\[[^\]/]+\]|[^@:/\[\]]+):(.+)")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]|%0[0ad]", re.IGNORECASE)
-_WEB_USER = re.compile(r"(?i)\b(https?://)[^/\s@'\"]+(?:@[^/\s@'\"]*)*@")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]|%0[0ad]", re.IGNORECASE)
+_HTTP_CREDENTIALS = re.compile(r"(?i)\b(https?://)[^/\s@'\"]+(?:@[^/\s@'\"]*)*@")
 _PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}://[^/\s@:'\"]*):[^/\s'\"]*@")
 _SECRET = re.compile(r"(?i)((?:authorization: *\w+ |(?:access_|private_|oauth_)?token=|password=))[^\s&'\"]+")
-_LENGTH = 4096
+_MAX_LENGTH = 4096
 
 
 def redact(text: str) -> str:
     """The text with every credential in a URL, a query or a header replaced by `***`."""
-    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", _WEB_USER.sub(r"\1***@", text)))
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", _HTTP_CREDENTIALS.sub(r"\1***@", text)))
 
 
 def is_url(location: str) -> bool:
     """Whether a location names a server rather than a path: `scheme://...` or `[user@]host:path` (an existing path wins)."""
-    if _SCHEME.match(location) or _HELPER.match(location):
+    if _SCHEME.match(location) or _REMOTE_HELPER.match(location):
         return True
     return _SCP.fullmatch(location) is not None and not Path(location).exists()
 
@@ -37,13 +37,13 @@ def check_url(url: str) -> str:
     Remote helpers (`ext::...`), anything that git or ssh could take for an option, and control characters are refused.
     """
     shown = redact(url[:200]).encode("unicode_escape").decode()
-    if not url or len(url) > _LENGTH or _CONTROL.search(url) or url != url.strip():
+    if not url or len(url) > _MAX_LENGTH or _CONTROL_CHARACTERS.search(url) or url != url.strip():
         raise Permanent(f"not an address of a repository: '{shown}'")
-    if url.startswith("-") or _HELPER.match(url):
+    if url.startswith("-") or _REMOTE_HELPER.match(url):
         raise Permanent(f"refusing the address '{shown}': it names an option or a remote helper")
     scheme = _SCHEME.match(url)
     if scheme is None:
-        return _check_plain(url, shown)
+        return _check_path_or_scp(url, shown)
     try:
         parts = urlsplit(url)
         host, user, _ = parts.hostname or "", parts.username or "", parts.port
@@ -71,7 +71,7 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def identify(url: str) -> str:
+def identify_repository(url: str) -> str:
     """What two addresses of one repository have in common: the host and path, without protocol, user, port and `.git`.
 
     A path is one of this machine; a worktree and the Git directory in it are the same.
@@ -87,7 +87,7 @@ def identify(url: str) -> str:
     return f"{host}/{path.strip('/').removesuffix('.git')}"
 
 
-def _check_plain(url: str, shown: str) -> str:
+def _check_path_or_scp(url: str, shown: str) -> str:
     if url.startswith("/"):
         return url
     short = _SCP.fullmatch(url)

@@ -1,4 +1,5 @@
-"""Documents: one Kubernetes-style object each, with its identity and where it came from."""
+"""Documents: Kubernetes-style objects with their identity (Key) and origin, the scope of built-in kinds, and fields owned by the
+API server."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Key(NamedTuple):
         return (self.kind, self.namespace, self.name)
 
 
-class Text(NamedTuple):
+class SourceSpans(NamedTuple):
     """What rendering must know of a document's source text. Offsets count characters of the decoded file, byte order mark included.
 
     `whole` says that the file holds this document and nothing else worth cutting away (comments around it stay). `start` and `end` are
@@ -41,11 +42,11 @@ class Text(NamedTuple):
     the scalars that scheduling may change, each with its path ("spec.replicas").
     """
 
-    whole: bool
+    whole_file: bool
     start: int
     end: int
-    cuts: tuple[tuple[int, int], ...] | None
-    marks: tuple[tuple[str, int, int], ...]
+    server_owned: tuple[tuple[int, int], ...] | None
+    editable: tuple[tuple[str, int, int], ...]
 
 
 class Origin(NamedTuple):
@@ -61,7 +62,7 @@ class Origin(NamedTuple):
     item: int
     line: int
     column: int
-    text: Text | None = None
+    spans: SourceSpans | None = None
 
 
 class Document(NamedTuple):
@@ -73,21 +74,21 @@ class Document(NamedTuple):
     origin: Origin | None = None
 
 
-UNVERSIONED: Final = frozenset(("core", "infrastructure", "kubernetes", "openstack"))
+KRAKE_GROUPS: Final = frozenset(("core", "infrastructure", "kubernetes", "openstack"))
 """Krake's API groups: what its documents have under `api`, without a version."""
 
-SECRET: Final = frozenset(("auth", "kubeconfig", "password", "token"))
+SECRET_FIELDS: Final = frozenset(("auth", "kubeconfig", "password", "token"))
 """Members of Krake's documents that say how something is reached. What lies under them is never written or told anywhere."""
 
 
 @lru_cache(maxsize=1024)
-def group_of(api_version: str) -> str:
+def parse_api_group(api_version: str) -> str:
     """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"; of Krake's `api`, the whole."""
     group, slash, version = api_version.rpartition("/")
-    return group if slash or version not in UNVERSIONED else version
+    return group if slash or version not in KRAKE_GROUPS else version
 
 
-def member(body: Body, *path: str) -> Any:
+def get_field(body: Body, *path: str) -> Any:
     """The value at a path of object members, or None as soon as something on the way is missing or no object."""
     value: Any = body
     for name in path:
@@ -107,8 +108,106 @@ def list_objects(value: Any) -> list[Body]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def text_map(value: Any) -> dict[str, str]:
+def as_string_map(value: Any) -> dict[str, str]:
     """Labels or annotations as Kubernetes sees them: entries that are no strings are left out."""
     if not isinstance(value, dict):
         return {}
     return {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, str)}
+
+
+_CLUSTER_SCOPED_BY_GROUP = {
+    "": "ComponentStatus Namespace Node PersistentVolume",
+    "admissionregistration.k8s.io": (
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration "
+        "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"
+    ),
+    "apiextensions.k8s.io": "CustomResourceDefinition",
+    "apiregistration.k8s.io": "APIService",
+    "apps.karmada.io": "WorkloadRebalancer",
+    "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
+    "cluster.karmada.io": "Cluster",
+    "cluster.open-cluster-management.io": "ManagedCluster ManagedClusterSet",
+    "core": "GlobalMetric GlobalMetricsProvider",
+    "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+    "gitsched.io": "ClusterScores Config DecisionBasis RolloutReport",
+    "infrastructure": "GlobalCloud GlobalInfrastructureProvider",
+    "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
+    "node.k8s.io": "RuntimeClass",
+    "policy": "PodSecurityPolicy",
+    "policy.karmada.io": "ClusterOverridePolicy ClusterPropagationPolicy ClusterTaintPolicy",
+    "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+    "resource.k8s.io": "DeviceClass ResourceSlice",
+    "scheduling.k8s.io": "PriorityClass",
+    "storage.k8s.io": "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass",
+    "work.karmada.io": "ClusterResourceBinding",
+}
+_CLUSTER_SCOPED = frozenset((group, kind) for group, kinds in _CLUSTER_SCOPED_BY_GROUP.items() for kind in kinds.split())
+_KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED_BY_GROUP) | {
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "kubernetes",
+    "openstack",
+    "sources.knative.dev",
+    "work.open-cluster-management.io",
+}
+
+
+def is_known_group(group: str) -> bool:
+    """Whether an API group is one of Kubernetes or of those that are read here."""
+    return group in _KNOWN_GROUPS
+
+
+def is_namespaced(group: str, kind: str) -> bool | None:
+    """Whether a built-in kind is in a namespace; None for a kind that is not built in."""
+    return (group, kind) not in _CLUSTER_SCOPED if is_known_group(group) else None
+
+
+SERVER_OWNED: Final = frozenset(
+    (
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    )
+)
+"""Members of metadata that only an API server writes; the top-level status is the other one."""
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def list_server_owned(body: Body) -> list[tuple[str, ...]]:
+    """The paths of what is to be cut from a dump, none inside another; an annotation map that would be left empty goes whole."""
+    metadata = body.get("metadata")
+    found: list[tuple[str, ...]] = []
+    if isinstance(metadata, dict):
+        found += [("metadata", name) for name in metadata if name in SERVER_OWNED]
+        annotations = metadata.get("annotations")
+        if isinstance(annotations, dict) and LAST_APPLIED in annotations:
+            found.append(("metadata", "annotations") if len(annotations) == 1 else ("metadata", "annotations", LAST_APPLIED))
+    if "status" in body:
+        found.append(("status",))
+    return found
+
+
+def remove_server_owned(body: Body) -> Body:
+    """The body without what a server owns; the same object when there is nothing of it."""
+    for path in list_server_owned(body):
+        body = _remove_field(body, path)
+    return body
+
+
+def _remove_field(body: Body, path: tuple[str, ...]) -> Body:
+    name, *rest = path
+    if not rest:
+        return {k: v for k, v in body.items() if k != name}
+    return {k: _remove_field(v, tuple(rest)) if k == name else v for k, v in body.items()}

@@ -1,4 +1,4 @@
-"""What gitsched raises, by what the caller does next. Mistakes in the input are never raised: they are findings."""
+"""Exceptions of gitsched, by what the caller does next. Mistakes in the input are findings, never exceptions."""
 
 from __future__ import annotations
 

@@ -1,22 +1,23 @@
-"""Why one workload is where it is, as plain data: what `gitsched explain` shows."""
+"""Explanations of `gitsched explain` as plain data: why a workload runs where it does, and what a cluster runs and could run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gitsched.model.decision import Verdict
-from gitsched.model.finding import Finding, Rule
+from gitsched.model.document import Key
+from gitsched.model.finding import FieldOrigin, Finding
+from gitsched.model.scheduling import CandidateResult
 
 
-class Loser(NamedTuple):
+class RejectedPolicy(NamedTuple):
     """A policy that also selects the workload, and why it did not get it."""
 
     policy: str
     why: str
 
 
-class Attempt(NamedTuple):
+class GroupAttempt(NamedTuple):
     """One ordered cluster group. `name` is "" for a policy without groups; `verdict` is "scheduled", "no-fit", "unschedulable",
     "error" or "not tried"; `message` says why it was not taken."""
 
@@ -25,7 +26,7 @@ class Attempt(NamedTuple):
     message: str = ""
 
 
-class Candidate(NamedTuple):
+class ExplainedCandidate(NamedTuple):
     """How one cluster fared in one group.
 
     `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed. `group` is "" for a policy without
@@ -33,15 +34,15 @@ class Candidate(NamedTuple):
     not matter, `arithmetic` how its score came about, "" where the scores themselves say it.
     """
 
-    verdict: Verdict
+    result: CandidateResult
     location: str = ""
     group: str = ""
-    rule: Rule | None = None
-    room: str = ""
-    arithmetic: str = ""
+    field: FieldOrigin | None = None
+    capacity: str = ""
+    score_details: str = ""
 
 
-class Share(NamedTuple):
+class ReplicaShare(NamedTuple):
     """What one cluster gets. `weight` is None where nothing is weighed, `replicas` where nothing is counted."""
 
     cluster: str
@@ -49,7 +50,7 @@ class Share(NamedTuple):
     replicas: int | None = None
 
 
-class Override(NamedTuple):
+class AppliedOverride(NamedTuple):
     """A policy that changes the manifest in some of the clusters where the workload runs; `changes` names its overriders."""
 
     policy: str
@@ -58,7 +59,7 @@ class Override(NamedTuple):
     changes: tuple[str, ...]
 
 
-class Table(NamedTuple):
+class ExplanationTable(NamedTuple):
     """What else was known when it was decided; every row has as many cells as there are columns."""
 
     title: str
@@ -66,13 +67,13 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-class Change(NamedTuple):
+class ProposedChange(NamedTuple):
     """One change of what somebody wrote: `text` completes "it would be chosen if". `rule` is what `location` can be told more exactly
     from."""
 
     text: str
     location: str = ""
-    rule: Rule | None = None
+    field: FieldOrigin | None = None
 
 
 class Counterfactual(NamedTuple):
@@ -83,9 +84,9 @@ class Counterfactual(NamedTuple):
     """
 
     cluster: str
-    changes: tuple[Change, ...] = ()
-    enough: bool = False
-    gets: int | None = None
+    changes: tuple[ProposedChange, ...] = ()
+    sufficient: bool = False
+    replicas: int | None = None
 
 
 class Explanation(NamedTuple):
@@ -106,21 +107,75 @@ class Explanation(NamedTuple):
     location: str = ""
     policy: str = ""
     policy_reason: str = ""
-    losers: tuple[Loser, ...] = ()
+    rejected_policies: tuple[RejectedPolicy, ...] = ()
     claim: str = ""
-    attempts: tuple[Attempt, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    attempts: tuple[GroupAttempt, ...] = ()
+    candidates: tuple[ExplainedCandidate, ...] = ()
     selection: tuple[str, ...] = ()
-    division: tuple[Share, ...] = ()
+    division: tuple[ReplicaShare, ...] = ()
     division_rule: tuple[str, ...] = ()
     trigger: str = ""
-    result: tuple[Share, ...] = ()
-    overrides: tuple[Override, ...] = ()
+    result: tuple[ReplicaShare, ...] = ()
+    overrides: tuple[AppliedOverride, ...] = ()
     findings: tuple[Finding, ...] = ()
-    attached: tuple[str, ...] = ()
-    among: str = "cluster"
-    advice: tuple[Counterfactual, ...] = ()
-    unasked: int = 0
-    narrowed: bool = False
-    tables: tuple[Table, ...] = ()
+    attached_to: tuple[str, ...] = ()
+    candidate_kind: str = "cluster"
+    counterfactuals: tuple[Counterfactual, ...] = ()
+    unexamined: int = 0
+    only_some_clusters: bool = False
+    tables: tuple[ExplanationTable, ...] = ()
     native: Mapping[str, Any] | None = None
+
+
+class ClusterWorkload(NamedTuple):
+    """A workload that runs there; `replicas` None where nothing is counted. `new` says that the plan brings it, `leaving` that only its old
+    copy is there for a while."""
+
+    key: Key
+    replicas: int | None
+    policy: str
+    new: bool = False
+    evicting: bool = False
+
+
+class FreeResource(NamedTuple):
+    """One resource: what is free by the cluster's own account, and what remains when the plan has been carried out. Texts are as
+    Kubernetes writes amounts."""
+
+    resource: str
+    free: str
+    left: str
+
+
+class EligibleWorkload(NamedTuple):
+    """A workload that may run there: `here` says that it does. `more` replicas fit into what is left, each workload as if it were alone;
+    None where nothing is counted, or nobody knows what is free."""
+
+    key: Key
+    running: bool
+    additional_replicas: int | None
+
+
+class AbsenceReason(NamedTuple):
+    """Why workloads are not there: one reason, how many it keeps away, and the first of them by name."""
+
+    reason: str
+    workloads: int
+    examples: tuple[Key, ...]
+
+
+class ClusterExplanation(NamedTuple):
+    """A cluster. `stocks` is None where nobody knows what is free. `candidacies` are by namespace and name. `absences` are the most
+    frequent first; workloads that could go there and were not chosen, and workloads that nothing selects, are among them."""
+
+    name: str
+    location: str
+    region: str
+    provider: str
+    zones: tuple[str, ...]
+    labels: Mapping[str, str]
+    remarks: tuple[str, ...]
+    running: tuple[ClusterWorkload, ...]
+    free_resources: tuple[FreeResource, ...] | None
+    eligible: tuple[EligibleWorkload, ...]
+    absence_reasons: tuple[AbsenceReason, ...]

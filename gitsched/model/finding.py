@@ -1,10 +1,10 @@
-"""Findings: what is wrong, or worth knowing, about the input, as data."""
+"""Findings about the input with their locations, and issues: what validation of one document reports before its file is known."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from gitsched.model.document import Document, Origin
+from gitsched.model.document import Body, Document, Origin
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -21,21 +21,21 @@ class Location(NamedTuple):
         return f"{self.path}:{self.line}:{self.column}"
 
 
-def begin(origin: Origin) -> Location:
+def locate_origin(origin: Origin) -> Location:
     """Where what was read there begins."""
     return Location(origin.path, origin.line, origin.column)
 
 
-def locate(document: Document) -> Location | None:
+def locate_document(document: Document) -> Location | None:
     """Where a document begins; None for one that was in no file."""
-    return begin(document.origin) if document.origin else None
+    return locate_origin(document.origin) if document.origin else None
 
 
 Pointer = tuple[str | int, ...]
 """A place inside a document: object members and list indices from the root."""
 
 
-class Rule(NamedTuple):
+class FieldOrigin(NamedTuple):
     """Where something stands that somebody wrote: a place in a document, whose line only its text can tell."""
 
     origin: Origin
@@ -54,23 +54,39 @@ class Finding(NamedTuple):
     message: str
     location: Location | None = None
     resource: tuple[str, str, str] | None = None
-    rule: Rule | None = None
+    field: FieldOrigin | None = None
 
     def __str__(self) -> str:
-        return self._say(f"{self.severity}: ")
+        return self._format(f"{self.severity}: ")
 
     @property
-    def plain(self) -> str:
+    def without_severity(self) -> str:
         """The finding without its severity, for a log whose lines have a level."""
-        return self._say("")
+        return self._format("")
 
-    def _say(self, level: str) -> str:
+    def _format(self, level: str) -> str:
         where = f"{self.location}: " if self.location else ""
         return f"{where}{level}{self.message} [{self.code}]"
 
 
-def rank(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:
+def finding_sort_key(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:
     """The order in which findings are shown: worst first, then by place."""
     place = finding.location or Location("", 0, 0)
     resource = finding.resource or ()
     return (SEVERITIES.index(finding.severity), place.path, place.line, place.column, finding.code, finding.message, resource)
+
+
+class Issue(NamedTuple):
+    """`pointer` is the place inside the body, as object members and list indices from the root."""
+
+    severity: Severity
+    code: str
+    message: str
+    pointer: tuple[str | int, ...] = ()
+
+
+class ValidationResult(NamedTuple):
+    """`body` is the document without the fields its schema does not know; the same object when nothing was pruned."""
+
+    body: Body
+    issues: tuple[Issue, ...] = ()

@@ -1,4 +1,4 @@
-"""FNV-1a, the hash that Karmada takes names and ties from."""
+"""FNV-1a, the hash that Karmada uses for binding names and for breaking ties."""
 
 from __future__ import annotations
 

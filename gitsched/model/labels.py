@@ -1,4 +1,4 @@
-"""Kubernetes label selectors."""
+"""Label selectors, by the rules of Kubernetes' apimachinery."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def parse_selector(value: Any) -> Selector | None:
     for expression in value.get("matchExpressions") or []:
         if not isinstance(expression, dict):
             return None
-        requirement = _requirement(expression)
+        requirement = _parse_requirement(expression)
         if requirement is None:
             return None
         requirements.append(requirement)
     return Selector(tuple(requirements))
 
 
-def _requirement(expression: dict[str, Any]) -> Requirement | None:
+def _parse_requirement(expression: dict[str, Any]) -> Requirement | None:
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
     if not is_label_key(key) or not isinstance(values, list) or not all(is_label_value(v) for v in values):
         return None

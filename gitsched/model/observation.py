@@ -1,4 +1,4 @@
-"""What metrics providers said: the one input of a plan that comes from neither Git nor a clock."""
+"""Observations: metric values and delivery statuses, the one input of a plan that comes from neither Git nor the clock."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ ObservationKey = tuple[str, str, str, str]
 """Kind of the provider, its namespace ("" for a global one), its name, and the metric's name on the provider."""
 
 
-class Failure(NamedTuple):
+class MetricFailure(NamedTuple):
     """Why there is no number: `code` is UNREACHABLE_METRICS_PROVIDER or INVALID_METRIC, `error` says it to people, without secrets."""
 
     code: str
     error: str
 
 
-STATUS = "CommitStatus"
+DELIVERY_STATUS = "CommitStatus"
 """Kind of the key of a Status: (STATUS, "", cluster, output commit)."""
 
 
-class Status(NamedTuple):
+class DeliveryStatus(NamedTuple):
     """What a cluster said of an output commit: `state` is Success or Failure, `time` the date of the commit."""
 
     state: str
     time: datetime
 
 
-Observation = float | Failure | Status
+Observation = float | MetricFailure | DeliveryStatus
 
 
 class Observations(dict[ObservationKey, Observation]):
@@ -46,13 +46,13 @@ class Observations(dict[ObservationKey, Observation]):
 
 def write_observations(observations: Mapping[ObservationKey, Observation]) -> dict[str, Any]:
     """Observations as JSON, by `kind/namespace/provider/metric`."""
-    return {"/".join(key): _write(observations[key]) for key in sorted(observations)}
+    return {"/".join(key): _write_observation(observations[key]) for key in sorted(observations)}
 
 
-def _write(value: Observation) -> Any:
-    if isinstance(value, Status):
+def _write_observation(value: Observation) -> Any:
+    if isinstance(value, DeliveryStatus):
         return {"state": value.state, "time": format_time(value.time)}
-    return value._asdict() if isinstance(value, Failure) else value
+    return value._asdict() if isinstance(value, MetricFailure) else value
 
 
 def read_observations(entries: Mapping[str, Any], time: datetime | None) -> Observations:
@@ -64,9 +64,9 @@ def read_observations(entries: Mapping[str, Any], time: datetime | None) -> Obse
             continue
         moment = parse_time(value.get("time")) if isinstance(value, dict) else None
         if isinstance(value, dict) and moment is not None:
-            found[key[0], key[1], key[2], key[3]] = Status(str(value.get("state")), moment)
+            found[key[0], key[1], key[2], key[3]] = DeliveryStatus(str(value.get("state")), moment)
         elif isinstance(value, dict):
-            found[key[0], key[1], key[2], key[3]] = Failure(str(value.get("code")), str(value.get("error")))
+            found[key[0], key[1], key[2], key[3]] = MetricFailure(str(value.get("code")), str(value.get("error")))
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
             found[key[0], key[1], key[2], key[3]] = float(value)
     return found

@@ -1,4 +1,4 @@
-"""Kubernetes quantities, exactly."""
+"""Kubernetes resource quantities with exact arithmetic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from fractions import Fraction
 
-_TEXT = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)", re.ASCII)
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
@@ -27,10 +27,10 @@ class Quantity(NamedTuple):
     binary: bool = False
 
     def __str__(self) -> str:
-        return _format(self)
+        return _format_quantity(self)
 
     @property
-    def amount(self) -> Fraction:
+    def fraction(self) -> Fraction:
         """As a number."""
         from fractions import Fraction  # takes longer to load than most runs count
 
@@ -50,14 +50,14 @@ class Quantity(NamedTuple):
 def parse_quantity(value: object) -> Quantity | None:
     """A quantity as Kubernetes reads it ("500m", "1.5Gi", "1e3", 2), to the nano; None for anything else."""
     if isinstance(value, str):
-        return _parse(value)
-    return _parse(str(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        return _parse_text(value)
+    return _parse_text(str(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 @lru_cache(maxsize=1 << 12)
-def _parse(text: str) -> Quantity | None:
+def _parse_text(text: str) -> Quantity | None:
     """The same few amounts stand in thousands of manifests."""
-    match = _TEXT.fullmatch(text) if len(text) <= 64 else None
+    match = _QUANTITY.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None
     from decimal import Decimal
@@ -80,17 +80,17 @@ def count_quantity(resource: str, quantity: Quantity) -> int:
     return quantity.milli if resource == "cpu" else quantity.value
 
 
-def write_count(resource: str, count: int, *, binary: bool) -> str:
+def format_count(resource: str, count: int, *, binary: bool) -> str:
     """An amount as schedulers count it, written as Kubernetes would."""
     return str(Quantity(count * 10**6 if resource == "cpu" else count * NANO, binary))
 
 
-def add(left: Quantity, right: Quantity) -> Quantity:
+def add_quantities(left: Quantity, right: Quantity) -> Quantity:
     """The sum, written in the form of the left one unless that is zero."""
     return Quantity(left.nano + right.nano, left.binary if left.nano else right.binary)
 
 
-def _format(quantity: Quantity) -> str:
+def _format_quantity(quantity: Quantity) -> str:
     left = quantity.nano
     if not left:
         return "0"

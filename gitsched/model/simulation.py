@@ -1,4 +1,5 @@
-"""What would happen if a cluster were lost, drained or added, or if workloads grew: for people, and for comparing two commits."""
+"""Results of simulations as plain data: the effects of losing, draining or adding clusters or of scaling workloads, and the
+resilience of two commits compared."""
 
 from __future__ import annotations
 
@@ -6,22 +7,22 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from gitsched.model.document import Key
-from gitsched.model.finding import Rule
+from gitsched.model.finding import FieldOrigin
 
-DIMENSIONS: Final = ("cluster", "node", "zone", "region", "provider")
+FAILURE_DOMAIN_KINDS: Final = ("cluster", "node", "zone", "region", "provider")
 
 
-class Scope(NamedTuple):
+class FailureDomain(NamedTuple):
     """One cluster, or all that stand in one zone, in one region or with one provider; `by` is one of DIMENSIONS."""
 
-    by: str
+    kind: str
     name: str
 
     def __str__(self) -> str:
-        return f"{self.by} {self.name}"
+        return f"{self.kind} {self.name}"
 
 
-class Effect(NamedTuple):
+class WorkloadEffect(NamedTuple):
     """What becomes of one workload. It stands here when it moves, or when something is amiss after the event.
 
     `before` and `after` map the clusters that are still there to replicas (None where nothing is counted); `before` has those that are
@@ -34,52 +35,60 @@ class Effect(NamedTuple):
     before: Mapping[str, int | None]
     after: Mapping[str, int | None]
     replicas: int | None
-    short: int = 0
-    short_before: int = 0
+    shortfall: int = 0
+    shortfall_before: int = 0
     waiting: int = 0
     policy: str = ""
-    why: str = ""
+    reason: str = ""
 
     @property
     def moves(self) -> bool:
         return self.before != self.after
 
     @property
-    def homeless(self) -> bool:
+    def becomes_unplaced(self) -> bool:
         """Whether it loses its last place."""
         return bool(self.before) and not self.after
 
     @property
-    def worse(self) -> int:
+    def lost_replicas(self) -> int:
         """How many replicas more than without the event do not run."""
-        return max(self.short - self.short_before, 0) + self.waiting
+        return max(self.shortfall - self.shortfall_before, 0) + self.waiting
 
     @property
-    def growth(self) -> Mapping[str, int]:
+    def replica_changes(self) -> Mapping[str, int]:
         """By how many replicas each cluster that is not as before differs; a manifest without any counts 1."""
-        names = (name for name in self.before.keys() | self.after.keys() if _size(self.after, name) != _size(self.before, name))
-        return {name: _size(self.after, name) - _size(self.before, name) for name in sorted(names)}
+        names = (
+            name
+            for name in self.before.keys() | self.after.keys()
+            if _count_replicas(self.after, name) != _count_replicas(self.before, name)
+        )
+        return {name: _count_replicas(self.after, name) - _count_replicas(self.before, name) for name in sorted(names)}
 
     @property
-    def moving(self) -> int:
+    def started_replicas(self) -> int:
         """How many replicas start somewhere; one for a manifest without any."""
-        started = [more for more in self.growth.values() if more > 0]
+        started = [more for more in self.replica_changes.values() if more > 0]
         return sum(started) if self.replicas is not None else int(bool(started))
 
     @property
-    def thinned(self) -> bool:
+    def only_loses_clusters(self) -> bool:
         """Whether it only runs on fewer clusters than before, and nothing more is amiss."""
         return (
-            not self.worse and not self.homeless and not self.why and all(more < 0 for more in self.growth.values()) and self.moves
+            not self.lost_replicas
+            and not self.becomes_unplaced
+            and not self.reason
+            and all(more < 0 for more in self.replica_changes.values())
+            and self.moves
         )
 
 
-def _size(places: Mapping[str, int | None], name: str) -> int:
+def _count_replicas(places: Mapping[str, int | None], name: str) -> int:
     count = places.get(name, 0)
     return 1 if count is None else count
 
 
-class Crowd(NamedTuple):
+class OverloadedCluster(NamedTuple):
     """A cluster that is sent more than it has room for: `sent` replicas, of which `waiting` do not fit because of `resource`."""
 
     cluster: str
@@ -98,72 +107,72 @@ class Simulation(NamedTuple):
     """
 
     event: str
-    scope: Scope | None
+    domain: FailureDomain | None
     lost: tuple[str, ...]
     drained: tuple[str, ...]
     added: tuple[str, ...]
-    partial: tuple[str, ...]
+    partly_lost: tuple[str, ...]
     workloads: int
-    effects: tuple[Effect, ...]
-    crowds: tuple[Crowd, ...]
-    assumed: tuple[str, ...]
+    effects: tuple[WorkloadEffect, ...]
+    overloaded: tuple[OverloadedCluster, ...]
+    unknown_capacity: tuple[str, ...]
 
     @property
     def moved(self) -> int:
         return sum(effect.moves for effect in self.effects)
 
     @property
-    def moving(self) -> int:
-        return sum(effect.moving for effect in self.effects)
+    def started_replicas(self) -> int:
+        return sum(effect.started_replicas for effect in self.effects)
 
     @property
-    def homeless(self) -> tuple[Effect, ...]:
-        return tuple(effect for effect in self.effects if effect.homeless)
+    def unplaced(self) -> tuple[WorkloadEffect, ...]:
+        return tuple(effect for effect in self.effects if effect.becomes_unplaced)
 
     @property
-    def short(self) -> int:
+    def shortfall(self) -> int:
         """Replicas without a place because of the event."""
-        return sum(max(effect.short - effect.short_before, 0) for effect in self.effects)
+        return sum(max(effect.shortfall - effect.shortfall_before, 0) for effect in self.effects)
 
     @property
     def waiting(self) -> int:
         return sum(effect.waiting for effect in self.effects)
 
     @property
-    def harmed(self) -> tuple[Effect, ...]:
+    def degraded(self) -> tuple[WorkloadEffect, ...]:
         """The workloads that have fewer running replicas than without the event, or no place any more; worst first."""
-        bad = (effect for effect in self.effects if effect.worse or effect.homeless)
-        return tuple(sorted(bad, key=lambda effect: (not effect.homeless, -effect.worse, effect.key)))
+        bad = (effect for effect in self.effects if effect.lost_replicas or effect.becomes_unplaced)
+        return tuple(sorted(bad, key=lambda effect: (not effect.becomes_unplaced, -effect.lost_replicas, effect.key)))
 
 
 class Resilience(NamedTuple):
     """Every single loss of one kind: `rows` has one simulation for each, the worst first. `unknown` are clusters about whose room nothing
     is known; they are taken to have enough."""
 
-    by: str
+    domain_kind: str
     clusters: int
     workloads: int
     rows: tuple[Simulation, ...]
-    unknown: tuple[str, ...]
+    unknown_capacity: tuple[str, ...]
 
 
-class Shift(NamedTuple):
+class ImpactChange(NamedTuple):
     """How one workload fares in one loss before and after a change; None where it, or what is lost, is not there.
 
     `cause` is the place of the rule that makes the difference, "" where nobody knows one; `rule` is what that can be told from.
     """
 
-    scope: Scope
+    domain: FailureDomain
     key: Key
     before: int | None
     after: int | None
     cause: str = ""
-    rule: Rule | None = None
-    homeless: bool = False
+    field: FieldOrigin | None = None
+    becomes_unplaced: bool = False
 
     @property
-    def worse(self) -> bool:
-        return (self.after or 0) > (self.before or 0) or self.homeless
+    def is_worse(self) -> bool:
+        return (self.after or 0) > (self.before or 0) or self.becomes_unplaced
 
 
 class ResilienceChange(NamedTuple):
@@ -172,4 +181,4 @@ class ResilienceChange(NamedTuple):
 
     base: Resilience
     head: Resilience
-    shifts: tuple[Shift, ...]
+    impact_changes: tuple[ImpactChange, ...]

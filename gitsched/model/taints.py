@@ -45,7 +45,7 @@ class Toleration(NamedTuple):
 def parse_taint(value: Any) -> Taint:
     """A corev1.Taint; missing members are empty."""
     entry = value if isinstance(value, dict) else {}
-    return Taint(_text(entry, "key"), _text(entry, "value"), _text(entry, "effect"), parse_time(entry.get("timeAdded")))
+    return Taint(_get_text(entry, "key"), _get_text(entry, "value"), _get_text(entry, "effect"), parse_time(entry.get("timeAdded")))
 
 
 def parse_toleration(value: Any) -> Toleration:
@@ -53,14 +53,14 @@ def parse_toleration(value: Any) -> Toleration:
     entry = value if isinstance(value, dict) else {}
     seconds = entry.get("tolerationSeconds")
     return Toleration(
-        _text(entry, "key"),
-        _text(entry, "operator"),
-        _text(entry, "value"),
-        _text(entry, "effect"),
+        _get_text(entry, "key"),
+        _get_text(entry, "operator"),
+        _get_text(entry, "value"),
+        _get_text(entry, "effect"),
         seconds if isinstance(seconds, int) and not isinstance(seconds, bool) else None,
     )
 
 
-def _text(entry: dict[str, Any], name: str) -> str:
+def _get_text(entry: dict[str, Any], name: str) -> str:
     value = entry.get(name)
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps and Go durations. The core has no clock: every moment is an input."""
+"""RFC 3339 timestamps and Go durations. The core has no clock: every timestamp is an input."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
-_LONGEST = 100
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
+_MAX_LENGTH = 100
 _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
@@ -19,7 +19,7 @@ def parse_time(text: object) -> datetime | None:
         return None
     if isinstance(text, datetime):
         return text.astimezone(UTC) if text.tzinfo else text.replace(tzinfo=UTC)
-    match = _STAMP.fullmatch(text) if isinstance(text, str) else None
+    match = _TIMESTAMP.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
     day, clock, fraction, zone = match.groups()
@@ -36,7 +36,7 @@ def format_time(moment: datetime) -> str:
     return text.replace("+00:00", "Z")
 
 
-def later(moment: datetime, delay: timedelta | float) -> datetime:
+def add_duration(moment: datetime, delay: timedelta | float) -> datetime:
     """A moment and a delay, or so many seconds; NEVER beyond the end of the calendar."""
     try:
         return moment + (delay if isinstance(delay, timedelta) else timedelta(seconds=delay))
@@ -46,10 +46,10 @@ def later(moment: datetime, delay: timedelta | float) -> datetime:
 
 def parse_duration(text: object) -> timedelta | None:
     """A Go duration such as 24h, 10m or 1h30m; None for anything else, also for one of more than 100 characters."""
-    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST:
+    if not isinstance(text, str) or not 0 < len(text) <= _MAX_LENGTH:
         return None
     position, seconds = 0, 0.0
-    for part in _PART.finditer(text):
+    for part in _DURATION_PART.finditer(text):
         if part.start() != position:
             return None
         seconds += float(part[1]) * _UNIT[part[2]]

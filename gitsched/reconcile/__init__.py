@@ -9,41 +9,41 @@ import logging
 import random
 import time
 
+from gitsched.decide.plan import Plan
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
-from gitsched.plan.planning import Plan
-from gitsched.reconcile.session import Session
-from gitsched.reconcile.settings import Run, Settings
+from gitsched.reconcile.reconciler import Reconciler
+from gitsched.reconcile.run import RunResult, RunSettings
 
-__all__ = ["Plan", "Run", "Session", "Settings", "preview", "reconcile", "validate_source"]
+__all__ = ["Plan", "Reconciler", "RunResult", "RunSettings", "preview", "reconcile", "validate_source"]
 
-TRIES = 5
+MAX_ATTEMPTS = 5
 _log = logging.getLogger("gitsched.reconcile")
 
 
-def reconcile(settings: Settings) -> Run:
+def reconcile(settings: RunSettings) -> RunResult:
     """Bring the output branch to what the source says. Raises Conflict after five lost races."""
-    return run_until_won(Session(settings), settings)
+    return run_with_retries(Reconciler(settings), settings)
 
 
-def run_until_won(session: Session, settings: Settings) -> Run:
+def run_with_retries(session: Reconciler, settings: RunSettings) -> RunResult:
     """Run a session; a lost race is observed and planned anew, after a pause that lets rivals drift apart."""
-    for attempt in range(1, TRIES + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             return session.run(settings.now)
         except Conflict as conflict:
-            if attempt == TRIES:
+            if attempt == MAX_ATTEMPTS:
                 raise
             _log.info("the output branch moved meanwhile (%s): planning again", conflict)
             time.sleep(random.uniform(0.05, 0.25) * attempt)  # noqa: S311 - jitter, not a secret
     raise AssertionError("unreachable")
 
 
-def preview(settings: Settings, *, whole: bool = False) -> Run:
+def preview(settings: RunSettings, *, whole: bool = False) -> RunResult:
     """What `reconcile` would do. Objects may be written to the repository, no ref moves. A `whole` plan has `decided`, too."""
-    return Session(settings).run(settings.now, write=False, whole=whole)
+    return Reconciler(settings).run(settings.now, write=False, whole=whole)
 
 
-def validate_source(settings: Settings) -> tuple[Finding, ...]:
+def validate_source(settings: RunSettings) -> tuple[Finding, ...]:
     """Every finding about the source: of its files, its documents and how they fit together."""
-    return preview(settings._replace(observations="recorded", checking=True)).plan.findings
+    return preview(settings._replace(observations="recorded", findings_only=True)).plan.findings

@@ -1,4 +1,4 @@
-"""Where everything lies on the output branch. Every path is built from escaped segments, so no name can leave its place.
+"""Paths of the output branch, built from escaped segments so that no name can leave its directory.
 
 Paths are unique per identity also where a file system folds case: they are ASCII and in lower case, and what is not is escaped.
 """
@@ -11,22 +11,22 @@ from functools import lru_cache
 
 from gitsched.model.document import Key
 
-README, RECORD, METADATA, ATTRIBUTES = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
+README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
 CLUSTERS, STATUS, PLACEMENTS, KEPT = "clusters", "status", "placements", "kept"
-CLUSTER_FACTS, KUSTOMIZATION, STUB = "cluster.json", "kustomization.yaml", "gitsched-placement.yaml"
+CLUSTER_JSON, KUSTOMIZATION, STUB_FILE = "cluster.json", "kustomization.yaml", "gitsched-placement.yaml"
 
-_LIMIT, _HEAD, _DIGEST = 200, 180, 16
-_STRANGE = re.compile(r"[^a-z0-9.-]|^\.")
+_LIMIT, _SHORTENED_LENGTH, _DIGEST_LENGTH = 200, 180, 16
+_UNSAFE = re.compile(r"[^a-z0-9.-]|^\.")
 # Looks like the shortened form of a longer name, and so is shortened itself: nobody can claim a longer name's path.
 _SHORTENED = re.compile(r".{180}-[0-9a-f]{16}")
-_APPS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
-_DOMAINS = frozenset(("app", "cloud", "com", "dev", "io", "net", "org", "sh"))
+_APPS_KINDS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
+_TOP_LEVEL_DOMAINS = frozenset(("app", "cloud", "com", "dev", "io", "net", "org", "sh"))
 
 
 @lru_cache(maxsize=1 << 17)
-def segment(text: str) -> str:
+def escape_segment(text: str) -> str:
     """One path segment of at most 200 bytes: [a-z0-9.-], other bytes as `_xx`, "" as `_`, a leading dot escaped."""
-    return _shorten(_STRANGE.sub(_escape, text)) if text else "_"
+    return _shorten(_UNSAFE.sub(_escape, text)) if text else "_"
 
 
 def object_name(key: Key) -> str:
@@ -36,25 +36,25 @@ def object_name(key: Key) -> str:
 
 def object_path(cluster: str, key: Key) -> str:
     """What to apply in a cluster: `clusters/<cluster>/<namespace or _>/<kind>[.<group>]-<name>.yaml`."""
-    return f"{CLUSTERS}/{segment(cluster)}/{relative_path(key)}"
+    return f"{CLUSTERS}/{escape_segment(cluster)}/{relative_path(key)}"
 
 
 def relative_path(key: Key) -> str:
     """`object_path` seen from the cluster's directory."""
-    return f"{segment(key.namespace)}/{_object_name(key.group, key.kind, key.name)}.yaml"
+    return f"{escape_segment(key.namespace)}/{_object_name(key.group, key.kind, key.name)}.yaml"
 
 
 def cluster_path(cluster: str, relative: str) -> str:
     """A file of a cluster's directory."""
-    return f"{CLUSTERS}/{segment(cluster)}/{relative}"
+    return f"{CLUSTERS}/{escape_segment(cluster)}/{relative}"
 
 
 def status_path(key: Key) -> str:
     """The record of a scheduled document: `status/<group or core>/<kind>/<namespace or _>/<name>.yaml`."""
     group = key.group.lower()
     # Nobody owns the group "core", but a document may claim it; it must not land on the real one's records.
-    head = "core" if not group else "_63ore" if group == "core" else segment(group)
-    return f"{STATUS}/{head}/{segment(key.kind.lower())}/{segment(key.namespace)}/{segment(key.name)}.yaml"
+    head = "core" if not group else "_63ore" if group == "core" else escape_segment(group)
+    return f"{STATUS}/{head}/{escape_segment(key.kind.lower())}/{escape_segment(key.namespace)}/{escape_segment(key.name)}.yaml"
 
 
 def placement_path(key: Key) -> str:
@@ -64,7 +64,7 @@ def placement_path(key: Key) -> str:
 
 def kept_path(path: str) -> str:
     """Last valid bytes of a source file that is broken now: `kept/<path>`, each segment escaped."""
-    return f"{KEPT}/{'/'.join(map(segment, path.split('/')))}"
+    return f"{KEPT}/{'/'.join(map(escape_segment, path.split('/')))}"
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -75,24 +75,24 @@ def _escape(match: re.Match[str]) -> str:
 def _shorten(escaped: str) -> str:
     if len(escaped) <= _LIMIT and not _SHORTENED.fullmatch(escaped):
         return escaped
-    return f"{escaped[:_HEAD]}-{hashlib.sha256(escaped.encode()).hexdigest()[:_DIGEST]}"
+    return f"{escaped[:_SHORTENED_LENGTH]}-{hashlib.sha256(escaped.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 
 
 @lru_cache(maxsize=1 << 17)
 def _object_name(group: str, kind: str, name: str) -> str:
-    kind = _STRANGE.sub(_escape, kind.lower()).replace("-", "_2d").replace(".", "_2e")
-    group = _STRANGE.sub(_escape, group.lower())
-    name = _STRANGE.sub(_escape, name)
+    kind = _UNSAFE.sub(_escape, kind.lower()).replace("-", "_2d").replace(".", "_2e")
+    group = _UNSAFE.sub(_escape, group.lower())
+    name = _UNSAFE.sub(_escape, name)
     # `apiVersion: v1, kind: Deployment` is a frequent mistake, and another object than the one in apps.
-    if group == ("apps" if kind in _APPS else ""):
+    if group == ("apps" if kind in _APPS_KINDS else ""):
         return _shorten(f"{kind}-{name}")
     tail = f"{group or '_'}-{name}"
-    if tail.count("-") > 1 and _end_of_group(tail) != len(group or "_"):
+    if tail.count("-") > 1 and _find_group_end(tail) != len(group or "_"):
         tail = f"{group.replace('-', '_2d')}-{name.replace('-', '_2d')}"
     return _shorten(f"{kind}.{tail}")
 
 
-def _end_of_group(tail: str) -> int:
+def _find_group_end(tail: str) -> int:
     """Where a reader of `<group>-<name>` takes the group to end: the first dash after a well-known domain, else the first dash.
 
     Groups and names both hold dots and dashes, so `a.b-c.io-d` could be two objects. The one that this rule does not give back has
@@ -102,7 +102,7 @@ def _end_of_group(tail: str) -> int:
     first = at
     while at >= 0:
         head, dot, label = tail[:at].rpartition(".")
-        if dot and head and label in _DOMAINS:
+        if dot and head and label in _TOP_LEVEL_DOMAINS:
             return at
         at = tail.find("-", at + 1)
     return first

@@ -1,4 +1,4 @@
-"""Canonical block YAML: one value, one text, read alike by YAML 1.1, YAML 1.2 and go-yaml.
+"""Canonical YAML emitter: each value has one text, read alike by YAML 1.1, YAML 1.2 and go-yaml.
 
 An emitter of our own because PyYAML's leaves `1e3`, `012` and `0o17` plain, which other readers take for numbers, and because every
 binding of every run passes through here: this one writes a binding of forty lines in about a tenth of libyaml's time.
@@ -11,19 +11,19 @@ import re
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
-Shape = Literal["mapping", "sequence", "scalar"]
+NodeKind = Literal["mapping", "sequence", "scalar"]
 
 # Words that some reader takes for a boolean, a null or a float, in any case.
-_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"))
+_AMBIGUOUS_SCALARS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"))
 # What may stand plain: an unremarkable first character; no ": ", " #", doubled or trailing blank; ASCII, so nothing is invisible.
-_PLAIN = re.compile(r"[A-Za-z_/$0-9](?:[A-Za-z0-9_./$@%+=~;,()*&!?<>{}\\-]|:(?=[^ ])| (?=[^ #]))*")
+_PLAIN_SCALAR = re.compile(r"[A-Za-z_/$0-9](?:[A-Za-z0-9_./$@%+=~;,()*&!?<>{}\\-]|:(?=[^ ])| (?=[^ #]))*")
 # A plain scalar that begins with a digit must hold a letter that no number (hexadecimal, octal, exponent) or timestamp can hold.
-_NO_NUMBER = re.compile(r"[g-nq-su-wyG-NQ-SU-WY]")
+_NON_NUMERIC = re.compile(r"[g-nq-su-wyG-NQ-SU-WY]")
 # Not printable in YAML, a line break in YAML 1.1, or a control that reorders what a reviewer sees.
-_UNSAFE = "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
-_quote = json.JSONEncoder(ensure_ascii=False).encode
-_KEY_LIMIT = 1000  # an implicit key ends within 1,024 characters; longer ones take the explicit form
-_CACHED = 200  # longer strings are rarely met twice, and should not stay in memory
+_UNSAFE_CHARACTERS = "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
+_quote_json = json.JSONEncoder(ensure_ascii=False).encode
+_MAX_KEY_LENGTH = 1000  # an implicit key ends within 1,024 characters; longer ones take the explicit form
+_MAX_CACHED_LENGTH = 200  # longer strings are rarely met twice, and should not stay in memory
 
 
 class Fragment(NamedTuple):
@@ -33,8 +33,8 @@ class Fragment(NamedTuple):
     """
 
     text: str
-    shape: Shape
-    blank: bool
+    kind: NodeKind
+    has_blank_lines: bool
 
 
 def dump(value: Any) -> str:
@@ -47,7 +47,7 @@ def dump(value: Any) -> str:
     return _render(value)[0] + "\n"
 
 
-def fragment(value: Any) -> Fragment:
+def dump_fragment(value: Any) -> Fragment:
     """Dump `value` once for many embeddings; the bytes are those of embedding the value itself."""
     text, shape = _render(value)
     return Fragment(text, shape, "\n\n" in text)
@@ -55,27 +55,31 @@ def fragment(value: Any) -> Fragment:
 
 def quote(text: str) -> str:
     """A string on one line: plain if it is safe so, else in double quotes."""
-    return _cached_quote(text) if len(text) <= _CACHED else _quote_afresh(text)
+    return _cached_quote(text) if len(text) <= _MAX_CACHED_LENGTH else _quote_uncached(text)
 
 
-def _quote_afresh(text: str) -> str:
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and (not "0" <= text[0] <= "9" or _NO_NUMBER.search(text)):
+def _quote_uncached(text: str) -> str:
+    if (
+        _PLAIN_SCALAR.fullmatch(text)
+        and text.lower() not in _AMBIGUOUS_SCALARS
+        and (not "0" <= text[0] <= "9" or _NON_NUMERIC.search(text))
+    ):
         return text
-    quoted = _quote(text)
-    return quoted if quoted.isascii() and "\x7f" not in quoted else _unsafe().sub(_escape, quoted)
+    quoted = _quote_json(text)
+    return quoted if quoted.isascii() and "\x7f" not in quoted else _compile_unsafe().sub(_escape, quoted)
 
 
-_cached_quote = lru_cache(maxsize=1 << 16)(_quote_afresh)
+_cached_quote = lru_cache(maxsize=1 << 16)(_quote_uncached)
 
 
 def _is_safe(text: str) -> bool:
     """Whether every reader sees the same characters."""
-    return (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()) or not _unsafe().search(text)
+    return (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()) or not _compile_unsafe().search(text)
 
 
 @cache
-def _unsafe() -> re.Pattern[str]:
-    return re.compile(_UNSAFE)  # takes 5 ms, and most runs write ASCII alone
+def _compile_unsafe() -> re.Pattern[str]:
+    return re.compile(_UNSAFE_CHARACTERS)  # takes 5 ms, and most runs write ASCII alone
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -83,24 +87,24 @@ def _escape(match: re.Match[str]) -> str:
     return "\\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
 
 
-def _render(value: Any) -> tuple[str, Shape]:
+def _render(value: Any) -> tuple[str, NodeKind]:
     lines: list[str] = []
     if isinstance(value, Fragment):
-        return value.text, value.shape
+        return value.text, value.kind
     if isinstance(value, dict) and value:
-        _mapping(value, "", "", lines)
+        _write_mapping(value, "", "", lines)
         return "\n".join(lines), "mapping"
     if isinstance(value, list) and value:
-        _sequence(value, "", "", lines)
+        _write_sequence(value, "", "", lines)
         return "\n".join(lines), "sequence"
-    return _scalar(value, ""), "scalar"
+    return _format_scalar(value, ""), "scalar"
 
 
-def _mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str]) -> None:
+def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str]) -> None:
     """Append the lines of a non-empty mapping; `lead` begins the first one (it may hold "- "), `pad` the others."""
     for key, value in members.items():
         name = quote(key)
-        if len(name) > _KEY_LIMIT:
+        if len(name) > _MAX_KEY_LENGTH:
             lines.append(f"{lead}? {name}")
             lead, name = pad, ""
         kind = type(value)
@@ -108,40 +112,40 @@ def _mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str]) -> 
             lines.append(f"{lead}{name}: {quote(value)}")
         elif kind is dict and value:
             lines.append(f"{lead}{name}:")
-            _mapping(value, pad + "  ", pad + "  ", lines)
+            _write_mapping(value, pad + "  ", pad + "  ", lines)
         elif kind is list and value:
             lines.append(f"{lead}{name}:")
-            _sequence(value, pad, pad, lines)
-        elif kind is Fragment and value.shape != "scalar":
-            inner = pad + "  " if value.shape == "mapping" else pad
+            _write_sequence(value, pad, pad, lines)
+        elif kind is Fragment and value.kind != "scalar":
+            inner = pad + "  " if value.kind == "mapping" else pad
             lines.append(f"{lead}{name}:")
             lines.append(inner + _indent(value, inner))
         else:
-            lines.append(f"{lead}{name}: {_scalar(value, pad)}")
+            lines.append(f"{lead}{name}: {_format_scalar(value, pad)}")
         lead = pad
 
 
-def _sequence(items: list[Any], lead: str, pad: str, lines: list[str]) -> None:
+def _write_sequence(items: list[Any], lead: str, pad: str, lines: list[str]) -> None:
     """Append the lines of a non-empty sequence; `lead` and `pad` as in `_mapping`."""
     inner = pad + "  "
     for item in items:
         kind = type(item)
         if kind is dict and item:
-            _mapping(item, lead + "- ", inner, lines)
+            _write_mapping(item, lead + "- ", inner, lines)
         elif kind is list and item:
-            _sequence(item, lead + "- ", inner, lines)
-        elif kind is Fragment and item.shape != "scalar":
+            _write_sequence(item, lead + "- ", inner, lines)
+        elif kind is Fragment and item.kind != "scalar":
             lines.append(f"{lead}- {_indent(item, inner)}")
         else:
-            lines.append(f"{lead}- {_scalar(item, pad)}")
+            lines.append(f"{lead}- {_format_scalar(item, pad)}")
         lead = pad
 
 
-def _scalar(value: Any, pad: str) -> str:
+def _format_scalar(value: Any, pad: str) -> str:
     """The text of a scalar or of an empty collection; `pad` is the indentation of what holds it."""
     match value:
         case str():
-            return _literal(value, pad) if "\n" in value else quote(value)
+            return _format_literal(value, pad) if "\n" in value else quote(value)
         case bool():
             return "true" if value else "false"
         case None:
@@ -149,7 +153,7 @@ def _scalar(value: Any, pad: str) -> str:
         case int():
             return int.__repr__(value)
         case float():
-            return _float(value)
+            return _format_float(value)
         case Fragment():
             return _indent(value, pad)
         case dict():
@@ -159,7 +163,7 @@ def _scalar(value: Any, pad: str) -> str:
     raise TypeError(f"{type(value).__name__} has no place in a manifest")
 
 
-def _float(value: float) -> str:
+def _format_float(value: float) -> str:
     text = float.__repr__(value)
     if "n" in text:  # nan, inf
         return text.replace("nan", ".nan").replace("inf", ".inf")
@@ -167,7 +171,7 @@ def _float(value: float) -> str:
     return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else text  # YAML 1.1 wants the point
 
 
-def _literal(text: str, pad: str) -> str:
+def _format_literal(text: str, pad: str) -> str:
     """A literal block where it gives back exactly `text`, else a JSON string."""
     body = text.rstrip("\n")
     if text[0] in " \t\n" or body[-1] in " \t" or not _is_safe(text):
@@ -182,6 +186,6 @@ def _indent(part: Fragment, pad: str) -> str:
     """The text of a fragment with every line but the first indented."""
     if not pad:
         return part.text
-    if not part.blank:
+    if not part.has_blank_lines:
         return part.text.replace("\n", "\n" + pad)
     return "\n".join(pad + line if line else line for line in part.text.split("\n"))[len(pad) :]

@@ -1,4 +1,4 @@
-"""A report as paragraphs and tables, to be written as Markdown or as one page of HTML."""
+"""Paragraphs, tables and lists that are written as Markdown or as one HTML page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from gitsched.model.markdown import prose
-from gitsched.report.table import printable
+from gitsched.model.markdown import format_text
+from gitsched.report.terminal import escape_unprintable
 
 Cells = Sequence[str]
-_LONGEST = 2_000
+_MAX_LENGTH = 2_000
 """Characters of one cell or paragraph that are shown."""
 _STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color-scheme: light dark }
@@ -28,71 +28,77 @@ class Paragraph(NamedTuple):
     heading: bool = False
 
 
-class Grid(NamedTuple):
+class TableBlock(NamedTuple):
     """A table; `bad` are the rows, by number, that somebody should look at. Every row has as many cells as `head`."""
 
     head: Cells
     rows: Sequence[Cells]
-    bad: frozenset[int] = frozenset()
+    highlighted: frozenset[int] = frozenset()
     caption: str = ""
 
 
-class Items(NamedTuple):
+class ListBlock(NamedTuple):
     """A list, with a title before it."""
 
     title: str
     lines: Sequence[str]
 
 
-Block = Paragraph | Grid | Items
+Block = Paragraph | TableBlock | ListBlock
 
 
-def write_markdown(blocks: Iterable[Block]) -> str:
+def blocks_to_markdown(blocks: Iterable[Block]) -> str:
     """GitHub's Markdown; names cannot become links, mentions, tags or another cell."""
     parts = []
     for block in blocks:
         if isinstance(block, Paragraph):
-            parts.append(("### " if block.heading else "") + quote(block.text))
-        elif isinstance(block, Items):
-            parts += [f"**{quote(block.title)}**", "\n".join(f"- {quote(line)}" for line in block.lines)] if block.lines else []
+            parts.append(("### " if block.heading else "") + escape_markdown(block.text))
+        elif isinstance(block, ListBlock):
+            parts += (
+                [f"**{escape_markdown(block.title)}**", "\n".join(f"- {escape_markdown(line)}" for line in block.lines)]
+                if block.lines
+                else []
+            )
         elif block.rows:
-            lines = [block.head, ["---"] * len(block.head), *([quote(cell) for cell in row] for row in block.rows)]
+            lines = [block.head, ["---"] * len(block.head), *([escape_markdown(cell) for cell in row] for row in block.rows)]
             parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
     return "\n\n".join(parts) + "\n"
 
 
-def quote(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    return prose(text, _LONGEST)
+    return format_text(text, _MAX_LENGTH)
 
 
-def write_html(title: str, blocks: Iterable[Block]) -> str:
+def blocks_to_html(title: str, blocks: Iterable[Block]) -> str:
     """One self-contained page: no script, nothing to load."""
-    parts = [part for block in blocks for part in _tag(block)]
+    parts = [part for block in blocks for part in _block_to_html(block)]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     body = "\n".join([f"<h1>{escape(title)}</h1>", *parts])
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>\n{_STYLE}\n</style></head><body>\n{body}\n</body></html>\n'
 
 
-def _tag(block: Block) -> Iterable[str]:
+def _block_to_html(block: Block) -> Iterable[str]:
     if isinstance(block, Paragraph):
         name = "h2" if block.heading else "p"
-        yield f"<{name}>{escape(printable(block.text))}</{name}>"
+        yield f"<{name}>{escape(escape_unprintable(block.text))}</{name}>"
         return
-    if isinstance(block, Items):
-        lines = "".join(f"<li>{escape(printable(line))}</li>" for line in block.lines)
+    if isinstance(block, ListBlock):
+        lines = "".join(f"<li>{escape(escape_unprintable(line))}</li>" for line in block.lines)
         yield f"<h3>{escape(block.title)}</h3><ul>{lines}</ul>"
         return
     if not block.rows:
         return
     numeric = list(map(_is_numeric, zip(*block.rows, strict=True)))
     yield '<div class="wide" tabindex="0"><table>' + (f"<caption>{escape(block.caption)}</caption>" if block.caption else "")
-    titles = "".join(_cell('th scope="col"', cell, number) for cell, number in zip(block.head, numeric, strict=True))
+    titles = "".join(_cell_to_html('th scope="col"', cell, number) for cell, number in zip(block.head, numeric, strict=True))
     yield f"<thead><tr>{titles}</tr></thead><tbody>"
     for number, row in enumerate(block.rows):
         first, *rest = zip(row, numeric, strict=True)
-        cells = _cell('th scope="row"', first[0], number=False) + "".join(_cell("td", cell, num) for cell, num in rest)
-        mark = ' class="bad"' if number in block.bad else ""
+        cells = _cell_to_html('th scope="row"', first[0], number=False) + "".join(
+            _cell_to_html("td", cell, num) for cell, num in rest
+        )
+        mark = ' class="bad"' if number in block.highlighted else ""
         yield f"<tr{mark}>{cells}</tr>"
     yield "</tbody></table></div>"
 
@@ -101,6 +107,6 @@ def _is_numeric(column: Sequence[str]) -> bool:
     return any(map(str.isdecimal, column)) and all(cell in ("-", "") or cell.isdecimal() for cell in column)
 
 
-def _cell(tag: str, text: str, number: bool) -> str:
+def _cell_to_html(tag: str, text: str, number: bool) -> str:
     mark = " class=number" if number else ""
-    return f"<{tag}{mark}>{escape(printable(text))}</{tag.partition(' ')[0]}>"
+    return f"<{tag}{mark}>{escape(escape_unprintable(text))}</{tag.partition(' ')[0]}>"

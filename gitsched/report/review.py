@@ -1,22 +1,24 @@
-"""What there is to say about one run: the value that every report is made of."""
+"""The Review: the result of one plan or reconcile that every report is written from, and the digest of what it changes."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import NamedTuple
 
-from gitsched.model.change import Choice, Move, Rendered, Stay
+from gitsched.model.changes import ManifestChange, Move, RetainedWorkload, SelectionChange
 from gitsched.model.finding import Finding
-from gitsched.model.outcome import Outcome
+from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.model.time import EPOCH
 
-STATES = ("placed", "pending", "stale")
+WORKLOAD_STATES = ("placed", "pending", "stale")
 
 
-class Base(NamedTuple):
+class ComparisonBase(NamedTuple):
     """What a plan is compared with: the output branch as it is, or the plan of another commit over that same branch.
 
     `commit` is "" for the output branch itself; `name` is how somebody called it. `states` counts workloads by state and `findings` are
@@ -31,12 +33,12 @@ class Base(NamedTuple):
     findings: Sequence[Finding] | None = None
 
 
-class Delivery(NamedTuple):
+class DeliveryChanges(NamedTuple):
     """What clusters get otherwise than before: `rendered` are the manifests, those of which something can be shown, and `more` counts
     the others. `files` counts the paths of all, so copies in several clusters several times."""
 
-    rendered: Sequence[Rendered] = ()
-    more: int = 0
+    rendered: Sequence[ManifestChange] = ()
+    omitted: int = 0
     files: int = 0
 
 
@@ -58,7 +60,7 @@ class Review(NamedTuple):
 
     source: str
     branch: str
-    place: str = ""
+    output_repository: str = ""
     before: str | None = None
     after: str | None = None
     changed: bool = False
@@ -69,46 +71,69 @@ class Review(NamedTuple):
     unclaimed: int = 0
     next_wakeup: datetime | None = None
     time: datetime = EPOCH
-    counted: Mapping[str, int] | None = None
-    clusters: int | None = None
-    name: str = ""
-    base: Base = Base()
+    state_counts: Mapping[str, int] | None = None
+    cluster_count: int | None = None
+    source_name: str = ""
+    base: ComparisonBase = ComparisonBase()
     digest: str = ""
-    joined: Sequence[str] = ()
-    gone: Sequence[str] = ()
-    delivery: Delivery = Delivery()
-    paths: frozenset[str] = frozenset()
-    notes: Sequence[str] = ()
-    reviewed: Sequence[str] = ()
-    stays: Sequence[Stay] = ()
-    choices: Sequence[Choice] = ()
+    added_clusters: Sequence[str] = ()
+    removed_clusters: Sequence[str] = ()
+    delivery: DeliveryChanges = DeliveryChanges()
+    changed_paths: frozenset[str] = frozenset()
+    comparison_notes: Sequence[str] = ()
+    review_messages: Sequence[str] = ()
+    retained: Sequence[RetainedWorkload] = ()
+    choices: Sequence[SelectionChange] = ()
     resilience: Resilience | ResilienceChange | None = None
 
     @property
     def states(self) -> dict[str, int]:
         """How many workloads are placed, pending and stale."""
-        counts = self.counted if self.counted is not None else Counter(outcome.state for outcome in self.outcomes)
-        return {state: counts.get(state, 0) for state in STATES}
+        counts = self.state_counts if self.state_counts is not None else Counter(outcome.state for outcome in self.outcomes)
+        return {state: counts.get(state, 0) for state in WORKLOAD_STATES}
 
     @property
-    def fresh(self) -> list[Finding]:
+    def new_findings(self) -> list[Finding]:
         """The findings that the change brings, in their order; all where nobody knows the earlier ones. A line that moved makes none."""
-        known = Counter(map(_identify, self.base.findings or ()))
+        known = Counter(map(_finding_identity, self.base.findings or ()))
         fresh = []
         for finding in self.findings:
-            known[_identify(finding)] -= 1
-            if known[_identify(finding)] < 0:
+            known[_finding_identity(finding)] -= 1
+            if known[_finding_identity(finding)] < 0:
                 fresh.append(finding)
         return fresh
 
     @property
-    def mended(self) -> int:
+    def fixed_count(self) -> int:
         """How many findings the change ends."""
-        return len(self.base.findings or ()) - (len(self.findings) - len(self.fresh))
+        return len(self.base.findings or ()) - (len(self.findings) - len(self.new_findings))
 
 
-def _identify(finding: Finding) -> tuple[object, ...]:
+def _finding_identity(finding: Finding) -> tuple[object, ...]:
     """What makes a finding the same one in two commits. Notes that sum up name and count what they are about, which may differ."""
     if finding.severity == "info":
         return (finding.code,)
     return finding.severity, finding.code, finding.message, finding.location and finding.location.path, finding.resource
+
+
+DIGEST_PREFIX = "sha256:"
+_DIGEST_FORMAT = 1
+
+
+def compute_digest(moves: Iterable[Move], delivered: Mapping[str, str | None], choices: Iterable[SelectionChange] = ()) -> str:
+    """`sha256:` and 64 hex digits over what changes.
+
+    Covered: each workload that moves, with its clusters and replicas before and after, and each manifest that is delivered otherwise
+    than before, by path and new content (`delivered`: blob id, None where it goes; without copies in clusters that a workload leaves),
+    and each Placement that chooses other clusters.
+    Not covered: commit ids, times, reasons, records, findings, and all that stays as it is; so the merge of a reviewed branch has the
+    digest of the review as long as it does the same.
+    """
+    lines = [
+        [*move.key, sorted(move.before.items()), sorted(move.after.items())] for move in sorted(moves, key=lambda move: move.key)
+    ]
+    chosen = [[*choice.key, choice.before, choice.after] for choice in sorted(choices)]
+    value: dict[str, object] = {"files": sorted(delivered.items()), "format": _DIGEST_FORMAT, "moves": lines}
+    if chosen:
+        value["choices"] = chosen
+    return DIGEST_PREFIX + sha256(json.dumps(value, separators=(",", ":"), sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code scanning of the forges reads."""
+"""Findings as SARIF 2.1.0 for code scanning."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ from typing import Any
 from urllib.parse import quote
 
 from gitsched.model.finding import Finding
-from gitsched.report.codes import Meaning, find_meaning, plain
+from gitsched.report.finding_codes import CodeDescription, find_description, strip_markup
 
-MOST = 5_000
+MAX_RESULTS = 5_000
 """Results in one file: what forges show. The worst come first."""
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def write_sarif(findings: Iterable[Finding], meanings: Sequence[Meaning], version: str) -> str:
+def write_sarif(findings: Iterable[Finding], meanings: Sequence[CodeDescription], version: str) -> str:
     """One run with a result for each finding, in their order; paths are relative to the root of the source.
 
     A result's fingerprint is made of what is wrong with what, so a finding keeps its history while lines move.
     """
     entries = list(findings)
-    shown = entries[:MOST]
+    shown = entries[:MAX_RESULTS]
     rules: dict[str, int] = {}
     for finding in shown:
         rules.setdefault(finding.code, len(rules))
     seen: dict[str, int] = {}
     run: dict[str, Any] = {
-        "tool": {"driver": {"name": "gitsched", "version": version, "rules": [_describe_rule(code, meanings) for code in rules]}},
+        "tool": {"driver": {"name": "gitsched", "version": version, "rules": [_serialize_rule(code, meanings) for code in rules]}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SOURCE": {"description": {"text": "the root of the source repository"}}},
-        "results": [_describe_result(finding, rules[finding.code], seen) for finding in shown],
+        "results": [_serialize_result(finding, rules[finding.code], seen) for finding in shown],
     }
     left = len(entries) - len(shown)
     if left:
         message = {"level": "warning", "message": {"text": f"{left} more findings are not in this file"}}
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": [message]}]
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _describe_rule(code: str, meanings: Sequence[Meaning]) -> dict[str, Any]:
-    meaning = find_meaning(meanings, code)
+def _serialize_rule(code: str, meanings: Sequence[CodeDescription]) -> dict[str, Any]:
+    meaning = find_description(meanings, code)
     if meaning is None:
         return {"id": code}
     return {
         "id": code,
-        "shortDescription": {"text": _clip(plain(meaning.cause), 1_000)},
+        "shortDescription": {"text": _truncate(strip_markup(meaning.cause), 1_000)},
         "help": {
-            "text": f"Cause: {plain(meaning.cause)}.\nCure: {plain(meaning.cure)}.",
-            "markdown": f"**Cause:** {meaning.cause}.\n\n**Cure:** {meaning.cure}.",
+            "text": f"Cause: {strip_markup(meaning.cause)}.\nCure: {strip_markup(meaning.fix)}.",
+            "markdown": f"**Cause:** {meaning.cause}.\n\n**Cure:** {meaning.fix}.",
         },
         "properties": {"tags": [meaning.section]},
     }
 
 
-def _describe_result(finding: Finding, rule: int, seen: dict[str, int]) -> dict[str, Any]:
+def _serialize_result(finding: Finding, rule: int, seen: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": _LEVELS[finding.severity],
-        "message": {"text": _escape(finding.message)},
+        "message": {"text": _escape_message(finding.message)},
     }
     place: dict[str, Any] = {}
     if finding.location is not None:
@@ -77,21 +77,21 @@ def _describe_result(finding: Finding, rule: int, seen: dict[str, int]) -> dict[
         ]
     if place:
         result["locations"] = [place]
-    result["partialFingerprints"] = {"gitsched/v1": _fingerprint(finding, seen)}
+    result["partialFingerprints"] = {"gitsched/v1": _compute_fingerprint(finding, seen)}
     return result
 
 
-def _fingerprint(finding: Finding, seen: dict[str, int]) -> str:
+def _compute_fingerprint(finding: Finding, seen: dict[str, int]) -> str:
     path = finding.location.path if finding.location else ""
     text = json.dumps([finding.code, path, finding.resource, finding.message])
     number = seen[text] = seen.get(text, 0) + 1
     return f"{sha256(text.encode()).hexdigest()[:32]}:{number}"
 
 
-def _escape(text: str) -> str:
+def _escape_message(text: str) -> str:
     """Viewers take `[text](link)` in a message for a link, also in plain text, and a brace for a placeholder."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace("{", "{{").replace("}", "}}")
 
 
-def _clip(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"

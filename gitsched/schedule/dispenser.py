@@ -1,4 +1,4 @@
-"""Sainte-Laguë (Webster) division of whole replicas by weight, to the tie."""
+"""Divide whole replicas by weight with the Sainte-Laguë (Webster) method, as Karmada's dispenser does."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 from gitsched.model.fnv import fnv1a_32
 
 
-class Seat(NamedTuple):
+class DispenserRound(NamedTuple):
     """One round: `party` had `before` seats and the largest `quotient`, and got seat `number` (from 1)."""
 
-    number: int
+    seat: int
     party: int
     before: int
     quotient: float
@@ -46,7 +46,7 @@ def dispense(total: int, votes: Sequence[int], descending: bool = False) -> list
     return seats
 
 
-def replay(total: int, votes: Sequence[int], last: int, descending: bool = False) -> list[Seat]:
+def list_last_rounds(total: int, votes: Sequence[int], last: int, descending: bool = False) -> list[DispenserRound]:
     """The last rounds of `dispense`: its first seats are the same whatever the total, so the difference of two totals is a round."""
     rounds = []
     before = dispense(max(total - last, 0), votes, descending)
@@ -55,7 +55,7 @@ def replay(total: int, votes: Sequence[int], last: int, descending: bool = False
         party = next((i for i, (had, has) in enumerate(zip(before, after, strict=True)) if has > had), None)
         if party is None:
             break
-        rounds.append(Seat(number, party, before[party], votes[party] / (2 * before[party] + 1)))
+        rounds.append(DispenserRound(number, party, before[party], votes[party] / (2 * before[party] + 1)))
         before = after
     return rounds
 

@@ -1,4 +1,4 @@
-"""Filters: which candidates a request may use, and why not the others.
+"""Filters of the replica scheduler: which candidates a request may use, and the reason for each rejected one.
 
 A filter is one class with a name, a mask and a reason, and one line in FILTERS. Masks are sets of candidates (see fleet); reasons are
 computed only when somebody asks.
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from gitsched.model.request import Group, Request
+from gitsched.model.scheduling import AffinityGroup, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.schedule.fleet import Fleet
 
 
-class Filter(Protocol):
+class FilterPlugin(Protocol):
     """The whole contract. `held` candidates are those of the last result."""
 
     name: str
 
-    def mask(self, request: Request, group: Group, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
         """The candidates that pass."""
         ...
 
@@ -28,10 +28,10 @@ class Filter(Protocol):
         ...
 
 
-class GroupAffinity:
+class ClusterAffinityFilter:
     name = "ClusterAffinity"
 
-    def mask(self, request: Request, group: Group, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
         if group.affinity is None:
             return fleet.all
         mask = fleet.matching(group.affinity)
@@ -44,10 +44,10 @@ class GroupAffinity:
         return "cluster(s) did not match the placement cluster affinity constraint"
 
 
-class Taints:
+class TaintTolerationFilter:
     name = "TaintToleration"
 
-    def mask(self, request: Request, group: Group, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
         return held | fleet.all & ~fleet.untolerated(request.tolerations)
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
@@ -57,64 +57,70 @@ class Taints:
         return "cluster(s) had untolerated taint"
 
 
-class Features:
+class APIEnablementFilter:
     name = "APIEnablement"
 
-    def mask(self, request: Request, group: Group, fleet: Fleet, held: int) -> int:
-        return fleet.all if request.feature is None else held | fleet.serving(request.feature)
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
+        return fleet.all if request.required_api is None else held | fleet.serving(request.required_api)
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
         return "cluster(s) did not have the API resource"
 
 
-class SpreadFields:
+class SpreadConstraintFilter:
     name = "SpreadConstraint"
 
-    def mask(self, request: Request, group: Group, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
         mask = fleet.all
-        for field in request.fields:
-            mask &= fleet.having(field)
+        for field in request.required_fields:
+            mask &= fleet.with_field(field)
         return mask
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
         fields = fleet.candidates[index].fields
-        missing = next((field for field in request.fields if not fields.get(field)), "spread")
+        missing = next((field for field in request.required_fields if not fields.get(field)), "spread")
         return f"cluster(s) did not have {missing} property"
 
 
-class Evictions:
+class ClusterEvictionFilter:
     name = "ClusterEviction"
 
-    def mask(self, request: Request, group: Group, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
         return fleet.all & ~fleet.mask(request.evicted)
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
         return "cluster(s) is in the process of eviction"
 
 
-FILTERS: tuple[Filter, ...] = (GroupAffinity(), Taints(), Features(), SpreadFields(), Evictions())
+FILTERS: tuple[FilterPlugin, ...] = (
+    ClusterAffinityFilter(),
+    TaintTolerationFilter(),
+    APIEnablementFilter(),
+    SpreadConstraintFilter(),
+    ClusterEvictionFilter(),
+)
 
 
 class Rejection(NamedTuple):
     """The candidates that a filter was the first to refuse."""
 
-    filter: Filter
+    filter: FilterPlugin
     mask: int
 
 
-def feasible(request: Request, group: Group, fleet: Fleet) -> int:
+def find_feasible(request: Request, group: AffinityGroup, fleet: Fleet) -> int:
     """The candidates that pass every filter. Leaving ones are dropped; frozen ones keep what they hold and get nothing new."""
-    held = fleet.mask(target.name for target in request.held)
-    mask = fleet.all & ~fleet.leaving & ~fleet.frozen
+    held = fleet.mask(target.name for target in request.previous)
+    mask = fleet.all & ~fleet.deleting & ~fleet.frozen
     for rule in FILTERS:
         mask &= rule.mask(request, group, fleet, held)
     return mask | held & fleet.frozen & ~fleet.mask(request.evicted)
 
 
-def rejections(request: Request, group: Group, fleet: Fleet) -> Iterator[Rejection]:
+def list_rejections(request: Request, group: AffinityGroup, fleet: Fleet) -> Iterator[Rejection]:
     """Each filter with what it was the first to refuse, in the order in which they are asked."""
-    held = fleet.mask(target.name for target in request.held)
-    left = fleet.all & ~fleet.leaving & ~fleet.frozen
+    held = fleet.mask(target.name for target in request.previous)
+    left = fleet.all & ~fleet.deleting & ~fleet.frozen
     for rule in FILTERS:
         passing = rule.mask(request, group, fleet, held)
         yield Rejection(rule, left & ~passing)

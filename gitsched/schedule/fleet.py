@@ -1,4 +1,4 @@
-"""The candidates of one kind as columns.
+"""The candidates of one kind as columns, indexed by label, field, taint and served API; a set of candidates is a bit mask.
 
 A candidate is its index in the names, sorted. A set of candidates is an integer whose bit i stands for candidate i: Python's integers
 intersect a thousand candidates in well under a microsecond, need no array library at start-up and are hashable. Everything asked of a
@@ -12,14 +12,14 @@ from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
 from gitsched.model.labels import Requirement, Selector
-from gitsched.model.request import Affinity
+from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from gitsched.schedule.room import Room
+from gitsched.schedule.estimator import Capacity
 
 T = TypeVar("T")
-_FEW = 8
-_TRUTH = bytes(byte == ord("1") for byte in range(256))
-_DIGITS = bytes(ord("1") if byte else ord("0") for byte in range(256))
+_SMALL_SET = 8
+_DIGIT_TO_BOOL = bytes(byte == ord("1") for byte in range(256))
+_BOOL_TO_DIGIT = bytes(ord("1") if byte else ord("0") for byte in range(256))
 
 
 class Candidate(NamedTuple):
@@ -34,33 +34,45 @@ class Candidate(NamedTuple):
     fields: Mapping[str, tuple[str, ...]]
     taints: tuple[Taint, ...] = ()
     features: frozenset[tuple[str, str]] | None = None
-    leaving: bool = False
+    deleting: bool = False
     frozen: bool = False
-    room: Room | None = None
+    capacity: Capacity | None = None
 
 
 class Fleet:
     """Candidates sorted by name, indexed for questions by label, field, taint and feature."""
 
-    __slots__ = ("_features", "_fields", "_labels", "_memo", "_taints", "all", "candidates", "frozen", "index", "leaving", "names")
+    __slots__ = (
+        "_cache",
+        "_features",
+        "_fields",
+        "_labels",
+        "_taints",
+        "all",
+        "candidates",
+        "deleting",
+        "frozen",
+        "index",
+        "names",
+    )
 
     def __init__(self, candidates: Iterable[Candidate]) -> None:
         self.candidates: tuple[Candidate, ...] = tuple(sorted(candidates))
         self.names = tuple(candidate.name for candidate in self.candidates)
         self.index = {name: i for i, name in enumerate(self.names)}
         self.all = (1 << len(self.names)) - 1
-        self.leaving = self._where(lambda candidate: candidate.leaving)
-        self.frozen = self._where(lambda candidate: candidate.frozen)
+        self.deleting = self._mask_where(lambda candidate: candidate.deleting)
+        self.frozen = self._mask_where(lambda candidate: candidate.frozen)
         self._labels: dict[str, dict[str, int]] = {}
         self._fields: dict[str, dict[str, int]] = {}
         self._taints: dict[Taint, int] = {}
         self._features: dict[frozenset[tuple[str, str]] | None, int] = {}
-        self._memo: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
         for i, candidate in enumerate(self.candidates):
             bit = 1 << i
             for key, texts in candidate.fields.items():
                 for text in texts:
-                    _mark(self._fields, key, text, bit)
+                    _add_to_index(self._fields, key, text, bit)
             for taint in candidate.taints:
                 if taint.effect in (NO_SCHEDULE, NO_EXECUTE):
                     plain = taint._replace(since=None)
@@ -70,12 +82,12 @@ class Fleet:
     def __len__(self) -> int:
         return len(self.names)
 
-    def remember(self, question: Any, answer: Callable[[], T]) -> T:
+    def get_or_compute(self, question: Any, answer: Callable[[], T]) -> T:
         """The answer to a hashable question about this fleet, computed once."""
         try:
-            known: T = self._memo[question]
+            known: T = self._cache[question]
         except KeyError:
-            known = self._memo[question] = answer()
+            known = self._cache[question] = answer()
         return known
 
     def mask(self, names: Iterable[str]) -> int:
@@ -90,9 +102,9 @@ class Fleet:
         """The indices in a set, ascending."""
         if mask == self.all:
             return list(range(len(self.names)))
-        if mask.bit_count() > _FEW:
+        if mask.bit_count() > _SMALL_SET:
             # One byte a candidate, which a loop of C reads: bit by bit, a large set costs as much as all else together.
-            return list(compress(range(mask.bit_length()), bin(mask)[:1:-1].encode().translate(_TRUTH)))
+            return list(compress(range(mask.bit_length()), bin(mask)[:1:-1].encode().translate(_DIGIT_TO_BOOL)))
         found = []
         while mask:
             low = mask & -mask
@@ -102,44 +114,44 @@ class Fleet:
 
     def matching(self, affinity: Affinity) -> int:
         """The candidates of an affinity."""
-        return self.remember(affinity, lambda: self._matching(affinity))
+        return self.get_or_compute(affinity, lambda: self._match_affinity(affinity))
 
     def untolerated(self, tolerations: tuple[Toleration, ...]) -> int:
         """The candidates with a NoSchedule or NoExecute taint that none of the tolerations tolerates."""
-        return self.remember(("untolerated", tolerations), lambda: self._untolerated(tolerations))
+        return self.get_or_compute(("untolerated", tolerations), lambda: self._find_untolerated(tolerations))
 
     def serving(self, feature: tuple[str, str]) -> int:
         """The candidates that serve a feature."""
-        return self.remember(("serving", feature), lambda: self._serving(feature))
+        return self.get_or_compute(("serving", feature), lambda: self._find_serving(feature))
 
-    def having(self, field: str) -> int:
+    def with_field(self, field: str) -> int:
         """The candidates with a value in a field."""
-        return _union(self._fields.get(field, {}).values())
+        return _unite_masks(self._fields.get(field, {}).values())
 
-    def values(self, field: str) -> dict[str, int]:
+    def field_values(self, field: str) -> dict[str, int]:
         """The values of a field, each with its candidates."""
         return self._fields.get(field, {})
 
-    def _where(self, holds: Callable[[Candidate], bool]) -> int:
-        return pack(map(holds, self.candidates))
+    def _mask_where(self, holds: Callable[[Candidate], bool]) -> int:
+        return pack_mask(map(holds, self.candidates))
 
-    def _matching(self, affinity: Affinity) -> int:
+    def _match_affinity(self, affinity: Affinity) -> int:
         if affinity.invalid:
             return 0
         mask = self.mask(affinity.names) if affinity.names else self.all
         mask &= ~self.mask(affinity.exclude)
         if affinity.labels is not None:
-            mask &= self._selected(affinity.labels)
+            mask &= self._match_labels(affinity.labels)
         for requirement in affinity.fields:
-            mask &= _satisfying(self._fields, requirement, self.all)
+            mask &= _match_requirement(self._fields, requirement, self.all)
         return mask
 
-    def _selected(self, selector: Selector) -> int:
+    def _match_labels(self, selector: Selector) -> int:
         mask = self.all
         for requirement in selector.requirements:
             if requirement.key not in self._labels:  # of all the labels of a fleet, few are ever asked for
                 self._index_label(requirement.key)
-            mask &= _satisfying(self._labels, requirement, self.all)
+            mask &= _match_requirement(self._labels, requirement, self.all)
         return mask
 
     def _index_label(self, key: str) -> None:
@@ -147,23 +159,23 @@ class Fleet:
         for i, candidate in enumerate(self.candidates):
             text = candidate.labels.get(key)
             if text is not None:
-                _mark(self._labels, key, text, 1 << i)
+                _add_to_index(self._labels, key, text, 1 << i)
 
-    def _untolerated(self, tolerations: Sequence[Toleration]) -> int:
-        return _union(
+    def _find_untolerated(self, tolerations: Sequence[Toleration]) -> int:
+        return _unite_masks(
             mask for taint, mask in self._taints.items() if not any(toleration.tolerates(taint) for toleration in tolerations)
         )
 
-    def _serving(self, feature: tuple[str, str]) -> int:
-        return _union(mask for features, mask in self._features.items() if features is None or feature in features)
+    def _find_serving(self, feature: tuple[str, str]) -> int:
+        return _unite_masks(mask for features, mask in self._features.items() if features is None or feature in features)
 
 
-def pack(flags: Iterable[bool]) -> int:
+def pack_mask(flags: Iterable[bool]) -> int:
     """The set of those indices at which a flag is up."""
-    return int(b"0" + bytes(flags)[::-1].translate(_DIGITS), 2)
+    return int(b"0" + bytes(flags)[::-1].translate(_BOOL_TO_DIGIT), 2)
 
 
-def bits(mask: int) -> Iterator[int]:
+def iterate_bits(mask: int) -> Iterator[int]:
     """The single-bit sets of a set, ascending."""
     while mask:
         low = mask & -mask
@@ -171,27 +183,27 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _mark(index: dict[str, dict[str, int]], key: str, text: str, bit: int) -> None:
+def _add_to_index(index: dict[str, dict[str, int]], key: str, text: str, bit: int) -> None:
     values = index.setdefault(key, {})
     values[text] = values.get(text, 0) | bit
 
 
-def _union(masks: Iterable[int]) -> int:
+def _unite_masks(masks: Iterable[int]) -> int:
     union = 0
     for mask in masks:
         union |= mask
     return union
 
 
-def _satisfying(index: Mapping[str, Mapping[str, int]], requirement: Requirement, everyone: int) -> int:
+def _match_requirement(index: Mapping[str, Mapping[str, int]], requirement: Requirement, everyone: int) -> int:
     values = index.get(requirement.key, {})
     match requirement.operator:
         case "In":
-            return _union(values.get(value, 0) for value in requirement.values)
+            return _unite_masks(values.get(value, 0) for value in requirement.values)
         case "NotIn":
-            return everyone & ~_union(values.get(value, 0) for value in requirement.values)
+            return everyone & ~_unite_masks(values.get(value, 0) for value in requirement.values)
         case "Exists":
-            return _union(values.values())
+            return _unite_masks(values.values())
         case "DoesNotExist":
-            return everyone & ~_union(values.values())
+            return everyone & ~_unite_masks(values.values())
     return 0

@@ -1,4 +1,4 @@
-"""Filter, score, select, assign: the whole algorithm on one page.
+"""The replica scheduler: filter, score, select and assign, group by group.
 
 1. The ordered groups are tried from `request.start`; the first that succeeds is the decision.
 2. In a group the filters leave the feasible candidates; none at all is "no-fit", with a histogram of reasons.
@@ -13,76 +13,76 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gitsched.model.decision import Decision, Verdict
-from gitsched.model.request import Group, Request
-from gitsched.schedule.assign import Unassignable, Unschedulable, assign, assign_static
-from gitsched.schedule.filters import feasible, rejections
+from gitsched.model.scheduling import AffinityGroup, CandidateResult, Decision, Request
+from gitsched.schedule.assignment import AssignmentError, Unschedulable, assign_by_static_weight, assign_replicas
+from gitsched.schedule.filters import find_feasible, list_rejections
 from gitsched.schedule.fleet import Fleet
-from gitsched.schedule.select import Unselectable, select
-from gitsched.schedule.survey import LOCALITY, survey
+from gitsched.schedule.spread_constraints import LOCALITY_SCORE, SelectionError, rank_candidates, select_candidates
 
 
 def schedule(request: Request, fleet: Fleet) -> Decision:
     """Decide one request."""
-    first: tuple[Decision, Group] | None = None
-    for group in request.groups[request.start :]:
-        decision = attempt(request, group, fleet)
-        if decision.outcome == "scheduled":
+    first: tuple[Decision, AffinityGroup] | None = None
+    for group in request.groups[request.first_group :]:
+        decision = schedule_in_group(request, group, fleet)
+        if decision.status == "scheduled":
             return decision
         first = first or (decision, group)
     if first is None:
         return Decision("error", (), "", "no cluster group to try")
     # Reasons only now: a group that is passed over on the way to a better one owes nobody any.
-    return with_reasons(*first, request, fleet)
+    return add_reasons(*first, request, fleet)
 
 
-def with_reasons(decision: Decision, group: Group, request: Request, fleet: Fleet) -> Decision:
+def add_reasons(decision: Decision, group: AffinityGroup, request: Request, fleet: Fleet) -> Decision:
     """A decision that says why nothing fits, where nothing does."""
-    return decision._replace(message=why_nothing_fits(request, group, fleet)) if decision.outcome == "no-fit" else decision
+    return decision._replace(message=describe_no_fit(request, group, fleet)) if decision.status == "no-fit" else decision
 
 
-def attempt(request: Request, group: Group, fleet: Fleet) -> Decision:
+def schedule_in_group(request: Request, group: AffinityGroup, fleet: Fleet) -> Decision:
     """Decide one request within one group; "no-fit" comes without its reasons, which cost more than the decision."""
-    mask = feasible(request, group, fleet)
+    mask = find_feasible(request, group, fleet)
     if not mask:
         return Decision("no-fit", (), group.name, "")
     if request.division == "static":
         # Neither room nor spread counts, so nobody surveys the candidates.
-        return Decision("scheduled", assign_static(request, fleet, mask), group.name, "")
-    found = survey(request, group, fleet, mask)
+        return Decision("scheduled", assign_by_static_weight(request, fleet, mask), group.name, "")
+    found = rank_candidates(request, group, fleet, mask)
     try:
-        targets = assign(request, fleet, found, select(request, fleet, found))
-    except Unselectable as error:
+        targets = assign_replicas(request, fleet, found, select_candidates(request, fleet, found))
+    except SelectionError as error:
         return Decision("error", (), group.name, f"failed to select clusters: {error}")
-    except Unassignable as error:
+    except AssignmentError as error:
         return Decision("error", (), group.name, f"failed to assign replicas: {error}")
     except Unschedulable as error:
         return Decision("unschedulable", (), group.name, f"failed to assign replicas: {error}")
     return Decision("scheduled", targets, group.name, "")
 
 
-def why_nothing_fits(request: Request, group: Group, fleet: Fleet) -> str:
+def describe_no_fit(request: Request, group: AffinityGroup, fleet: Fleet) -> str:
     """The histogram of reasons in Karmada's words, most common reason of each candidate counted once, sorted as text."""
     reasons: Counter[str] = Counter()
-    for rejection in rejections(request, group, fleet):
+    for rejection in list_rejections(request, group, fleet):
         reasons.update(rejection.filter.reason(request, fleet, index) for index in fleet.members(rejection.mask))
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) or "no cluster exists"
     return f"0/{len(fleet)} clusters are available: {told}."
 
 
-def explain(request: Request, group: Group, fleet: Fleet) -> list[Verdict]:
+def explain_group(request: Request, group: AffinityGroup, fleet: Fleet) -> list[CandidateResult]:
     """How every candidate fares in a group, in name order."""
-    reasons = dict.fromkeys(fleet.members(fleet.leaving), "cluster(s) is being deleted")
+    reasons = dict.fromkeys(fleet.members(fleet.deleting), "cluster(s) is being deleted")
     reasons |= dict.fromkeys(fleet.members(fleet.frozen), "cluster(s) document is broken")
-    for rejection in rejections(request, group, fleet):
+    for rejection in list_rejections(request, group, fleet):
         for index in fleet.members(rejection.mask):
             reasons[index] = rejection.filter.reason(request, fleet, index)
-    mask = feasible(request, group, fleet)
-    held = {target.name for target in request.held}
+    mask = find_feasible(request, group, fleet)
+    held = {target.name for target in request.previous}
     verdicts = []
     for index, name in enumerate(fleet.names):
         eligible = bool(mask >> index & 1)
-        score = float(LOCALITY) if name in held else 0.0
+        score = float(LOCALITY_SCORE) if name in held else 0.0
         scores = {"ClusterLocality": score} if eligible else {}
-        verdicts.append(Verdict(name, eligible, "" if eligible else reasons.get(index, ""), scores, score if eligible else None))
+        verdicts.append(
+            CandidateResult(name, eligible, "" if eligible else reasons.get(index, ""), scores, score if eligible else None)
+        )
     return verdicts

@@ -1,10 +1,21 @@
-"""A resident process: when to run again, what it tells about itself, and who may wake it."""
+"""The watch process: run reconcile whenever a ref moves, a webhook arrives or a deadline passes, and serve health, metrics and
+webhooks over HTTP."""
 
 from __future__ import annotations
 
-from gitsched.watch.bell import Bell
-from gitsched.watch.ending import Abandoned, heed_signals
-from gitsched.watch.loop import LONGEST, Attempt, Listener, pause, watch
-from gitsched.watch.stamps import stamp, wait_for_change
+from gitsched.watch.loop import MAX_BACKOFF, AttemptListener, ReconcileAttempt, compute_backoff, watch
+from gitsched.watch.ref_watcher import read_file_states, wait_for_change
+from gitsched.watch.wakeup import RunAborted, Wakeup, handle_signals
 
-__all__ = ["LONGEST", "Abandoned", "Attempt", "Bell", "Listener", "heed_signals", "pause", "stamp", "wait_for_change", "watch"]
+__all__ = [
+    "MAX_BACKOFF",
+    "AttemptListener",
+    "ReconcileAttempt",
+    "RunAborted",
+    "Wakeup",
+    "compute_backoff",
+    "handle_signals",
+    "read_file_states",
+    "wait_for_change",
+    "watch",
+]

@@ -13,8 +13,8 @@ import yaml
 import gitsched
 from benchmarks.generator import Size, change, generate
 from benchmarks.repository import create, git
-from gitsched.manifests.reading import read
-from gitsched.plan.checking import check
+from gitsched.decide.validation import validate_document
+from gitsched.manifests.parser import parse_file
 
 SMALL = Size(manifests=300, clusters=60, policies=8)
 
@@ -26,8 +26,8 @@ def files() -> dict[str, bytes]:
 
 def documents(files: dict[str, bytes]) -> Iterator[dict[str, Any]]:
     for path, data in files.items():
-        file = read(data, path=path, check=check)
-        assert (file.status, file.problems) == ("resources", ()), path
+        file = parse_file(data, path=path, check=validate_document)
+        assert (file.status, file.issues) == ("resources", ()), path
         yield from (document.body for document in file.documents)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import pytest
 
-from gitsched.cli import VERBS, cli, exit_codes
-from gitsched.cli.export import FORMS
+from gitsched.cli import COMMANDS, cli, exit_codes
+from gitsched.cli.export import CONSUMERS
 from gitsched.model.explanation import Explanation
-from gitsched.report.data import describe_explanation, describe_findings, describe_review
 from gitsched.report.review import Review
+from gitsched.report.serialization import serialize_explanation, serialize_findings, serialize_review
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text()
@@ -52,7 +52,7 @@ def shared(verb: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "export"), *(f"export {form}" for form in FORMS)])
+@pytest.mark.parametrize("verb", [*(verb for verb in COMMANDS if verb != "export"), *(f"export {form}" for form in CONSUMERS)])
 def test_every_option_of_a_verb_is_on_the_page_and_every_option_on_the_page_is_one(verb: str) -> None:
     said = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
     # `schedule` and `watch` are said to have what the tables give others, but for these.
@@ -63,7 +63,7 @@ def test_every_option_of_a_verb_is_on_the_page_and_every_option_on_the_page_is_o
 
 def test_every_verb_has_a_section_and_a_line_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
-    for verb in VERBS:
+    for verb in COMMANDS:
         assert f"gitsched {verb}" in sections()
         assert f"`gitsched {verb}" in readme or verb == "version"
 
@@ -80,13 +80,13 @@ def test_every_page_has_the_same_exit_codes_as_the_program(page: str) -> None:
 def test_every_command_that_a_page_shows_has_the_options_it_is_shown_with(page: str) -> None:
     shown = re.findall(r"gitsched ([\w-]+)((?: [^`\n#;|]+)?)", (ROOT / page).read_text())
     for verb, rest in shown:
-        if verb in VERBS:
+        if verb in COMMANDS:
             assert set(re.findall(r"(?<= )(--?[a-z][\w-]*)", rest)) <= flags(verb) | {"--help"}, (verb, rest)
 
 
 def test_every_member_of_the_json_is_on_the_page() -> None:
     text = sections()["JSON"]
-    for value in (describe_review(Review("", "")), describe_findings([]), describe_explanation(Explanation(""))):
+    for value in (serialize_review(Review("", "")), serialize_findings([]), serialize_explanation(Explanation(""))):
         json.dumps(value)
         for member in value.keys() - {"apiVersion", "kind"}:
             assert f"`{member}`" in text, member

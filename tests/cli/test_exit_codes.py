@@ -6,7 +6,7 @@ import click
 import pytest
 
 import gitsched.cli
-from gitsched.cli.exit_codes import FailOn, judge_error, judge_run
+from gitsched.cli.exit_codes import FailOn, get_error_code, get_run_code
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.finding import Finding
 
@@ -19,7 +19,7 @@ ERROR, WARNING = Finding("error", "x", "x"), Finding("warning", "x", "x")
     ids=lambda value: type(value).__name__,
 )
 def test_an_exception_has_the_code_of_what_to_do_next(error: BaseException, code: int) -> None:
-    assert judge_error(error) == code
+    assert get_error_code(error) == code
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_an_exception_has_the_code_of_what_to_do_next(error: BaseException, code
     ],
 )
 def test_a_run_is_judged(findings: list[Finding], fail_on: FailOn, pending: int, refused: bool, changes: bool, code: int) -> None:
-    assert judge_run(findings, fail_on, pending=pending, refused=refused, changes=changes) == code
+    assert get_run_code(findings, fail_on, pending=pending, refused=refused, changes=changes) == code
 
 
 def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -46,8 +46,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def command() -> None:
         raise error
 
-    monkeypatch.setitem(gitsched.cli.VERBS, "broken", "Fail.")
-    monkeypatch.setattr(gitsched.cli.Verbs, "get_command", lambda self, ctx, name: command)
+    monkeypatch.setitem(gitsched.cli.COMMANDS, "broken", "Fail.")
+    monkeypatch.setattr(gitsched.cli.LazyGroup, "get_command", lambda self, ctx, name: command)
 
 
 def test_a_bug_is_told_in_a_line_with_a_request_to_report_it(

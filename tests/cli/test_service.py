@@ -18,7 +18,7 @@ import click
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gitsched.cli.serving import FORGE_TOKEN, HOOK_SECRET
+from gitsched.cli.service_options import FORGE_TOKEN_VARIABLE, WEBHOOK_SECRET_VARIABLE
 from gitsched.cli.watch import command
 from tests.cli.conftest import CLUSTER, PATIENCE, TAINT, Process, Run
 from tests.forge.conftest import Api
@@ -173,7 +173,10 @@ def test_every_metric_is_on_the_page_and_every_one_on_the_page_is_there(listenin
 
 
 def test_the_page_sets_variables_that_there_are_and_nothing_else() -> None:
-    known = {option.envvar for option in command.params if isinstance(option, click.Option)} | {HOOK_SECRET, FORGE_TOKEN}
+    known = {option.envvar for option in command.params if isinstance(option, click.Option)} | {
+        WEBHOOK_SECRET_VARIABLE,
+        FORGE_TOKEN_VARIABLE,
+    }
     assert set(re.findall(r"GITSCHED_[A-Z_]+[A-Z]", PAGE)) <= known
     (arguments,) = re.findall(r"args: \[watch, (.*)\]", PAGE)
     assert {flag for flag in arguments.split(", ") if flag.startswith("-")} <= {flag for o in command.params for flag in o.opts}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gitsched.cli import VERBS
-from gitsched.cli.explain import read_kind, read_workload
+from gitsched.cli import COMMANDS
+from gitsched.cli.explain import parse_kind, parse_workload
 
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
@@ -193,7 +193,7 @@ def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[st
     import sys
 
     heavy = "{'pygit2', 'rich', 'jsonschema', 'jsonschema_rs', 'yaml', 'watchfiles', 'jinja2'}"
-    for words in (["--help"], ["version"], *([verb, "--help"] for verb in VERBS)):
+    for words in (["--help"], ["version"], *([verb, "--help"] for verb in COMMANDS)):
         script = (
             f"import sys; from gitsched.cli import main; code = main({words}); sys.exit(code or len({heavy} & set(sys.modules)))"
         )
@@ -216,8 +216,8 @@ def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[st
     ],
 )
 def test_kinds_are_written_as_for_kubectl(text: str, kind: str) -> None:
-    assert read_kind(text) == kind
-    assert read_workload(f"{text}/a/b", None) == (kind, "a", "b")
+    assert parse_kind(text) == kind
+    assert parse_workload(f"{text}/a/b", None) == (kind, "a", "b")
 
 
 def test_the_guard_refuses_a_great_loss_until_it_is_allowed(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
-from gitsched.watch import LONGEST, Attempt, Bell, pause, stamp, wait_for_change, watch
+from gitsched.watch import MAX_BACKOFF, ReconcileAttempt, Wakeup, compute_backoff, read_file_states, wait_for_change, watch
 from tests.cli.conftest import PATIENCE, TAINT, Process
 
 Commit = Callable[..., None]
@@ -63,7 +63,7 @@ def test_a_remote_is_polled_and_the_output_pushed_to_it(
 class Failing:
     """A session that fails in one way after another, then asks for the end."""
 
-    def __init__(self, bell: Bell, *errors: GitschedError) -> None:
+    def __init__(self, bell: Wakeup, *errors: GitschedError) -> None:
         self.errors, self.bell, self.runs = list(errors), bell, 0
 
     def watch_paths(self) -> list[Path]:
@@ -78,17 +78,17 @@ class Failing:
 
 class Attempts:
     def __init__(self) -> None:
-        self.seen: list[Attempt] = []
+        self.seen: list[ReconcileAttempt] = []
 
     def begin(self) -> None:
         pass
 
-    def end(self, attempt: Attempt) -> None:
+    def end(self, attempt: ReconcileAttempt) -> None:
         self.seen.append(attempt)
 
 
 def test_no_error_of_the_input_ends_it() -> None:
-    bell, attempts = Bell(), Attempts()
+    bell, attempts = Wakeup(), Attempts()
     session = Failing(bell, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
     watch(
         session,
@@ -103,21 +103,21 @@ def test_no_error_of_the_input_ends_it() -> None:
 
 
 def test_pauses_double_up_to_a_limit_and_never_undercut_what_was_asked_for() -> None:
-    pauses = [pause(failures, Temporary("down")) for failures in range(1, 40)]
+    pauses = [compute_backoff(failures, Temporary("down")) for failures in range(1, 40)]
     assert pauses == sorted(pauses)
     assert pauses[1] == 2 * pauses[0]
-    assert pauses[-1] == LONGEST
-    assert pause(1, Temporary("busy", retry_after=900)) == timedelta(seconds=900)
-    assert pause(1, Conflict("race")) < pauses[0]
+    assert pauses[-1] == MAX_BACKOFF
+    assert compute_backoff(1, Temporary("busy", retry_after=900)) == timedelta(seconds=900)
+    assert compute_backoff(1, Conflict("race")) < pauses[0]
 
 
 def test_what_moved_before_the_wait_is_not_waited_for(tmp_path: Path) -> None:
-    seen = stamp([tmp_path])
+    seen = read_file_states([tmp_path])
     (tmp_path / "main").write_text("1")
-    assert wait_for_change([tmp_path], seen, timedelta(hours=1), Bell()) == "ref"
+    assert wait_for_change([tmp_path], seen, timedelta(hours=1), Wakeup()) == "ref"
 
 
 def test_locks_are_no_change(tmp_path: Path) -> None:
-    seen = stamp([tmp_path])
+    seen = read_file_states([tmp_path])
     (tmp_path / "main.lock").write_text("1")
-    assert stamp([tmp_path]) == seen
+    assert read_file_states([tmp_path]) == seen

@@ -7,8 +7,8 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from gitsched.apis.karmada.images import change_image
-from gitsched.apis.karmada.patching import Draft, Inapplicable, alike, parse_pointer
+from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json, parse_pointer
+from gitsched.apis.karmada.overrides.overriders import override_image
 
 CASES = [
     json.loads(line)
@@ -17,11 +17,11 @@ CASES = [
 
 
 def change(case: dict[str, Any]) -> Any:
-    return change_image(case["image"], case["component"], case["operator"], case["value"])
+    return override_image(case["image"], case["component"], case["operator"], case["value"])
 
 
 def patch(case: dict[str, Any]) -> Any:
-    draft = Draft(case["object"])
+    draft = PatchedObject(case["object"])
     for operation in case["patch"]:
         draft.apply(operation["operator"], parse_pointer(operation["path"]), operation.get("value"))
     return draft.root
@@ -33,9 +33,9 @@ def differing(kind: str) -> list[dict[str, Any]]:
     for case in (case for case in CASES if kind in case):
         try:
             result = change(case) if kind == "image" else patch(case)
-        except Inapplicable:
+        except InapplicablePatch:
             result = None
-        if not alike(result, case["result"]):
+        if not is_same_json(result, case["result"]):
             found.append({**case, "here": result})
     return found
 

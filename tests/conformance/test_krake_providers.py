@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import gitsched
-from gitsched.model.observation import Failure
+from gitsched.model.observation import MetricFailure
 from tests.conformance.test_krake import FORMULAS, judge, recorded
 from tests.metrics.conftest import Received, Response, Server
 
@@ -43,7 +43,7 @@ def test_an_exchange_is_krakes(case: dict[str, Any], server: Server) -> None:
     if isinstance(want, float | int):
         assert got == pytest.approx(want, abs=1e-9)
     else:
-        assert isinstance(got, Failure)
+        assert isinstance(got, MetricFailure)
         code = case["result"]["error"].get("code")
         assert code in (got.code, None)
     asked = [(seen.method, seen.path) for seen in server.seen]

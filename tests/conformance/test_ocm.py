@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import gitsched
+from gitsched.decide.python_api import Schedule
 from gitsched.model.time import parse_time
-from gitsched.plan.pure import Schedule
 
 Body = Mapping[str, Any]
 PLACEMENT = "cluster.open-cluster-management.io/placement"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.render.record import Record, record
+from gitsched.render.run_metadata import RunMetadata, write_run_metadata
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -75,4 +75,4 @@ def test_every_member_of_the_record_is_explained() -> None:
     page = (ROOT / "docs" / "output-branch.md").read_text()
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    assert explained == json.loads(record(Record("", "")).data).keys()
+    assert explained == json.loads(write_run_metadata(RunMetadata("", "")).data).keys()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.forge import comments
-from gitsched.forge.comments import Conversation, MergeRequest, PullRequest, keep_comment
+from gitsched.forge.comments import CommentAPI, MergeRequestComments, PullRequestComments, write_comment
 from gitsched.model.errors import Permanent, Temporary
 
 from .conversation import LIMIT, OTHERS, OURS, Talk
@@ -19,106 +19,106 @@ from .conversation import LIMIT, OTHERS, OURS, Talk
 TOKEN = "ghs_0123456789abcdef"
 MARK = "<!-- gitsched:plan id=default -->"
 FIRST, SECOND = f"{MARK}\n\n### Nothing changes\n", f"{MARK}\n\n### 3 of 42 workloads move\n"
-FORGES: dict[str, Callable[[str, str, int], Conversation]] = {"github": PullRequest, "gitlab": MergeRequest}
+FORGES: dict[str, Callable[[str, str, int], CommentAPI]] = {"github": PullRequestComments, "gitlab": MergeRequestComments}
 
 
 @pytest.fixture
 def talk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
-    monkeypatch.setattr(comments, "_PAUSE", 0.01)
-    monkeypatch.setattr(comments, "_LONGEST_PAUSE", 0.02)
+    monkeypatch.setattr(comments, "_MIN_DELAY", 0.01)
+    monkeypatch.setattr(comments, "_MAX_DELAY", 0.02)
     server = Talk(TOKEN)
     yield server
     server.close()
 
 
 @pytest.fixture(params=["a job's token of GitHub", "a person's token of GitHub", "a token of GitLab"])
-def place(request: pytest.FixtureRequest, talk: Talk) -> Conversation:
+def place(request: pytest.FixtureRequest, talk: Talk) -> CommentAPI:
     talk.account = None if request.param.startswith("a job") else OURS
     return FORGES["gitlab" if request.param.endswith("GitLab") else "github"](talk.url, "acme/fleet", 5)
 
 
-def test_the_first_plan_is_written_and_the_next_one_takes_its_place(talk: Talk, place: Conversation) -> None:
-    assert keep_comment(place, TOKEN, FIRST) == "written"
-    assert keep_comment(place, TOKEN, SECOND) == "renewed"
+def test_the_first_plan_is_written_and_the_next_one_takes_its_place(talk: Talk, place: CommentAPI) -> None:
+    assert write_comment(place, TOKEN, FIRST) == "written"
+    assert write_comment(place, TOKEN, SECOND) == "renewed"
     assert talk.texts == [SECOND]
 
 
-def test_a_plan_that_says_the_same_is_not_sent_again(talk: Talk, place: Conversation) -> None:
-    keep_comment(place, TOKEN, FIRST)
+def test_a_plan_that_says_the_same_is_not_sent_again(talk: Talk, place: CommentAPI) -> None:
+    write_comment(place, TOKEN, FIRST)
     before = len(talk.asked)
-    assert keep_comment(place, TOKEN, FIRST) == "unchanged"
+    assert write_comment(place, TOKEN, FIRST) == "unchanged"
     assert {method for method, _ in talk.asked[before:]} == {"GET"}
 
 
-def test_it_is_found_behind_many_others(talk: Talk, place: Conversation) -> None:
+def test_it_is_found_behind_many_others(talk: Talk, place: CommentAPI) -> None:
     talk.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
-    keep_comment(place, TOKEN, FIRST)
-    keep_comment(place, TOKEN, SECOND)
+    write_comment(place, TOKEN, FIRST)
+    write_comment(place, TOKEN, SECOND)
     assert (len(talk.texts), talk.texts[-1]) == (251, SECOND)
 
 
-def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: Talk, place: Conversation) -> None:
+def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: Talk, place: CommentAPI) -> None:
     """Its author could edit it after us, and what they write would look like ours."""
     forged = f"{MARK}\n\n### Nothing changes, merge it\n"
     talk.comments = [(1, OTHERS, False, forged)]
-    assert keep_comment(place, TOKEN, SECOND) == "written"
+    assert write_comment(place, TOKEN, SECOND) == "written"
     assert talk.texts == [forged, SECOND]
 
 
-def test_a_quoted_mark_is_no_mark(talk: Talk, place: Conversation) -> None:
+def test_a_quoted_mark_is_no_mark(talk: Talk, place: CommentAPI) -> None:
     quoted = f"> {MARK}\n\nWhat does this mean?"
     talk.comments = [(1, OURS, True, quoted)]
-    keep_comment(place, TOKEN, FIRST)
+    write_comment(place, TOKEN, FIRST)
     assert talk.texts == [quoted, FIRST]
 
 
-def test_plans_with_different_marks_stand_side_by_side(talk: Talk, place: Conversation) -> None:
+def test_plans_with_different_marks_stand_side_by_side(talk: Talk, place: CommentAPI) -> None:
     other = FIRST.replace("default", "edge")
     for text in (FIRST, other, SECOND):
-        keep_comment(place, TOKEN, text)
+        write_comment(place, TOKEN, text)
     assert talk.texts == [SECOND, other]
 
 
-def test_a_forge_that_is_busy_is_asked_again(talk: Talk, place: Conversation) -> None:
+def test_a_forge_that_is_busy_is_asked_again(talk: Talk, place: CommentAPI) -> None:
     talk.refusals = [(502, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
-    assert keep_comment(place, TOKEN, FIRST) == "written"
+    assert write_comment(place, TOKEN, FIRST) == "written"
 
 
-def test_a_forge_that_stays_busy_is_worth_another_run(talk: Talk, place: Conversation) -> None:
+def test_a_forge_that_stays_busy_is_worth_another_run(talk: Talk, place: CommentAPI) -> None:
     talk.refusals = [(503, {})] * 20
     with pytest.raises(Temporary):
-        keep_comment(place, TOKEN, FIRST)
+        write_comment(place, TOKEN, FIRST)
 
 
 def test_nobody_there_is_worth_another_run(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     talk.close()
     with pytest.raises(Temporary) as told:
-        keep_comment(PullRequest(talk.url, "acme/fleet", 5), TOKEN, FIRST)
+        write_comment(PullRequestComments(talk.url, "acme/fleet", 5), TOKEN, FIRST)
     assert TOKEN not in str(told.value)
 
 
 @pytest.mark.parametrize(
     ("code", "says"), [(403, "from a fork it only reads"), (404, "no such request"), (401, "token"), (422, "too long")]
 )
-def test_a_refusal_says_what_it_means_without_the_token(talk: Talk, place: Conversation, code: int, says: str) -> None:
+def test_a_refusal_says_what_it_means_without_the_token(talk: Talk, place: CommentAPI, code: int, says: str) -> None:
     talk.refusals = [(code, {})]
     with pytest.raises(Permanent) as told:
-        keep_comment(place, TOKEN, FIRST)
+        write_comment(place, TOKEN, FIRST)
     assert says in str(told.value)
     assert TOKEN not in str(told.value)
 
 
-def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: Talk, place: Conversation) -> None:
-    keep_comment(place, TOKEN, FIRST)
+def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: Talk, place: CommentAPI) -> None:
+    write_comment(place, TOKEN, FIRST)
     with pytest.raises(Permanent):
-        keep_comment(place, TOKEN, f"{MARK}\n{'x' * LIMIT}")
+        write_comment(place, TOKEN, f"{MARK}\n{'x' * LIMIT}")
     assert talk.texts == [FIRST]
 
 
 @pytest.mark.parametrize("text", ["", "### no mark", "<!-- gitsched:plan id= -->", "<!-- gitsched:plan id=a b -->\n", f" x{MARK}"])
-def test_a_text_without_a_mark_is_not_sent(talk: Talk, place: Conversation, text: str) -> None:
+def test_a_text_without_a_mark_is_not_sent(talk: Talk, place: CommentAPI, text: str) -> None:
     with pytest.raises(Permanent):
-        keep_comment(place, TOKEN, text)
+        write_comment(place, TOKEN, text)
     assert talk.asked == []
 
 

@@ -11,35 +11,35 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.forge import reporter as reporting
-from gitsched.forge.address import link_commit, open_forge
-from gitsched.forge.reporter import Outcome, Reporter
-from gitsched.forge.secret import Secret
-from gitsched.forge.status import Status
+from gitsched.forge import status_reporter as reporting
+from gitsched.forge.commit_status import CommitStatus
+from gitsched.forge.credentials import Credential
+from gitsched.forge.project import link_commit, open_status_api
+from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
 from gitsched.model.errors import Permanent
 
 from .conftest import Api, Said, Until
 
 TOKEN = "glpat-0123456789abcdef"
 COMMIT = "6dcb09b5b57875f334f61aebed695e2e4193db5e"
-DONE = Status(COMMIT, "success", "42 of 42 workloads placed", "gitsched/placements", "https://example.com/commit/1")
-Start = Callable[..., Reporter]
+DONE = CommitStatus(COMMIT, "success", "42 of 42 workloads placed", "gitsched/placements", "https://example.com/commit/1")
+Start = Callable[..., StatusReporter]
 
 
 @pytest.fixture
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[StatusOutcome]:
     return []
 
 
 @pytest.fixture
-def start(api: Api, outcomes: list[Outcome], monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(reporting, "_FIRST", 0.01)
-    monkeypatch.setattr(reporting, "_LAST", 0.02)
-    started: list[Reporter] = []
+def start(api: Api, outcomes: list[StatusOutcome], monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setattr(reporting, "_MIN_DELAY", 0.01)
+    monkeypatch.setattr(reporting, "_MAX_DELAY", 0.02)
+    started: list[StatusReporter] = []
 
-    def make(kind: str = "github", at: str | None = None, token: Secret | None = None) -> Reporter:
-        forge = open_forge(kind, "https://example.com/acme/fleet.git", api=at or api.url, project=None)
-        started.append(Reporter(forge, token or Secret("token", value=TOKEN), outcomes.append))
+    def make(kind: str = "github", at: str | None = None, token: Credential | None = None) -> StatusReporter:
+        forge = open_status_api(kind, "https://example.com/acme/fleet.git", api=at or api.url, project=None)
+        started.append(StatusReporter(forge, token or Credential("token", value=TOKEN), outcomes.append))
         return started[-1]
 
     yield make
@@ -47,7 +47,7 @@ def start(api: Api, outcomes: list[Outcome], monkeypatch: pytest.MonkeyPatch) ->
         reporter.close(1)
 
 
-def test_github_is_told_as_its_reference_asks_for_it(api: Api, start: Start, outcomes: list[Outcome], until: Until) -> None:
+def test_github_is_told_as_its_reference_asks_for_it(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
     start().report(DONE)
     until(lambda: outcomes == ["sent"])
     (asked,) = api.seen
@@ -64,7 +64,7 @@ def test_github_is_told_as_its_reference_asks_for_it(api: Api, start: Start, out
     }
 
 
-def test_gitlab_is_told_as_its_reference_asks_for_it(api: Api, start: Start, outcomes: list[Outcome], until: Until) -> None:
+def test_gitlab_is_told_as_its_reference_asks_for_it(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
     start("gitlab").report(DONE._replace(state="failure", link=""))
     until(lambda: outcomes == ["sent"])
     (asked,) = api.seen
@@ -75,7 +75,7 @@ def test_gitlab_is_told_as_its_reference_asks_for_it(api: Api, start: Start, out
 
 
 def test_gitlab_declines_what_is_set_already_and_that_is_fine(
-    api: Api, start: Start, outcomes: list[Outcome], until: Until
+    api: Api, start: Start, outcomes: list[StatusOutcome], until: Until
 ) -> None:
     reason = 'Cannot transition status via :succeed from :success (Reason(s): Status cannot transition via "succeed")'
     api.answers = [Said(400, json.dumps({"message": reason}))]
@@ -100,7 +100,7 @@ def test_a_long_description_is_cut_to_what_the_forge_takes(api: Api, start: Star
     ],
     ids=["502", "429", "rate limit", "secondary rate limit"],
 )
-def test_what_passes_is_waited_out(api: Api, start: Start, outcomes: list[Outcome], until: Until, bad: Said) -> None:
+def test_what_passes_is_waited_out(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, bad: Said) -> None:
     api.answers = [bad, bad, Said()]
     start().report(DONE)
     until(lambda: outcomes == ["sent"])
@@ -120,7 +120,14 @@ def test_what_passes_is_waited_out(api: Api, start: Start, outcomes: list[Outcom
     ],
 )
 def test_a_refusal_is_told_in_one_line_and_not_repeated(
-    api: Api, start: Start, outcomes: list[Outcome], until: Until, caplog: pytest.LogCaptureFixture, code: int, body: str, told: str
+    api: Api,
+    start: Start,
+    outcomes: list[StatusOutcome],
+    until: Until,
+    caplog: pytest.LogCaptureFixture,
+    code: int,
+    body: str,
+    told: str,
 ) -> None:
     api.answers = [Said(code, body, (("Location", "http://127.0.0.1:1/"),) if code == 301 else ())]
     with caplog.at_level(logging.WARNING, "gitsched"):
@@ -134,7 +141,7 @@ def test_a_refusal_is_told_in_one_line_and_not_repeated(
 
 
 def test_no_token_gets_into_the_log(
-    api: Api, start: Start, outcomes: list[Outcome], until: Until, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """A token with a newline, a refused one, one for a server that is not there."""
     with socket.socket() as taken:
@@ -143,7 +150,7 @@ def test_no_token_gets_into_the_log(
     file = tmp_path / "token"
     with caplog.at_level(logging.DEBUG):
         file.write_text(f"{TOKEN}\u00e9\x00")
-        start(token=Secret("token", path=file)).report(DONE)
+        start(token=Credential("token", path=file)).report(DONE)
         start(at=dead).report(DONE)
         api.answers = [Said(401, json.dumps({"message": "Bad credentials"}))]
         start().report(DONE)
@@ -155,11 +162,11 @@ def test_no_token_gets_into_the_log(
 
 
 def test_a_token_is_read_again_for_every_status(
-    api: Api, start: Start, outcomes: list[Outcome], until: Until, tmp_path: Path
+    api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
-    reporter = start(token=Secret("token", path=file))
+    reporter = start(token=Credential("token", path=file))
     reporter.report(DONE)
     until(lambda: len(outcomes) == 1)
     file.write_text("second\n")
@@ -168,7 +175,7 @@ def test_a_token_is_read_again_for_every_status(
     assert [asked.headers["Authorization"] for asked in api.seen] == ["Bearer first", "Bearer second"]
 
 
-def test_a_newer_status_replaces_one_that_waits(api: Api, start: Start, outcomes: list[Outcome], until: Until) -> None:
+def test_a_newer_status_replaces_one_that_waits(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
     api.answers = [Said(503, "", (("Retry-After", "1"),)), Said()]
     reporter = start()
     reporter.report(DONE)
@@ -179,7 +186,9 @@ def test_a_newer_status_replaces_one_that_waits(api: Api, start: Start, outcomes
     assert sorted(outcomes) == ["dropped", "sent"]
 
 
-def test_who_ends_sends_what_waits_and_does_not_wait_for_a_dead_forge(api: Api, start: Start, outcomes: list[Outcome]) -> None:
+def test_who_ends_sends_what_waits_and_does_not_wait_for_a_dead_forge(
+    api: Api, start: Start, outcomes: list[StatusOutcome]
+) -> None:
     reporter = start()
     reporter.report(DONE)
     reporter.close(30)
@@ -203,8 +212,8 @@ def test_who_ends_sends_what_waits_and_does_not_wait_for_a_dead_forge(api: Api, 
     ],
 )  # fmt: skip
 def test_the_api_is_found_from_the_address_of_the_repository(kind: str, repository: str, url: str) -> None:
-    forge = open_forge(kind, repository, api=None, project=None)
-    assert forge.write(DONE, TOKEN).url == url + COMMIT
+    forge = open_status_api(kind, repository, api=None, project=None)
+    assert forge.build_request(DONE, TOKEN).url == url + COMMIT
 
 
 def test_an_output_commit_has_a_page() -> None:
@@ -225,7 +234,7 @@ def test_an_output_commit_has_a_page() -> None:
 )
 def test_an_address_that_is_none_is_refused(repository: str | None, api: str | None, project: str | None, reason: str) -> None:
     with pytest.raises(Permanent, match=reason) as caught:
-        open_forge("github", repository, api=api, project=project)
+        open_status_api("github", repository, api=api, project=project)
     assert "secret" not in str(caught.value)
 
 
@@ -234,7 +243,7 @@ def test_a_secret_that_is_none_is_refused_and_not_shown(tmp_path: Path, text: st
     file = tmp_path / "secret"
     file.write_text(text)
     with pytest.raises(Permanent, match="webhook secret") as caught:
-        Secret("webhook secret", path=file).read()
+        Credential("webhook secret", path=file).read()
     assert not text.strip() or text not in str(caught.value)
 
 
@@ -245,5 +254,5 @@ def test_a_secret_inside_the_repository_is_refused(tmp_path: Path) -> None:
     outside.symlink_to(inside)
     for path in (inside, outside, tmp_path / "fleet" / ".." / "fleet" / "token"):
         with pytest.raises(Permanent, match="inside the repository"):
-            Secret("token", path=path).keep_out_of(tmp_path / "fleet")
-    Secret("token", path=tmp_path / "elsewhere").keep_out_of(tmp_path / "fleet")
+            Credential("token", path=path).check_outside(tmp_path / "fleet")
+    Credential("token", path=tmp_path / "elsewhere").check_outside(tmp_path / "fleet")

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import Output, open_output, open_source
+from gitsched.git import OutputRepository, open_output, open_source
 from gitsched.model.errors import Conflict, Permanent, Temporary
-from gitsched.model.files import Bytes
+from gitsched.model.planned_files import NewBlob
 
 ADA = {"name": "Ada", "email": "ada@example.org", "time": datetime(2024, 5, 1, tzinfo=UTC)}
 REF = "refs/heads/placements"
 
 
-def make(output: Output, text: str, *parents: str) -> str:
-    tree = output.repository.write({"f": Bytes(text.encode())}, base=None, read=output.repository)
+def make(output: OutputRepository, text: str, *parents: str) -> str:
+    tree = output.repository.write_tree({"f": NewBlob(text.encode())}, base=None, read=output.repository)
     return output.repository.commit_tree(tree, parents, text, **ADA)
 
 
@@ -27,14 +27,14 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def output(request: pytest.FixtureRequest, work: Path, bare: Path, git, cache: Path) -> Output:
+def output(request: pytest.FixtureRequest, work: Path, bare: Path, git, cache: Path) -> OutputRepository:
     """Each way to say where the output goes, by name; what it is pushed to is always `bare`."""
     url = f"file://{bare}"
     git("push", "-q", url, "main", at=work)
     git("remote", "add", "origin", url, at=work)
     source = open_source(url if request.param == "url-source" else str(work), cache=cache)
     source.fetch(None)
-    source.head(None)
+    source.resolve_branch(None)
     location, push = {
         "same-repository": (None, None),
         "other-path": (str(bare), None),
@@ -52,16 +52,16 @@ PUSHED = ["other-url", "url-source", "push-to-remote", "push-to-url"]
 
 
 @pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
-def test_a_branch_is_born_moves_and_keeps_its_notes(output: Output, work: Path, bare: Path, git, request):
+def test_a_branch_is_born_moves_and_keeps_its_notes(output: OutputRepository, work: Path, bare: Path, git, request):
     assert output.branch == "placements"
-    assert output.observe() is None
+    assert output.fetch() is None
     a = make(output, "a")
     output.publish(a, None, '{"drySha": "1"}')
-    assert output.observe() == a
+    assert output.fetch() == a
     b = make(output, "b", a)
     output.publish(b, a, '{"drySha": "2"}')
     output.publish(b, b, '{"drySha": "3"}')
-    assert output.observe() == b
+    assert output.fetch() == b
     at = work if "same-repository" in request.node.name else bare
     assert git("rev-parse", REF, at=at) == b
     assert git("notes", "--ref=hydrator.metadata", "show", a, at=at) == '{"drySha": "1"}'
@@ -75,9 +75,9 @@ def test_a_branch_is_born_moves_and_keeps_its_notes(output: Output, work: Path, 
 
 
 @pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
-def test_a_lost_race_is_a_conflict_and_changes_nothing(output: Output, work: Path, bare: Path, git, request):
+def test_a_lost_race_is_a_conflict_and_changes_nothing(output: OutputRepository, work: Path, bare: Path, git, request):
     at = work if "same-repository" in request.node.name else bare
-    assert output.observe() is None
+    assert output.fetch() is None
     a = make(output, "a")
     other = git("commit-tree", "-m", "other", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", at=at)
     git("hash-object", "-t", "tree", "-w", "--stdin", at=at, data="")
@@ -86,23 +86,23 @@ def test_a_lost_race_is_a_conflict_and_changes_nothing(output: Output, work: Pat
         output.publish(a, None, "n")
     assert git("rev-parse", REF, at=at) == other
     assert git("for-each-ref", "refs/notes", at=at) == ""
-    assert output.observe() == other
+    assert output.fetch() == other
     b = make(output, "b", other)
     output.publish(b, other, None)
-    assert output.observe() == b
+    assert output.fetch() == b
 
 
 @pytest.mark.parametrize("output", PUSHED, indirect=True)
-def test_a_branch_deleted_on_the_remote_is_seen(output: Output, bare: Path, git):
+def test_a_branch_deleted_on_the_remote_is_seen(output: OutputRepository, bare: Path, git):
     a = make(output, "a")
     output.publish(a, None, None)
     git("update-ref", "-d", REF, at=bare)
-    assert output.observe() is None
+    assert output.fetch() is None
     output.publish(make(output, "again"), None, None)
 
 
 @pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
-def test_a_commit_on_another_parent_is_a_bug(output: Output):
+def test_a_commit_on_another_parent_is_a_bug(output: OutputRepository):
     a = make(output, "a")
     output.publish(a, None, None)
     with pytest.raises(ValueError, match="parents"):
@@ -112,37 +112,37 @@ def test_a_commit_on_another_parent_is_a_bug(output: Output):
 
 
 @pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
-def test_the_remote_is_the_truth_for_a_fresh_checkout(output: Output, work: Path, bare: Path, git, cache: Path):
+def test_the_remote_is_the_truth_for_a_fresh_checkout(output: OutputRepository, work: Path, bare: Path, git, cache: Path):
     a = make(output, "a")
     output.publish(a, None, None)
     git("clone", "-q", "--depth=1", "--branch=main", f"file://{bare}", "ci", at=work.parent)
     ci = open_output(
         open_source(str(work.parent / "ci"), cache=cache), branch="placements", location=None, push="origin", cache=cache
     )
-    assert ci.observe() == a
+    assert ci.fetch() == a
     b = make(ci, "b", a)
     ci.publish(b, a, "n")
-    assert output.observe() == b, "fetched, and noted"
-    assert output.repository.noted(b) == "n\n"
-    assert output.repository.target("refs/remotes/origin/placements") == b
+    assert output.fetch() == b, "fetched, and noted"
+    assert output.repository.read_note(b) == "n\n"
+    assert output.repository.resolve_ref("refs/remotes/origin/placements") == b
     assert not output.repository.is_shallow
     output.publish(make(output, "c", b), b, None)
 
 
 @pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
-def test_local_commits_that_the_remote_never_had_are_kept(output: Output, work: Path, git, caplog):
+def test_local_commits_that_the_remote_never_had_are_kept(output: OutputRepository, work: Path, git, caplog):
     own = make(output, "own")
-    output.repository.swap(REF, own, None)
+    output.repository.update_ref(REF, own, None)
     a = make(output, "a")
     with caplog.at_level(logging.WARNING):
         output.publish(a, None, None)
-    assert output.observe() == a
-    assert output.repository.target(REF) == own
+    assert output.fetch() == a
+    assert output.repository.resolve_ref(REF) == own
     assert "commits of its own" in caplog.text
 
 
 @pytest.mark.parametrize("output", ["push-to-remote", "other-url"], indirect=True)
-def test_a_note_that_the_server_declines_is_logged(output: Output, bare: Path, caplog):
+def test_a_note_that_the_server_declines_is_logged(output: OutputRepository, bare: Path, caplog):
     hook = bare / "hooks/update"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text('#!/bin/sh\ncase "$1" in refs/notes/*) exit 1;; esac\n')
@@ -150,7 +150,7 @@ def test_a_note_that_the_server_declines_is_logged(output: Output, bare: Path, c
     a = make(output, "a")
     with caplog.at_level(logging.WARNING):
         output.publish(a, None, "n")
-    assert output.observe() == a
+    assert output.fetch() == a
     assert "was not kept" in caplog.text
 
 
@@ -163,18 +163,18 @@ def test_the_sources_own_branch_is_refused(work: Path, bare: Path, git, cache: P
     cases += [(str(work), "main", url), (url, "dev", None), (url, "dev", url), (url, "dev", str(bare)), (str(bare), "dev", url)]
     for location, branch, where in cases:
         source = open_source(location, cache=cache)
-        source.head(branch)
+        source.resolve_branch(branch)
         with pytest.raises(Permanent, match="source's own branch"):
             open_output(source, branch=branch, location=where, push=None, cache=cache)
     source = open_source(str(work), cache=cache)
     late = open_output(source, branch="dev2", location=None, push=None, cache=cache)
     git("branch", "dev2", at=work)
-    source.head("dev2")
+    source.resolve_branch("dev2")
     with pytest.raises(Permanent, match="source's own branch"):
-        late.publish(source.head("dev2"), source.head("dev2"), None)
+        late.publish(source.resolve_branch("dev2"), source.resolve_branch("dev2"), None)
     git("init", "-q", "--bare", "other.git", at=bare.parent)
     other = open_output(source, branch="dev2", location=str(bare.parent / "other.git"), push=None, cache=cache)
-    assert other.observe() is None, "the same name in another repository is another branch"
+    assert other.fetch() is None, "the same name in another repository is another branch"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_damage_in_the_outputs_private_copy_heals(work: Path, bare: Path, cache:
     for path in cache.glob("*.git/objects/*/*"):
         path.unlink()
     fresh = open_output(open_source(str(work), cache=cache), branch="placements", location=f"file://{bare}", push=None, cache=cache)
-    assert fresh.observe() == a
+    assert fresh.fetch() == a
     fresh.publish(make(fresh, "b", a), a, "n")
 
 
@@ -228,4 +228,4 @@ def test_a_remote_that_is_down_is_temporary(work: Path, server, cache: Path):
     source = open_source(str(work), cache=cache)
     output = open_output(source, branch="placements", location=server.url("down"), push=None, cache=cache)
     with pytest.raises(Temporary):
-        output.observe()
+        output.fetch()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import Entry, commits, open_repository, trees
+from gitsched.git import TreeEntry, commits, open_repository, trees
 from gitsched.git.trees import MAX_DEPTH
 from gitsched.model.errors import Permanent
 
@@ -62,7 +62,7 @@ def test_revisions_are_commits_by_branch_tag_head_and_id(work: Path, git):
 
 def test_an_abbreviation_of_two_commits_is_refused(bare: Path):
     repository = open_repository(bare)
-    tree = repository.write({}, base=None, read=repository)
+    tree = repository.write_tree({}, base=None, read=repository)
     seen: set[str] = set()
     for second in range(2000):
         moment = datetime.fromtimestamp(second, UTC)
@@ -155,8 +155,8 @@ def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path,
         "run.sh": 0o100755,
         "sub": 0o160000,
     }
-    assert repository.blob(repository.entry(tree, "link")[0]) == b"/etc/passwd"
-    assert repository.entry(tree, "apps/loop/web.yaml") is None
+    assert repository.blob(repository.find_entry(tree, "link")[0]) == b"/etc/passwd"
+    assert repository.find_entry(tree, "apps/loop/web.yaml") is None
     listed = git("ls-tree", "-r", "--format=%(path) %(objectname)", tree, at=work).splitlines()
     assert listed == [f"{entry.path} {entry.blob}" for entry in repository.entries(tree)]
 
@@ -164,15 +164,15 @@ def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path,
 def test_a_part_of_a_tree(work: Path):
     repository = open_repository(work)
     tree = repository.commit(repository.resolve("HEAD")).tree
-    web = repository.entry(tree, "apps/web.yaml")
-    assert repository.entries(tree, "apps") == repository.entries(tree, "apps/") == [Entry("apps/web.yaml", *web)]
-    assert repository.entries(tree, "apps/web.yaml") == [Entry("apps/web.yaml", *web)]
+    web = repository.find_entry(tree, "apps/web.yaml")
+    assert repository.entries(tree, "apps") == repository.entries(tree, "apps/") == [TreeEntry("apps/web.yaml", *web)]
+    assert repository.entries(tree, "apps/web.yaml") == [TreeEntry("apps/web.yaml", *web)]
     assert repository.entries(tree, "nowhere") == repository.entries(tree, "readme/x") == []
-    assert repository.listing(tree, "apps") == {"web.yaml": web}
-    assert set(repository.listing(tree, "")) == {"apps", "readme"}
-    assert repository.listing(tree, "nowhere") == repository.listing(tree, "readme") == {}
-    assert repository.entry(tree, "apps")[1] == 0o040000
-    assert repository.size(web[0]) == len(b"kind: Deployment\n")
+    assert repository.list_directory(tree, "apps") == {"web.yaml": web}
+    assert set(repository.list_directory(tree, "")) == {"apps", "readme"}
+    assert repository.list_directory(tree, "nowhere") == repository.list_directory(tree, "readme") == {}
+    assert repository.find_entry(tree, "apps")[1] == 0o040000
+    assert repository.blob_size(web[0]) == len(b"kind: Deployment\n")
 
 
 def test_hostile_names_are_readable_and_flagged(work: Path, git):
@@ -189,7 +189,7 @@ def test_hostile_names_are_readable_and_flagged(work: Path, git):
         (b"100644", b"twice", blob),
         (b"100644", b"twice", blob),
     )
-    assert [(entry.path, entry.odd) for entry in open_repository(work).entries(tree)] == [
+    assert [(entry.path, entry.unsafe) for entry in open_repository(work).entries(tree)] == [
         ("../x", True),
         (".GIT", True),
         ("a/b", True),
@@ -205,9 +205,9 @@ def test_directories_nested_without_end_are_an_odd_entry(work: Path, git):
     for _ in range(MAX_DEPTH + 50):
         tree = tree_of(git, work, (b"40000", b"d", tree))
     (entry,) = open_repository(work).entries(tree)
-    assert entry.odd
+    assert entry.unsafe
     assert entry.mode == 0o040000
-    assert open_repository(work).changed(None, tree) == [entry.path]
+    assert open_repository(work).changed_paths(None, tree) == [entry.path]
 
 
 def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git, monkeypatch):
@@ -220,7 +220,7 @@ def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git, mo
     with pytest.raises(Permanent, match="more than"):
         repository.entries(oid)
     with pytest.raises(Permanent, match="more than"):
-        repository.changed(oid, None)
+        repository.changed_paths(oid, None)
 
 
 @pytest.mark.parametrize("data", [b"100644 a", b"100644 a\0short", b"junk", b"100644 \0" + b"x" * 20])
@@ -236,7 +236,7 @@ def test_what_is_missing_or_of_another_kind_is_named(work: Path, git):
     for read in (repository.commit, repository.entries):
         with pytest.raises(Permanent, match=blob):
             read(blob)
-    for read in (repository.blob, repository.size):
+    for read in (repository.blob, repository.blob_size):
         with pytest.raises(Permanent, match="missing"):
             read("1" * 40)
 
@@ -262,9 +262,9 @@ def test_changes_between_trees_are_paths(work: Path, git):
     git("add", "-A", ".", at=work)
     new = git("write-tree", at=work)
     expected = git("diff-tree", "-r", "--no-renames", "--name-only", old, new, at=work).splitlines()
-    assert repository.changed(old, new) == repository.changed(new, old) == sorted(expected)
-    assert repository.changed(new, new) == []
-    assert repository.changed(None, old) == ["apps/web.yaml", "readme"]
+    assert repository.changed_paths(old, new) == repository.changed_paths(new, old) == sorted(expected)
+    assert repository.changed_paths(new, new) == []
+    assert repository.changed_paths(None, old) == ["apps/web.yaml", "readme"]
 
 
 def test_a_ref_moved_by_another_process_is_seen_by_an_open_repository(work: Path, git):
@@ -302,4 +302,4 @@ def test_a_repository_that_was_committed_into_another_is_not_opened(tmp_path: Pa
     git("commit", "-q", "-m", "Everything", at=tmp_path)
     with pytest.raises(Permanent, match=r"apps/inner is a repository that was committed into .*name the one that is meant with -C"):
         open_repository(inner / below)
-    assert open_repository(tmp_path / "apps").place == str(tmp_path)
+    assert open_repository(tmp_path / "apps").root == str(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import open_source
-from gitsched.git.cache import Clone
+from gitsched.git.source import PrivateClone
 from gitsched.model.errors import Permanent, Temporary
 
 
@@ -38,24 +38,24 @@ def test_a_worktree(work: Path, git, cache: Path):
     git("commit", "-q", "--allow-empty", "-m", "more", at=work)
     source = open_source(str(work / "apps"), cache=cache)
     source.fetch(None)
-    assert source.head(None) == git("rev-parse", "main", at=work)
-    assert source.head("dev") == source.head("refs/heads/dev") == dev
+    assert source.resolve_branch(None) == git("rev-parse", "main", at=work)
+    assert source.resolve_branch("dev") == source.resolve_branch("refs/heads/dev") == dev
     assert (source.branch_name(None), source.branch_name("refs/heads/dev")) == ("main", "dev")
     assert source.has(dev)
     assert source.fetch_commit(dev)
     assert not source.fetch_commit("1" * 40)
     assert source.url is None
     with pytest.raises(Permanent, match="no commit on absent"):
-        source.head("absent")
+        source.resolve_branch("absent")
     for name in ("refs/tags/x", "", "HEAD", "-x", "a..b", "refs/remotes/origin/x"):
         with pytest.raises(Permanent):
-            source.head(name)
+            source.resolve_branch(name)
     assert not cache.exists()
 
 
 def test_a_repository_without_a_commit(bare: Path, cache: Path):
     with pytest.raises(Permanent, match="no commit on HEAD"):
-        open_source(str(bare), cache=cache).head(None)
+        open_source(str(bare), cache=cache).resolve_branch(None)
 
 
 def test_a_ci_checkout_is_detached_and_shallow(origin: Path, work: Path, git, tmp_path: Path, cache: Path):
@@ -65,9 +65,9 @@ def test_a_ci_checkout_is_detached_and_shallow(origin: Path, work: Path, git, tm
     git("checkout", "-q", "--detach", at=tmp_path / "ci")
     git("branch", "-D", "main", at=tmp_path / "ci")
     source = open_source(str(tmp_path / "ci"), cache=cache)
-    assert source.head(None) == tip
+    assert source.resolve_branch(None) == tip
     assert source.branch_name(None) is None
-    assert source.head("dev") == first, "known as origin/dev"
+    assert source.resolve_branch("dev") == first, "known as origin/dev"
     deep = move(git, work, origin, "three", "other")
     assert not source.has(deep)
     assert source.fetch_commit(deep)
@@ -81,19 +81,19 @@ def test_a_url_is_read_through_a_private_copy(origin: Path, work: Path, git, cac
     first = git("rev-parse", "HEAD", at=work)
     source = open_source(url, cache=cache)
     source.fetch(None)
-    assert source.head(None) == source.head("dev") == first
+    assert source.resolve_branch(None) == source.resolve_branch("dev") == first
     assert source.branch_name(None) == "main"
     second = move(git, work, origin, "two")
-    assert source.head(None) == first, "until it is fetched"
+    assert source.resolve_branch(None) == first, "until it is fetched"
     source.fetch(None)
-    assert source.head(None) == second
+    assert source.resolve_branch(None) == second
     tree = source.repository.commit(second).tree
-    assert source.repository.blob(source.repository.entry(tree, "readme")[0]) == b"two"
+    assert source.repository.blob(source.repository.find_entry(tree, "readme")[0]) == b"two"
     third = move(git, work, origin, "three")
     fourth = move(git, work, origin, "four")
     fresh = open_source(url, cache=cache)
     fresh.fetch("main")
-    assert fresh.head("main") == fourth
+    assert fresh.resolve_branch("main") == fourth
     assert not fresh.has(third)
     assert fresh.fetch_commit(third)
     assert not fresh.fetch_commit("1" * 40)
@@ -108,7 +108,7 @@ def test_a_rewritten_branch_and_a_new_default_are_followed(origin: Path, work: P
     git("commit", "-q", "--amend", "-m", "other", at=work)
     rewritten = move(git, work, origin, "x")
     source.fetch(None)
-    assert source.head(None) == rewritten
+    assert source.resolve_branch(None) == rewritten
     git("symbolic-ref", "HEAD", "refs/heads/dev", at=origin)
     source.fetch(None)
     assert source.branch_name(None) == "dev"
@@ -116,9 +116,9 @@ def test_a_rewritten_branch_and_a_new_default_are_followed(origin: Path, work: P
 
 def test_a_remote_that_is_gone_or_empty_is_told(bare: Path, cache: Path, tmp_path: Path):
     with pytest.raises(Permanent, match="has no default branch, or no commit"):
-        open_source(f"file://{bare}", cache=cache).head(None)
+        open_source(f"file://{bare}", cache=cache).resolve_branch(None)
     with pytest.raises(Permanent, match="does not appear"):
-        open_source(f"file://{tmp_path}/absent", cache=cache).head(None)
+        open_source(f"file://{tmp_path}/absent", cache=cache).resolve_branch(None)
 
 
 def test_the_hooks_and_settings_of_the_machine_do_not_reach_a_private_copy(origin: Path, cache: Path, tmp_path: Path, monkeypatch):
@@ -134,7 +134,7 @@ def test_the_hooks_and_settings_of_the_machine_do_not_reach_a_private_copy(origi
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     source = open_source(f"file://{origin}", cache=cache)
     source.fetch(None)
-    assert source.head(None)
+    assert source.resolve_branch(None)
     assert not canary.exists()
 
 
@@ -169,7 +169,7 @@ def test_a_damaged_private_copy_is_made_anew(origin: Path, work: Path, git, cach
     tip = move(git, work, origin, "two") if moved else git("rev-parse", "HEAD", at=work)
     source = open_source(url, cache=cache)
     source.fetch(None)
-    assert source.head(None) == tip
+    assert source.resolve_branch(None) == tip
     repository = source.repository
     assert {repository.blob(entry.blob) for entry in repository.entries(repository.commit(tip).tree)}
 
@@ -178,7 +178,7 @@ def test_damage_found_while_reading_is_temporary_and_heals_with_the_next_fetch(o
     source = open_source(f"file://{origin}", cache=cache)
     source.fetch(None)
     repository = source.repository
-    entries = repository.entries(repository.commit(source.head(None)).tree)
+    entries = repository.entries(repository.commit(source.resolve_branch(None)).tree)
     (copy,) = cache.glob("*.git")
     lose_objects(copy)
     reopened = open_source(f"file://{origin}", cache=cache)
@@ -186,7 +186,7 @@ def test_damage_found_while_reading_is_temporary_and_heals_with_the_next_fetch(o
         reopened.repository.blob(entries[0].blob)
     reopened.fetch(None)
     assert reopened.repository.blob(entries[0].blob)
-    assert reopened.has(reopened.head(None))
+    assert reopened.has(reopened.resolve_branch(None))
 
 
 def test_a_copy_of_another_user_is_refused(origin: Path, cache: Path, monkeypatch):
@@ -202,11 +202,11 @@ def test_processes_take_turns_on_a_copy(origin: Path, cache: Path, monkeypatch):
     script = (
         f"from pathlib import Path\nfrom gitsched.git import open_source\ns = open_source({url!r}, cache=Path({str(cache)!r}))\n"
     )
-    script += "s.fetch(None); s.fetch('dev'); print(s.head(None))"
+    script += "s.fetch(None); s.fetch('dev'); print(s.resolve_branch(None))"
     processes = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) for _ in range(4)]
     assert len({process.communicate()[0] for process in processes}) == 1
     assert [process.returncode for process in processes] == [0] * 4
-    clone = Clone(url, cache)
-    monkeypatch.setattr("gitsched.git.cache._WAIT", 0.1)
+    clone = PrivateClone(url, cache)
+    monkeypatch.setattr("gitsched.git.source._LOCK_TIMEOUT", 0.1)
     with clone._lock(), pytest.raises(Temporary, match="locked"):
-        Clone(url, cache).refresh(lambda repository: None)
+        PrivateClone(url, cache).refresh(lambda repository: None)

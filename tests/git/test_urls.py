@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, process, wire
-from gitsched.git.urls import check_url, identify, is_url, redact
+from gitsched.git import open_repository, process, transport
+from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.errors import Permanent
 
 REFUSED = [
@@ -95,9 +95,9 @@ def test_refused_before_any_process_starts(url: str, monkeypatch, work: Path):
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
         lambda: check_url(url),
-        lambda: wire.observe(url, "refs/heads/main"),
-        lambda: wire.fetch(repository, url, ["refs/heads/main:refs/heads/x"]),
-        lambda: wire.push(repository, url, "refs/heads/x", head, None),
+        lambda: transport.read_remote_ref(url, "refs/heads/main"),
+        lambda: transport.fetch(repository, url, ["refs/heads/main:refs/heads/x"]),
+        lambda: transport.push(repository, url, "refs/heads/x", head, None),
     ):
         with pytest.raises(Permanent) as caught:
             attempt()
@@ -117,10 +117,10 @@ def test_refs_that_are_none_are_refused_before_any_process_starts(ref: str, monk
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
-        lambda: wire.observe("/srv/x", ref),
-        lambda: wire.fetch(repository, "/srv/x", [f"{ref}:refs/heads/x"]),
-        lambda: wire.fetch(repository, "/srv/x", [f"+refs/heads/x:{ref}"]),
-        lambda: wire.push(repository, "/srv/x", ref, head, None),
+        lambda: transport.read_remote_ref("/srv/x", ref),
+        lambda: transport.fetch(repository, "/srv/x", [f"{ref}:refs/heads/x"]),
+        lambda: transport.fetch(repository, "/srv/x", [f"+refs/heads/x:{ref}"]),
+        lambda: transport.push(repository, "/srv/x", ref, head, None),
     ):
         with pytest.raises(Permanent):
             attempt()
@@ -171,9 +171,9 @@ def test_two_addresses_of_one_repository_are_recognised():
         ],
         ["/srv/a", "file:///srv/a", "/srv/a/.git", "/srv/x/../a/"],
     ):
-        assert len({identify(url) for url in same}) == 1
+        assert len({identify_repository(url) for url in same}) == 1
     different = ["https://example.org/a", "https://example.org/b", "https://example.com/a", "/srv/a", "/srv/a.git", "/srv"]
-    assert len({identify(url) for url in different}) == len(different)
+    assert len({identify_repository(url) for url in different}) == len(different)
 
 
 def test_git_gets_the_callers_credentials_but_no_redirection(monkeypatch):

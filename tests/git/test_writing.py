@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitsched.git import open_repository
-from gitsched.git.pack import BLOB, _index, hash_object
-from gitsched.git.writing import check_path, edit_text
+from gitsched.git.packfile import BLOB, _encode_index, hash_object
+from gitsched.git.trees import apply_edits, check_path
 from gitsched.model.errors import Permanent
-from gitsched.model.files import Bytes, Edit, Keep, Span
+from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, TextEdit
 
 AT = datetime(2024, 5, 1, 10, tzinfo=UTC)
 ADA = {"name": "Ada", "email": "ada@example.org", "time": AT}
@@ -45,29 +45,29 @@ def write_tree(git, at: Path, files: dict[str, bytes], index: Path) -> str:
 @given(before=FILES, after=FILES)
 def test_trees_are_those_that_git_writes(before, after, bare: Path, git, tmp_path: Path):
     repository = open_repository(bare)
-    old = repository.write({path: Bytes(data) for path, data in before.items()}, base=None, read=repository)
+    old = repository.write_tree({path: NewBlob(data) for path, data in before.items()}, base=None, read=repository)
     assert old == write_tree(git, bare, before, tmp_path / "index")
-    changes = {path: Bytes(after[path]) if path in after else None for path in {*before, *after}}
-    new = repository.write(changes, base=old, read=repository)
+    changes = {path: NewBlob(after[path]) if path in after else None for path in {*before, *after}}
+    new = repository.write_tree(changes, base=old, read=repository)
     assert new == write_tree(git, bare, after, tmp_path / "index")
     expected = {path for path in {*before, *after} if before.get(path) != after.get(path)}
-    assert repository.changed(old, new) == sorted(expected)
+    assert repository.changed_paths(old, new) == sorted(expected)
     assert {entry.path: repository.blob(entry.blob) for entry in open_repository(bare).entries(new)} == after
 
 
 def test_many_objects_become_one_pack_that_git_finds_flawless(bare: Path, git):
     repository = open_repository(bare)
-    files = {f"d{i % 50}/f{i}": Bytes(b"%d\n" % i * (i * 7 % 3000)) for i in range(400)}
-    files |= {f"same{i}/x": Bytes(b"x") for i in range(50)}
-    tree = repository.write(files, base=None, read=repository)
+    files = {f"d{i % 50}/f{i}": NewBlob(b"%d\n" % i * (i * 7 % 3000)) for i in range(400)}
+    files |= {f"same{i}/x": NewBlob(b"x") for i in range(50)}
+    tree = repository.write_tree(files, base=None, read=repository)
     commit = repository.commit_tree(tree, [], "All", **ADA)
-    repository.swap("refs/heads/out", commit, None)
+    repository.update_ref("refs/heads/out", commit, None)
     (pack,) = (bare / "objects/pack").glob("*.pack")
     git("verify-pack", str(pack.with_suffix(".idx")), at=bare)
     git("fsck", "--strict", "--full", "--no-dangling", at=bare)
     assert git("count-objects", at=bare).startswith("1 objects"), "only the commit is loose"
-    assert {entry.path: Bytes(repository.blob(entry.blob)) for entry in repository.entries(tree)} == files
-    again = repository.write(files, base=None, read=repository)
+    assert {entry.path: NewBlob(repository.blob(entry.blob)) for entry in repository.entries(tree)} == files
+    again = repository.write_tree(files, base=None, read=repository)
     assert again == tree
     assert list((bare / "objects/pack").glob("*.pack")) == [pack], "the same objects make the same pack"
     assert not list((bare / "objects/pack").glob("tmp_*"))
@@ -75,7 +75,7 @@ def test_many_objects_become_one_pack_that_git_finds_flawless(bare: Path, git):
 
 def test_a_pack_beyond_two_gigabytes_has_far_offsets():
     places = sorted((bytes([i]) * 20, i, offset) for i, offset in enumerate((12, 1 << 31, (1 << 33) + 5)))
-    index = _index(places, b"p" * 20)
+    index = _encode_index(places, b"p" * 20)
     near = index[8 + 1024 + 3 * 24 :][:12]
     assert near == bytes.fromhex("0000000c8000000080000001")
     assert index[8 + 1024 + 3 * 28 :][:16] == (1 << 31).to_bytes(8, "big") + ((1 << 33) + 5).to_bytes(8, "big")
@@ -88,14 +88,14 @@ def test_a_full_disk_leaves_nothing_half_written(bare: Path, kind: str):
 import resource, signal, sys
 from gitsched.git import open_repository
 from gitsched.model.errors import Temporary
-from gitsched.model.files import Bytes
+from gitsched.model.planned_files import NewBlob
 import os, random
 repository = open_repository({str(bare)!r})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-files = {{f"f{{i}}": Bytes(random.Random(i).randbytes(9000)) for i in range({count})}}
+files = {{f"f{{i}}": NewBlob(random.Random(i).randbytes(9000)) for i in range({count})}}
 try:
-    repository.write(files, base=None, read=repository)
+    repository.write_tree(files, base=None, read=repository)
 except Temporary as error:
     print(error)
 """
@@ -106,12 +106,12 @@ except Temporary as error:
 
 def test_only_what_a_change_touches_is_rewritten(bare: Path, git):
     repository = open_repository(bare)
-    base = repository.write({f"d{i}/e/f": Bytes(b"%d" % i) for i in range(60)}, base=None, read=repository)
+    base = repository.write_tree({f"d{i}/e/f": NewBlob(b"%d" % i) for i in range(60)}, base=None, read=repository)
     before = int(git("count-objects", at=bare).split()[0])
-    tree = repository.write({"d7/e/f": Bytes(b"new")}, base=base, read=repository)
-    assert repository.changed(base, tree) == ["d7/e/f"]
+    tree = repository.write_tree({"d7/e/f": NewBlob(b"new")}, base=base, read=repository)
+    assert repository.changed_paths(base, tree) == ["d7/e/f"]
     assert int(git("count-objects", at=bare).split()[0]) == before + 4, "the blob and three trees"
-    assert repository.write({"d7/e/f": Bytes(b"new"), "gone": None, "d7/e/f/g": None}, base=tree, read=repository) == tree
+    assert repository.write_tree({"d7/e/f": NewBlob(b"new"), "gone": None, "d7/e/f/g": None}, base=tree, read=repository) == tree
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_only_what_a_change_touches_is_rewritten(bare: Path, git):
         pytest.param({"a/b": None}, ["a/c", "d"], id="a-file"),
         pytest.param({"a/b": None, "a/c": None}, ["d"], id="a-directory-that-empties"),
         pytest.param({"a": None}, ["d"], id="a-directory"),
-        pytest.param({"a": Bytes(b"")}, ["a", "d"], id="a-file-instead-of-a-directory"),
-        pytest.param({"a": Bytes(b""), "a/b": None}, ["a", "d"], id="a-file-instead-of-a-directory-that-empties"),
-        pytest.param({"d/e/f": Bytes(b"")}, ["a/b", "a/c", "d/e/f"], id="a-directory-instead-of-a-file"),
-        pytest.param({"a": None, "a/n": Bytes(b"")}, ["a/n", "d"], id="a-directory-made-anew"),
+        pytest.param({"a": NewBlob(b"")}, ["a", "d"], id="a-file-instead-of-a-directory"),
+        pytest.param({"a": NewBlob(b""), "a/b": None}, ["a", "d"], id="a-file-instead-of-a-directory-that-empties"),
+        pytest.param({"d/e/f": NewBlob(b"")}, ["a/b", "a/c", "d/e/f"], id="a-directory-instead-of-a-file"),
+        pytest.param({"a": None, "a/n": NewBlob(b"")}, ["a/n", "d"], id="a-directory-made-anew"),
         pytest.param({"d/x": None}, ["a/b", "a/c", "d"], id="nothing-below-a-file"),
         pytest.param({"x/y/z": None}, ["a/b", "a/c", "d"], id="nothing-below-nothing"),
         pytest.param({"a": None, "d": None}, [], id="everything"),
@@ -132,8 +132,8 @@ def test_only_what_a_change_touches_is_rewritten(bare: Path, git):
 )
 def test_paths_are_set_and_removed(bare: Path, git, changes, paths):
     repository = open_repository(bare)
-    base = repository.write({path: Bytes(b"old") for path in ("a/b", "a/c", "d")}, base=None, read=repository)
-    tree = repository.write(changes, base=base, read=repository)
+    base = repository.write_tree({path: NewBlob(b"old") for path in ("a/b", "a/c", "d")}, base=None, read=repository)
+    tree = repository.write_tree(changes, base=base, read=repository)
     assert [entry.path for entry in repository.entries(tree)] == paths
     assert git("ls-tree", "-rd", tree, at=bare).count("\n") < 3
     assert paths or tree == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -149,8 +149,8 @@ def test_foreign_entries_stay_as_they_are(work: Path, git):
     git("update-index", "--add", "--cacheinfo", f"160000,{head},apps/sub", at=work)
     base = git("write-tree", at=work)
     repository = open_repository(work)
-    tree = repository.write({"apps/new": Bytes(b"n")}, base=base, read=repository)
-    assert repository.changed(base, tree) == ["apps/new"]
+    tree = repository.write_tree({"apps/new": NewBlob(b"n")}, base=base, read=repository)
+    assert repository.changed_paths(base, tree) == ["apps/new"]
 
 
 def test_kept_and_edited_files_come_from_the_source_repository(work: Path, bare: Path, git):
@@ -159,35 +159,35 @@ def test_kept_and_edited_files_come_from_the_source_repository(work: Path, bare:
     blob = git("hash-object", "-w", "crlf.yaml", at=work)
     text = source.blob(blob).decode()
     start = text.index("3")
-    edit = Edit(blob, (Span(0, 0, "#!\n"), Span(start, start + 1, "12")))
-    tree = output.write({"kept": Keep(blob), "x/edited": edit, "y/edited": edit}, base=None, read=source)
-    assert output.blob(output.entry(tree, "kept")[0]) == source.blob(blob)
-    assert output.entry(tree, "kept")[0] == blob
-    assert output.blob(output.entry(tree, "x/edited")[0]) == "#!\n# grün 🌍\r\nreplicas: 12\r\nend: 1\r\n".encode()
-    assert output.listing(tree, "x") == output.listing(tree, "y")
+    edit = EditedBlob(blob, (TextEdit(0, 0, "#!\n"), TextEdit(start, start + 1, "12")))
+    tree = output.write_tree({"kept": ExistingBlob(blob), "x/edited": edit, "y/edited": edit}, base=None, read=source)
+    assert output.blob(output.find_entry(tree, "kept")[0]) == source.blob(blob)
+    assert output.find_entry(tree, "kept")[0] == blob
+    assert output.blob(output.find_entry(tree, "x/edited")[0]) == "#!\n# grün 🌍\r\nreplicas: 12\r\nend: 1\r\n".encode()
+    assert output.list_directory(tree, "x") == output.list_directory(tree, "y")
     git("fsck", "--strict", at=bare)
 
 
 def test_the_same_edit_is_computed_once_and_again_when_its_result_is_gone(work: Path, git):
     repository = open_repository(work)
     blob = git("rev-parse", "HEAD:readme", at=work)
-    edit = Edit(blob, (Span(0, 5, "HELLO"),))
-    tree = repository.write({"a": edit}, base=None, read=repository)
+    edit = EditedBlob(blob, (TextEdit(0, 5, "HELLO"),))
+    tree = repository.write_tree({"a": edit}, base=None, read=repository)
     (work / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    fresh = repository.write({"b": edit}, base=tree, read=repository)
-    assert repository.entry(fresh, "b") == repository.entry(tree, "a"), "the source is not read again"
-    made = repository.entry(tree, "a")[0]
+    fresh = repository.write_tree({"b": edit}, base=tree, read=repository)
+    assert repository.find_entry(fresh, "b") == repository.find_entry(tree, "a"), "the source is not read again"
+    made = repository.find_entry(tree, "a")[0]
     (work / ".git/objects" / made[:2] / made[2:]).unlink()
     with pytest.raises(Permanent, match=blob):
-        open_repository(work).write({"c": edit}, base=None, read=open_repository(work))
+        open_repository(work).write_tree({"c": edit}, base=None, read=open_repository(work))
     with pytest.raises(Permanent, match=blob):
-        repository.write({"c": edit}, base=None, read=repository)
+        repository.write_tree({"c": edit}, base=None, read=repository)
 
 
-@pytest.mark.parametrize("spans", [(Span(0, 9, ""),), (Span(2, 1, ""),), (Span(0, 3, ""), Span(2, 4, ""))])
+@pytest.mark.parametrize("spans", [(TextEdit(0, 9, ""),), (TextEdit(2, 1, ""),), (TextEdit(0, 3, ""), TextEdit(2, 4, ""))])
 def test_spans_that_do_not_fit_are_a_bug(spans):
     with pytest.raises(ValueError, match="span"):
-        edit_text(b"hello", spans)
+        apply_edits(b"hello", spans)
 
 
 UNSAFE = ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\0b", "a\\..\\b", "\udcff", "/".join("a" * 200)]
@@ -211,7 +211,7 @@ def test_unsafe_paths_are_a_bug_of_the_caller(path: str, bare: Path):
     with pytest.raises(ValueError):
         check_path(path)
     with pytest.raises(ValueError):
-        open_repository(bare).write({path: Bytes(b"")}, base=None, read=open_repository(bare))
+        open_repository(bare).write_tree({path: NewBlob(b"")}, base=None, read=open_repository(bare))
 
 
 @pytest.mark.parametrize("path", [".gitattributes", "a/.gitattributes", "a.git", "...", "a/b.c/_d", ".sourceignore", "é/🌍", "git"])
@@ -220,16 +220,16 @@ def test_safe_paths_are_taken(path: str):
 
 
 def test_a_path_cannot_be_file_and_directory_at_once(bare: Path):
-    for changes in ({"a": Bytes(b""), "a/b": Bytes(b"")}, {"a/b": Bytes(b""), "a": Bytes(b"")}):
+    for changes in ({"a": NewBlob(b""), "a/b": NewBlob(b"")}, {"a/b": NewBlob(b""), "a": NewBlob(b"")}):
         with pytest.raises(ValueError, match="both"):
-            open_repository(bare).write(changes, base=None, read=open_repository(bare))
+            open_repository(bare).write_tree(changes, base=None, read=open_repository(bare))
 
 
 def test_the_same_commit_has_the_same_id_in_any_repository(work: Path, bare: Path, git):
     ids = set()
     for path in (work, bare):
         repository = open_repository(path)
-        tree = repository.write({"a": Bytes(b"a")}, base=None, read=repository)
+        tree = repository.write_tree({"a": NewBlob(b"a")}, base=None, read=repository)
         first = repository.commit_tree(tree, [], "One", **ADA)
         ids.add(repository.commit_tree(tree, [first], "Two\n\nbody ü", **ADA))
         git("fsck", "--strict", at=path)
@@ -249,7 +249,7 @@ def test_the_same_commit_has_the_same_id_in_any_repository(work: Path, bare: Pat
 
 def test_an_identity_cannot_forge_a_header(bare: Path, git):
     repository = open_repository(bare)
-    tree = repository.write({}, base=None, read=repository)
+    tree = repository.write_tree({}, base=None, read=repository)
     oid = repository.commit_tree(tree, [], "M", name="A\ncommitter B <b>", email="a>\n<b", time=AT)
     assert git("log", "-1", "--format=%an|%ae|%cn", oid, at=bare) == "A committer B b|a b|A committer B b"
     with pytest.raises(ValueError, match="name"):

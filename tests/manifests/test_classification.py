@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from gitsched.manifests.reading import File, read
-from gitsched.plan.checking import check
+from gitsched.decide.validation import validate_document
+from gitsched.manifests.parser import ParsedFile, parse_file
 
 QUIET = {
     "a chart's template": """
@@ -70,33 +70,33 @@ RESOURCES = {
 }
 
 
-def read_text(text: str, path: str = "dir/a.yaml") -> File:
-    return read(dedent(text).encode(), path=path, check=None)
+def read_text(text: str, path: str = "dir/a.yaml") -> ParsedFile:
+    return parse_file(dedent(text).encode(), path=path, check=None)
 
 
 @pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
 def test_no_resource_and_no_finding(text: str) -> None:
     file = read_text(text)
-    assert (file.status, file.documents, file.problems, file.unreadable) == ("not-a-resource", (), (), False)
+    assert (file.status, file.documents, file.issues, file.unreadable) == ("not-a-resource", (), (), False)
     assert file.reason
 
 
 @pytest.mark.parametrize(("version", "kind", "rest"), RESOURCES.values(), ids=RESOURCES)
 def test_objects_with_foreign_templates_inside_are_resources(version: str, kind: str, rest: str) -> None:
     file = read_text(f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: a\n{rest}\n")
-    assert (file.status, file.problems, len(file.documents)) == ("resources", (), 1)
+    assert (file.status, file.issues, len(file.documents)) == ("resources", (), 1)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "# kind: nothing\n", "---\n---\n", "--- # kind\n...\n", "null # kind: \n"])
 def test_empty(text: str) -> None:
-    assert read_text(text) == File("empty")
+    assert read_text(text) == ParsedFile("empty")
 
 
 def test_krakes_objects_have_api_instead_of_api_version() -> None:
     file = read_text(
         "api: kubernetes\nkind: Application\nmetadata: {name: a, namespace: system:admin}\n".replace("system:admin", "system")
     )
-    assert (file.status, len(file.documents), file.problems) == ("resources", 1, ())
+    assert (file.status, len(file.documents), file.issues) == ("resources", 1, ())
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_krakes_objects_have_api_instead_of_api_version() -> None:
 def test_mistake_that_hides_an_objects_identity(text: str, code: str, line: int, column: int) -> None:
     file = read_text(text)
     assert (file.status, file.documents, file.unreadable) == ("invalid", (), True)
-    assert [(p.severity, p.code, p.line, p.column) for p in file.problems] == [("error", code, line, column)]
+    assert [(p.severity, p.code, p.line, p.column) for p in file.issues] == [("error", code, line, column)]
 
 
 def test_syntax_errors_are_told_in_plain_words() -> None:
-    (problem,) = read_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x\nspec: {}\n").problems
+    (problem,) = read_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x\nspec: {}\n").issues
     assert problem.message.startswith("the YAML cannot be read: a mapping in braces lacks a ',' or its closing '}'")
     assert problem.message.endswith("(while parsing a flow mapping that begins in line 3)")
 
@@ -148,8 +148,15 @@ def test_kustomization_lists_files_that_are_no_documents() -> None:
         """
     for name in ("kustomization.yaml", "kustomization.yml", "Kustomization"):
         file = read_text(text, f"base/{name}")
-        assert (file.status, file.problems) == ("not-a-resource", ())
-        assert file.patches == ("memory.yaml", "names.yaml", "patches/replicas.yaml", "../json.yaml", "app.yaml", "other.yaml")
+        assert (file.status, file.issues) == ("not-a-resource", ())
+        assert file.kustomize_inputs == (
+            "memory.yaml",
+            "names.yaml",
+            "patches/replicas.yaml",
+            "../json.yaml",
+            "app.yaml",
+            "other.yaml",
+        )
 
 
 @pytest.mark.parametrize("kind", ["List", "ConfigMapList"])
@@ -170,8 +177,8 @@ def test_lists_are_taken_apart(kind: str) -> None:
         ("a", 0, 0, 6, 3, True),
         ("b", 0, 1, 9, 3, False),
     ]
-    assert [(d.text.whole, d.text.cuts) for d in file.documents] == [(False, ()), (False, None)]
-    assert [(p.code, p.line, p.resource) for p in file.problems] == [("invalid-labels", 8, ("ConfigMap", "", "a"))]
+    assert [(d.spans.whole_file, d.spans.server_owned) for d in file.documents] == [(False, ()), (False, None)]
+    assert [(p.code, p.line, p.resource) for p in file.issues] == [("invalid-labels", 8, ("ConfigMap", "", "a"))]
 
 
 def test_entries_of_a_typed_list_take_its_type() -> None:
@@ -191,9 +198,9 @@ def test_json_files() -> None:
 def test_a_file_of_some_other_tool_may_lack_a_name() -> None:
     """Only the kinds of Kubernetes and of policy APIs are known to need one."""
     file = read_text("apiVersion: tool.example.com/v1\nkind: Job\nmetadata: {labels: {}}\n")
-    assert [(problem.severity, problem.code) for problem in file.problems] == [("warning", "missing-name")]
+    assert [(problem.severity, problem.code) for problem in file.issues] == [("warning", "missing-name")]
     assert not file.unreadable
-    assert read_text("apiVersion: v1\nkind: Config\nclusters: []\n").problems == (), "a kubeconfig has no metadata"
+    assert read_text("apiVersion: v1\nkind: Config\nclusters: []\n").issues == (), "a kubeconfig has no metadata"
 
 
 @pytest.mark.parametrize(("value", "words"), [("n", "not false; quote it (YAML reads y, n,"), ("12", "not 12; quote it")])
@@ -202,5 +209,5 @@ def test_what_yaml_does_not_take_for_a_text_is_to_be_quoted(value: str, words: s
         "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p}\nspec:\n"
         f"  resourceSelectors: [{{apiVersion: v1, kind: Pod, namespace: {value}}}]\n"
     )
-    (problem,) = read(text.encode(), path="a.yaml", check=check).problems
+    (problem,) = parse_file(text.encode(), path="a.yaml", check=validate_document).issues
     assert words in problem.message

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from gitsched.manifests.reading import File, read
+from gitsched.manifests.parser import ParsedFile, parse_file
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
 
-def read_text(text: str) -> File:
-    return read(text.encode(), path="a.yaml", check=None)
+def read_text(text: str) -> ParsedFile:
+    return parse_file(text.encode(), path="a.yaml", check=None)
 
 
 def value_of(text: str) -> Any:
     file = read_text(f"{HEAD}value: {text}\n")
-    assert file.problems == ()
+    assert file.issues == ()
     return file.documents[0].body["value"]
 
 
@@ -114,7 +114,7 @@ def test_keys_become_strings(text: str, members: object) -> None:
 def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> None:
     file = read_text(f"{HEAD}value: {{{word}: 1}}\n")
     assert file.documents[0].body["value"] == {name: 1}
-    assert [(p.severity, p.code, p.line, p.column) for p in file.problems] == [("warning", "boolean-key", 4, 9)]
+    assert [(p.severity, p.code, p.line, p.column) for p in file.issues] == [("warning", "boolean-key", 4, 9)]
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,13 @@ def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> N
 )
 def test_what_json_cannot_hold_is_an_error_that_quarantines_the_document(text: str, code: str, message: str) -> None:
     file = read_text(f"{HEAD}value: {text}\n")
-    assert [(p.severity, p.code, p.resource) for p in file.problems] == [("error", code, ("ConfigMap", "", "a"))]
-    assert message in file.problems[0].message
+    assert [(p.severity, p.code, p.resource) for p in file.issues] == [("error", code, ("ConfigMap", "", "a"))]
+    assert message in file.issues[0].message
     assert (file.status, file.unreadable, file.documents[0].broken) == ("resources", False, True)
 
 
 def test_duplicate_keys_name_both_lines() -> None:
-    (problem,) = read_text(HEAD + "data:\n  a: 1\n  b: 2\n  a: 3\n").problems
+    (problem,) = read_text(HEAD + "data:\n  a: 1\n  b: 2\n  a: 3\n").issues
     assert (problem.line, problem.column, problem.message) == (7, 3, "duplicate key 'a': line 5 has it already")
 
 
@@ -166,13 +166,13 @@ def test_duplicate_keys_name_both_lines() -> None:
 )
 def test_merge_keys(text: str, value: object) -> None:
     file = read_text(f"{HEAD}spec: {text}\n")
-    assert file.problems == ()
+    assert file.issues == ()
     assert file.documents[0].body["spec"]["value"] == value
 
 
 def test_merge_after_the_key_it_sets_is_a_warning_since_readers_differ() -> None:
     file = read_text(HEAD + "base: &b {x: 1}\nvalue:\n  x: 2\n  <<: *b\n")
-    assert [(p.severity, p.code, p.line) for p in file.problems] == [("warning", "late-merge", 7)]
+    assert [(p.severity, p.code, p.line) for p in file.issues] == [("warning", "late-merge", 7)]
     assert file.documents[0].body["value"] == {"x": 2}
 
 
@@ -191,14 +191,14 @@ def test_line_ends_make_no_difference(newline: str, end: str) -> None:
 
 def test_json_is_read_by_the_same_rules() -> None:
     data = b'{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "a"},\n\t"data": {"a": "\\u00e9\\/\\n"}\n}\n'
-    (document,) = read(data, path="a.json", check=None).documents
+    (document,) = parse_file(data, path="a.json", check=None).documents
     assert document.body["data"] == {"a": "é/\n"}
 
 
 def test_byte_order_mark_is_a_warning_and_counts_in_offsets_only() -> None:
     data = b"\xef\xbb\xbf" + HEAD.encode() + b"spec:\n  replicas: 3\n"
-    file = read(data, path="a.yaml", check=None)
-    ((_, start, end),) = file.documents[0].text.marks
+    file = parse_file(data, path="a.yaml", check=None)
+    ((_, start, end),) = file.documents[0].spans.editable
     assert data.decode()[start:end] == "3"
     assert (file.documents[0].line, file.documents[0].column) == (1, 1)
-    assert [(p.severity, p.code) for p in file.problems] == [("warning", "byte-order-mark")]
+    assert [(p.severity, p.code) for p in file.issues] == [("warning", "byte-order-mark")]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.manifests.limits import LIMITS
-from gitsched.manifests.reading import File, read, too_large
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.manifests.parser import ParsedFile, parse_file, reject_large_file
 
 GOOD = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: good\n"
 BOMB = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
@@ -17,8 +17,8 @@ BOMB = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
 )
 
 
-def read_yaml(data: bytes | str) -> File:
-    return read(data if isinstance(data, bytes) else dedent(data).encode(), path="some/file.yaml", check=None)
+def read_yaml(data: bytes | str) -> ParsedFile:
+    return parse_file(data if isinstance(data, bytes) else dedent(data).encode(), path="some/file.yaml", check=None)
 
 
 @pytest.mark.parametrize(
@@ -39,39 +39,39 @@ def read_yaml(data: bytes | str) -> File:
         pytest.param("kind: \x9b\n".encode(), "control-character", 1, 7, id="C1 control"),
         pytest.param(b"---\nkind: a\n" * 12_000, "too-many-documents", 10_001, 1, id="12,000 small documents"),
         pytest.param(b"[" + b"1," * 1_100_000 + b"]", "too-many-nodes", 1, 2_000_000, id="a million values"),
-        pytest.param(b"x" * (LIMITS.size + 1), "file-too-large", 1, 1, id="size"),
+        pytest.param(b"x" * (DEFAULT_LIMITS.size + 1), "file-too-large", 1, 1, id="size"),
     ],
 )
 def test_hostile_file_is_one_error_at_its_place(data: bytes, code: str, line: int, column: int) -> None:
     file = read_yaml(data)
     assert file.status == "invalid"
     assert file.unreadable
-    assert [(p.severity, p.code, p.line, p.column) for p in file.problems] == [("error", code, line, column)]
+    assert [(p.severity, p.code, p.line, p.column) for p in file.issues] == [("error", code, line, column)]
 
 
 def test_large_file_is_reported_by_its_size_alone() -> None:
     assert (
-        too_large(50_000_000, "big.yaml").problems[0].message
+        reject_large_file(50_000_000, "big.yaml").issues[0].message
         == "the file has 50000000 bytes; files over 4194304 bytes are not read"
     )
-    assert too_large(50_000_000, "data.json").problems[0].severity == "warning"
+    assert reject_large_file(50_000_000, "data.json").issues[0].severity == "warning"
 
 
 def test_documents_before_and_after_a_broken_one_still_count() -> None:
     file = read_yaml(GOOD + b"---\napiVersion: v1\nkind: Secret\n  oops: [\n---\n" + GOOD.replace(b"good", b"fine"))
     assert [document.body["metadata"]["name"] for document in file.documents] == ["good", "fine"]
-    assert [(p.code, p.line, p.column) for p in file.problems] == [("yaml-syntax", 8, 7)]
+    assert [(p.code, p.line, p.column) for p in file.issues] == [("yaml-syntax", 8, 7)]
     assert (file.status, file.unreadable) == ("invalid", True)
     assert [document.line for document in file.documents] == [1, 10]
 
 
 def test_a_bound_holds_behind_a_syntax_error_too() -> None:
     file = read_yaml(b"kind: b: c\n---\n" + b"[" * 100_000)
-    assert [p.code for p in file.problems] == ["yaml-syntax", "too-deep"]
+    assert [p.code for p in file.issues] == ["yaml-syntax", "too-deep"]
 
 
 def test_number_of_syntax_errors_is_bounded() -> None:
-    assert len(read_yaml(b"kind: b: c\n---\n" * 1000).problems) == 20
+    assert len(read_yaml(b"kind: b: c\n---\n" * 1000).issues) == 20
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_number_of_syntax_errors_is_bounded() -> None:
 )
 def test_number_of_problems_of_a_document_is_bounded(text: str, most: int) -> None:
     file = read_yaml(GOOD + text.encode())
-    assert 0 < len(file.problems) <= most
+    assert 0 < len(file.issues) <= most
 
 
 def test_entries_behind_too_many_problems_are_quarantined_too() -> None:
@@ -169,6 +169,6 @@ def test_no_edit_of_a_manifest_crashes(data: bytes, edits: list[tuple[int, int, 
     for place, gone, piece in edits:
         data = data[:place] + piece + data[place + gone :]
     file = read_yaml(data)
-    assert File.from_json(file.to_json()) == file
+    assert ParsedFile.from_json(file.to_json()) == file
     for document in file.documents:
-        assert document.text.end <= len(data)
+        assert document.spans.end <= len(data)

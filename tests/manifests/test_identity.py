@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.manifests.identity import check_identity
-from gitsched.manifests.reading import read
+from gitsched.manifests.object_meta import validate_object_meta
+from gitsched.manifests.parser import parse_file
 
 
 def codes(metadata: dict[str, Any], version: str = "v1", kind: str = "ConfigMap") -> list[tuple[str, tuple[str | int, ...]]]:
-    return [(issue.code, issue.pointer) for issue in check_identity({"apiVersion": version, "kind": kind, "metadata": metadata})]
+    return [
+        (issue.code, issue.pointer) for issue in validate_object_meta({"apiVersion": version, "kind": kind, "metadata": metadata})
+    ]
 
 
 @pytest.mark.parametrize("name", ["a", "0", "web-1", "a.b.c", "a" * 253, "${APP}-web", "${CLUSTER:=x}"])
@@ -106,7 +108,7 @@ def test_good_labels(value: object) -> None:
 
 
 def test_a_boolean_label_is_told_how_to_be_a_text() -> None:
-    (issue,) = check_identity({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"canary": True}}})
+    (issue,) = validate_object_meta({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"canary": True}}})
     assert issue.message.startswith("the value of 'canary' is a boolean, not a string; quote it: \"true\"")
 
 
@@ -123,8 +125,8 @@ def test_whatever_passes_as_a_name_is_one_harmless_path_segment(name: str) -> No
 @given(st.text(max_size=20))
 def test_a_named_document_always_carries_its_resource(name: str) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})
-    file = read(text.encode(), path="a.json", check=None)
-    assert all(problem.resource == ("Pod", "", name) for problem in file.problems)
+    file = parse_file(text.encode(), path="a.json", check=None)
+    assert all(problem.resource == ("Pod", "", name) for problem in file.issues)
     assert len(file.documents) == 1 or "{{" in name
 
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitsched.manifests.ignore import LONGEST_RULE, MOST_RULES, Excess, Ignore, is_candidate
+from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore, is_manifest_path
 
 
 @pytest.mark.parametrize(
     "path", ["a.yaml", "a/b.yml", "a.json", "x/Kustomization", "kustomization.yaml", "a/charts/x/templates/a.yaml", "a..b/c.yaml"]
 )
 def test_candidates(path: str) -> None:
-    assert is_candidate(path)
+    assert is_manifest_path(path)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_candidates(path: str) -> None:
     ],
 )
 def test_other_files(path: str) -> None:
-    assert not is_candidate(path)
+    assert not is_manifest_path(path)
 
 
 RULES = {
@@ -58,22 +58,22 @@ RULES = {
     ],
 )
 def test_rules(path: str, ignored: bool) -> None:
-    assert Ignore.parse(RULES).match(path) is ignored
+    assert SourceIgnore.parse(RULES).is_ignored(path) is ignored
 
 
 def test_without_rules_nothing_is_ignored() -> None:
-    assert not Ignore.parse({}).match("a.yaml")
+    assert not SourceIgnore.parse({}).is_ignored("a.yaml")
 
 
 def test_a_line_that_is_no_pattern_is_passed_over() -> None:
-    ignore = Ignore.parse({"": "!\n///\na.yaml\n"})
-    assert ignore.match("a.yaml")
-    assert not ignore.match("b.yaml")
+    ignore = SourceIgnore.parse({"": "!\n///\na.yaml\n"})
+    assert ignore.is_ignored("a.yaml")
+    assert not ignore.is_ignored("b.yaml")
 
 
 @pytest.mark.parametrize("line", ["[z-a]x", "[a--c]", "[[:nothing:]]", "a[", "a\\\\"[:-1], "!", "/", "//"])
 def test_no_line_is_a_crash(line: str) -> None:
-    assert not Ignore.parse({"": line + "\n"}).match("b/c.yaml")
+    assert not SourceIgnore.parse({"": line + "\n"}).is_ignored("b/c.yaml")
 
 
 # Three stars and more before a slash mean to git what its manual does not say.
@@ -115,8 +115,8 @@ def test_what_git_ignores_is_ignored(empty: Path, lines: list[str], paths: list[
     (empty / ".gitignore").write_text(text)
     command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
     done = subprocess.run(command, cwd=empty, input="\0".join(paths), capture_output=True, text=True)
-    ignore = Ignore.parse({"": text})
-    assert {path for path in paths if ignore.match(path)} == set(done.stdout.split("\0")) - {""}
+    ignore = SourceIgnore.parse({"": text})
+    assert {path for path in paths if ignore.is_ignored(path)} == set(done.stdout.split("\0")) - {""}
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_what_git_ignores_is_ignored(empty: Path, lines: list[str], paths: list[
 )
 def test_no_pattern_takes_forever(line: str, path: str) -> None:
     """Each of them would, longer than anybody lives, if its wildcards were tried in every combination."""
-    assert not Ignore.parse({"": line}).match(path)
+    assert not SourceIgnore.parse({"": line}).is_ignored(path)
 
 
 def test_rules_are_bounded_and_the_first_that_is_not_heeded_is_told() -> None:
-    ignore = Ignore.parse(
-        {"": "a\n" * MOST_RULES, "apps": "# nothing\nb.yaml\nc.yaml\n", "web": "d.yaml\n" + "x" * (LONGEST_RULE + 1)}
+    ignore = SourceIgnore.parse(
+        {"": "a\n" * MAX_RULES, "apps": "# nothing\nb.yaml\nc.yaml\n", "web": "d.yaml\n" + "x" * (MAX_RULE_LENGTH + 1)}
     )
-    assert ignore.excess == (Excess("apps", 2, False), Excess("web", 1, False))
-    ignore = Ignore.parse({"web": "d.yaml\n" + "x" * (LONGEST_RULE + 1) + "\nf.yaml\n"})
-    assert ignore.excess == (Excess("web", 2, True),)
-    assert [ignore.match(f"web/{name}.yaml") for name in "df"] == [True, False]
+    assert ignore.excess == (ExcessRule("apps", 2, False), ExcessRule("web", 1, False))
+    ignore = SourceIgnore.parse({"web": "d.yaml\n" + "x" * (MAX_RULE_LENGTH + 1) + "\nf.yaml\n"})
+    assert ignore.excess == (ExcessRule("web", 2, True),)
+    assert [ignore.is_ignored(f"web/{name}.yaml") for name in "df"] == [True, False]

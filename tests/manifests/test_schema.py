@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator
 from referencing import Registry
 
-from gitsched.manifests.prune import Pruner
-from gitsched.manifests.reading import read
-from gitsched.manifests.schema import Schemas, key_of
+from gitsched.manifests.parser import parse_file
+from gitsched.manifests.schema import SchemaPruner, SchemaValidator, get_schema_key
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -51,13 +50,13 @@ SCHEMA: dict[str, Any] = {
     },
 }
 KEY = ("example.io", "v1", "Thing")
-SCHEMAS = Schemas({KEY: SCHEMA})
+SCHEMAS = SchemaValidator({KEY: SCHEMA})
 GOOD: dict[str, Any] = {"mode": "Divided", "size": 1}
 
 
 def check(spec: object) -> list[tuple[str, str, str]]:
     body = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
-    return [(i.severity, ".".join(map(str, i.pointer)), i.message) for i in SCHEMAS.check(body).issues]
+    return [(i.severity, ".".join(map(str, i.pointer)), i.message) for i in SCHEMAS.validate(body).issues]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_pruning_leaves_the_given_document_alone() -> None:
         "top": 1,
     }
     before = copy.deepcopy(body)
-    verdict = SCHEMAS.check(body)
+    verdict = SCHEMAS.validate(body)
     assert body == before
     assert verdict.body == {name: GOOD if name == "spec" else value for name, value in before.items() if name != "top"}
     assert [issue.pointer for issue in verdict.issues] == [("spec", "odd"), ("top",)]
@@ -135,26 +134,26 @@ def test_pruning_leaves_the_given_document_alone() -> None:
 @pytest.mark.parametrize("extra", [{"free": {"known": "a", "other": 1}}, {"labels": {"any": "x"}}, {}])
 def test_open_objects_are_left_alone(extra: dict[str, Any]) -> None:
     body = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {}, "spec": {**GOOD, **extra}}
-    verdict = SCHEMAS.check(body)
+    verdict = SCHEMAS.validate(body)
     assert verdict.issues == ()
     assert verdict.body is body
 
 
 def test_kind_without_schema_is_not_judged() -> None:
     body = {"apiVersion": "example.io/v1", "kind": "Cabinet", "spec": 1}
-    assert SCHEMAS.check(body) == (body, ())
+    assert SCHEMAS.validate(body) == (body, ())
 
 
 @pytest.mark.parametrize("reference", ["https://example.com/schema.json", "file:///etc/passwd", "other.json#/a"])
 def test_nothing_outside_the_schema_is_ever_referred_to(reference: str) -> None:
-    schemas = Schemas({KEY: {"type": "object", "properties": {"spec": {"$ref": reference}}}})
+    schemas = SchemaValidator({KEY: {"type": "object", "properties": {"spec": {"$ref": reference}}}})
     with pytest.raises(ValueError, match="outside of it"):
-        schemas.check({"apiVersion": "example.io/v1", "kind": "Thing", "spec": {}})
+        schemas.validate({"apiVersion": "example.io/v1", "kind": "Thing", "spec": {}})
 
 
 def test_a_refusal_that_only_the_validator_sees_has_its_words() -> None:
-    schemas = Schemas({KEY: {"properties": {"spec": {"pattern": "^[a-z]+$"}}}})
-    (issue,) = schemas.check({"apiVersion": "example.io/v1", "kind": "Thing", "spec": "abc\n"}).issues
+    schemas = SchemaValidator({KEY: {"properties": {"spec": {"pattern": "^[a-z]+$"}}}})
+    (issue,) = schemas.validate({"apiVersion": "example.io/v1", "kind": "Thing", "spec": "abc\n"}).issues
     assert (issue.severity, issue.pointer) == ("error", ("spec",))
 
 
@@ -167,14 +166,14 @@ def test_a_refusal_that_only_the_validator_sees_has_its_words() -> None:
     ],
 )
 def test_key(body: dict[str, Any], key: tuple[str, str, str]) -> None:
-    assert key_of(body) == key
+    assert get_schema_key(body) == key
 
 
 def test_reading_gives_an_issue_its_line_and_column() -> None:
     head = "apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n"
     text = head + "spec:\n  mode: Divided\n  size: 11\n  taints:\n  - key: b\n    efect: x\n"
-    file = read(text.encode(), path="a.yaml", check=SCHEMAS.check)
-    assert [(p.severity, p.code, p.line, p.column, p.resource) for p in file.problems] == [
+    file = parse_file(text.encode(), path="a.yaml", check=SCHEMAS.validate)
+    assert [(p.severity, p.code, p.line, p.column, p.resource) for p in file.issues] == [
         ("error", "out-of-range", 7, 9, ("Thing", "", "a")),
         ("warning", "unknown-field", 10, 12, ("Thing", "", "a")),
     ]
@@ -185,8 +184,8 @@ def test_reading_gives_an_issue_its_line_and_column() -> None:
 def test_one_mistake_is_told_once_though_schema_and_api_rules_both_see_it() -> None:
     schema = {"properties": {"metadata": {"properties": {"labels": {"additionalProperties": {"type": "string"}}}}}}
     text = b"apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n  labels: {x: 1}\n"
-    file = read(text, path="a.yaml", check=Schemas({KEY: schema}).check)
-    assert [p.code for p in file.problems] == ["invalid-labels"]
+    file = parse_file(text, path="a.yaml", check=SchemaValidator({KEY: schema}).validate)
+    assert [p.code for p in file.issues] == ["invalid-labels"]
 
 
 SHIPPED = {
@@ -229,9 +228,9 @@ def test_validator_and_explanation_agree(data: st.DataObject) -> None:
     mapping = {**SHIPPED, KEY: SCHEMA}
     key, example = data.draw(st.sampled_from(cases))
     body = _mutate(data, _mutate(data, example))
-    if not isinstance(body, dict) or key_of(body) != key:
+    if not isinstance(body, dict) or get_schema_key(body) != key:
         return
-    verdict = ALL.check(body)
+    verdict = ALL.validate(body)
     slow = jsonschema.Draft202012Validator(mapping[key], registry=Registry()).is_valid(verdict.body)
     assert slow == (not any(issue.severity == "error" for issue in verdict.issues))
 
@@ -248,13 +247,13 @@ def test_one_validator_knows_the_documents_about_which_nothing_is_to_be_said(dat
 
 
 @cache
-def _compile(key: tuple[str, str, str]) -> tuple[Pruner, Draft202012Validator, Draft202012Validator]:
+def _compile(key: tuple[str, str, str]) -> tuple[SchemaPruner, Draft202012Validator, Draft202012Validator]:
     schema = {**SHIPPED, KEY: SCHEMA}[key]
-    pruner = Pruner(schema)
-    return pruner, Draft202012Validator(schema), Draft202012Validator(pruner.close())
+    pruner = SchemaPruner(schema)
+    return pruner, Draft202012Validator(schema), Draft202012Validator(pruner.make_strict_schema())
 
 
-ALL = Schemas({**SHIPPED, KEY: SCHEMA})
+ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
 
 
 @pytest.mark.parametrize(
@@ -278,7 +277,7 @@ ALL = Schemas({**SHIPPED, KEY: SCHEMA})
     ],
 )
 def test_a_slip_in_the_type_of_a_document_is_told(version: str, kind: str, told: str) -> None:
-    issues = ALL.check({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": 3}).issues
+    issues = ALL.validate({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": 3}).issues
     said = [f"{issue.severity}: {issue.message}" for issue in issues]
     assert len(said) == bool(told)
     assert told.format(version.partition("/")[0]) in "".join(said)

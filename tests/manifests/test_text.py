@@ -11,17 +11,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.manifests.extents import SERVER_OWNED, remove_owned
-from gitsched.manifests.reading import File, Parsed, locate, read
+from gitsched.manifests.parser import ParsedDocument, ParsedFile, locate_field, parse_file
+from gitsched.manifests.source_spans import SERVER_OWNED, remove_server_owned
 
 
-def read_text(text: str, marks: tuple[str, ...] = ("spec.replicas",)) -> File:
-    return read(text.encode(), path="a.yaml", check=None, marks=marks)
+def read_text(text: str, marks: tuple[str, ...] = ("spec.replicas",)) -> ParsedFile:
+    return parse_file(text.encode(), path="a.yaml", check=None, marks=marks)
 
 
-def cut(text: str, document: Parsed) -> str:
-    assert document.text.cuts is not None
-    for start, end in reversed(document.text.cuts):
+def cut(text: str, document: ParsedDocument) -> str:
+    assert document.spans.server_owned is not None
+    for start, end in reversed(document.spans.server_owned):
         text = text[:start] + text[end:]
     return text
 
@@ -61,7 +61,7 @@ def test_a_dump_of_kubectl_loses_what_the_server_owns_and_nothing_else() -> None
         """)
     file = read_text(text)
     (document,) = file.documents
-    assert document.text.whole
+    assert document.spans.whole_file
     assert cut(text, document) == dedent("""\
         # kept above
         apiVersion: apps/v1
@@ -76,7 +76,7 @@ def test_a_dump_of_kubectl_loses_what_the_server_owns_and_nothing_else() -> None
           replicas: 3  # kept beside
         # kept below
         """)
-    ((path, start, end),) = document.text.marks
+    ((path, start, end),) = document.spans.editable
     assert (path, text[start:end]) == ("spec.replicas", "3")
 
 
@@ -101,7 +101,7 @@ HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
     ],
 )
 def test_cuts(text: str, gone: list[str] | None) -> None:
-    cuts = read_text(text).documents[0].text.cuts
+    cuts = read_text(text).documents[0].spans.server_owned
     assert (cuts if cuts is None else [text[start:end] for start, end in cuts]) == gone
 
 
@@ -120,14 +120,14 @@ def test_cuts(text: str, gone: list[str] | None) -> None:
     ],
 )
 def test_what_cannot_be_edited_alone_is_not_marked(spec: str) -> None:
-    assert read_text(HEAD + spec + "\n").documents[0].text.marks == ()
+    assert read_text(HEAD + spec + "\n").documents[0].spans.editable == ()
 
 
 @pytest.mark.parametrize(("value", "marked"), [("3", "3"), ("'3'", "'3'"), ('"3"', '"3"'), ("3 # x", "3"), ("${R}", "${R}")])
 def test_marks_hold_the_scalar_as_written(value: str, marked: str) -> None:
     text = f"{HEAD}spec:\n  other: é\n  parallelism: {value}\n  replicas: {value}\n"
     file = read_text(text, ("spec.replicas", "spec.parallelism", "spec.missing"))
-    assert [(path, text[start:end]) for path, start, end in file.documents[0].text.marks] == [
+    assert [(path, text[start:end]) for path, start, end in file.documents[0].spans.editable] == [
         ("spec.replicas", marked),
         ("spec.parallelism", marked),
     ]
@@ -137,17 +137,17 @@ def test_extents_of_documents_in_one_file() -> None:
     bodies = [HEAD, HEAD + "# end\n", "# start\n" + HEAD]
     text = "---\n" + bodies[0] + "---  # second\n" + bodies[1] + "...\n---\n" + bodies[2]
     file = read_text(text)
-    assert [text[d.text.start : d.text.end] for d in file.documents] == bodies
-    assert not any(document.text.whole for document in file.documents)
+    assert [text[d.spans.start : d.spans.end] for d in file.documents] == bodies
+    assert not any(document.spans.whole_file for document in file.documents)
 
 
 @pytest.mark.parametrize("text", [HEAD, "---\n" + HEAD, "# a\n---\n" + HEAD + "---\n", HEAD + "...\n"])
 def test_a_file_with_one_document_is_whole(text: str) -> None:
-    assert read_text(text).documents[0].text.whole
+    assert read_text(text).documents[0].spans.whole_file
 
 
 def test_a_file_with_anything_else_is_not_whole() -> None:
-    assert not read_text(HEAD + "---\n- a list\n").documents[0].text.whole
+    assert not read_text(HEAD + "---\n- a list\n").documents[0].spans.whole_file
 
 
 scalars = (
@@ -184,8 +184,8 @@ def test_cutting_leaves_the_body_without_what_a_server_owns(
         text = text.rstrip("\n") if not text.endswith("\n\n") else text
     (document,) = read_text(text).documents
     rest = cut(text, document)
-    assert read_text(rest).documents[0].body == remove_owned(document.body)
-    assert read_text(rest).documents[0].text.cuts == ()
+    assert read_text(rest).documents[0].body == remove_server_owned(document.body)
+    assert read_text(rest).documents[0].spans.server_owned == ()
 
 
 @given(trees)
@@ -193,8 +193,8 @@ def test_result_survives_json(spec: Any) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "A", "uid": "x"}, "spec": spec})
     for source in (text, yaml.safe_dump_all([json.loads(text), {"kind": "x"}, json.loads(text)])):
         file = read_text(source)
-        assert file.problems
-        assert File.from_json(json.loads(json.dumps(file.to_json()))) == file
+        assert file.issues
+        assert ParsedFile.from_json(json.loads(json.dumps(file.to_json()))) == file
 
 
 def test_json_beyond_16_bits_is_read_but_never_edited_in_place() -> None:
@@ -203,7 +203,7 @@ def test_json_beyond_16_bits_is_read_but_never_edited_in_place() -> None:
     )
     (document,) = read_text(text).documents
     assert document.body["spec"]["a"] == "\U0001f600 \\ud83d"
-    assert document.text == (False, 0, 0, None, ())
+    assert document.spans == (False, 0, 0, None, ())
 
 
 PLACES = dedent("""\
@@ -241,10 +241,10 @@ PLACES = dedent("""\
     ],
 )
 def test_places(pointer: tuple[str | int, ...], place: tuple[int, int]) -> None:
-    assert locate(PLACES.encode(), 0, 0, pointer) == place
+    assert locate_field(PLACES.encode(), 0, 0, pointer) == place
 
 
 def test_place_in_a_later_document_and_behind_a_broken_one() -> None:
     text = PLACES + "---\nkind: a: b\n---\n" + indent(HEAD, "  ")
-    assert locate(text.encode(), 1, -1, ("metadata", "name")) == (22, 11)
-    assert locate(text.encode(), 2, -1, ()) is None
+    assert locate_field(text.encode(), 1, -1, ("metadata", "name")) == (22, 11)
+    assert locate_field(text.encode(), 2, -1, ()) is None

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import gitsched
-from gitsched.metrics.addresses import check_host, resolve
-from gitsched.metrics.failures import Unreachable
-from gitsched.metrics.vectors import ask_vector
-from gitsched.model.observation import Failure, Observations
+from gitsched.metrics.http_client import check_host, resolve_host
+from gitsched.metrics.instant_query import query_vector
+from gitsched.metrics.queries import ProviderUnreachable
+from gitsched.model.observation import MetricFailure, Observations
 from tests.metrics.conftest import Response, Server, documents, key, vector
 
 CANARY = "canary-5c1f0a"
@@ -25,7 +25,7 @@ CANARY = "canary-5c1f0a"
 
 def reason(found: Observations, metric: str = "load") -> str:
     failure = found[key(metric)]
-    assert isinstance(failure, Failure), failure
+    assert isinstance(failure, MetricFailure), failure
     return failure.error
 
 
@@ -64,7 +64,7 @@ def test_one_deadline_holds_for_everything_together(server: Server) -> None:
     found = gitsched.observe(documents("prometheus", {"url": server.url}, *(f"m{i}" for i in range(40))), timeout=0.4)
     enough.set()  # only now: a server that drips for ever holds up nothing
     assert len(found) == 40
-    assert all(isinstance(value, Failure) and "in time" in value.error for value in found.values())
+    assert all(isinstance(value, MetricFailure) and "in time" in value.error for value in found.values())
 
 
 def test_an_endless_answer_is_cut_off(server: Server) -> None:
@@ -123,8 +123,8 @@ def test_reserved_addresses_are_never_asked(host: str) -> None:
 
 
 def test_an_ordinary_address_may_be_asked() -> None:
-    assert resolve("127.0.0.1", 80) == ("127.0.0.1",)
-    assert resolve("::1", 80) == ("::1",)
+    assert resolve_host("127.0.0.1", 80) == ("127.0.0.1",)
+    assert resolve_host("::1", 80) == ("::1",)
 
 
 def test_a_name_with_several_addresses_is_asked_where_somebody_listens(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +175,8 @@ def test_a_head_that_never_ends_holds_up_nobody() -> None:
 
         dripper = threading.Thread(target=drip_head)
         dripper.start()
-        with pytest.raises(Unreachable, match="in time"):
-            ask_vector({"url": f"http://127.0.0.1:{listener.getsockname()[1]}", "query": "load"}, 0.3, None)
+        with pytest.raises(ProviderUnreachable, match="in time"):
+            query_vector({"url": f"http://127.0.0.1:{listener.getsockname()[1]}", "query": "load"}, 0.3, None)
         done.set()
         dripper.join()
 
@@ -198,7 +198,7 @@ def test_a_host_on_the_list_may_be_asked(host: str, allowed: list[str]) -> None:
     [("evil.com", ["example.com"]), ("example.com", ["*.example.com"]), ("notexample.com", ["*.example.com"]), ("example.com", [])],
 )
 def test_no_other_host_is(host: str, allowed: list[str]) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(ProviderUnreachable):
         check_host(host, allowed)
 
 
@@ -274,7 +274,7 @@ def test_what_is_no_finite_number_is_none(server: Server, text: str) -> None:
     server.handle = lambda _: vector("load", text)
     found = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5)
     failure = found[key("load")]
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, MetricFailure)
     assert failure.code == "INVALID_METRIC"
 
 
@@ -301,7 +301,7 @@ ENTRY = '{"metric":{"__name__":"load"},"value":[1,"5"]}'
 def test_the_first_entry_of_a_metrics_name_counts(server: Server, entries: str, value: float | None) -> None:
     server.handle = lambda _: Response(f'{{"data":{{"result":[{entries}]}}}}', media="text/vendor+json")
     found = gitsched.observe(documents("prometheus", {"url": server.url}, "load"), timeout=5)[key("load")]
-    assert found == value if value is not None else isinstance(found, Failure) and found.code == "INVALID_METRIC"
+    assert found == value if value is not None else isinstance(found, MetricFailure) and found.code == "INVALID_METRIC"
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"data":' * 50_000])
@@ -351,7 +351,7 @@ def test_a_blank_in_a_query_is_a_plus(server: Server) -> None:
 def test_a_value_of_influxdb_is_what_its_column_says(server: Server, kind: str, text: str, value: float | None) -> None:
     server.handle = lambda _: Response(CSV.replace("double", kind).replace("4.5", text), media="text/csv")
     found = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)[key("load")]
-    assert found == value if value is not None else isinstance(found, Failure) and found.code == "INVALID_METRIC"
+    assert found == value if value is not None else isinstance(found, MetricFailure) and found.code == "INVALID_METRIC"
 
 
 def test_an_empty_value_of_influxdb_is_its_columns_default(server: Server) -> None:
@@ -364,5 +364,5 @@ def test_an_empty_value_of_influxdb_is_its_columns_default(server: Server) -> No
 def test_an_answer_of_influxdb_that_lacks_something_is_none(server: Server, cut: str) -> None:
     server.handle = lambda _: Response(CSV.replace(cut, ",,0" if "4.5" in cut else ""), media="text/csv")
     found = gitsched.observe(documents("influx", {**INFLUX, "url": server.url, "token": "t"}, "load"), timeout=5)[key("load")]
-    assert isinstance(found, Failure)
+    assert isinstance(found, MetricFailure)
     assert found.code == "UNREACHABLE_METRICS_PROVIDER"

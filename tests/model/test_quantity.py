@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.quantity import Quantity, add, parse_quantity
+from gitsched.model.quantity import Quantity, add_quantities, parse_quantity
 
 # What apimachinery's resource.Quantity prints after parsing.
 CANONICAL = """
@@ -88,7 +88,7 @@ def test_a_sum_is_exact_and_keeps_the_form_of_the_first(left: str, right: str, t
     first, second = parse_quantity(left), parse_quantity(right)
     assert first is not None
     assert second is not None
-    assert str(add(first, second)) == total
+    assert str(add_quantities(first, second)) == total
 
 
 @given(st.integers(-(10**24), 10**24), st.booleans())
@@ -96,7 +96,7 @@ def test_what_is_written_reads_back_as_the_same_amount(nano: int, binary: bool) 
     quantity = Quantity(nano, binary)
     again = parse_quantity(str(quantity))
     assert again is not None
-    assert (again.nano, again.amount) == (nano, Fraction(nano, 10**9))
+    assert (again.nano, again.fraction) == (nano, Fraction(nano, 10**9))
     assert str(again) == str(quantity)
 
 

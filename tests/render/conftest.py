@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from gitsched.git.writing import edit_text
-from gitsched.model.document import Document, Key, Origin, Text, group_of
-from gitsched.model.files import Bytes, Edit, PlannedFile
+from gitsched.git.trees import apply_edits
+from gitsched.model.document import Document, Key, Origin, SourceSpans, parse_api_group
+from gitsched.model.planned_files import EditedBlob, NewBlob, PlannedFile
 
 BLOB = "b" * 40
 Resolve = Callable[[PlannedFile, str], str]
@@ -21,11 +21,11 @@ def resolve() -> Resolve:
     """The text of a planned file, given the text of its blob."""
 
     def text_of(file: PlannedFile, source: str) -> str:
-        if isinstance(file, Bytes):
+        if isinstance(file, NewBlob):
             return file.data.decode()
-        if isinstance(file, Edit):
+        if isinstance(file, EditedBlob):
             assert file.blob == BLOB
-            return edit_text(source.encode(), file.spans).decode()
+            return apply_edits(source.encode(), file.edits).decode()
         return source
 
     return text_of
@@ -56,8 +56,8 @@ def place() -> Place:
         for path, line in (marks or {}).items():
             end = source.index(line, start) + len(line)
             found.append((path, end - len(line.split(": ")[1]), end))
-        text = Text(document is None and item < 0, start, start + len(part), extents, tuple(found))
-        key = Key(group_of(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
+        text = SourceSpans(document is None and item < 0, start, start + len(part), extents, tuple(found))
+        key = Key(parse_api_group(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
         return Document(key, body["apiVersion"], body, Origin("web.yaml", BLOB, 0, item, 1, 1, text))
 
     return read

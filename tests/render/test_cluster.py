@@ -9,17 +9,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gitsched.model.cluster import ClusterFacts
 from gitsched.model.document import Document, Key
-from gitsched.model.files import Bytes, Keep, PlannedFile
-from gitsched.render.cluster import cluster_json, kustomization, namespace_manifest
-from gitsched.render.directory import STUB_TWIN, complete_directory
+from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
+from gitsched.render.cluster_directory import (
+    STUB_MANIFEST_PATH,
+    complete_directory,
+    plan_manifest,
+    write_cluster_json,
+    write_kustomization,
+    write_namespace,
+)
 from gitsched.render.layout import relative_path
-from gitsched.render.manifest import plan_manifest
 
-EU = ClusterFacts("eu-1", {"tier": "gold", "env": "prod"}, "eu", "metal", replicas=4, workloads=2)
+EU = ClusterInfo("eu-1", {"tier": "gold", "env": "prod"}, "eu", "metal", replicas=4, workloads=2)
 WEB = Key("apps", "Deployment", "shop", "web")
-BLOB = Keep("b" * 40)
+BLOB = ExistingBlob("b" * 40)
 
 GOLDEN = {
     "cluster.json": """\
@@ -107,7 +111,7 @@ def _object(api: str, kind: str, namespace: str, name: str, rest: dict[str, obje
 
 def test_a_small_directory_in_full() -> None:
     directory = complete_directory(EU, manifests())
-    assert {path: file.data.decode() for path, file in directory.items() if isinstance(file, Bytes)} == GOLDEN
+    assert {path: file.data.decode() for path, file in directory.items() if isinstance(file, NewBlob)} == GOLDEN
     assert directory.keys() == GOLDEN.keys()
 
 
@@ -115,7 +119,7 @@ def test_a_small_directory_in_full() -> None:
 @pytest.mark.parametrize("files", [manifests(), {}], ids=["with workloads", "with the stub alone"])
 def test_kustomize_builds_it(files: dict[str, PlannedFile], tmp_path: Path) -> None:
     for path, file in complete_directory(EU, files).items():
-        assert isinstance(file, Bytes)
+        assert isinstance(file, NewBlob)
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_bytes(file.data)
     built = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
@@ -125,7 +129,7 @@ def test_kustomize_builds_it(files: dict[str, PlannedFile], tmp_path: Path) -> N
 
 
 def test_a_cluster_with_nothing_placed_keeps_the_stub() -> None:
-    directory = complete_directory(ClusterFacts("eu-2", {}), {})
+    directory = complete_directory(ClusterInfo("eu-2", {}), {})
     assert sorted(directory) == ["cluster.json", "gitsched-placement.yaml", "kustomization.yaml"]
     assert yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"] == ["gitsched-placement.yaml"]
 
@@ -142,25 +146,25 @@ def test_a_namespace_that_is_there_anyway_or_cannot_be_is_not_made(namespace: st
 
 
 def test_an_object_that_poses_as_the_stub_does_not_break_the_cluster() -> None:
-    directory = complete_directory(EU, {STUB_TWIN: BLOB, "shop/configmap-a.yaml": BLOB})
-    assert STUB_TWIN not in directory
-    assert STUB_TWIN not in yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"]
+    directory = complete_directory(EU, {STUB_MANIFEST_PATH: BLOB, "shop/configmap-a.yaml": BLOB})
+    assert STUB_MANIFEST_PATH not in directory
+    assert STUB_MANIFEST_PATH not in yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"]
 
 
 def test_the_list_of_files_does_not_depend_on_their_order() -> None:
     paths = ["b/x.yaml", "a/x.yaml", "gitsched-placement.yaml"]
-    assert kustomization(paths) == kustomization(reversed(paths))
-    assert yaml.safe_load(kustomization(paths).data)["resources"] == ["a/x.yaml", "b/x.yaml", "gitsched-placement.yaml"]
+    assert write_kustomization(paths) == write_kustomization(reversed(paths))
+    assert yaml.safe_load(write_kustomization(paths).data)["resources"] == ["a/x.yaml", "b/x.yaml", "gitsched-placement.yaml"]
 
 
 def test_every_member_that_a_template_may_name_is_there() -> None:
-    assert set(json.loads(cluster_json("a", {}).data)) == {"labels", "name", "provider", "region", "replicas", "workloads"}
+    assert set(json.loads(write_cluster_json("a", {}).data)) == {"labels", "name", "provider", "region", "replicas", "workloads"}
 
 
 def test_a_namespace_that_looks_like_a_number_is_a_string() -> None:
-    assert yaml.safe_load(namespace_manifest("123").data)["metadata"]["name"] == "123"
+    assert yaml.safe_load(write_namespace("123").data)["metadata"]["name"] == "123"
 
 
 def _data(file: PlannedFile) -> bytes:
-    assert isinstance(file, Bytes)
+    assert isinstance(file, NewBlob)
     return file.data

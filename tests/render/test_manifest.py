@@ -5,8 +5,8 @@ from __future__ import annotations
 import yaml
 
 from gitsched.model.document import Document
-from gitsched.model.files import Bytes, Edit, Keep
-from gitsched.render.manifest import plan_manifest, strip_owned
+from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob
+from gitsched.render.cluster_directory import plan_manifest, strip_server_owned
 
 from .conftest import BLOB, Place, Resolve
 
@@ -39,13 +39,13 @@ REPLICAS = {"spec.replicas": "replicas: 5"}
 
 def test_an_unchanged_manifest_is_the_very_blob(place: Place) -> None:
     document = place(WEB, marks=REPLICAS)
-    assert plan_manifest(document) == Keep(BLOB)
-    assert plan_manifest(document, ("spec.replicas", 5)) == Keep(BLOB)
+    assert plan_manifest(document) == ExistingBlob(BLOB)
+    assert plan_manifest(document, ("spec.replicas", 5)) == ExistingBlob(BLOB)
 
 
 def test_other_replicas_change_that_scalar_alone(place: Place, resolve: Resolve) -> None:
     file = plan_manifest(place(WEB, marks=REPLICAS), ("spec.replicas", 12))
-    assert isinstance(file, Edit)
+    assert isinstance(file, EditedBlob)
     assert resolve(file, WEB) == WEB.replace("replicas: 5", "replicas: 12")
 
 
@@ -61,7 +61,7 @@ def test_a_dump_loses_what_the_server_wrote_and_nothing_else(place: Place, resol
     assert text == (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  # who owns it\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
     )
-    assert yaml.safe_load(resolve(plan_manifest(document), DUMPED)) == strip_owned(document.body)
+    assert yaml.safe_load(resolve(plan_manifest(document), DUMPED)) == strip_server_owned(document.body)
 
 
 def test_of_several_documents_only_this_one_goes(place: Place, resolve: Resolve) -> None:
@@ -78,7 +78,7 @@ def test_the_first_and_the_last_of_several_documents(place: Place, resolve: Reso
 
 def test_a_dump_whose_text_cannot_be_cut_is_written_anew(place: Place) -> None:
     file = plan_manifest(place(DUMPED, cuts=None, marks=REPLICAS), ("spec.replicas", 2))
-    assert file == Bytes(
+    assert file == NewBlob(
         b"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
     )
 
@@ -86,21 +86,21 @@ def test_a_dump_whose_text_cannot_be_cut_is_written_anew(place: Place) -> None:
 def test_an_item_of_a_list_is_written_anew(place: Place) -> None:
     source = 'apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: "on"}}\n'
     expected = b'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  mode: "on"\n'
-    assert plan_manifest(place(source, item=0)) == Bytes(expected)
+    assert plan_manifest(place(source, item=0)) == NewBlob(expected)
 
 
 def test_replicas_that_are_not_written_yet_are_added(place: Place) -> None:
     source = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n"
     document = place(source)
     file = plan_manifest(document, ("spec.replicas", 2))
-    assert file == Bytes(source.encode() + b"spec:\n  replicas: 2\n")
+    assert file == NewBlob(source.encode() + b"spec:\n  replicas: 2\n")
     assert "spec" not in document.body, "the document that others share is left alone"
 
 
 def test_a_document_of_the_pure_api_needs_no_text(place: Place) -> None:
     document = Document(place(WEB).key, "apps/v1", place(WEB).body)
     file = plan_manifest(document, ("spec.replicas", 5))
-    assert isinstance(file, Bytes)
+    assert isinstance(file, NewBlob)
     assert yaml.safe_load(file.data) == document.body
 
 
@@ -117,13 +117,13 @@ def test_stripping_leaves_the_users_own_words() -> None:
         "spec": {"status": 1, "metadata": {"uid": "mine"}},
         "status": {},
     }
-    assert strip_owned(body) == {"metadata": {"name": "web", "labels": {"uid": "x"}}, "spec": body["spec"]}
+    assert strip_server_owned(body) == {"metadata": {"name": "web", "labels": {"uid": "x"}}, "spec": body["spec"]}
     clean = {"metadata": {"name": "web"}}
-    assert strip_owned(clean) is clean
+    assert strip_server_owned(clean) is clean
 
 
 def test_the_last_applied_copy_goes_too() -> None:
     last = "kubectl.kubernetes.io/last-applied-configuration"
-    assert strip_owned({"metadata": {"name": "a", "annotations": {last: "{}"}}}) == {"metadata": {"name": "a"}}
+    assert strip_server_owned({"metadata": {"name": "a", "annotations": {last: "{}"}}}) == {"metadata": {"name": "a"}}
     kept = {"metadata": {"name": "a", "annotations": {"mine": "1"}}}
-    assert strip_owned({"metadata": {"name": "a", "annotations": {last: "{}", "mine": "1"}}}) == kept
+    assert strip_server_owned({"metadata": {"name": "a", "annotations": {last: "{}", "mine": "1"}}}) == kept

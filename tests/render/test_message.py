@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.render.message import commit_message, one_line
+from gitsched.render.run_metadata import format_line, write_commit_message
 
 OID = "a" * 40
 OURS = [f"Gitsched-Source: {OID}", "Gitsched-Version: 0.1.0", "Gitsched-Cause: source"]
@@ -35,7 +35,7 @@ def trailers(message: str) -> list[str]:
 
 
 def test_a_message_in_full() -> None:
-    text = commit_message(
+    text = write_commit_message(
         "2 of 5 workloads move", ["shop/web: eu-1:3 → us-1:3", "shop/db: unchanged"], source=OID, version="0.1.0", cause="source"
     )
     assert text == (
@@ -48,12 +48,12 @@ def test_a_message_in_full() -> None:
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_nobody_forges_a_trailer(attempt: str) -> None:
     for summary, lines in [(attempt, []), ("x", [attempt]), (attempt, [attempt, "y", attempt])]:
-        message = commit_message(summary, lines, source=OID, version="0.1.0", cause="source")
+        message = write_commit_message(summary, lines, source=OID, version="0.1.0", cause="source")
         assert trailers(message) == OURS
 
 
 def test_git_keeps_the_trailers_of_a_real_commit(tmp_path: Path) -> None:
-    message = commit_message(ATTEMPTS[0], ATTEMPTS, source=OID, version="0.1.0", cause="source")
+    message = write_commit_message(ATTEMPTS[0], ATTEMPTS, source=OID, version="0.1.0", cause="source")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     subprocess.run(["git", "commit", "-q", "--allow-empty", "--file=-"], cwd=tmp_path, input=message.encode(), check=True)
     shown = subprocess.run(["git", "log", "-1", "--format=%(trailers:unfold,only)"], cwd=tmp_path, capture_output=True, check=True)
@@ -61,13 +61,13 @@ def test_git_keeps_the_trailers_of_a_real_commit(tmp_path: Path) -> None:
 
 
 def test_nobody_switches_off_a_pipeline() -> None:
-    message = commit_message("[skip ci]", ["[ci skip] x"], source=OID, version="0.1.0", cause="source")
+    message = write_commit_message("[skip ci]", ["[ci skip] x"], source=OID, version="0.1.0", cause="source")
     assert "[" not in message
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=80), max_size=4))
 def test_a_message_has_one_subject_and_the_trailers_end_it(summary: str, lines: list[str]) -> None:
-    message = commit_message(summary, lines, source=OID, version="0.1.0", cause="source")
+    message = write_commit_message(summary, lines, source=OID, version="0.1.0", cause="source")
     subject, rest = message.split("\n", 1)
     assert subject.startswith("place:")
     assert len(subject) <= 100
@@ -77,14 +77,16 @@ def test_a_message_has_one_subject_and_the_trailers_end_it(summary: str, lines: 
 
 
 def test_a_long_list_is_counted() -> None:
-    message = commit_message("x", [f"w{n}" for n in range(120)], source=OID, version="0.1.0", cause="deadline")
+    message = write_commit_message("x", [f"w{n}" for n in range(120)], source=OID, version="0.1.0", cause="deadline")
     assert "- w49\n- and 70 more\n\nGitsched-Source" in message
 
 
 def test_own_trailers_come_last() -> None:
-    message = commit_message("x", [], source=OID, version="0.1.0", cause="observation", trailers={"Gitsched-Retired": "eu-1\nX: y"})
+    message = write_commit_message(
+        "x", [], source=OID, version="0.1.0", cause="observation", trailers={"Gitsched-Retired": "eu-1\nX: y"}
+    )
     assert trailers(message)[-2:] == ["Gitsched-Cause: observation", "Gitsched-Retired: eu-1 X: y"]
 
 
 def test_controls_that_reorder_text_are_gone() -> None:
-    assert one_line("a\u202eb\u2066c\x1b[31m") == "a b c [31m"
+    assert format_line("a\u202eb\u2066c\x1b[31m") == "a b c [31m"

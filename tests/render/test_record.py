@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
-from gitsched.render.record import GITATTRIBUTES, Record, hydrator_metadata, parse_record, public_url, record
+from gitsched.render.run_metadata import (
+    GITATTRIBUTES,
+    RunMetadata,
+    parse_run_metadata,
+    strip_credentials,
+    write_hydrator_metadata,
+    write_run_metadata,
+)
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 VALUES = st.none() | st.text(max_size=8) | st.integers() | st.dictionaries(st.text(max_size=8), st.booleans(), max_size=3)
-FULL = Record(
+FULL = RunMetadata(
     source="a" * 40,
     version="0.1.0",
     time=NOON,
@@ -33,7 +40,7 @@ FULL = Record(
 
 
 def test_a_record_in_full() -> None:
-    text = record(FULL).data.decode().replace("a" * 40, "COMMIT").replace("b" * 40, "TREE").replace("c" * 64, "DIGEST")
+    text = write_run_metadata(FULL).data.decode().replace("a" * 40, "COMMIT").replace("b" * 40, "TREE").replace("c" * 64, "DIGEST")
     assert (
         text
         == """\
@@ -64,22 +71,22 @@ def test_a_record_in_full() -> None:
 
 
 def test_a_record_is_read_back() -> None:
-    assert parse_record(record(FULL).data) == FULL
-    empty = Record("a" * 40, "0.1.0")
-    assert parse_record(record(empty).data) == empty
+    assert parse_run_metadata(write_run_metadata(FULL).data) == FULL
+    empty = RunMetadata("a" * 40, "0.1.0")
+    assert parse_run_metadata(write_run_metadata(empty).data) == empty
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
 def test_observations_are_read_back_whatever_their_names(observations: dict[str, object]) -> None:
-    data = record(FULL._replace(observations=observations)).data
-    assert parse_record(data).observations == observations
-    assert data == record(FULL._replace(observations=dict(reversed(observations.items())))).data
+    data = write_run_metadata(FULL._replace(observations=observations)).data
+    assert parse_run_metadata(data).observations == observations
+    assert data == write_run_metadata(FULL._replace(observations=dict(reversed(observations.items())))).data
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b'{"formatVersion": 2}', b"{}", b"[" * 100_000], ids=repr)
 def test_what_it_cannot_read_stops_the_run(data: bytes) -> None:
     with pytest.raises(Permanent, match=r"gitsched\.json"):
-        parse_record(data)
+        parse_run_metadata(data)
 
 
 def test_a_mangled_member_is_as_good_as_absent() -> None:
@@ -90,12 +97,12 @@ def test_a_mangled_member_is_as_good_as_absent() -> None:
         "observations": [],
         "retiring": {"a": 1},
     }
-    read = parse_record(json.dumps(mangled).encode())
-    assert read == Record("", "", findings=(Finding("error", "", ""),))
+    read = parse_run_metadata(json.dumps(mangled).encode())
+    assert read == RunMetadata("", "", findings=(Finding("error", "", ""),))
 
 
 def test_the_hydrator_contract() -> None:
-    data = hydrator_metadata("a" * 40, "https://x:tok@example.com/r.git", "Mend\nit", "Ada <ada@example.com>", NOON).data
+    data = write_hydrator_metadata("a" * 40, "https://x:tok@example.com/r.git", "Mend\nit", "Ada <ada@example.com>", NOON).data
     assert json.loads(data) == {
         "author": "Ada <ada@example.com>",
         "date": "2026-01-02T12:00:00Z",
@@ -103,7 +110,7 @@ def test_the_hydrator_contract() -> None:
         "repoURL": "https://example.com/r.git",
         "subject": "Mend\nit",
     }
-    assert "repoURL" not in json.loads(hydrator_metadata("a" * 40, None, "s", "a", NOON).data)
+    assert "repoURL" not in json.loads(write_hydrator_metadata("a" * 40, None, "s", "a", NOON).data)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_the_hydrator_contract() -> None:
     ],
 )
 def test_a_url_shows_no_credentials_and_no_machine(url: str | None, shown: str | None) -> None:
-    assert public_url(url) == shown
+    assert strip_credentials(url) == shown
 
 
 def test_the_forge_folds_what_is_generated() -> None:

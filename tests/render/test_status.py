@@ -11,8 +11,8 @@ import yaml
 
 from gitsched.model.document import Key
 from gitsched.render.layout import placement_path
-from gitsched.render.status import multicluster_decision, status_document
-from gitsched.render.yaml import fragment
+from gitsched.render.records import write_placement_decision, write_record
+from gitsched.render.yaml import dump_fragment
 
 WEB = Key("apps", "Deployment", "shop", "web")
 
@@ -24,9 +24,9 @@ def test_a_record_holds_these_members_and_no_others() -> None:
         "kind": "Application",
         "api": "kubernetes",
         "metadata": {"name": "web", "annotations": {"z": "1", "a": "2"}},
-        "spec": fragment({"replicas": 3}),
+        "spec": dump_fragment({"replicas": 3}),
     }
-    assert status_document(body).data.decode() == (
+    assert write_record(body).data.decode() == (
         'api: kubernetes\nkind: Application\nmetadata:\n  name: web\n  annotations:\n    a: "2"\n'
         '    config.kubernetes.io/local-config: "true"\n    z: "1"\nspec:\n  replicas: 3\nstatus:\n  observedGeneration: 1\n'
     )
@@ -34,12 +34,12 @@ def test_a_record_holds_these_members_and_no_others() -> None:
 
 
 def test_a_record_that_went_through_a_run_has_the_same_bytes() -> None:
-    once = status_document({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a", "annotations": {"x": "1"}}, "status": {}})
-    assert status_document(yaml.safe_load(once.data)) == once
+    once = write_record({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a", "annotations": {"x": "1"}}, "status": {}})
+    assert write_record(yaml.safe_load(once.data)) == once
 
 
 def test_a_decision_in_full() -> None:
-    (text,) = multicluster_decision(WEB, [("eu-1", 3, 80, "most room"), ("us-1", 1, None, "")], "karmada", "web-key").values()
+    (text,) = write_placement_decision(WEB, [("eu-1", 3, 80, "most room"), ("us-1", 1, None, "")], "karmada", "web-key").values()
     assert (
         text.data.decode()
         == """\
@@ -72,7 +72,7 @@ decisions:
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, [0]), (1, [1]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])])
 def test_a_slice_holds_a_hundred_clusters_at_most(count: int, sizes: list[int]) -> None:
-    files = multicluster_decision(WEB, [(f"c{n}", n, None, "") for n in range(count)], "karmada")
+    files = write_placement_decision(WEB, [(f"c{n}", n, None, "") for n in range(count)], "karmada")
     assert list(files) == [placement_path(WEB)] == ["placements/shop/deployment-web.yaml"]
     slices = list(yaml.safe_load_all(files[placement_path(WEB)].data))
     assert [len(one["decisions"]) for one in slices] == sizes
@@ -98,7 +98,7 @@ def test_a_slice_holds_a_hundred_clusters_at_most(count: int, sizes: list[int]) 
     ids=str,
 )
 def test_whatever_the_workload_is_called_names_and_labels_are_valid(key: Key) -> None:
-    (file,) = multicluster_decision(key, [("eu-1", None, None, "")], "gitsched").values()
+    (file,) = write_placement_decision(key, [("eu-1", None, None, "")], "gitsched").values()
     metadata: dict[str, Any] = yaml.safe_load(file.data)["metadata"]
     assert re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", metadata["name"])
     assert all(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", value) for value in metadata["labels"].values())
@@ -114,7 +114,7 @@ def test_two_workloads_never_share_a_decision() -> None:
     ]
     names, labels = set(), set()
     for key in keys:
-        (file,) = multicluster_decision(key, [("eu-1", 1, None, "")], "gitsched").values()
+        (file,) = write_placement_decision(key, [("eu-1", 1, None, "")], "gitsched").values()
         metadata = yaml.safe_load(file.data)["metadata"]
         names.add((metadata["namespace"], metadata["name"]))
         labels.add(metadata["labels"]["multicluster.x-k8s.io/decision-key"])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.markdown import code
+from gitsched.model.markdown import format_code
 from gitsched.model.time import EPOCH
-from gitsched.render.summary import DecisionRow, FleetRow, Summary, readme
+from gitsched.render.readme import DecisionRow, FleetRow, ReadmeContent, write_readme
 
 OID = "a" * 40
 HOSTILE = [
@@ -66,12 +66,12 @@ gitsched plan --observations recorded
 """
 
 
-def page(summary: Summary) -> str:
-    return readme(summary).data.decode()
+def page(summary: ReadmeContent) -> str:
+    return write_readme(summary).data.decode()
 
 
 def test_a_page_in_full() -> None:
-    summary = Summary(
+    summary = ReadmeContent(
         source=OID,
         version="0.1.0",
         time=EPOCH,
@@ -88,11 +88,11 @@ def test_a_page_in_full() -> None:
 
 
 def test_an_empty_repository_has_a_page_too() -> None:
-    assert page(Summary(OID, "0.1.0", EPOCH)).count("None.") == 3
+    assert page(ReadmeContent(OID, "0.1.0", EPOCH)).count("None.") == 3
 
 
 def test_the_next_moment_is_named() -> None:
-    assert "decision next at 1970-01-01T00:00:00Z" in page(Summary(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
+    assert "decision next at 1970-01-01T00:00:00Z" in page(ReadmeContent(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloa
     fleet = [FleetRow(f"c{n}", "", "", 0, 0) for n in range(clusters)]
     everywhere = [("c0", 1)] * 1000
     decisions = [DecisionRow(f"w{n}", "p", everywhere) for n in range(workloads)]
-    text = page(Summary(OID, "0.1.0", EPOCH, fleet, decisions))
+    text = page(ReadmeContent(OID, "0.1.0", EPOCH, fleet, decisions))
     assert (len(re.findall(r"^\| `c", text, re.M)), len(re.findall(r"^\| `w", text, re.M))) == shown
     for total, part in zip((clusters, workloads), shown, strict=True):
         assert (f"and {total - part} more," in text) == (total > part)
@@ -113,14 +113,14 @@ def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloa
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_names_stay_in_their_cell(text: str) -> None:
     row = FleetRow(text, text, text, 1, 1)
-    lines = page(Summary(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()
+    lines = page(ReadmeContent(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()
     cells = [line.split("|") for line in lines if line.startswith(("| `", "| <code>"))]
     assert [len(cell) for cell in cells] == [7, 5]
 
 
 @given(st.text(max_size=40) | st.text("`|\\<>&@#[]()*_ a\n", max_size=12))
 def test_text_in_a_cell_shows_as_it_is_and_does_nothing(text: str) -> None:
-    shown = code(text)
+    shown = format_code(text)
     if shown.startswith("`"):
         assert re.fullmatch(r"`[^`|\\<>&\[\]*]+`", shown)
         inner = shown[1:-1]
@@ -131,8 +131,8 @@ def test_text_in_a_cell_shows_as_it_is_and_does_nothing(text: str) -> None:
 
 
 def test_a_long_name_is_cut() -> None:
-    assert code("a" * 300) == f"<code>{'a' * 200}&#8230;</code>"
+    assert format_code("a" * 300) == f"<code>{'a' * 200}&#8230;</code>"
 
 
 def test_nothing_but_an_object_id_reaches_the_command_to_copy() -> None:
-    assert "git checkout COMMIT\n" in page(Summary("x; rm -rf ~", "0.1.0", EPOCH))
+    assert "git checkout COMMIT\n" in page(ReadmeContent("x; rm -rf ~", "0.1.0", EPOCH))

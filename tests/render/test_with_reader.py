@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.git.writing import edit_text
-from gitsched.manifests.reading import Parsed, read
-from gitsched.model.document import Body, Document, Key, Origin, group_of
-from gitsched.model.files import Bytes, Edit, Keep, PlannedFile
-from gitsched.render.manifest import plan_manifest, strip_owned
+from gitsched.git.trees import apply_edits
+from gitsched.manifests.parser import ParsedDocument, parse_file
+from gitsched.model.document import Body, Document, Key, Origin, parse_api_group
+from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PlannedFile
+from gitsched.render.cluster_directory import plan_manifest, strip_server_owned
 from gitsched.render.yaml import dump
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
@@ -80,28 +80,28 @@ SOURCES = {
 
 
 def documents(source: str) -> list[Document]:
-    return [_document(parsed) for parsed in read(source.encode(), path="web.yaml", check=None).documents]
+    return [_document(parsed) for parsed in parse_file(source.encode(), path="web.yaml", check=None).documents]
 
 
-def _document(parsed: Parsed) -> Document:
+def _document(parsed: ParsedDocument) -> Document:
     body, metadata = parsed.body, parsed.body["metadata"]
-    key = Key(group_of(body["apiVersion"]), body["kind"], metadata.get("namespace", "default"), metadata["name"])
-    origin = Origin("web.yaml", BLOB, parsed.index, parsed.item, parsed.line, parsed.column, parsed.text)
+    key = Key(parse_api_group(body["apiVersion"]), body["kind"], metadata.get("namespace", "default"), metadata["name"])
+    origin = Origin("web.yaml", BLOB, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
     return Document(key, body["apiVersion"], body, origin)
 
 
 def content(file: PlannedFile, source: str) -> bytes:
     match file:
-        case Keep():
+        case ExistingBlob():
             return source.encode()
-        case Edit():
-            return edit_text(source.encode(), file.spans)
-        case Bytes():
+        case EditedBlob():
+            return apply_edits(source.encode(), file.edits)
+        case NewBlob():
             return file.data
 
 
 def bodies(data: bytes) -> list[Body]:
-    return [parsed.body for parsed in read(data, path="web.yaml", check=None).documents]
+    return [parsed.body for parsed in parse_file(data, path="web.yaml", check=None).documents]
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=4))
@@ -115,14 +115,14 @@ def test_every_document_of_a_file_arrives_alone_and_whole(source: str) -> None:
     found = documents(source)
     assert found
     for document in found:
-        assert bodies(content(plan_manifest(document), source)) == [strip_owned(document.body)]
+        assert bodies(content(plan_manifest(document), source)) == [strip_server_owned(document.body)]
 
 
 @pytest.mark.parametrize("count", [0, 5, 12])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_every_document_of_a_file_takes_its_share(source: str, count: int) -> None:
     for document in documents(source):
-        expected = strip_owned(document.body)
+        expected = strip_server_owned(document.body)
         expected = {**expected, "spec": {**expected.get("spec", {}), "replicas": count}}
         assert bodies(content(plan_manifest(document, ("spec.replicas", count)), source)) == [expected]
 

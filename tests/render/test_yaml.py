@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.render.yaml import Fragment, dump, fragment, quote
+from gitsched.render.yaml import Fragment, dump, dump_fragment, quote
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 LINES = st.lists(st.one_of(TEXT, st.sampled_from(["", " ", "  x", "\tx", "x ", "# x", "---", "- x", "a: b"])), max_size=5).map(
@@ -88,13 +88,13 @@ def test_a_fragment_gives_the_bytes_of_its_value(value: Any, depth: int) -> None
             inner = {"spec": [inner, {"x": inner}], "last": inner}
         return inner
 
-    assert dump(wrap(fragment(value))) == dump(wrap(value))
+    assert dump(wrap(dump_fragment(value))) == dump(wrap(value))
 
 
 def test_a_fragment_may_hold_a_fragment() -> None:
-    inner = fragment({"a": ["x\n\ny\n"]})
+    inner = dump_fragment({"a": ["x\n\ny\n"]})
     assert isinstance(inner, Fragment)
-    assert dump({"k": fragment([inner])}) == dump({"k": [{"a": ["x\n\ny\n"]}]})
+    assert dump({"k": dump_fragment([inner])}) == dump({"k": [{"a": ["x\n\ny\n"]}]})
 
 
 NUMBERS = "1e3 1E+3 012 0o17 0x1F 0b11 1_000 12:30 190:20:30 2026-01-02 2026-01-02T03:04:05Z .5 1. +1 -1 0 0xdeadbeef 1.10"
@@ -130,7 +130,7 @@ def test_lines_that_a_block_would_change_are_quoted(value: str) -> None:
 
 @pytest.mark.parametrize("length", [999, 1001, 5000])
 def test_a_key_of_any_length_is_read_back(length: int) -> None:
-    for inner in (1, {"a": 1}, [1], fragment({"a": 1})):
+    for inner in (1, {"a": 1}, [1], dump_fragment({"a": 1})):
         body = {"k" * length: inner, "z": [{"q" * length: inner}]}
         plain = {"a": 1} if isinstance(inner, Fragment) else inner
         assert yaml.safe_load(dump(body)) == {"k" * length: plain, "z": [{"q" * length: plain}]}

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding, Location
-from gitsched.model.outcome import Outcome
+from gitsched.model.scheduling import Outcome
 from gitsched.report.annotations import write_annotations
-from gitsched.report.codes import read_codes
+from gitsched.report.finding_codes import read_codes
 from gitsched.report.junit import write_junit
-from gitsched.report.sarif import MOST, write_sarif
+from gitsched.report.sarif import MAX_RESULTS, write_sarif
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif_schema.json").read_text())
 CODES = read_codes((Path(__file__).parents[2] / "docs" / "findings.md").read_text())
@@ -73,8 +73,8 @@ def test_a_finding_keeps_its_fingerprint_when_lines_move() -> None:
 
 
 def test_sarif_takes_no_more_than_forges_show_and_says_so() -> None:
-    (run,) = json.loads(write_sarif([BROKEN] * (MOST + 7), CODES, "1.0"))["runs"]
-    assert len(run["results"]) == MOST
+    (run,) = json.loads(write_sarif([BROKEN] * (MAX_RESULTS + 7), CODES, "1.0"))["runs"]
+    assert len(run["results"]) == MAX_RESULTS
     assert "7 more" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
 
 

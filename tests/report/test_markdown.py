@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from gitsched.model.change import Cause, Move, Rendered, Stay
+from gitsched.model.changes import Cause, ManifestChange, Move, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location
-from gitsched.model.outcome import Outcome, Placed
-from gitsched.report.markdown import LEAST, LIMIT, fits, write_markdown
-from gitsched.report.review import Base, Delivery, Review
+from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.report.markdown import COMMENT_LIMIT, MIN_COMMENT_LIMIT, fits_limit, write_markdown
+from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
 
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
 HOSTILE = "@team `a` | </details> <!-- [x](https://example.org) ![](//e) {0} ~~s~~ $x$ *b* _i_ #1 www.e.org a@b.example\n```\n# h\n---\n\\"
@@ -33,9 +33,11 @@ def move(name: str, cluster: str = "b", text: str = "spec.replicas 1 -> 2", path
 def review(count: int, *, text: str = "because", diff: int = 20, name: str = "web") -> Review:
     """A change of so many workloads, each with a manifest of so many lines of difference."""
     moves = [move(f"{name}-{number}", text=text) for number in range(count)]
-    outcomes = [Outcome(m.key, "karmada", "placed", "", "", (Placed("b", 3),), 3, (), "", THEN) for m in moves]
+    outcomes = [Outcome(m.key, "karmada", "placed", "", "", (TargetCluster("b", 3),), 3, (), "", THEN) for m in moves]
     body = "\n".join(["@@ -1 +1 @@", *(f"-  {name} {line}\n+  {text} {line}" for line in range(diff))])
-    rendered = [Rendered(f"shop/deployment-{name}-{n}.yaml", ("b",), "1" * 40, "2" * 40, body) for n in range(min(count, 200))]
+    rendered = [
+        ManifestChange(f"shop/deployment-{name}-{n}.yaml", ("b",), "1" * 40, "2" * 40, body) for n in range(min(count, 200))
+    ]
     findings = [Finding("warning", "unknown-field", f"{text} {n}", Location(f"{name}.yaml", n + 1, 1)) for n in range(count)]
     known = [Finding("warning", "wrong-type", f"old {n}", Location("old.yaml", n + 1, 1)) for n in range(min(count, 30))]
     return Review(
@@ -46,11 +48,11 @@ def review(count: int, *, text: str = "because", diff: int = 20, name: str = "we
         outcomes=outcomes,
         moves=moves,
         findings=[*findings, *known],
-        name="feature",
-        base=Base("d" * 40, "main", False, {"pending": 0, "stale": 0}, known),
+        source_name="feature",
+        base=ComparisonBase("d" * 40, "main", False, {"pending": 0, "stale": 0}, known),
         digest="sha256:" + "e" * 64,
-        delivery=Delivery(rendered, max(count - 200, 0), count),
-        stays=[Stay(m.key, {"b": 3}, {"a": 3}, "a rebalance") for m in moves[:5]],
+        delivery=DeliveryChanges(rendered, max(count - 200, 0), count),
+        retained=[RetainedWorkload(m.key, {"b": 3}, {"a": 3}, "a rebalance") for m in moves[:5]],
     )
 
 
@@ -75,7 +77,7 @@ def check_whole(text: str) -> None:
 @pytest.mark.parametrize("count", [0, 1, 40, 300, 5_000])
 def test_it_fits_whole_and_says_what_it_left_out(count: int) -> None:
     text = write_markdown(review(count))
-    assert len(text) <= LIMIT - 512
+    assert len(text) <= COMMENT_LIMIT - 512
     check_whole(text)
     assert text.startswith("<!-- gitsched:plan id=default -->\n")
     assert ("Left out, to fit:" in text) == (count > 40)
@@ -87,23 +89,23 @@ def test_it_fits_whole_and_says_what_it_left_out(count: int) -> None:
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(LEAST, 40_000), st.integers(0, 120), texts)
+@given(st.integers(MIN_COMMENT_LIMIT, 40_000), st.integers(0, 120), texts)
 def test_it_fits_at_every_limit_whatever_a_manifest_holds(limit: int, count: int, text: str) -> None:
     written = write_markdown(review(count, text=text, name=text, diff=3), limit)
-    assert fits(written, limit)
+    assert fits_limit(written, limit)
     check_whole(written)
 
 
 def test_characters_beyond_the_first_plane_count_twice() -> None:
-    assert fits("a" * 10, 10)
-    assert not fits("\U0001f600" * 6, 10)
+    assert fits_limit("a" * 10, 10)
+    assert not fits_limit("\U0001f600" * 6, 10)
 
 
 def test_things_are_left_out_in_the_documented_order() -> None:
     """Each entry is gone at a limit at which all that follow are still there."""
     signs = ["```diff", "shop/deployment-web-0.yaml", "Further reasons", "old 0", "web.yaml:30:", "`Deployment shop/web-99`"]
     seen: list[tuple[bool, ...]] = []
-    for limit in range(100_000, LEAST, -2_000):
+    for limit in range(100_000, MIN_COMMENT_LIMIT, -2_000):
         text = write_markdown(review(100, text="because of one thing and another, " * 4, diff=2), limit)
         seen.append(tuple(sign in text for sign in signs))
     order = sorted(set(seen), reverse=True)
@@ -136,17 +138,17 @@ def test_a_hostile_text_shows_as_it_is_and_does_nothing(place: str) -> None:
 
 
 def test_a_fence_is_longer_than_any_in_the_manifest() -> None:
-    entry = Rendered("a.yaml", ("b",), "1", "2", "@@\n ````\n+x\n </details>")
-    text = write_markdown(review(1)._replace(delivery=Delivery([entry], 0, 1)))
+    entry = ManifestChange("a.yaml", ("b",), "1", "2", "@@\n ````\n+x\n </details>")
+    text = write_markdown(review(1)._replace(delivery=DeliveryChanges([entry], 0, 1)))
     assert "`````diff\n" in text
     check_whole(text)
 
 
 def test_no_change_and_a_first_placement_have_reports_of_their_own() -> None:
-    nothing = write_markdown(review(0)._replace(changed=False, base=Base("d" * 40, "main", False, {}, ())))
+    nothing = write_markdown(review(0)._replace(changed=False, base=ComparisonBase("d" * 40, "main", False, {}, ())))
     assert "### Nothing changes\n" in nothing
     assert "| workload" not in nothing
-    first = review(3)._replace(before=None, base=Base())
+    first = review(3)._replace(before=None, base=ComparisonBase())
     text = write_markdown(first._replace(moves=[m._replace(before={}) for m in first.moves]))
     assert "### First placement of 3 workloads\n" in text
     assert "```diff" not in text, "that everything is new needs no proof"
@@ -155,7 +157,7 @@ def test_no_change_and_a_first_placement_have_reports_of_their_own() -> None:
 
 def test_what_nobody_should_overlook_comes_first() -> None:
     one = review(2)
-    lost = next(iter(one.outcomes))._replace(state="pending", placed=(), reason="0/2 clusters are available: 2 had taints.")
+    lost = next(iter(one.outcomes))._replace(state="pending", targets=(), reason="0/2 clusters are available: 2 had taints.")
     text = write_markdown(one._replace(outcomes=[lost], refused="12 of 20 workloads would lose their last placement"))
     head = text[: text.index("| workload")]
     assert "[!CAUTION]" in head

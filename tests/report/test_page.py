@@ -12,19 +12,18 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from gitsched.model.change import Move, Rendered, Stay
-from gitsched.model.cluster import ClusterFacts
-from gitsched.model.decision import Verdict
+from gitsched.model.changes import ManifestChange, Move, RetainedWorkload
 from gitsched.model.document import Key
-from gitsched.model.explanation import Candidate, Explanation
+from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding
-from gitsched.model.outcome import Outcome, Placed
-from gitsched.model.simulation import Effect, Resilience, Scope, Simulation
-from gitsched.reconcile import Session, Settings, reconcile
-from gitsched.reconcile.account import review
-from gitsched.reconcile.explaining import explain_all
-from gitsched.report.page import Fleet, write_page
-from gitsched.report.review import Base, Delivery, Review
+from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
+from gitsched.reconcile import Reconciler, RunSettings, reconcile
+from gitsched.reconcile.explanation import explain_workloads
+from gitsched.reconcile.run import make_review
+from gitsched.report.page import FleetView, write_page
+from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -68,7 +67,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     base = tmp_path_factory.mktemp("example")
     fleet = base / "fleet"
     shutil.copytree(ROOT / "examples" / "repo", fleet)
-    settings = Settings(now=NOW, cache=base / "cache", location=str(fleet))
+    settings = RunSettings(now=NOW, cache=base / "cache", location=str(fleet))
 
     def commit() -> None:
         for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "Fleet"]):
@@ -80,23 +79,25 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
         path = fleet / "clusters" / f"{name}.yaml"
         path.write_text(path.read_text().replace("spec:\n", "spec:\n  taints: [{key: example.com/down, effect: NoExecute}]\n", 1))
     commit()
-    session = Session(settings)
+    session = Reconciler(settings)
     run = session.run(NOW, write=False, whole=True)
-    return write_page(review(run), Fleet(run.plan.facts, explain_all(session, run)))
+    return write_page(make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(session, run)))
 
 
 def crowd() -> str:
     """A thousand workloads, each on three of a hundred clusters."""
     names = [f"cluster-{number:03}" for number in range(CLUSTERS)]
-    facts = {name: ClusterFacts(name, {"tier": "a"}, f"region-{number % 5}") for number, name in enumerate(names)}
+    facts = {name: ClusterInfo(name, {"tier": "a"}, f"region-{number % 5}") for number, name in enumerate(names)}
     outcomes, explanations = [], {}
     for number in range(WORKLOADS):
         key = Key("apps", "Deployment", f"team-{number % 10}", f"app-{number:04}")
-        placed = tuple(Placed(names[(number * 7 + step * 31) % CLUSTERS], 2 + step) for step in range(3))
+        placed = tuple(TargetCluster(names[(number * 7 + step * 31) % CLUSTERS], 2 + step) for step in range(3))
         outcomes.append(Outcome(key, "karmada", "placed", "PropagationPolicy/x/y", "", placed, 9, (), "by y", NOW))
-        verdicts = (Verdict(name, False, f"taint of {name}", {}, None) for name in names)
-        explanations[key] = Explanation(str(key), policy="PropagationPolicy/x/y", candidates=tuple(map(Candidate, verdicts)))
-    return write_page(Review("c0ffee", "placements", before="beef", outcomes=outcomes, time=NOW), Fleet(facts, explanations))
+        verdicts = (CandidateResult(name, False, f"taint of {name}", {}, None) for name in names)
+        explanations[key] = Explanation(
+            str(key), policy="PropagationPolicy/x/y", candidates=tuple(map(ExplainedCandidate, verdicts))
+        )
+    return write_page(Review("c0ffee", "placements", before="beef", outcomes=outcomes, time=NOW), FleetView(facts, explanations))
 
 
 def test_what_moves_is_listed_and_every_cell_says_why(example: str, show: Open) -> None:
@@ -203,8 +204,10 @@ def test_the_same_reason_stands_in_the_page_only_once() -> None:
 
 def test_hostile_names_stay_text(show: Open) -> None:
     key = Key("apps", "Deployment", "shop", EVIL)
-    outcome = Outcome(key, "karmada", "placed", EVIL, EVIL, (Placed(EVIL, 2),), 2, (), EVIL, NOW)
-    why = Explanation(str(key), EVIL, EVIL, EVIL, candidates=(Candidate(Verdict(EVIL, False, EVIL, {}, None), EVIL),))
+    outcome = Outcome(key, "karmada", "placed", EVIL, EVIL, (TargetCluster(EVIL, 2),), 2, (), EVIL, NOW)
+    why = Explanation(
+        str(key), EVIL, EVIL, EVIL, candidates=(ExplainedCandidate(CandidateResult(EVIL, False, EVIL, {}, None), EVIL),)
+    )
     told = Review(
         EVIL,
         EVIL,
@@ -215,7 +218,7 @@ def test_hostile_names_stay_text(show: Open) -> None:
         moves=[Move(key, {}, {EVIL: 2}, EVIL)],
         findings=[Finding("error", "unknown-field", EVIL)],
     )
-    page = show(write_page(told, Fleet({EVIL: ClusterFacts(EVIL, {EVIL: EVIL}, EVIL, EVIL)}, {key: why})))
+    page = show(write_page(told, FleetView({EVIL: ClusterInfo(EVIL, {EVIL: EVIL}, EVIL, EVIL)}, {key: why})))
     page.locator("#fleet-window tbody td.new").click()
     assert page.evaluate("window.pwned") is None
     assert page.get_by_role("dialog").inner_text().count(EVIL) >= 5
@@ -225,20 +228,20 @@ def test_hostile_names_stay_text(show: Open) -> None:
 def test_files_that_differ_are_in_the_page_and_workloads_that_stay_are_told(show: Open) -> None:
     key = Key("apps", "Deployment", "shop", "web")
     rendered = [
-        Rendered("shop/deployment-web.yaml", ("fra", "ams"), "1", "2", "@@ -1 +1 @@\n-replicas: 1\n+replicas: <b>2</b>\n"),
-        Rendered("shop/service-web.yaml", ("fra",), "3", None),
+        ManifestChange("shop/deployment-web.yaml", ("fra", "ams"), "1", "2", "@@ -1 +1 @@\n-replicas: 1\n+replicas: <b>2</b>\n"),
+        ManifestChange("shop/service-web.yaml", ("fra",), "3", None),
     ]
     told = Review(
         "c0ffee",
         "placements",
         before="beef",
-        delivery=Delivery(rendered, 4, 9),
-        stays=[Stay(key, {"ams": 2}, {"fra": 2}, "a WorkloadRebalancer would")],
-        base=Base(findings=[Finding("info", "old", "it was there before")]),
+        delivery=DeliveryChanges(rendered, 4, 9),
+        retained=[RetainedWorkload(key, {"ams": 2}, {"fra": 2}, "a WorkloadRebalancer would")],
+        base=ComparisonBase(findings=[Finding("info", "old", "it was there before")]),
         findings=[Finding("info", "old", "it was there before"), Finding("warning", "new", "it was not")],
         digest="sha256:1234",
     )
-    page = show(write_page(told, Fleet({}, {})))
+    page = show(write_page(told, FleetView({}, {})))
     assert page.locator("#files pre span.new").inner_text() == "+replicas: <b>2</b>"
     assert "shop/service-web.yaml removed in fra" in page.locator("#files").inner_text()
     assert "And 4 more." in page.locator("#files").inner_text()
@@ -249,13 +252,13 @@ def test_files_that_differ_are_in_the_page_and_workloads_that_stay_are_told(show
 
 def test_losses_stand_in_the_page_the_bad_ones_marked(show: Open) -> None:
     web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
-    harmed = (Effect(web, {"fra": 4}, {"ams": 1}, 4, short=3), Effect(job, {"fra": 1}, {}, 1, short=1))
+    harmed = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
     rows = tuple(
-        Simulation(f"region {name} is lost", Scope("region", name), (name,), (), (), (), 2, effects, (), ())
+        Simulation(f"region {name} is lost", FailureDomain("region", name), (name,), (), (), (), 2, effects, (), ())
         for name, effects in (("eu", harmed), ("us", ()))
     )
     table = Resilience("region", 2, 2, rows, ("us",))
-    page = show(write_page(Review("c0ffee", "placements", before="beef", resilience=table), Fleet({}, {})))
+    page = show(write_page(Review("c0ffee", "placements", before="beef", resilience=table), FleetView({}, {})))
     bad, good = (page.locator("#resilience tbody tr").nth(number) for number in (0, 1))
     assert bad.inner_text().split("\t") == [
         "eu",
@@ -271,6 +274,6 @@ def test_losses_stand_in_the_page_the_bad_ones_marked(show: Open) -> None:
 
 
 def test_an_empty_fleet_is_a_page_as_well(show: Open) -> None:
-    page = show(write_page(Review("", "placements"), Fleet({}, {})))
+    page = show(write_page(Review("", "placements"), FleetView({}, {})))
     assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
     assert "No workload moves." in page.inner_text("body")

@@ -5,10 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.change import Cause, Move
+from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Key
-from gitsched.report.tally import classify, group_causes, tally
-from gitsched.report.verdict import name_clusters, summarise, write_replicas
+from gitsched.report.summary import (
+    classify_move,
+    count_moves,
+    format_cluster_deltas,
+    format_replica_change,
+    group_causes,
+    summarize_moves,
+)
 
 places = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
 moves = st.lists(
@@ -24,7 +30,7 @@ moves = st.lists(
 
 @given(moves)
 def test_every_move_is_counted_once_and_replicas_balance(entries: list[Move]) -> None:
-    counts = tally(entries)
+    counts = count_moves(entries)
     assert counts.moved + counts.resized + counts.first + counts.lost == len(entries)
     before = sum(replicas or 0 for move in entries for replicas in move.before.values())
     after = sum(replicas or 0 for move in entries for replicas in move.after.values())
@@ -41,10 +47,10 @@ def test_kinds_of_moves_and_what_is_said_of_them() -> None:
         Move(key, {"a": 4}, {"a": 6}, ""),
         Move(key, {"a": 4}, {"b": 4}, ""),
     )
-    assert [classify(move) for move in (lost, first, resized, moved)] == ["lost", "first", "resized", "moved"]
-    assert [write_replicas(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
-    assert summarise([moved, lost], 9) == "1 of 9 workloads loses its last place, 1 workload moves"
-    assert name_clusters(tally([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
+    assert [classify_move(move) for move in (lost, first, resized, moved)] == ["lost", "first", "resized", "moved"]
+    assert [format_replica_change(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
+    assert summarize_moves([moved, lost], 9) == "1 of 9 workloads loses its last place, 1 workload moves"
+    assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
 
 
 def test_what_moves_most_is_told_first() -> None:

@@ -9,23 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.change import Move
-from gitsched.model.decision import Verdict
+from gitsched.model.changes import Move
 from gitsched.model.document import Key
-from gitsched.model.explanation import Attempt, Candidate, Explanation, Loser, Share
+from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import Finding, Location
-from gitsched.model.outcome import Outcome, Placed
-from gitsched.report.data import describe_explanation, describe_review
-from gitsched.report.explain import write_explanation
+from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+from gitsched.report.explanation import write_explanation
 from gitsched.report.review import Review
-from gitsched.report.table import printable, tame, wrap
+from gitsched.report.serialization import serialize_explanation, serialize_review
+from gitsched.report.summary import format_clusters
+from gitsched.report.terminal import escape_ci_commands, escape_unprintable, wrap
 from gitsched.report.text import write_findings, write_plan, write_run
-from gitsched.report.verdict import write_places
 
 KEY = Key("apps", "Deployment", "shop", "cart")
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
 OUTCOME = Outcome(
-    KEY, "karmada", "placed", "PropagationPolicy/shop/web", "cloud", (Placed("b", 3), Placed("a", 2, True)), 3, (), "", THEN
+    KEY,
+    "karmada",
+    "placed",
+    "PropagationPolicy/shop/web",
+    "cloud",
+    (TargetCluster("b", 3), TargetCluster("a", 2, True)),
+    3,
+    (),
+    "",
+    THEN,
 )
 MOVED = Move(
     KEY, {"a": 2}, {"b": 3}, "a has the untolerated taint power:NoExecute, and group cloud is the next one in the policy's order"
@@ -38,17 +46,17 @@ WHY = Explanation(
     location="apps/cart.yaml:1",
     policy="PropagationPolicy/shop/web",
     policy_reason="it selects the workload by name",
-    losers=(Loser("ClusterPropagationPolicy/all", "a policy of the namespace goes before"),),
+    rejected_policies=(RejectedPolicy("ClusterPropagationPolicy/all", "a policy of the namespace goes before"),),
     claim="claimed it in an earlier run",
-    attempts=(Attempt("private", "no-fit", "0/2 clusters are available"), Attempt("cloud", "scheduled")),
+    attempts=(GroupAttempt("private", "no-fit", "0/2 clusters are available"), GroupAttempt("cloud", "scheduled")),
     candidates=(
-        Candidate(Verdict("a", False, "untolerated taint power:NoExecute", {}, None), "clusters/a.yaml:7"),
-        Candidate(Verdict("b", True, "", {"ClusterLocality": 100}, 100)),
+        ExplainedCandidate(CandidateResult("a", False, "untolerated taint power:NoExecute", {}, None), "clusters/a.yaml:7"),
+        ExplainedCandidate(CandidateResult("b", True, "", {"ClusterLocality": 100}, 100)),
     ),
-    division=(Share("b", 1, 3),),
+    division=(ReplicaShare("b", 1, 3),),
     division_rule=("By static weight.",),
     trigger="The placement changed.",
-    result=(Share("b", None, 3),),
+    result=(ReplicaShare("b", None, 3),),
 )
 
 
@@ -104,7 +112,7 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
 
 
 def test_many_clusters_and_many_notes_are_counted() -> None:
-    assert write_places({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
+    assert format_clusters({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
     notes = [Finding("info", "symlink", f"link {n}") for n in range(9)]
     assert "and 4 more (4 symlink): -o json has all" in write_findings([BROKEN, *notes], 80)
     assert write_findings([], 80) == "No findings\n"
@@ -131,7 +139,7 @@ def test_an_explanation_has_every_step_at_every_width() -> None:
 
 @given(st.text())
 def test_nothing_in_a_manifest_drives_a_terminal(text: str) -> None:
-    assert printable(text).isprintable()
+    assert escape_unprintable(text).isprintable()
     finding = Finding("error", "x", text, Location(text, 1, 1))
     assert all(line.isprintable() for line in write_findings([finding], 80).split("\n"))
 
@@ -144,13 +152,13 @@ def test_wrapping_keeps_every_word_and_the_width(words: list[str], width: int) -
 
 
 def test_data_is_plain_and_complete() -> None:
-    data = describe_review(REVIEW)
+    data = serialize_review(REVIEW)
     assert json.loads(json.dumps(data)) == data
     assert data["moves"][0]["after"] == [{"cluster": "b", "replicas": 3}]
     assert data["placements"][0]["clusters"] == [{"cluster": "b", "replicas": 3}]
     assert data["placements"][0]["leaving"] == ["a"]
     assert data["workloads"] == {"total": 1, "placed": 1, "pending": 0, "stale": 0, "unclaimed": 4}
-    why = describe_explanation(WHY)
+    why = serialize_explanation(WHY)
     assert json.loads(json.dumps(why)) == why
     assert why["clusters"][0]["location"] == "clusters/a.yaml:7"
 
@@ -166,7 +174,7 @@ def test_data_is_plain_and_complete() -> None:
     ],
 )
 def test_what_a_runner_would_obey_is_broken_and_nothing_else(text: str, shown: str) -> None:
-    assert tame(text) == shown
+    assert escape_ci_commands(text) == shown
 
 
 def test_a_mistake_that_is_everywhere_hides_no_other() -> None:

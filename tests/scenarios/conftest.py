@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.reconcile import Run, Settings, preview, reconcile
+from gitsched.reconcile import RunResult, RunSettings, preview, reconcile
 
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 PROCESS = """\
 import sys
 from datetime import datetime
 from pathlib import Path
-from gitsched.reconcile import Settings, reconcile
+from gitsched.reconcile import RunSettings, reconcile
 now, cache, location, push = sys.argv[1:5]
-run = reconcile(Settings(now=datetime.fromisoformat(now), cache=Path(cache), location=location, push=push or None))
+run = reconcile(RunSettings(now=datetime.fromisoformat(now), cache=Path(cache), location=location, push=push or None))
 print(run.after or "")
 """
 """A reconcile as a process of its own: moment, cache, location, remote to push to."""
@@ -69,13 +69,13 @@ class Fleet:
         self.git("commit", "-q", "--allow-empty", "-m", message, environment=dates)
         return self.git("rev-parse", "HEAD")
 
-    def settings(self, hour: float = 0, **more: Any) -> Settings:
-        return Settings(now=moment(hour), cache=self.cache, location=str(self.path))._replace(**more)
+    def settings(self, hour: float = 0, **more: Any) -> RunSettings:
+        return RunSettings(now=moment(hour), cache=self.cache, location=str(self.path))._replace(**more)
 
-    def reconcile(self, hour: float = 0, **more: Any) -> Run:
+    def reconcile(self, hour: float = 0, **more: Any) -> RunResult:
         return reconcile(self.settings(hour, **more))
 
-    def preview(self, hour: float = 0, **more: Any) -> Run:
+    def preview(self, hour: float = 0, **more: Any) -> RunResult:
         return preview(self.settings(hour, **more))
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.reconcile import Run, Session
+from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.histories import History, differs
 
@@ -22,25 +22,25 @@ APIS = (("ocm",), (), ("ocm",), ("knative",), ("ocm", "krake"), ())
 STEPS = 16
 
 
-class Reconciler:
+class ReconcilerVariant:
     """One way to remember, on a branch of its own."""
 
     def __init__(self, fleet: Fleet, name: str, cache: Path) -> None:
         self.fleet, self.name, self.cache = fleet, name, cache
-        self.session: Session | None = None
+        self.session: Reconciler | None = None
 
     def settings(self, hour: float, **more: Any) -> Any:
         return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, **more)
 
-    def run(self, hour: float, *, fresh: bool, allow: bool, write: bool = True) -> Run:
+    def run(self, hour: float, *, fresh: bool, allow: bool, write: bool = True) -> RunResult:
         settings = self.settings(hour, allow_removals=allow)
         if fresh or self.session is None:
-            self.session = Session(settings)
+            self.session = Reconciler(settings)
         self.session.settings = settings
         return self.session.run(settings.now, write=write)
 
 
-def tell(run: Run) -> dict[str, object]:
+def tell(run: RunResult) -> dict[str, object]:
     """Everything that somebody learns from a run."""
     plan = run.plan
     return {
@@ -51,9 +51,11 @@ def tell(run: Run) -> dict[str, object]:
         "retiring": dict(plan.retiring),
         "refused": run.refused,
         "moves": list(map(str, plan.moves)),
-        "states": {state: count for state, count in plan.states.items() if count},
-        "outcomes": [(o.key, o.state, o.shares, o.policy, o.group, o.reason, o.findings) for o in plan.outcomes.values()],
-        "clusters": (plan.clusters, dict(plan.fleet)),
+        "states": {state: count for state, count in plan.state_counts.items() if count},
+        "outcomes": [
+            (o.key, o.state, o.replicas_by_cluster, o.policy, o.group, o.reason, o.findings) for o in plan.outcomes.values()
+        ],
+        "clusters": (plan.cluster_count, dict(plan.first_clusters)),
     }
 
 
@@ -103,7 +105,7 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
     dice, hour, amended = Random(seed), 0.0, 0
     history = History(dice, apis)
     fleet.commit(history.files)
-    resident, either = Reconciler(fleet, "resident", where / "a"), Reconciler(fleet, "either", where / "b")
+    resident, either = ReconcilerVariant(fleet, "resident", where / "a"), ReconcilerVariant(fleet, "either", where / "b")
     branches = ["resident", "either", "forgetful"]
     for step in range(steps):
         if step and dice.random() < 0.85:
@@ -115,7 +117,7 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
         now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
         if dice.random() < 0.2:
             either.run(now, fresh=dice.random() < 0.5, allow=allow, write=False)
-        forgetful = Reconciler(fleet, "forgetful", where / f"none-{step}")
+        forgetful = ReconcilerVariant(fleet, "forgetful", where / f"none-{step}")
         runs = [
             resident.run(now, fresh=False, allow=allow),
             either.run(now, fresh=dice.random() < 0.5, allow=allow),
@@ -128,7 +130,7 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
             fleet.git("rev-parse", "--verify", "-q", f"refs/heads/{name}") for name in branches if runs[0].before or runs[0].after
         }
         assert len(heads) < 2, f"step {step}"
-        amended += sum(not run.plan.whole for run in runs)
+        amended += sum(not run.plan.complete for run in runs)
         hour = now
     return amended
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitsched import __version__
-from gitsched.reconcile.build import identify
+from gitsched.reconcile.cache.ownership import identify_package
 
 RECORD = "gitsched/__init__.py,sha256=%s,3\ngitsched/__pycache__/__init__.cpython-311.pyc,,\n%sgitsched-%s.dist-info/RECORD,,\n"
 
@@ -33,13 +33,13 @@ def install(place: Path, digest: str = "abc", more: str = "") -> Path:
 @pytest.mark.parametrize("changed", ["gitsched/__init__.py", "schemas/Kind.json"])
 def test_an_edit_of_a_checkout_is_another_build(tmp_path: Path, changed: str) -> None:
     package = lay(tmp_path)
-    before = identify(package)
-    assert identify(package) == before
+    before = identify_package(package)
+    assert identify_package(package) == before
     (tmp_path / changed).write_text("two")
-    assert identify(package) != before
+    assert identify_package(package) != before
 
 
 def test_the_same_wheel_is_the_same_build_wherever_and_whenever_it_is_installed(tmp_path: Path) -> None:
     one, two = install(tmp_path / "one"), install(tmp_path / "two", more="../../bin/gitsched,sha256=xyz,9\n")
-    assert identify(one) == identify(two)
-    assert identify(install(tmp_path / "three", digest="abd")) != identify(one)
+    assert identify_package(one) == identify_package(two)
+    assert identify_package(install(tmp_path / "three", digest="abd")) != identify_package(one)

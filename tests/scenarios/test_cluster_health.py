@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gitsched.reconcile import Session
+from gitsched.reconcile import Reconciler
 
 from .conftest import Fleet, cluster, deployment, moment, policy
 
@@ -109,7 +109,7 @@ def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[
     fresh, resident = make_fleet("fresh"), make_fleet("resident")
     fill(fresh)
     fill(resident)
-    session = Session(resident.settings())
+    session = Reconciler(resident.settings())
     changes = [
         (1.0, {"first.yaml": state("False")}),
         (1.1, {"web.yaml": deployment("web", 3)}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.model.document import Key
-from gitsched.reconcile.explaining import explain
+from gitsched.reconcile.explanation import explain_resource
 
 from .conftest import Fleet, cluster, moment
 
@@ -90,7 +90,7 @@ def test_it_fails_over_by_the_health_that_its_own_binding_reports(fleet: Fleet) 
 
 def test_explain_knows_it_by_its_name_alone(fleet: Fleet) -> None:
     fill(fleet)
-    told = explain(fleet.settings(), "clusterrole", "default", "view:pods")
+    told = explain_resource(fleet.settings(), "clusterrole", "default", "view:pods")
     assert (told.workload, told.policy) == ("ClusterRole.rbac.authorization.k8s.io/view:pods", "ClusterPropagationPolicy/roles")
     assert [(attempt.name, attempt.verdict) for attempt in told.attempts] == [("one", "scheduled"), ("two", "not tried")]
     assert [share.cluster for share in told.result] == ["first"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gitsched.diff.plans import ReviewedPlan, parse_reviewed_plan
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.comparing import compare
-from gitsched.reconcile.reviewed import Reviewed, parse_reviewed
-from gitsched.report.data import describe_review
+from gitsched.reconcile.comparison import compare_plans
 from gitsched.report.review import Review
+from gitsched.report.serialization import serialize_review
 from gitsched.report.text import write_plan
 
 from .conftest import Fleet, cluster, deployment, policy
@@ -30,7 +30,7 @@ def placed(pair: Fleet) -> Fleet:
 
 
 def compared(fleet: Fleet, base: str | None = "main", hour: float = 1, **more: object) -> Review:
-    return compare(fleet.settings(hour, **{"revision": "HEAD" if base else None, **more}), base).review
+    return compare_plans(fleet.settings(hour, **{"revision": "HEAD" if base else None, **more}), base).review
 
 
 def reasons(review: Review) -> dict[str, list[str]]:
@@ -80,7 +80,7 @@ def test_the_review_of_a_branch_is_what_the_merge_does(placed: Fleet) -> None:
     }
     placed.git("merge", "-q", "--no-edit", "change")
     assert compared(placed, None, hour=2).digest == review.digest
-    run = placed.reconcile(2, reviewed=Reviewed(review.digest), require_reviewed=True)
+    run = placed.reconcile(2, reviewed=ReviewedPlan(review.digest), require_reviewed=True)
     assert run.after is not None
     assert run.reviewed == (f"As reviewed: plan {review.digest}.",)
 
@@ -104,12 +104,12 @@ def test_a_review_holds_however_long_a_branch_lies_and_however_late_the_job_is(
     placed.git("checkout", "-q", "main")
     placed.git("merge", "-q", "--no-ff", "--no-commit", "change")
     placed.record(merge_at, "Merge")
-    assert placed.reconcile(run_at, reviewed=Reviewed(digest)).reviewed == (f"As reviewed: plan {digest}.",)
+    assert placed.reconcile(run_at, reviewed=ReviewedPlan(digest)).reviewed == (f"As reviewed: plan {digest}.",)
 
 
 def test_what_differs_from_the_review_is_named_and_refused_when_asked(placed: Fleet) -> None:
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
-    seen = parse_reviewed(json.dumps(describe_review(compared(placed))))
+    seen = parse_reviewed_plan(json.dumps(serialize_review(compared(placed))))
     placed.commit({"apps/more.yaml": deployment("more")}, hour=1)
     placed.git("checkout", "-q", "main")
     placed.git("merge", "-q", "change")
@@ -137,7 +137,7 @@ def test_only_what_a_commit_changes_needs_a_review(placed: Fleet) -> None:
 @pytest.mark.parametrize("text", ["", "sha256:12", "{}", '{"moves": [], "digest": "x", "output": {"before": null}}', "[]"])
 def test_what_is_no_review_is_refused(text: str) -> None:
     with pytest.raises(Permanent):
-        parse_reviewed(text)
+        parse_reviewed_plan(text)
 
 
 def test_what_the_output_branch_lacks_already_is_no_part_of_the_change(placed: Fleet) -> None:
@@ -147,7 +147,7 @@ def test_what_the_output_branch_lacks_already_is_no_part_of_the_change(placed: F
     placed.commit({"apps/web.yaml": deployment("web", 3)}, hour=1)
     review = compared(placed)
     assert [move.key.name for move in review.moves] == ["web"]
-    assert any("1 more workload" in note for note in review.notes)
+    assert any("1 more workload" in note for note in review.comparison_notes)
 
 
 def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path: Path) -> None:
@@ -157,7 +157,10 @@ def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path:
     placed.commit({"apps/other.yaml": deployment("other")}, hour=1)
     placed.git("clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
     review = compared(placed, "main", revision="change", location=(tmp_path / "remote.git").as_uri())
-    assert (review.base.merged, list(review.notes)[:1]) == (True, [note for note in review.notes if "1 more workload" in note])
+    assert (review.base.merged, list(review.comparison_notes)[:1]) == (
+        True,
+        [note for note in review.comparison_notes if "1 more workload" in note],
+    )
     assert {move.key.name: dict(move.after) for move in review.moves} == {"other": {"second": 2}, "web": {"second": 2}}
 
 
@@ -167,7 +170,7 @@ def test_commits_that_conflict_are_planned_as_they_are_and_a_note_says_so(placed
     placed.commit({"apps/web.yaml": deployment("web", 4)}, hour=1)
     review = compared(placed, "main", revision="change")
     assert not review.base.merged
-    assert any("needs a person" in note for note in review.notes)
+    assert any("needs a person" in note for note in review.comparison_notes)
     assert [dict(move.after) for move in review.moves] == [{"first": 3}]
 
 
@@ -196,9 +199,9 @@ def test_findings_are_new_mended_or_stood_before(placed: Fleet) -> None:
     files = {"old": f"# moved by a line\n{wrong['old']}", "mended": cluster("mended"), "new": wrong["new"]}
     placed.commit({f"clusters/{name}.yaml": text for name, text in files.items()}, hour=1)
     review = compared(placed)
-    errors = [finding for finding in review.fresh if finding.severity == "error"]
+    errors = [finding for finding in review.new_findings if finding.severity == "error"]
     assert [finding.location and finding.location.path for finding in errors] == ["clusters/new.yaml"]
-    assert review.mended == 1
+    assert review.fixed_count == 1
     assert "3 findings stood before, 1 mended." in write_plan(review, 200)
 
 
@@ -214,7 +217,7 @@ def test_a_secret_is_told_and_never_shown(placed: Fleet) -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default}\nstringData: {password: hunter2}\n"
     placed.commit({"policies/secrets.yaml": policy("first", name="secrets", kind="Secret"), "apps/key.yaml": secret}, hour=1)
     review = compared(placed)
-    data = json.dumps(describe_review(review)) + write_plan(review, 200)
+    data = json.dumps(serialize_review(review)) + write_plan(review, 200)
     assert "secret-key.yaml" in data
     assert "hunter2" not in data
 

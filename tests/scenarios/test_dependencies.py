@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gitsched.reconcile.session import Session
+from gitsched.reconcile.reconciler import Reconciler
 
 from .conftest import Fleet, cluster, execute, moment, policy
 
@@ -97,7 +97,7 @@ def test_a_resident_process_and_new_ones_write_the_same(fleet: Fleet, tmp_path: 
     execute("clone", "-q", "--no-hardlinks", str(fleet.path), str(tmp_path / "twin"), at=tmp_path)
     twin = Fleet(tmp_path / "twin", tmp_path / "cache-twin")
     twin.git("branch", "-q", "placements", "origin/placements")
-    session = Session(fleet.settings())
+    session = Reconciler(fleet.settings())
     changes: list[dict[str, str | bytes | None]] = [
         {},
         {"api.yaml": workload("api", "configmap/conf", "secret/key")},

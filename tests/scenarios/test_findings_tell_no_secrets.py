@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gitsched
-from gitsched.manifests.reading import read
+from gitsched.manifests.parser import parse_file
 
 SECRET = """\
 apiVersion: v1
@@ -19,7 +19,7 @@ stringData:
 
 
 def test_a_wrong_value_in_a_secret_is_not_repeated() -> None:
-    problems = read(SECRET.encode(), path="secret.yaml", check=None).problems
+    problems = parse_file(SECRET.encode(), path="secret.yaml", check=None).issues
     assert [problem.code for problem in problems] == ["wrong-tag"] * 3
     assert not any("CANARY" in problem.message for problem in problems)
 

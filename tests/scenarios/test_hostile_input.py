@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.reconcile import Run
+from gitsched.reconcile import RunResult
 
 from .conftest import Fleet, cluster, deployment, execute, policy
 
@@ -64,19 +64,19 @@ def raw_tree(fleet: Fleet, entries: list[tuple[str, str, str]]) -> str:
 
 
 @pytest.fixture
-def trapped(fleet: Fleet) -> Run:
+def trapped(fleet: Fleet) -> RunResult:
     files = {"web.yaml": deployment("web"), "policy.yaml": EVERYTHING, "cluster.yaml": cluster("first")}
     fleet.commit({**files, **TRAPS})
     return fleet.reconcile(1)
 
 
-def test_every_trap_is_a_finding_and_the_honest_workload_is_placed(trapped: Run, fleet: Fleet) -> None:
+def test_every_trap_is_a_finding_and_the_honest_workload_is_placed(trapped: RunResult, fleet: Fleet) -> None:
     found = {finding.location.path for finding in trapped.plan.findings if finding.location and finding.severity != "info"}
     assert set(TRAPS) - found == set()
     assert fleet.where("default/deployment-web") == ["first"]
 
 
-def test_a_finding_of_a_trap_is_an_error_with_a_place_and_a_short_message(trapped: Run) -> None:
+def test_a_finding_of_a_trap_is_an_error_with_a_place_and_a_short_message(trapped: RunResult) -> None:
     findings = [f for f in trapped.plan.findings if f.location and f.location.path.startswith("traps/") and f.severity == "error"]
     assert {f.location.path for f in findings if f.location} == set(TRAPS)
     for finding in findings:
@@ -86,7 +86,7 @@ def test_a_finding_of_a_trap_is_an_error_with_a_place_and_a_short_message(trappe
         assert finding.message.isprintable()
 
 
-def test_nothing_is_written_outside_of_the_output_paths(trapped: Run, fleet: Fleet) -> None:
+def test_nothing_is_written_outside_of_the_output_paths(trapped: RunResult, fleet: Fleet) -> None:
     allowed = {"README.md", "gitsched.json", "hydrator.metadata", ".gitattributes", "clusters", "status", "placements"}
     for path in fleet.files():
         segments = path.split("/")
@@ -109,7 +109,7 @@ def test_a_kind_or_group_that_looks_like_a_path_is_a_file_name_like_any_other(fl
     assert {len(path.split("/")) for path in fleet.files() if path.startswith("clusters/")} == {3, 4}
 
 
-def test_looking_at_the_traps_leaves_the_work_tree_as_it_was(trapped: Run, fleet: Fleet, tmp_path: Path) -> None:
+def test_looking_at_the_traps_leaves_the_work_tree_as_it_was(trapped: RunResult, fleet: Fleet, tmp_path: Path) -> None:
     assert fleet.git("status", "--porcelain") == ""
     assert {path.name for path in tmp_path.iterdir()} <= {"fleet", "cache"}
     assert not (tmp_path.parent / "x").exists()

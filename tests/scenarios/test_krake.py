@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gitsched.model.time import format_time
-from gitsched.reconcile import Run, Session, reconcile
-from gitsched.reconcile.comparing import compare
-from gitsched.reconcile.explaining import explain
-from gitsched.render.record import parse_record
-from gitsched.report.explain import write_explanation
+from gitsched.reconcile import Reconciler, RunResult, reconcile
+from gitsched.reconcile.comparison import compare_plans
+from gitsched.reconcile.explanation import explain_resource
+from gitsched.render.run_metadata import parse_run_metadata
+from gitsched.report.explanation import write_explanation
 from tests.metrics.conftest import Response, Server, vector
 from tests.scenarios.conftest import Fleet, execute, moment
 
@@ -112,7 +112,7 @@ def place(fleet: Fleet) -> str:
     return str(fleet.load(STATUS)["status"]["scheduled_to"]["name"])
 
 
-def codes(run: Run) -> set[str]:
+def codes(run: RunResult) -> set[str]:
     return {finding.code for finding in run.plan.findings}
 
 
@@ -162,14 +162,14 @@ def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometh
     assert place(tenant) == "one"
     assert run.plan.next_wakeup is not None
     assert run.plan.next_wakeup.isoformat() == "2026-03-02T10:00:00+00:00"
-    told = write_explanation(explain(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
+    told = write_explanation(explain_resource(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
     assert "From 2026-03-02T10:00:00Z on a better cluster may win." in told
     tenant.reconcile(2)
     assert place(tenant) == "two"
 
 
 def test_a_resident_session_asks_again_in_every_run(tenant: Fleet, prometheus: Prometheus) -> None:
-    session = Session(tenant.settings())
+    session = Reconciler(tenant.settings())
     prometheus.values = {"a": 0.9, "b": 0.1}
     session.run(moment(0))
     assert place(tenant) == "one"
@@ -292,12 +292,15 @@ def test_what_a_proposal_says_about_the_output_branch_makes_nobody_trusted(
     source = provider("influx", f"{{url: '{evil.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
     tenant.commit({"metrics/provider.yaml": source, "gitsched.yaml": config("output: {branch: theirs}")}, hour=1)
     reconcile(tenant.settings(1, branch="proposal", observations="recorded"))
-    assert parse_record(tenant.git("show", "theirs:gitsched.json").encode()).source == tenant.git("rev-parse", "proposal").strip()
+    assert (
+        parse_run_metadata(tenant.git("show", "theirs:gitsched.json").encode()).source
+        == tenant.git("rev-parse", "proposal").strip()
+    )
     looking = tenant.settings(2, revision="proposal", observations="live", trusted=False)
-    assert "krake-not-asked" in codes(compare(looking).run)
-    assert "krake-provider-changed" in codes(compare(looking, "main").run)
+    assert "krake-not-asked" in codes(compare_plans(looking).run)
+    assert "krake-provider-changed" in codes(compare_plans(looking, "main").run)
     assert evil.seen == []
-    compare(looking._replace(output_branch="theirs"))
+    compare_plans(looking._replace(output_branch="theirs"))
     assert evil.seen != [], "whoever names the branch trusts it"
 
 
@@ -307,7 +310,7 @@ def test_plans_that_are_compared_are_made_with_the_same_values(tenant: Fleet, pr
     tenant.git("checkout", "-q", "-b", "proposal")
     tenant.commit({"README.md": "hello"}, hour=1)
     asked = len(prometheus.server.seen)
-    compare(tenant.settings(2, revision="proposal", observations="live", trusted=False), "main")
+    compare_plans(tenant.settings(2, revision="proposal", observations="live", trusted=False), "main")
     assert len(prometheus.server.seen) - asked == 2, "two metrics, once each"
 
 
@@ -377,7 +380,7 @@ def test_a_cluster_that_everybody_is_on_cannot_go_by_mistake(fleet: Fleet) -> No
 def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.5, "b": 0.4}
     tenant.reconcile()
-    text = write_explanation(explain(tenant.settings(1, observations="recorded"), "Application", "tenant-a", "echo"), 160)
+    text = write_explanation(explain_resource(tenant.settings(1, observations="recorded"), "Application", "tenant-a", "echo"), 160)
     assert "one has 0.545455, its stickiness of 0.1 included" in text
     assert "two has 0.363636: to win it needs a score above 0.545455, as with b above 0.6 instead of 0.4" in text
     assert "score 0.545455 = (a 0.5 + stickiness 0.1) / 1.1" in text

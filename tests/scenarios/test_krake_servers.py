@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import gitsched
-from gitsched.model.observation import Failure
+from gitsched.model.observation import MetricFailure
 from tests.metrics.conftest import Received, Response, Server
 from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_krake import application, cluster, codes, metric, place, provider
@@ -187,4 +187,4 @@ def test_an_application_follows_other_servers(
 def test_a_failure_is_told_as_one(server: Server) -> None:
     server.handle = lambda _: Response("[]")
     (failure, _) = gitsched.observe(documents(server.url)).values()
-    assert failure == Failure("INVALID_METRIC", "Metric 'a' not in Prometheus response")
+    assert failure == MetricFailure("INVALID_METRIC", "Metric 'a' not in Prometheus response")

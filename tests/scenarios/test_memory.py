@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.plan.calm import tidy
-from gitsched.reconcile import Run, Session
+from gitsched.decide.gc_pause import collect_garbage
+from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 WORKLOADS = [f"app-{number}" for number in range(6)]
@@ -86,7 +86,7 @@ def test_memory_changes_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None
     dice, files, hour = random.Random(seed), start(), 0.0
     fleet.commit(files)
     caches = {name: tmp_path / name for name in ("resident", "disk", "none")}
-    resident = Session(fleet.settings(0, cache=caches["resident"], output_branch="resident", allow_removals=True))
+    resident = Reconciler(fleet.settings(0, cache=caches["resident"], output_branch="resident", allow_removals=True))
     amended = 0
     for step in range(14):
         if step:
@@ -104,23 +104,29 @@ def test_memory_changes_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None
         for name in ("disk", "none"):
             cache = caches[name] if name == "disk" else tmp_path / f"none-{step}"
             runs.append(
-                Session(fleet.settings(now, cache=cache, output_branch=name, allow_removals=True)).run(fleet.settings(now).now)
+                Reconciler(fleet.settings(now, cache=cache, output_branch=name, allow_removals=True)).run(fleet.settings(now).now)
             )
         heads = [fleet.git("rev-parse", name) for name in caches]
         assert len(set(heads)) == 1, f"step {step}"
         assert len({tuple(run.plan.findings) for run in runs}) == 1, f"step {step}"
         assert len({_sum_up(run) for run in runs}) == 1, f"step {step}"
-        assert [[o.key, o.state, o.shares] for o in runs[0].plan.outcomes.values()] == [
-            [o.key, o.state, o.shares] for o in runs[2].plan.outcomes.values()
+        assert [[o.key, o.state, o.replicas_by_cluster] for o in runs[0].plan.outcomes.values()] == [
+            [o.key, o.state, o.replicas_by_cluster] for o in runs[2].plan.outcomes.values()
         ]
-        amended += sum(not run.plan.whole for run in runs)
+        amended += sum(not run.plan.complete for run in runs)
         hour = now
     assert amended > 3, "the first edits are small"
 
 
-def _sum_up(run: Run) -> tuple[object, ...]:
+def _sum_up(run: RunResult) -> tuple[object, ...]:
     plan = run.plan
-    return plan.next_wakeup, plan.unclaimed, len(plan.outcomes), tuple(map(str, plan.moves)), tuple(sorted(plan.states.items()))
+    return (
+        plan.next_wakeup,
+        plan.unclaimed,
+        len(plan.outcomes),
+        tuple(map(str, plan.moves)),
+        tuple(sorted(plan.state_counts.items())),
+    )
 
 
 def test_a_new_process_goes_on_from_the_rows_on_disk(make_fleet: Callable[[str], Fleet]) -> None:
@@ -130,7 +136,7 @@ def test_a_new_process_goes_on_from_the_rows_on_disk(make_fleet: Callable[[str],
     fleet.reconcile(1)  # a decision is at rest once it was taken twice
     fleet.commit({"apps/app-1.yaml": deployment("app-1", 5)}, hour=2)
     run = fleet.reconcile(2)
-    assert not run.plan.whole
+    assert not run.plan.complete
     assert [str(move.key) for move in run.plan.moves] == ["Deployment.apps/default/app-1"]
     assert len(run.plan.outcomes) == len(list(run.plan.outcomes)) == 8
     assert fleet.reconcile(2).after is None
@@ -144,7 +150,7 @@ def test_rows_that_somebody_else_could_have_written_are_not_read(make_fleet: Cal
     for path in fleet.cache.glob("plan-*.sqlite3"):
         path.chmod(0o666)
     fleet.commit({"apps/app-1.yaml": deployment("app-1", 5)}, hour=2)
-    assert fleet.reconcile(2).plan.whole
+    assert fleet.reconcile(2).plan.complete
 
 
 def count_open_files() -> int:
@@ -155,7 +161,7 @@ def count_open_files() -> int:
 @pytest.mark.parametrize("resident", [True, False], ids=["resident", "one after another"])
 def test_many_runs_in_one_process_leave_no_file_open(fleet: Fleet, resident: bool) -> None:
     fleet.commit(start())
-    session = Session(fleet.settings())
+    session = Reconciler(fleet.settings())
     opened = []
     for number in range(12):
         fleet.commit({"apps/app-0.yaml": deployment("app-0", number + 1), "more.yaml": f"# {number // 4}\n"}, hour=number)
@@ -164,6 +170,6 @@ def test_many_runs_in_one_process_leave_no_file_open(fleet: Fleet, resident: boo
         else:
             fleet.reconcile(number)
             fleet.preview(number)
-        tidy()
+        collect_garbage()
         opened.append(count_open_files())
     assert opened[-1] <= opened[3]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gitsched.reconcile import Run
+from gitsched.reconcile import RunResult
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 
 TENANT = "apiVersion: example.com/v1\nkind: Tenant\nmetadata: {name: acme}\n"
 CHOICE = policy("", name="tenants", kind="Tenant").replace("apps/v1", "example.com/v1").replace("  namespace: default\n", "")
 
 
-def messages(run: Run, code: str) -> list[str]:
+def messages(run: RunResult, code: str) -> list[str]:
     return [finding.message for finding in run.plan.findings if finding.code == code]
 
 

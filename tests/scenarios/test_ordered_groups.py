@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import gitsched
-from gitsched.manifests.reading import read
-from gitsched.plan.checking import check
+from gitsched.decide.validation import validate_document
+from gitsched.manifests.parser import parse_file
 
 ONE_GROUP = """\
 apiVersion: policy.karmada.io/v1alpha1
@@ -110,7 +110,7 @@ LATER = START + timedelta(hours=1)
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    return [document.body for document in read(text.encode(), path="example.yaml", check=None).documents]
+    return [document.body for document in parse_file(text.encode(), path="example.yaml", check=None).documents]
 
 
 def cluster(name: str, *taints: dict[str, str]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def test_the_group_is_independent_of_the_others_also_for_a_cluster_policy() -> N
 
 
 def test_the_excerpt_of_a_status_is_no_document() -> None:
-    assert read(STATUS.encode(), path="status.yaml", check=None).status == "not-a-resource"
+    assert parse_file(STATUS.encode(), path="status.yaml", check=None).status == "not-a-resource"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_the_excerpt_completed_to_a_binding_says_where_to_go_on(written: str, gr
 
 def test_the_rejected_alternative_is_read_without_its_unknown_member() -> None:
     (body,) = parse(ALTERNATIVE)
-    (issue,) = check(body).issues
+    (issue,) = validate_document(body).issues
     assert (issue.severity, issue.pointer) == ("warning", ("spec", "placement", "clusterAffinity", "propagatePriority"))
     assert where(place(ALTERNATIVE, cluster("member1"), cluster("member2"), cluster("member3"))) == ["member1", "member2"]
 

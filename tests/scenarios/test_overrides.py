@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.reconcile import Session
+from gitsched.reconcile import Reconciler
 
 from .conftest import Fleet, cluster, moment, policy
 
@@ -110,7 +110,7 @@ def test_comments_and_all_but_the_number_stay_where_replicas_are_divided_and_not
 
 
 def test_a_resident_session_decides_anew_when_an_override_changes(fleet: Fleet) -> None:
-    session = Session(fleet.settings())
+    session = Reconciler(fleet.settings())
     session.run(moment(0))
     for hour, registry in enumerate(("a.example.net", "b.example.net", "a.example.net"), start=1):
         fleet.commit({"mirror.yaml": mirror(registry, "second", "third")}, hour=hour)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from gitsched.model.errors import Permanent
-from gitsched.reconcile import Run, Session, Settings, reconcile
+from gitsched.reconcile import Reconciler, RunResult, RunSettings, reconcile
 
 from .conftest import Fleet, cluster, deployment, execute, moment
 
 WEB = "clusters/first/default/deployment-web.yaml"
 
 
-def run(fleet: Fleet, location: Path | str, hour: float = 0, **more: Any) -> Run:
-    return reconcile(Settings(now=moment(hour), cache=fleet.cache, location=str(location))._replace(**more))
+def run(fleet: Fleet, location: Path | str, hour: float = 0, **more: Any) -> RunResult:
+    return reconcile(RunSettings(now=moment(hour), cache=fleet.cache, location=str(location))._replace(**more))
 
 
 def config(text: str) -> str:
@@ -162,7 +162,7 @@ def test_a_branch_that_is_checked_out_somewhere_is_not_moved(pair: Fleet, tmp_pa
 def test_a_resident_session_and_fresh_processes_write_the_same(pair: Fleet, tmp_path: Path) -> None:
     execute("clone", "-q", "--no-hardlinks", str(pair.path), str(tmp_path / "twin"), at=tmp_path)
     twin = Fleet(tmp_path / "twin", tmp_path / "cache-twin")
-    session = Session(pair.settings())
+    session = Reconciler(pair.settings())
     changes: list[dict[str, str | bytes | None]] = [
         {},
         {"apps/web.yaml": deployment("web", 5)},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.reconcile import Settings, reconcile
+from gitsched.reconcile import RunSettings, reconcile
 
 from .conftest import Fleet, cluster, deployment, execute, moment, policy, start_process
 
@@ -92,7 +92,7 @@ def test_two_reconcilers_that_race_on_one_remote_lose_nothing(pair: Fleet, tmp_p
         execute("fsck", "--strict", "--no-dangling", at=remote)
     for rival in clones:
         rival.git("pull", "-q", "--ff-only", "origin", "main")
-        reconcile(Settings(now=moment(9), cache=rival.cache, location=str(rival.path), push="origin"))
+        reconcile(RunSettings(now=moment(9), cache=rival.cache, location=str(rival.path), push="origin"))
     assert execute("rev-list", "--min-parents=2", "placements", at=remote) == "", "the history is linear"
     tree = execute("ls-tree", "-r", "--name-only", "placements", at=remote).splitlines()
     rounds = [f"clusters/first/default/deployment-round-{n}.yaml" for n in range(1, 5)]

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from gitsched.reconcile import Run, Session
+from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import START, Fleet, cluster
 from tests.scenarios.histories import History
 
@@ -18,9 +18,9 @@ ACCOUNTS = ("gitsched.json", "hydrator.metadata", "README.md")
 SECOND = 1 / 3600
 
 
-def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> Run:
+def run(fleet: Fleet, branch: str, hour: float, cache: Path) -> RunResult:
     settings = fleet.settings(hour, output_branch=branch, cache=cache / branch, allow_removals=True)
-    return Session(settings).run(settings.now)
+    return Reconciler(settings).run(settings.now)
 
 
 def show(fleet: Fleet, branch: str) -> dict[str, str]:

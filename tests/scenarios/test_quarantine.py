@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitsched.reconcile import Run
+from gitsched.reconcile import RunResult
 
 from .conftest import Fleet, cluster, deployment, policy
 
@@ -14,7 +14,7 @@ SYNTAX = "  oops: [\n"
 UNKNOWN_EFFECT = "  taints:\n  - {key: power, effect: NoExecut}\n"
 
 
-def codes(run: Run) -> set[tuple[str, str]]:
+def codes(run: RunResult) -> set[tuple[str, str]]:
     return {(finding.severity, finding.code) for finding in run.plan.findings if finding.severity != "info"}
 
 

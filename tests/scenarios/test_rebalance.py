@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import gitsched
-from gitsched.manifests.reading import read
-from gitsched.reconcile.session import Session
+from gitsched.manifests.parser import parse_file
+from gitsched.reconcile.reconciler import Reconciler
 
 from .conftest import Fleet, cluster, deployment, moment, policy
 
@@ -124,7 +124,7 @@ def shares(fleet: Fleet) -> dict[str, int]:
 
 
 def parse(text: str) -> dict[str, Any]:
-    (document,) = read(text.encode(), path="example.yaml", check=None).documents
+    (document,) = parse_file(text.encode(), path="example.yaml", check=None).documents
     return document.body
 
 
@@ -307,7 +307,7 @@ def test_a_resident_process_commits_what_a_job_would(make_fleet: Callable[[str],
         )
         files = {"web.yaml": deployment("web"), "policy.yaml": policy("first", "second"), "gitsched.yaml": config}
         fleet.commit({**files, "other.yaml": deployment("other"), "1.yaml": cluster("first"), "2.yaml": cluster("second")})
-        session = Session(fleet.settings())
+        session = Reconciler(fleet.settings())
         story: list[tuple[float, dict[str, str | bytes | None]]] = [
             (1, {"1.yaml": cluster("first", "power:NoExecute")}),
             (1.1, {"web.yaml": deployment("web", 3)}),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.apis.gitsched.config import parse_config
-from gitsched.apis.gitsched.reading import SettingError
+from gitsched.apis.gitsched.config_section import SettingError
 from tests.metrics.conftest import Received, Response, Server
 from tests.scenarios.test_rollouts import PLACEMENT, SETS, STAGES, colours, everywhere, managed, replica_set
 

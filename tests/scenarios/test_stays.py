@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from gitsched.model.change import Stay
-from gitsched.reconcile.comparing import compare
+from gitsched.model.changes import RetainedWorkload
+from gitsched.reconcile.comparison import compare_plans
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.test_dependencies import config, workload
 
@@ -28,8 +28,8 @@ def setting(text: str) -> Files:
     return {"gitsched.yaml": f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: c}}\nspec: {{karmada: {text}}}\n"}
 
 
-def list_stays(fleet: Fleet, hour: float) -> tuple[Stay, ...]:
-    return tuple(compare(fleet.settings(hour)).review.stays)
+def list_stays(fleet: Fleet, hour: float) -> tuple[RetainedWorkload, ...]:
+    return tuple(compare_plans(fleet.settings(hour)).review.retained)
 
 
 def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
@@ -58,7 +58,7 @@ def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
 )
 def test_what_is_said_to_bring_it_back_does(fleet: Fleet, rules: str, more: Files, remedy: str) -> None:
     fail_over(fleet, rules, more)
-    assert list_stays(fleet, 3) == (Stay(list_stays(fleet, 3)[0].key, {"second": 2}, {"first": 2}, remedy),)
+    assert list_stays(fleet, 3) == (RetainedWorkload(list_stays(fleet, 3)[0].key, {"second": 2}, {"first": 2}, remedy),)
     fleet.reconcile(3)
     fleet.commit({"back.yaml": REBALANCER}, hour=3.1)
     fleet.reconcile(3.1)
@@ -98,16 +98,16 @@ def test_what_moves_does_not_stay(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(more=spread), **files})
     fleet.reconcile()
     fleet.commit({"a.yaml": cluster("a"), "b.yaml": cluster("b")}, hour=1)
-    assert [(sorted(stay.places), sorted(stay.anew)) for stay in list_stays(fleet, 1)] == [(["c", "d"], ["a", "b"])]
+    assert [(sorted(stay.current), sorted(stay.if_rescheduled)) for stay in list_stays(fleet, 1)] == [(["c", "d"], ["a", "b"])]
     fleet.commit({"d.yaml": cluster("d", "power:NoExecute")}, hour=1)
-    review = compare(fleet.settings(1)).review
+    review = compare_plans(fleet.settings(1)).review
     assert [sorted(move.after) for move in review.moves] == [["a", "c"]]
-    assert list(review.stays) == []
+    assert list(review.retained) == []
 
 
 def test_what_no_policy_selects_any_more_goes_for_that_reason_and_no_other(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(), **UP, "2.yaml": cluster("second")})
     fleet.reconcile()
     fleet.commit({"policy.yaml": None, "2.yaml": None}, hour=1)
-    (move,) = compare(fleet.settings(1)).review.moves
-    assert (dict(move.after), move.why) == ({}, "PropagationPolicy/default/all is gone (was policy.yaml:1)")
+    (move,) = compare_plans(fleet.settings(1)).review.moves
+    assert (dict(move.after), move.main_reason) == ({}, "PropagationPolicy/default/all is gone (was policy.yaml:1)")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gitsched.reconcile.explaining import explain
+from gitsched.reconcile.explanation import explain_resource
 
 from .conftest import Fleet
 from .vreplicas import ADAPTER, NAMESPACE, RENDERED, Stage, settings, source
@@ -81,7 +81,7 @@ def test_what_is_left_as_it_was_is_explained(fleet: Fleet) -> None:
     stage = Stage(fleet)
     stage.commit(MISTAKES["no capacity"], 1)
     asked = [("KafkaSource", "shop", "orders"), ("StatefulSet", NAMESPACE, ADAPTER)]
-    told = [explain(fleet.settings(1), *resource) for resource in asked]
+    told = [explain_resource(fleet.settings(1), *resource) for resource in asked]
     assert all("set knative.capacity" in explanation.policy_reason for explanation in told)
     assert [[(share.cluster, share.replicas) for share in explanation.result] for explanation in told] == [
         [(f"{ADAPTER}-0", 2), (f"{ADAPTER}-1", 2), (f"{ADAPTER}-2", 2)],

@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.request import Affinity, Group, Request, Target
+from gitsched.model.scheduling import Affinity, AffinityGroup, Assignment, Request
+from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.pipeline import schedule
-from gitsched.schedule.room import Room
 
-ANY = (Group("", None),)
+ANY = (AffinityGroup("", None),)
 
 
 def fleet(rooms: dict[str, int]) -> Fleet:
-    return Fleet(Candidate(name, {}, {}, room=Room({"pods": pods})) for name, pods in rooms.items())
+    return Fleet(Candidate(name, {}, {}, capacity=Capacity({"pods": pods})) for name, pods in rooms.items())
 
 
 def request(replicas: int, **members: Any) -> Request:
     return Request(**{"identity": "", "replicas": replicas, "division": "dynamic", "groups": ANY, "divides": True, **members})
 
 
-def held(**replicas: int) -> tuple[Target, ...]:
-    return tuple(Target(name, count) for name, count in replicas.items())
+def held(**replicas: int) -> tuple[Assignment, ...]:
+    return tuple(Assignment(name, count) for name, count in replicas.items())
 
 
 ROOMS = fleet({"a": 10, "b": 20, "c": 30})
@@ -35,34 +35,36 @@ ROOMS = fleet({"a": 10, "b": 20, "c": 30})
     ("asked", "got"),
     [
         pytest.param(request(12), {"a": 2, "b": 4, "c": 6}, id="in proportion to room"),
-        pytest.param(request(12, held=held(a=12)), {"a": 12}, id="nothing to do: nothing moves, room or none"),
-        pytest.param(request(18, held=held(a=12)), {"a": 13, "b": 2, "c": 3}, id="scale up: only the difference"),
-        pytest.param(request(6, held=held(a=4, c=8)), {"a": 2, "c": 4}, id="scale down: in proportion to what is there"),
-        pytest.param(request(12, held=held(a=12), fresh=True), {"a": 4, "b": 3, "c": 5}, id="fresh: what is there counts as room"),
+        pytest.param(request(12, previous=held(a=12)), {"a": 12}, id="nothing to do: nothing moves, room or none"),
+        pytest.param(request(18, previous=held(a=12)), {"a": 13, "b": 2, "c": 3}, id="scale up: only the difference"),
+        pytest.param(request(6, previous=held(a=4, c=8)), {"a": 2, "c": 4}, id="scale down: in proportion to what is there"),
+        pytest.param(
+            request(12, previous=held(a=12), fresh=True), {"a": 4, "b": 3, "c": 5}, id="fresh: what is there counts as room"
+        ),
         pytest.param(request(60), {"a": 10, "b": 20, "c": 30}, id="everything is taken"),
         pytest.param(request(12, division="aggregated"), {"c": 12}, id="aggregated: as few as have the room"),
         pytest.param(request(40, division="aggregated"), {"b": 16, "c": 24}, id="aggregated: in proportion among those"),
         pytest.param(
-            request(20, division="aggregated", held=held(a=6)), {"a": 10, "c": 10}, id="aggregated: what it is on comes first"
+            request(20, division="aggregated", previous=held(a=6)), {"a": 10, "c": 10}, id="aggregated: what it is on comes first"
         ),
-        pytest.param(request(3, division="aggregated", held=held(b=2, a=4)), {"a": 3}, id="aggregated: fewer when scaled down"),
+        pytest.param(request(3, division="aggregated", previous=held(b=2, a=4)), {"a": 3}, id="aggregated: fewer when scaled down"),
     ],
 )
 def test_division_by_room(asked: Request, got: dict[str, int]) -> None:
     decision = schedule(asked, ROOMS)
-    assert {target.name: target.replicas for target in decision.targets} == got, decision.message
+    assert {target.name: target.replicas for target in decision.assignments} == got, decision.message
 
 
 @pytest.mark.parametrize("division", ["dynamic", "aggregated"])
 def test_too_little_room_is_unschedulable_and_says_how_much_there_is(division: str) -> None:
     decision = schedule(request(61, division=division), ROOMS)
-    assert (decision.outcome, decision.message) == (
+    assert (decision.status, decision.message) == (
         "unschedulable",
         "failed to assign replicas: failed to scale up: Clusters available replicas 60 are not enough to schedule.",
     )
 
 
-OVERFLOW = (Group("main", Affinity(("a",)), (Affinity(("b",)), Affinity(("a", "c")))),)
+OVERFLOW = (AffinityGroup("main", Affinity(("a",)), (Affinity(("b",)), Affinity(("a", "c")))),)
 
 
 @pytest.mark.parametrize(
@@ -71,22 +73,22 @@ OVERFLOW = (Group("main", Affinity(("a",)), (Affinity(("b",)), Affinity(("a", "c
         pytest.param(request(8), {"a": 8}, id="the group itself is enough"),
         pytest.param(request(14), {"a": 10, "b": 4}, id="the next set takes what is left"),
         pytest.param(request(35), {"a": 10, "b": 20, "c": 5}, id="and the next"),
-        pytest.param(request(12, held=held(b=12)), {"a": 10, "b": 2}, id="the group before what it is on"),
+        pytest.param(request(12, previous=held(b=12)), {"a": 10, "b": 2}, id="the group before what it is on"),
     ],
 )
 def test_overflow_fills_set_by_set(asked: Request, got: dict[str, int]) -> None:
     decision = schedule(asked._replace(groups=OVERFLOW), ROOMS)
-    assert {target.name: target.replicas for target in decision.targets} == got, decision.message
+    assert {target.name: target.replicas for target in decision.assignments} == got, decision.message
 
 
 def test_overflow_that_is_not_enough_places_nothing() -> None:
     decision = schedule(request(61, groups=OVERFLOW), ROOMS)
-    assert (decision.outcome, decision.targets) == ("unschedulable", ())
+    assert (decision.status, decision.assignments) == ("unschedulable", ())
 
 
 def test_where_room_is_unknown_all_weigh_the_same() -> None:
     decision = schedule(request(4), Fleet([Candidate("a", {}, {}), Candidate("b", {}, {})]))
-    assert decision.targets == held(a=2, b=2)
+    assert decision.assignments == held(a=2, b=2)
 
 
 NAMES = "abcdefghijklmnopqrst"
@@ -99,7 +101,7 @@ def situations(draw: st.DrawFn) -> tuple[Request, dict[str, int]]:
     asked = request(
         draw(st.integers(1, 80)),
         division=draw(st.sampled_from(["dynamic", "aggregated"])),
-        held=held(**before),
+        previous=held(**before),
         fresh=draw(st.booleans()),
         identity=draw(st.sampled_from(["", "x", "y"])),
     )
@@ -110,21 +112,21 @@ def situations(draw: st.DrawFn) -> tuple[Request, dict[str, int]]:
 def test_all_replicas_are_placed_or_none_is(situation: tuple[Request, dict[str, int]]) -> None:
     asked, rooms = situation
     decision = schedule(asked, fleet(rooms))
-    if decision.outcome != "scheduled":
-        assert decision.targets == ()
+    if decision.status != "scheduled":
+        assert decision.assignments == ()
         return
-    assert sum(target.replicas for target in decision.targets) == asked.replicas
-    assert {target.name for target in decision.targets} <= rooms.keys()
-    assert all(target.replicas > 0 for target in decision.targets)
+    assert sum(target.replicas for target in decision.assignments) == asked.replicas
+    assert {target.name for target in decision.assignments} <= rooms.keys()
+    assert all(target.replicas > 0 for target in decision.assignments)
 
 
 @given(situations())
 def test_what_was_decided_stays_when_nothing_changes(situation: tuple[Request, dict[str, int]]) -> None:
     asked, rooms = situation
     first = schedule(asked, fleet(rooms))
-    if first.outcome == "scheduled":
-        again = schedule(asked._replace(held=first.targets, fresh=False), fleet(rooms))
-        assert set(again.targets) == set(first.targets)
+    if first.status == "scheduled":
+        again = schedule(asked._replace(previous=first.assignments, fresh=False), fleet(rooms))
+        assert set(again.assignments) == set(first.assignments)
 
 
 @given(situations())
@@ -132,9 +134,9 @@ def test_fresh_forgets_where_nothing_is_left_of_the_past(situation: tuple[Reques
     """History counts for a fresh division only as room: on clusters whose room is the sum, the past makes no difference."""
     asked, rooms = situation
     asked = asked._replace(fresh=True, division="dynamic")
-    past = {target.name: target.replicas for target in asked.held}
+    past = {target.name: target.replicas for target in asked.previous}
     total = {name: pods + past.get(name, 0) for name, pods in rooms.items()}
     # A cluster without any free pod counts as one without room, whatever it already has.
     with_past = schedule(asked, fleet({name: max(pods, 0) for name, pods in rooms.items()}))
-    without = schedule(asked._replace(held=()), fleet(total))
-    assert sorted(with_past.targets) == sorted(without.targets)
+    without = schedule(asked._replace(previous=()), fleet(total))
+    assert sorted(with_past.assignments) == sorted(without.assignments)

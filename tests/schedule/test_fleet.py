@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.model.labels import Requirement, Selector
-from gitsched.model.request import Affinity
+from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import Taint, Toleration
 from gitsched.model.time import EPOCH
-from gitsched.schedule.fleet import Candidate, Fleet, bits
+from gitsched.schedule.fleet import Candidate, Fleet, iterate_bits
 
 NAMES = [f"m{i}" for i in range(6)]
 texts = st.sampled_from(["x", "y", "z"])
@@ -109,14 +109,14 @@ def test_what_names_no_features_serves_them_all(found: list[Candidate], feature:
 @given(candidates, st.sampled_from(["region", "zone", "unheard-of"]))
 def test_having_a_field_means_having_a_value_in_it(found: list[Candidate], field: str) -> None:
     fleet = Fleet(found)
-    assert chosen(fleet, fleet.having(field)) == sorted(c.name for c in found if c.fields.get(field))
+    assert chosen(fleet, fleet.with_field(field)) == sorted(c.name for c in found if c.fields.get(field))
 
 
 @given(candidates, affinities)
 def test_the_order_of_candidates_does_not_matter(found: list[Candidate], affinity: Affinity) -> None:
     fleet, other = Fleet(found), Fleet(found[::-1])
     assert fleet.names == other.names == tuple(sorted(c.name for c in found))
-    assert (fleet.leaving, fleet.frozen, fleet.all) == (other.leaving, other.frozen, other.all)
+    assert (fleet.deleting, fleet.frozen, fleet.all) == (other.deleting, other.frozen, other.all)
     assert fleet.matching(affinity) == other.matching(affinity)
 
 
@@ -126,7 +126,7 @@ def test_members_and_bits_are_ascending_and_complete(mask: int) -> None:
     members = fleet.members(mask)
     assert members == sorted(set(members))
     assert sum(1 << i for i in members) == mask
-    assert [1 << i for i in members] == list(bits(mask))
+    assert [1 << i for i in members] == list(iterate_bits(mask))
 
 
 def test_zones_are_several() -> None:
@@ -135,7 +135,7 @@ def test_zones_are_several() -> None:
     )
     assert chosen(fleet, fleet.matching(Affinity(fields=(Requirement("zone", "In", ("y", "z")),)))) == ["a", "c"]
     assert chosen(fleet, fleet.matching(Affinity(fields=(Requirement("zone", "NotIn", ("y",)),)))) == ["b", "c"]
-    assert fleet.values("zone") == {"x": 1, "y": 1, "z": 4}
+    assert fleet.field_values("zone") == {"x": 1, "y": 1, "z": 4}
 
 
 @pytest.mark.parametrize("taint", [Taint("k", "", "NoExecute"), Taint("k", "", "NoSchedule")])

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.model.labels import Requirement
-from gitsched.model.request import Affinity, Group, Request, Spread, Target, Weight
+from gitsched.model.scheduling import Affinity, AffinityGroup, Assignment, Request, SpreadConstraint, StaticWeight
 from gitsched.model.taints import Taint, Toleration
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.pipeline import attempt, explain, schedule
+from gitsched.schedule.pipeline import explain_group, schedule, schedule_in_group
 
-ANY = Group("", None)
+ANY = AffinityGroup("", None)
 COLD = Taint("cold", "", "NoSchedule")
 HOT = Taint("hot", "1", "NoExecute")
 SOFT = Taint("soft", "", "PreferNoSchedule")
@@ -25,7 +25,7 @@ FLEET = Fleet(
         Candidate("b", {}, {"region": ("eu",)}, (COLD,), SERVES),
         Candidate("c", {}, {"region": ("us",)}, (SOFT,), frozenset()),
         Candidate("d", {}, {}, (HOT,), SERVES),
-        Candidate("e", {}, {"region": ("us",)}, features=SERVES, leaving=True),
+        Candidate("e", {}, {"region": ("us",)}, features=SERVES, deleting=True),
         Candidate("f", {}, {}, frozen=True),
     ]
 )
@@ -36,7 +36,7 @@ def request(**members: Any) -> Request:
 
 
 def names(decided: Any) -> list[str]:
-    return [target.name for target in decided.targets]
+    return [target.name for target in decided.assignments]
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,17 @@ def names(decided: Any) -> list[str]:
         pytest.param({"tolerations": (Toleration("cold", "Exists", "", ""),)}, ["a", "b", "c"], id="a toleration lets in"),
         pytest.param({"tolerations": (Toleration("hot", "", "1", ""),)}, ["a", "c", "d"], id="also past NoExecute"),
         pytest.param({"tolerations": (Toleration("", "Exists", "", ""),)}, ["a", "b", "c", "d"], id="everything tolerated"),
-        pytest.param({"held": (Target("b", 2),)}, ["b", "a", "c"], id="taints spare what is held, which comes first"),
-        pytest.param({"feature": ("apps/v1", "Deployment")}, ["a"], id="the API must be served"),
-        pytest.param({"feature": ("apps/v1", "Deployment"), "held": (Target("c", 2),)}, ["c", "a"], id="or what is there held"),
-        pytest.param({"fields": ("region",)}, ["a", "c"], id="a field must have a value"),
-        pytest.param({"fields": ("region",), "held": (Target("d", 1),)}, ["a", "c"], id="also where it is held"),
+        pytest.param({"previous": (Assignment("b", 2),)}, ["b", "a", "c"], id="taints spare what is held, which comes first"),
+        pytest.param({"required_api": ("apps/v1", "Deployment")}, ["a"], id="the API must be served"),
+        pytest.param({"required_api": ("apps/v1", "Deployment"), "previous": (Assignment("c", 2),)}, ["c", "a"], id="or what is there held"),
+        pytest.param({"required_fields": ("region",)}, ["a", "c"], id="a field must have a value"),
+        pytest.param({"required_fields": ("region",), "previous": (Assignment("d", 1),)}, ["a", "c"], id="also where it is held"),
         pytest.param({"evicted": ("a",)}, ["c"], id="evicted ones are out"),
-        pytest.param({"evicted": ("a",), "held": (Target("a", 2),)}, ["c"], id="also where it is held "),
-        pytest.param({"held": (Target("e", 2),)}, ["a", "c"], id="what leaves is dropped even if held"),
-        pytest.param({"held": (Target("f", 2),)}, ["f", "a", "c"], id="what is frozen keeps what it holds"),
-        pytest.param({"held": (Target("f", 2),), "evicted": ("f",)}, ["a", "c"], id="unless it was evicted"),
-        pytest.param({"held": (Target("gone", 2),)}, ["a", "c"], id="nobody is held by nobody"),
+        pytest.param({"evicted": ("a",), "previous": (Assignment("a", 2),)}, ["c"], id="also where it is held "),
+        pytest.param({"previous": (Assignment("e", 2),)}, ["a", "c"], id="what leaves is dropped even if held"),
+        pytest.param({"previous": (Assignment("f", 2),)}, ["f", "a", "c"], id="what is frozen keeps what it holds"),
+        pytest.param({"previous": (Assignment("f", 2),), "evicted": ("f",)}, ["a", "c"], id="unless it was evicted"),
+        pytest.param({"previous": (Assignment("gone", 2),)}, ["a", "c"], id="nobody is held by nobody"),
     ],
 )
 def test_what_fits(members: dict[str, Any], fitting: list[str]) -> None:
@@ -67,21 +67,21 @@ def test_what_fits(members: dict[str, Any], fitting: list[str]) -> None:
     ("division", "fitting"), [("duplicated", ["a", "c"]), ("everywhere", ["a"])], ids=["with replicas", "without replicas"]
 )
 def test_overflow_is_for_what_has_replicas(division: Any, fitting: list[str]) -> None:
-    group = Group("g", Affinity(("a",)), (Affinity(("c",)),))
+    group = AffinityGroup("g", Affinity(("a",)), (Affinity(("c",)),))
     assert names(schedule(request(groups=(group,), division=division), FLEET)) == fitting
 
 
 def test_a_spread_by_label_alone_is_an_error() -> None:
-    decision = schedule(request(spreads=(Spread("", 1, 1),)), FLEET)
-    assert (decision.outcome, decision.targets) == ("error", ())
+    decision = schedule(request(spread_constraints=(SpreadConstraint("", 1, 1),)), FLEET)
+    assert (decision.status, decision.assignments) == ("error", ())
     assert decision.message == "failed to select clusters: just support cluster and region spread constraint"
 
 
 # Groups
 
 
-def group(name: str, *members: str) -> Group:
-    return Group(name, Affinity(members))
+def group(name: str, *members: str) -> AffinityGroup:
+    return AffinityGroup(name, Affinity(members))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def group(name: str, *members: str) -> Group:
     ],
 )
 def test_the_first_group_that_fits_from_the_start_on(start: int, groups: list[Any], outcome: str, taken: str) -> None:
-    decision = schedule(request(groups=tuple(group(*entry) for entry in groups), start=start), FLEET)
-    assert (decision.outcome, decision.group) == (outcome, taken)
+    decision = schedule(request(groups=tuple(group(*entry) for entry in groups), first_group=start), FLEET)
+    assert (decision.status, decision.group) == (outcome, taken)
 
 
 def test_when_all_fail_the_first_one_speaks() -> None:
@@ -109,14 +109,14 @@ def test_when_all_fail_the_first_one_speaks() -> None:
 
 
 def test_a_group_with_an_error_gives_way_to_the_next() -> None:
-    assert schedule(request(groups=()), FLEET).outcome == "error"
+    assert schedule(request(groups=()), FLEET).status == "error"
 
 
 # Order and verdicts
 
 
 def test_verdicts_are_in_name_order_with_the_first_reason() -> None:
-    verdicts = explain(request(held=(Target("a", 2),), feature=("apps/v1", "Deployment")), ANY, FLEET)
+    verdicts = explain_group(request(previous=(Assignment("a", 2),), required_api=("apps/v1", "Deployment")), ANY, FLEET)
     assert [(v.name, v.eligible, v.total) for v in verdicts] == [
         ("a", True, 100.0),
         ("b", False, None),
@@ -139,13 +139,13 @@ def test_verdicts_are_in_name_order_with_the_first_reason() -> None:
     ("members", "reason"),
     [
         ({"groups": (group("g", "b"),)}, "cluster(s) did not match the placement cluster affinity constraint"),
-        ({"fields": ("zone",)}, "cluster(s) did not have zone property"),
+        ({"required_fields": ("zone",)}, "cluster(s) did not have zone property"),
         ({"evicted": ("a",)}, "cluster(s) is in the process of eviction"),
     ],
 )
 def test_a_reason_names_its_filter(members: dict[str, Any], reason: str) -> None:
     asked = request(**members)
-    assert explain(asked, asked.groups[0], FLEET)[0].reason == reason
+    assert explain_group(asked, asked.groups[0], FLEET)[0].reason == reason
 
 
 # Static weights
@@ -154,11 +154,11 @@ def test_a_reason_names_its_filter(members: dict[str, Any], reason: str) -> None
 def static(*weights: tuple[int, str], **members: Any) -> dict[str, int]:
     fleet = Fleet([Candidate(name, {}, {"region": ("eu",) if name < "c" else ("us",)}) for name in "abcd"])
     rules = tuple(
-        Weight(Affinity(fields=(Requirement("region", "In", (who,)),)) if len(who) == 2 else Affinity((who,)), weight)
+        StaticWeight(Affinity(fields=(Requirement("region", "In", (who,)),)) if len(who) == 2 else Affinity((who,)), weight)
         for weight, who in weights
     )
-    decision = attempt(request(division="static", weights=rules, **{"replicas": 8, **members}), ANY, fleet)
-    return {target.name: target.replicas for target in decision.targets}
+    decision = schedule_in_group(request(division="static", weights=rules, **{"replicas": 8, **members}), ANY, fleet)
+    return {target.name: target.replicas for target in decision.assignments}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_static_weights_share(weights: list[tuple[int, str]], shares: dict[str, 
 
 
 def test_static_weights_forget_what_is_there() -> None:
-    assert static((1, "a"), (1, "b"), held=(Target("d", 8),)) == {"a": 4, "b": 4}
+    assert static((1, "a"), (1, "b"), previous=(Assignment("d", 8),)) == {"a": 4, "b": 4}
 
 
 def test_empty_workloads_come_last_where_they_are_wanted() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.schedule.room import BOUNDLESS, Demand, Grade, Room, Rooms, estimate
+from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ModelGrade, ResourceRequest, estimate_replicas
 
 ONE_CORE = (("cpu", 1000),)
 
@@ -14,27 +14,27 @@ ONE_CORE = (("cpu", 1000),)
 @pytest.mark.parametrize(
     ("room", "demand", "fits"),
     [
-        pytest.param(None, ONE_CORE, BOUNDLESS, id="nothing is known"),
-        pytest.param(Room({}), None, 0, id="no pods, no room"),
-        pytest.param(Room({"cpu": 64_000}), ONE_CORE, 0, id="no pods, whatever else"),
-        pytest.param(Room({"pods": -3}), None, 0, id="overcommitted"),
-        pytest.param(Room({"pods": 110}), None, 110, id="a replica is a pod"),
-        pytest.param(Room({"pods": 110}), (), 110, id="that asks for nothing"),
-        pytest.param(Room({"pods": 110, "cpu": 2500}), ONE_CORE, 2, id="rounded down"),
-        pytest.param(Room({"pods": 1, "cpu": 2500}), ONE_CORE, 1, id="no more than pods"),
-        pytest.param(Room({"pods": 110, "memory": 1}), ONE_CORE, 0, id="a resource that is not there"),
-        pytest.param(Room({"pods": 110, "cpu": -1}), ONE_CORE, 0, id="a resource that is used up"),
-        pytest.param(Room({"pods": 110, "cpu": 9000, "memory": 50}), (("cpu", 1000), ("memory", 10)), 5, id="the scarcest"),
+        pytest.param(None, ONE_CORE, UNLIMITED, id="nothing is known"),
+        pytest.param(Capacity({}), None, 0, id="no pods, no room"),
+        pytest.param(Capacity({"cpu": 64_000}), ONE_CORE, 0, id="no pods, whatever else"),
+        pytest.param(Capacity({"pods": -3}), None, 0, id="overcommitted"),
+        pytest.param(Capacity({"pods": 110}), None, 110, id="a replica is a pod"),
+        pytest.param(Capacity({"pods": 110}), (), 110, id="that asks for nothing"),
+        pytest.param(Capacity({"pods": 110, "cpu": 2500}), ONE_CORE, 2, id="rounded down"),
+        pytest.param(Capacity({"pods": 1, "cpu": 2500}), ONE_CORE, 1, id="no more than pods"),
+        pytest.param(Capacity({"pods": 110, "memory": 1}), ONE_CORE, 0, id="a resource that is not there"),
+        pytest.param(Capacity({"pods": 110, "cpu": -1}), ONE_CORE, 0, id="a resource that is used up"),
+        pytest.param(Capacity({"pods": 110, "cpu": 9000, "memory": 50}), (("cpu", 1000), ("memory", 10)), 5, id="the scarcest"),
     ],
 )
-def test_free_amounts_are_one_heap(room: Room | None, demand: tuple[tuple[str, int], ...] | None, fits: int) -> None:
-    assert estimate(room, demand) == fits
+def test_free_amounts_are_one_heap(room: Capacity | None, demand: tuple[tuple[str, int], ...] | None, fits: int) -> None:
+    assert estimate_replicas(room, demand) == fits
 
 
 NODES = (
-    Grade(5, (("cpu", 0), ("memory", 0))),
-    Grade(3, (("cpu", 2000), ("memory", 100))),
-    Grade(1, (("cpu", 8000), ("memory", 100))),
+    ModelGrade(5, (("cpu", 0), ("memory", 0))),
+    ModelGrade(3, (("cpu", 2000), ("memory", 100))),
+    ModelGrade(1, (("cpu", 8000), ("memory", 100))),
 )
 
 
@@ -50,17 +50,17 @@ NODES = (
     ],
 )
 def test_modelled_nodes_count_each_for_itself(demand: tuple[tuple[str, int], ...], fits: int) -> None:
-    assert estimate(Room({"pods": 200, "cpu": 10**9, "memory": 10**9}, NODES), demand) == fits
+    assert estimate_replicas(Capacity({"pods": 200, "cpu": 10**9, "memory": 10**9}, NODES), demand) == fits
 
 
 def test_a_modelled_node_holds_110_pods() -> None:
-    assert estimate(Room({"pods": 1000}, (Grade(2, (("cpu", 10**9),)),)), (("cpu", 1),)) == 220
+    assert estimate_replicas(Capacity({"pods": 1000}, (ModelGrade(2, (("cpu", 10**9),)),)), (("cpu", 1),)) == 220
 
 
 @given(st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integers(-5, 500)), st.integers(1, 50), st.integers(1, 50))
 def test_what_fits_fits_and_one_more_does_not(free: dict[str, int], cpu: int, memory: int) -> None:
     demand = (("cpu", cpu), ("memory", memory), ("pods", 1))
-    fits = estimate(Room(free), demand)
+    fits = estimate_replicas(Capacity(free), demand)
     assert fits >= 0
     if fits:
         assert all(free[name] >= fits * amount for name, amount in demand)
@@ -71,8 +71,8 @@ amounts = st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integer
 demands = st.none() | st.lists(st.tuples(st.sampled_from(["cpu", "memory", "gpu"]), st.integers(1, 50)), max_size=3).map(tuple)
 
 
-@given(st.lists(st.none() | st.builds(Room, amounts, st.just(()) | st.just(NODES)), max_size=6), st.lists(demands, max_size=3))
-def test_many_rooms_are_estimated_as_one_after_another(rooms: list[Room | None], asked: list[Demand | None]) -> None:
-    columns = Rooms(rooms)
+@given(st.lists(st.none() | st.builds(Capacity, amounts, st.just(()) | st.just(NODES)), max_size=6), st.lists(demands, max_size=3))
+def test_many_rooms_are_estimated_as_one_after_another(rooms: list[Capacity | None], asked: list[ResourceRequest | None]) -> None:
+    columns = Estimator(rooms)
     for demand in asked:
-        assert columns.estimate(demand) == [estimate(room, demand) for room in rooms]
+        assert columns.estimate_replicas(demand) == [estimate_replicas(room, demand) for room in rooms]

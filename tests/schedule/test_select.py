@@ -9,41 +9,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.request import Group, Request, Spread, Target
+from gitsched.model.scheduling import AffinityGroup, Assignment, Request, SpreadConstraint
+from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.pipeline import schedule
-from gitsched.schedule.regions import Region, choose_regions
-from gitsched.schedule.room import Room
+from gitsched.schedule.spread_constraints import Region, select_regions
 
 
 def fleet(**rooms: int | tuple[int, str]) -> Fleet:
     """Candidates by name: how many pods they have room for, and in which region they are."""
     places = {name: value if isinstance(value, tuple) else (value, "") for name, value in rooms.items()}
     return Fleet(
-        Candidate(name, {}, {"region": (region,) if region else ()}, room=Room({"pods": pods}))
+        Candidate(name, {}, {"region": (region,) if region else ()}, capacity=Capacity({"pods": pods}))
         for name, (pods, region) in places.items()
     )
 
 
-def request(*spreads: Spread, **members: Any) -> Request:
-    members = {"identity": "", "replicas": 6, "division": "aggregated", "groups": (Group("", None),), **members}
-    return Request(spreads=spreads, divides=members["division"] != "duplicated", **members)
+def request(*spreads: SpreadConstraint, **members: Any) -> Request:
+    members = {"identity": "", "replicas": 6, "division": "aggregated", "groups": (AffinityGroup("", None),), **members}
+    return Request(spread_constraints=spreads, divides=members["division"] != "duplicated", **members)
 
 
-def spread(least: int, most: int, field: str = "cluster") -> Spread:
-    return Spread(field, least, most)
+def spread(least: int, most: int, field: str = "cluster") -> SpreadConstraint:
+    return SpreadConstraint(field, least, most)
 
 
 @pytest.mark.parametrize(
     ("asked", "taken"),
     [
         pytest.param(request(spread(1, 2), replicas=9), {"b": 3, "c": 6}, id="those with most room"),
-        pytest.param(request(spread(1, 2), held=(Target("a", 1),)), {"a": 2, "c": 4}, id="what holds it first, then most room"),
-        pytest.param(request(spread(1, 1), held=(Target("a", 1),)), {"c": 6}, id="but exchanged where there is too little room"),
+        pytest.param(
+            request(spread(1, 2), previous=(Assignment("a", 1),)), {"a": 2, "c": 4}, id="what holds it first, then most room"
+        ),
+        pytest.param(
+            request(spread(1, 1), previous=(Assignment("a", 1),)), {"c": 6}, id="but exchanged where there is too little room"
+        ),
         pytest.param(request(spread(1, 3), division="duplicated"), {"a": 6, "b": 6, "c": 6}, id="all there is room for"),
         pytest.param(request(spread(1, 2), division="duplicated"), {"b": 6, "c": 6}, id="duplicated: the first ones"),
         pytest.param(
-            request(spread(1, 1), division="duplicated", held=(Target("a", 9),), replicas=99),
+            request(spread(1, 1), division="duplicated", previous=(Assignment("a", 9),), replicas=99),
             {"a": 99},
             id="duplicated: room is no reason",
         ),
@@ -51,7 +55,7 @@ def spread(least: int, most: int, field: str = "cluster") -> Spread:
 )
 def test_clusters(asked: Request, taken: dict[str, int]) -> None:
     decision = schedule(asked, fleet(a=1, b=3, c=7))
-    assert {target.name: target.replicas for target in decision.targets} == taken, decision.message
+    assert {target.name: target.replicas for target in decision.assignments} == taken, decision.message
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,7 @@ def test_clusters(asked: Request, taken: dict[str, int]) -> None:
 )
 def test_what_cannot_be_selected_says_why(asked: Request, why: str) -> None:
     decision = schedule(asked, fleet(a=1, b=3, c=7))
-    assert (decision.outcome, decision.message) == ("error", f"failed to select clusters: {why}")
+    assert (decision.status, decision.message) == ("error", f"failed to select clusters: {why}")
 
 
 REGIONS = fleet(a1=(5, "a"), a2=(4, "a"), b1=(9, "b"), c1=(2, "c"), c2=(1, "c"), c3=(1, "c"))
@@ -101,7 +105,7 @@ REGIONS = fleet(a1=(5, "a"), a2=(4, "a"), b1=(9, "b"), c1=(2, "c"), c2=(1, "c"),
 )
 def test_regions(asked: Request, taken: set[str]) -> None:
     decision = schedule(asked._replace(division="duplicated"), REGIONS)  # which shows what was selected
-    assert {target.name for target in decision.targets} == taken, decision.message
+    assert {target.name for target in decision.assignments} == taken, decision.message
 
 
 def test_without_a_maximum_of_regions_there_is_no_way() -> None:
@@ -151,13 +155,13 @@ def choices(draw: st.DrawFn) -> tuple[list[Region], int, int, int]:
 @given(choices())
 def test_the_answer_is_that_of_the_exhaustive_search(choice: tuple[list[Region], int, int, int]) -> None:
     regions, least, most, members = choice
-    found = choose_regions(regions, least, most, members)
+    found = select_regions(regions, least, most, members)
     assert (found and [region.name for region in found]) == search(regions, least, most, members)
 
 
 def test_forty_regions_do_not_take_forever() -> None:
     regions = [Region(f"r{i:02}", 1000 * (i % 7), list(range(1 + i % 3))) for i in range(40)]
-    found = choose_regions(regions, 2, 20, 30)
+    found = select_regions(regions, 2, 20, 30)
     assert found is not None
     assert sum(len(region.members) for region in found) >= 30
     assert len(found) <= 20

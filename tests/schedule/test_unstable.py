@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.schedule.unstable import sort_descending
+from gitsched.schedule.tie_breaking import go_sort_descending
 
 RECORDED = json.loads(Path(__file__).with_name("go_sort.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: f"{len(recorded['weights'])} elements")
 def test_equal_weights_end_where_go_leaves_them(recorded: dict[str, list[int]]) -> None:
-    assert sort_descending(recorded["weights"]) == recorded["order"]
+    assert go_sort_descending(recorded["weights"]) == recorded["order"]
 
 
 def test_the_recorded_orders_are_not_those_of_a_stable_sort() -> None:
@@ -26,16 +26,16 @@ def test_the_recorded_orders_are_not_those_of_a_stable_sort() -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=300))
 def test_it_is_a_sort(weights: list[int]) -> None:
-    order = sort_descending(weights)
+    order = go_sort_descending(weights)
     assert sorted(order) == list(range(len(weights)))
     assert [weights[position] for position in order] == sorted(weights, reverse=True)
 
 
 @given(st.lists(st.integers(0, 3), max_size=12))
 def test_up_to_twelve_elements_keep_their_order(weights: list[int]) -> None:
-    assert sort_descending(weights) == sorted(range(len(weights)), key=lambda position: -weights[position])
+    assert go_sort_descending(weights) == sorted(range(len(weights)), key=lambda position: -weights[position])
 
 
 def test_what_is_sorted_stays_as_it_is() -> None:
     weights = sorted([i % 4 for i in range(60)], reverse=True)
-    assert sort_descending(weights) == list(range(60))
+    assert go_sort_descending(weights) == list(range(60))

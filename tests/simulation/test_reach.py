@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from gitsched import schedule
 from gitsched.apis.gitsched.config import Config
-from gitsched.model.simulation import Scope
-from gitsched.plan.ground import Ground, make_ground
-from gitsched.plan.scenario import Scenario
-from gitsched.plan.simulating import simulate
+from gitsched.model.simulation import FailureDomain
+from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.scenario import Scenario
+from gitsched.simulate.simulation import simulate
 from tests.scenarios.conftest import deployment
 from tests.simulation.conftest import WEIGHTED, cluster, divide
 
@@ -40,7 +40,7 @@ MORE = st.sampled_from(["", "    spreadConstraints: [{spreadByField: cluster, ma
 
 
 @st.composite
-def grounds(draw: st.DrawFn) -> Ground:
+def grounds(draw: st.DrawFn) -> Baseline:
     documents: list[Any] = []
     for name in NAMES:
         pods = draw(st.sampled_from([None, 2, 20]))
@@ -50,32 +50,32 @@ def grounds(draw: st.DrawFn) -> Ground:
         documents.append(yaml.safe_load(divide(name, draw(WHERE), draw(HOW)) + draw(MORE)))
     first = schedule(documents, now=NOW)
     again = schedule(documents, previous=first.documents, now=NOW)
-    return make_ground(again.decided, Config(), NOW, {})
+    return make_baseline(again.decisions, Config(), NOW, {})
 
 
 @settings(max_examples=60)
 @given(grounds(), st.sampled_from(NAMES), st.booleans())
-def test_whom_a_loss_cannot_touch_need_not_be_asked(ground: Ground, name: str, silent: bool) -> None:
-    everyone = ground._replace(reaches=dict.fromkeys(ground.reaches))
-    scenario = Scenario(lose=(Scope("cluster", name),), silent=silent)
+def test_whom_a_loss_cannot_touch_need_not_be_asked(ground: Baseline, name: str, silent: bool) -> None:
+    everyone = ground._replace(relevant_clusters=dict.fromkeys(ground.relevant_clusters))
+    scenario = Scenario(lose=(FailureDomain("cluster", name),), unreachable=silent)
     assert simulate(ground, scenario) == simulate(everyone, scenario)
 
 
 @settings(max_examples=40)
 @given(grounds(), st.sampled_from(NAMES))
-def test_after_a_loss_nothing_runs_on_what_is_lost_and_nothing_is_counted_twice(ground: Ground, name: str) -> None:
-    found = simulate(ground, Scenario(lose=(Scope("cluster", name),)))
+def test_after_a_loss_nothing_runs_on_what_is_lost_and_nothing_is_counted_twice(ground: Baseline, name: str) -> None:
+    found = simulate(ground, Scenario(lose=(FailureDomain("cluster", name),)))
     for effect in found.effects:
         assert name not in effect.after
-        assert 0 <= effect.short <= (effect.replicas or 0)
-        assert effect.waiting <= effect.moving
-    assert sum(crowd.waiting for crowd in found.crowds) == found.waiting
+        assert 0 <= effect.shortfall <= (effect.replicas or 0)
+        assert effect.waiting <= effect.started_replicas
+    assert sum(crowd.waiting for crowd in found.overloaded) == found.waiting
 
 
 @settings(max_examples=30)
 @given(grounds(), st.sampled_from(NAMES), st.sampled_from(NAMES))
-def test_one_simulation_leaves_no_trace_in_the_next(ground: Ground, name: str, other: str) -> None:
-    scenario = Scenario(lose=(Scope("cluster", name),))
+def test_one_simulation_leaves_no_trace_in_the_next(ground: Baseline, name: str, other: str) -> None:
+    scenario = Scenario(lose=(FailureDomain("cluster", name),))
     first = simulate(ground, scenario)
-    simulate(ground, Scenario(drain=(Scope("cluster", other),), fresh=True))
+    simulate(ground, Scenario(drain=(FailureDomain("cluster", other),), fresh=True))
     assert simulate(ground, scenario) == first

@@ -14,14 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from gitsched.forge.secret import Secret
+from gitsched.forge.credentials import Credential
 from gitsched.model.errors import Permanent
-from gitsched.watch import Bell, server
-from gitsched.watch.address import listen, name_socket
-from gitsched.watch.condition import Condition
-from gitsched.watch.meters import Meters
-from gitsched.watch.pages import Pages
-from gitsched.watch.server import Server
+from gitsched.watch import Wakeup, http_server
+from gitsched.watch.health import WatchHealth
+from gitsched.watch.http_routes import HttpRoutes
+from gitsched.watch.http_server import HttpServer, format_address, listen
+from gitsched.watch.prometheus_metrics import PrometheusMetrics
 
 SECRET = "0123456789abcdef"
 PATIENCE = 30.0
@@ -30,14 +29,14 @@ PATIENCE = 30.0
 class Site:
     """A server with its bell. `ask` sends one request, `send` raw bytes; both return what came back."""
 
-    def __init__(self, address: str = "127.0.0.1:0", secret: Secret | None = None) -> None:
-        self.bell = Bell()
-        condition = Condition(self.bell)
-        self.meters = Meters(condition)
+    def __init__(self, address: str = "127.0.0.1:0", secret: Credential | None = None) -> None:
+        self.bell = Wakeup()
+        condition = WatchHealth(self.bell)
+        self.meters = PrometheusMetrics(condition)
         self.sockets = listen(address)
         self.host, self.port = self.sockets[0].getsockname()[:2]
-        pages = Pages(condition, self.meters, secret=secret, ring=self.bell.ring)
-        self.server = Server(self.sockets, pages)
+        pages = HttpRoutes(condition, self.meters, secret=secret, ring=self.bell.request_run)
+        self.server = HttpServer(self.sockets, pages)
 
     def ask(self, method: str, path: str, body: bytes | Iterator[bytes] | None = None, **headers: str) -> tuple[int, str, str]:
         connection = HTTPConnection(self.host, self.port, timeout=PATIENCE)
@@ -81,8 +80,8 @@ Open = Callable[..., Site]
 def open_site() -> Iterator[Open]:
     opened: list[Site] = []
 
-    def make(address: str = "127.0.0.1:0", secret: Secret | None = None) -> Site:
-        opened.append(Site(address, secret or Secret("webhook secret", value=SECRET)))
+    def make(address: str = "127.0.0.1:0", secret: Credential | None = None) -> Site:
+        opened.append(Site(address, secret or Credential("webhook secret", value=SECRET)))
         return opened[-1]
 
     yield make
@@ -98,7 +97,7 @@ def site(open_site: Open) -> Site:
 def test_a_signed_hook_rings_and_its_body_means_nothing(site: Site) -> None:
     for number, body in enumerate((b"", b"{}", b"\x00\xff" * 50_000, b'{"ref": "refs/heads/main", "after": "$(reboot)"}'), 1):
         assert site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
-        assert site.bell.take() is not None
+        assert site.bell.take_request() is not None
         assert site.count("accepted") == number
 
 
@@ -107,7 +106,7 @@ def test_an_unsigned_or_wrongly_signed_hook_does_not_ring(site: Site) -> None:
     assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{ }"))[0] == 401
     assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{}", "another"))[0] == 401
     assert site.ask("POST", "/hook", b"{}", X_Gitlab_Token="another")[0] == 401
-    assert site.bell.take() is None
+    assert site.bell.take_request() is None
     assert (site.count("unsigned"), site.count("refused"), site.count("accepted")) == (1, 3, 0)
     assert site.ask("POST", "/hook", b"{}", X_Gitlab_Token=SECRET)[0] == 202
 
@@ -116,7 +115,7 @@ def test_an_unsigned_or_wrongly_signed_hook_does_not_ring(site: Site) -> None:
 def test_a_hook_takes_nothing_but_post(site: Site, method: str) -> None:
     code, _, allowed = site.ask(method, "/hook", X_Hub_Signature_256=sign(b""))
     assert (code, allowed) == (405, "POST")
-    assert site.bell.take() is None
+    assert site.bell.take_request() is None
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
@@ -143,7 +142,7 @@ def test_without_a_secret_there_is_no_hook() -> None:
 def test_a_secret_is_renewed_without_a_restart(open_site: Open, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
-    site = open_site(secret=Secret("webhook secret", path=file))
+    site = open_site(secret=Credential("webhook secret", path=file))
     assert site.ask("POST", "/hook", b"", X_Signature=sign(b""))[0] == 202
     file.write_text("the next one\n")
     assert site.ask("POST", "/hook", b"", X_Signature=sign(b""))[0] == 401
@@ -167,7 +166,7 @@ def test_a_body_may_come_in_chunks_and_after_a_question(site: Site) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused_in_words(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "BODY", 1000)
+    monkeypatch.setattr(http_server, "MAX_BODY_BYTES", 1000)
     body = b"a" * 3_000_000
     code, text, _ = site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))
     assert (code, text) == (413, "a body has 1000 bytes at most\n")
@@ -214,7 +213,7 @@ def test_a_body_that_is_too_large_is_refused_in_words(site: Site, monkeypatch: p
 def test_what_is_no_good_request_gets_an_answer_and_the_server_goes_on(site: Site, data: bytes, code: int) -> None:
     assert site.send(data).startswith(f"HTTP/1.1 {code} ".encode())
     assert site.ask("GET", "/healthz")[0] == 200
-    assert site.bell.take() is None
+    assert site.bell.take_request() is None
 
 
 @given(st.binary(max_size=200))
@@ -232,7 +231,7 @@ def test_one_connection_gets_one_answer(site: Site) -> None:
 
 def test_slow_clients_keep_out_nobody_and_are_thrown_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than there is room for; each new one takes the place of the oldest."""
-    monkeypatch.setattr(server, "CONNECTIONS", 4)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 4)
     slow = [socket.create_connection((site.host, site.port), PATIENCE) for _ in range(12)]
     for connection in slow:
         connection.sendall(b"POST /hook HTTP/1.1\r\nX-")
@@ -245,7 +244,7 @@ def test_slow_clients_keep_out_nobody_and_are_thrown_out(site: Site, monkeypatch
 
 
 def test_a_whole_exchange_has_one_deadline(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "DEADLINE", 0.2)
+    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT", 0.2)
     with socket.create_connection((site.host, site.port), 0.01) as connection:
         for _ in range(3000):  # a byte now and then, for ever
             try:
@@ -265,7 +264,7 @@ def test_every_form_of_an_address_can_be_listened_on(open_site: Open, address: s
     assert site.ask("GET", "/healthz")[1] == "ok\n"
     assert len({opened.getsockname()[1] for opened in site.sockets}) == 1
     if address == "[::1]:0":
-        assert name_socket(site.sockets[0]) == f"[::1]:{site.port}"
+        assert format_address(site.sockets[0]) == f"[::1]:{site.port}"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +279,7 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 def test_an_address_in_use_is_told_as_such(address: str) -> None:
     (taken,) = listen(f"{address}:0")
     with taken, pytest.raises(Permanent, match=r"cannot listen on .*: Address already in use"):
-        listen(name_socket(taken))
+        listen(format_address(taken))
 
 
 def test_a_server_that_is_closed_answers_nobody(open_site: Open) -> None:

@@ -1,4 +1,4 @@
-"""Karmada's groups, labels, annotations and the names it derives."""
+"""API groups, kinds, labels and annotations of Karmada, and the names that Karmada derives from them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ REBALANCER = "WorkloadRebalancer"
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
 APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 
-APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
+APPLIED_PLACEMENT_ANNOTATION = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
 TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
 """The code of what an administrator allows in gitsched.yaml, as with a flag of Karmada's webhook."""
-_NAMED = 3
-DEPENDENCIES = "resourcebinding.karmada.io/dependencies"
+_MAX_NAMED = 3
+DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"
 """On the binding of a workload with propagateDeps: what it refers to, as JSON."""
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+_SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names: nothing that spells a word."""
 
 
-def claim_annotations(policy: Key) -> dict[str, str]:
+def make_claim_annotations(policy: Key) -> dict[str, str]:
     """How a binding names the policy that claimed its workload."""
     if policy.kind == POLICY:
         return {"propagationpolicy.karmada.io/namespace": policy.namespace, "propagationpolicy.karmada.io/name": policy.name}
     return {"clusterpropagationpolicy.karmada.io/name": policy.name}
 
 
-def claimed_policy(annotations: dict[str, str]) -> Key | None:
+def read_claim(annotations: dict[str, str]) -> Key | None:
     """The policy that the annotations of a binding or a template name."""
     name = annotations.get("propagationpolicy.karmada.io/name")
     if name:
@@ -48,10 +48,10 @@ def claimed_policy(annotations: dict[str, str]) -> Key | None:
     return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
 
 
-def shorten(clusters: Sequence[str]) -> str:
+def format_clusters(clusters: Sequence[str]) -> str:
     """Clusters as a sentence names them: the first three, and how many more."""
-    more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""
-    return ", ".join(clusters[:_NAMED]) + more
+    more = f" and {len(clusters) - _MAX_NAMED} more" if len(clusters) > _MAX_NAMED else ""
+    return ", ".join(clusters[:_MAX_NAMED]) + more
 
 
 def permanent_id_label(kind: str) -> str:
@@ -69,4 +69,6 @@ def binding_key(template: Key) -> Key:
 def depended_by_label(binding: Key) -> str:
     """The label by which an attached binding names one that it was attached to: a hash of the other's namespace and name."""
     digits = str(fnv1a_32(f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name))
-    return "resourcebinding.karmada.io/depended-by-" + "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in digits)
+    return "resourcebinding.karmada.io/depended-by-" + "".join(
+        _SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in digits
+    )

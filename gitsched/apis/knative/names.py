@@ -1,4 +1,4 @@
-"""Names that Knative gives things, and what gitsched remembers under."""
+"""Names, labels and annotations of Knative Eventing, and the annotations of gitsched's records."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SOURCE_REPLICAS = "gitsched.io/source-replicas"
 """What the source said when replicas were decided: another number there is somebody's word and counts."""
 RENDERED_TO = "gitsched.io/cluster"
 
-GREATEST_ORDINAL = 99_999
+MAX_ORDINAL = 99_999
 """A StatefulSet with more pods is a typing error, not a plan."""
-MOST_VREPLICAS = 100_000
+MAX_VREPLICAS = 100_000
 
 _ORDINAL = re.compile(r"(.+)-(0|[1-9][0-9]{0,4})", re.ASCII)
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
@@ -46,5 +46,5 @@ def is_true(text: object) -> bool:
     return text in _TRUE
 
 
-def pod_key(adapter: Key, ordinal: int) -> Key:
+def make_pod_key(adapter: Key, ordinal: int) -> Key:
     return Key("", "Pod", adapter.namespace, f"{adapter.name}-{ordinal}")

@@ -1,26 +1,22 @@
-"""The two constraint languages: label constraints such as `location is DE`, metric constraints such as `load <= 0.5`.
-
-    constraint = key operator value | key set-operator "(" value { "," value } { "," } ")"
-
-A parser by hand, since the languages are what a grammar cannot say in fewer words: a key or value is a greedy run of any characters
-but a blank and `,()=!`, keywords are not reserved (`is is is` is a constraint), and among several readings of a text the one with the
-shortest operator counts (`load gte5` is `load > e5`). So each operator is tried, shortest first, and the first reading that uses up the
-text is the constraint; its key and values must then be what labels may be.
-"""
+"""Label and metric constraints such as `location is DE` and `load <= 0.5`: the parser, and matching against candidates."""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gitsched.apis.krake.names import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
+from gitsched.model.document import Body
+from gitsched.model.labels import Requirement, Selector
+from gitsched.model.scheduling import Affinity
+from gitsched.schedule.fleet import Fleet, pack_mask
 
 _BLANK = re.compile(r"[ \t]*")
-_WORD = re.compile(r"[^ ,()=!]+")
-_LONGEST = 4096
+_TOKEN = re.compile(r"[^ ,()=!]+")
+_MAX_LENGTH = 4096
 """Characters of a constraint at most; what is longer cannot be valid, and is not looked at."""
 
 _EQUAL = {"is": "==", "=": "==", "==": "==", "is not": "!=", "!=": "!="}
@@ -32,7 +28,7 @@ _METRIC_OPERATORS = {
     **dict.fromkeys(("<", "lt", "less than", "lesser than"), "<"),
     **dict.fromkeys(("<=", "=<", "lte", "less than or equal", "lesser than or equal"), "<="),
 }
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     ">": operator.gt,
@@ -81,7 +77,7 @@ class MetricConstraint(NamedTuple):
     def match(self, metrics: Mapping[str, float]) -> bool:
         """Whether values by metric name satisfy it. A missing metric satisfies nothing, not even `is not`."""
         value, bound = metrics.get(self.key), self.bound
-        return value is not None and bound is not None and _COMPARE[self.operator](value, bound)
+        return value is not None and bound is not None and _COMPARISONS[self.operator](value, bound)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -96,112 +92,112 @@ def parse_metric_constraint(text: str) -> MetricConstraint:
     return MetricConstraint(*_parse(text, _METRIC_SPELLINGS, "metric"))
 
 
-class _Spelling(NamedTuple):
+class _OperatorSpelling(NamedTuple):
     """One way to write an operator; blanks between its words are optional."""
 
     pattern: re.Pattern[str]
     operator: str
 
 
-def _spell(operators: Mapping[str, str]) -> tuple[_Spelling, ...]:
+def _compile_spellings(operators: Mapping[str, str]) -> tuple[_OperatorSpelling, ...]:
     shortest_first = sorted(operators, key=lambda spelling: (len(spelling), spelling))
     return tuple(
-        _Spelling(re.compile(_BLANK.pattern.join(map(re.escape, spelling.split()))), operators[spelling])
+        _OperatorSpelling(re.compile(_BLANK.pattern.join(map(re.escape, spelling.split()))), operators[spelling])
         for spelling in shortest_first
     )
 
 
-_LABEL_SPELLINGS = _spell(_LABEL_OPERATORS)
-_METRIC_SPELLINGS = _spell(_METRIC_OPERATORS)
+_LABEL_SPELLINGS = _compile_spellings(_LABEL_OPERATORS)
+_METRIC_SPELLINGS = _compile_spellings(_METRIC_OPERATORS)
 
 
-class _Word(NamedTuple):
+class _Token(NamedTuple):
     text: str
     position: int
 
 
-class _Reading:
+class _ConstraintParser:
     """One attempt after another at a text; remembers how far the best one came, and what it wanted there."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.furthest, self.wanted = text, -1, ""
+        self.text, self.furthest, self.expected = text, -1, ""
 
-    def skip(self, at: int) -> int:
+    def skip_blanks(self, at: int) -> int:
         match = _BLANK.match(self.text, at)
         return match.end() if match else at
 
-    def fail(self, at: int, wanted: str) -> None:
+    def record_failure(self, at: int, wanted: str) -> None:
         if at > self.furthest:
-            self.furthest, self.wanted = at, wanted
+            self.furthest, self.expected = at, wanted
 
-    def word(self, at: int, wanted: str) -> _Word | None:
-        at = self.skip(at)
-        match = _WORD.match(self.text, at)
+    def read_token(self, at: int, wanted: str) -> _Token | None:
+        at = self.skip_blanks(at)
+        match = _TOKEN.match(self.text, at)
         if match is None:
-            self.fail(at, wanted)
+            self.record_failure(at, wanted)
             return None
-        return _Word(match[0], at)
+        return _Token(match[0], at)
 
-    def values(self, at: int, listed: bool) -> list[_Word] | None:
+    def read_values(self, at: int, listed: bool) -> list[_Token] | None:
         """The value, or the values in parentheses, if they reach the end of the text."""
         if listed:
-            words, at = self.listed(self.skip(at))
+            words, at = self.read_list(self.skip_blanks(at))
         else:
-            word = self.word(at, "a value")
-            words, at = ([word], self.skip(word.position + len(word.text))) if word else ([], at)
+            word = self.read_token(at, "a value")
+            words, at = ([word], self.skip_blanks(word.position + len(word.text))) if word else ([], at)
         if words and at < len(self.text):
-            self.fail(at, "the end of the constraint")
+            self.record_failure(at, "the end of the constraint")
             return None
         return words or None
 
-    def listed(self, at: int) -> tuple[list[_Word], int]:
+    def read_list(self, at: int) -> tuple[list[_Token], int]:
         """The values in parentheses, and where the text goes on; none where it is no such list. Commas may trail, any number of them."""
-        words: list[_Word] = []
+        words: list[_Token] = []
         if not self.text.startswith("(", at):
-            self.fail(at, "a list of values such as (DE, SK)")
+            self.record_failure(at, "a list of values such as (DE, SK)")
             return [], at
         at += 1
-        while word := self.word(at, "a value"):
+        while word := self.read_token(at, "a value"):
             words.append(word)
-            at = self.skip(word.position + len(word.text))
+            at = self.skip_blanks(word.position + len(word.text))
             if not self.text.startswith(",", at):
                 break
             at += 1
-            after = self.skip(at)
+            after = self.skip_blanks(at)
             if self.text.startswith((",", ")"), after):
                 if "\t" in self.text[at:after]:  # where a value may stand, a tab is one
-                    self.fail(at, "a value")
+                    self.record_failure(at, "a value")
                     return [], at
                 break
-        while words and self.text.startswith(",", self.skip(at)):
-            at = self.skip(at) + 1
-        at = self.skip(at)
+        while words and self.text.startswith(",", self.skip_blanks(at)):
+            at = self.skip_blanks(at) + 1
+        at = self.skip_blanks(at)
         if not words or not self.text.startswith(")", at):
-            self.fail(at, "',' or ')'" if words else "a value")
+            self.record_failure(at, "',' or ')'" if words else "a value")
             return [], at
-        return words, self.skip(at + 1)
+        return words, self.skip_blanks(at + 1)
 
 
-def _parse(text: str, spellings: tuple[_Spelling, ...], language: str) -> tuple[str, str, tuple[str, ...]]:
-    if len(text) > _LONGEST:
-        raise ConstraintError(f"a {language} constraint has {_LONGEST} characters at most", _LONGEST)
-    reading = _Reading(text)
-    key = reading.word(0, f"the name of a {language}")
+def _parse(text: str, spellings: tuple[_OperatorSpelling, ...], language: str) -> tuple[str, str, tuple[str, ...]]:
+    if len(text) > _MAX_LENGTH:
+        raise ConstraintError(f"a {language} constraint has {_MAX_LENGTH} characters at most", _MAX_LENGTH)
+    reading = _ConstraintParser(text)
+    key = reading.read_token(0, f"the name of a {language}")
     if key is not None:
-        start = reading.skip(key.position + len(key.text))
-        reading.fail(start, f"an operator such as {'is, is not, in, not in' if language == 'label' else 'is, >, <='}")
+        start = reading.skip_blanks(key.position + len(key.text))
+        reading.record_failure(start, f"an operator such as {'is, is not, in, not in' if language == 'label' else 'is, >, <='}")
         for spelling in spellings:
             match = spelling.pattern.match(text, start)
-            words = reading.values(match.end(), spelling.operator in ("in", "not in")) if match else None
+            words = reading.read_values(match.end(), spelling.operator in ("in", "not in")) if match else None
             if words is not None:
-                _judge(key, words)
+                _validate_tokens(key, words)
                 return key.text, spelling.operator, tuple(word.text for word in words)
     raise ConstraintError(
-        f"is no {language} constraint: expected {reading.wanted} at character {reading.furthest + 1}", reading.furthest
+        f"is no {language} constraint: expected {reading.expected} at character {reading.furthest + 1}", reading.furthest
     )
 
 
-def _judge(key: _Word, values: list[_Word]) -> None:
+def _validate_tokens(key: _Token, values: list[_Token]) -> None:
     if not is_label_key(key.text):
         raise ConstraintError(f"{_quote(key.text)} at character {key.position + 1} cannot be a name: {KEY_RULE}", key.position)
     for value in values:
@@ -214,3 +210,76 @@ def _judge(key: _Word, values: list[_Word]) -> None:
 def _quote(text: str) -> str:
     shown = text if len(text) <= 60 else text[:57] + "..."
     return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown) + "'"
+
+
+CUSTOM_RESOURCES = "custom_resources"
+"""The field of a candidate that says which custom resources it has."""
+
+
+class ConstraintSet(NamedTuple):
+    """What a candidate must satisfy. `affinity` is what a fleet answers by itself: labels and custom resources."""
+
+    labels: tuple[LabelConstraint, ...]
+    custom_resources: tuple[str, ...]
+    metrics: tuple[MetricConstraint, ...]
+    affinity: Affinity
+
+
+def parse_constraints(value: Any) -> ConstraintSet:
+    """The member of a spec's `constraints`. The texts are valid: admission has seen them."""
+    body: Body = value if isinstance(value, dict) else {}
+    labels = tuple(parse_label_constraint(text) for text in body.get("labels") or ())
+    resources = tuple(str(name) for name in body.get(CUSTOM_RESOURCES) or ())
+    metrics = tuple(parse_metric_constraint(text) for text in body.get("metrics") or ())
+    requirements = tuple(requirement for constraint in labels for requirement in _make_requirements(constraint))
+    fields = tuple(Requirement(CUSTOM_RESOURCES, "In", (name,)) for name in resources)
+    return ConstraintSet(
+        labels, resources, metrics, Affinity(labels=Selector(requirements) if requirements else None, fields=fields)
+    )
+
+
+def format_constraints(constraints: ConstraintSet) -> str:
+    """All constraints in one line; "" without any."""
+    custom = (f"custom resource {name}" for name in constraints.custom_resources)
+    return "; ".join((*map(_format_constraint, constraints.labels), *custom, *map(_format_constraint, constraints.metrics)))
+
+
+def _make_requirements(constraint: LabelConstraint) -> Iterator[Requirement]:
+    """A label that is missing satisfies no operator of Krake's, so that an exclusion asks for the label, too."""
+    if constraint.operator in ("==", "in"):
+        yield Requirement(constraint.key, "In", constraint.values)
+    else:
+        yield Requirement(constraint.key, "Exists", ())
+        yield Requirement(constraint.key, "NotIn", constraint.values)
+
+
+def match_metric_constraint(constraint: MetricConstraint, fleet: Fleet, measures: Sequence[Mapping[str, float]]) -> int:
+    """The candidates whose measurements, by index, satisfy a metric constraint."""
+    return fleet.get_or_compute(("metric", constraint), lambda: pack_mask(constraint.match(measured) for measured in measures))
+
+
+def describe_mismatch(
+    constraints: ConstraintSet, labels: Mapping[str, str], resources: Sequence[str], measured: Mapping[str, float]
+) -> str:
+    """Why a candidate does not satisfy constraints: the first one that it does not; "" if it does."""
+    for label in constraints.labels:
+        if not label.match(labels):
+            actual = _describe_value(labels.get(label.key), f"there is no label {label.key}")
+            return f"label constraint {_format_constraint(label)}: {actual}"
+    for resource in constraints.custom_resources:
+        if resource not in resources:
+            return f"custom resource {resource} is not there"
+    for metric in constraints.metrics:
+        if not metric.match(measured):
+            value = measured.get(metric.key)
+            return f"metric constraint {_format_constraint(metric)}: {_describe_value(value, f'there is no metric {metric.key}')}"
+    return ""
+
+
+def _describe_value(value: object, nothing: str) -> str:
+    return nothing if value is None else f"it is {value}"
+
+
+def _format_constraint(constraint: LabelConstraint | MetricConstraint) -> str:
+    values = ", ".join(constraint.values)
+    return f"{constraint.key} {constraint.operator} {f'({values})' if 'in' in constraint.operator else values}"

@@ -1,4 +1,4 @@
-"""How Krake names things: its groups and kinds, names and labels, references, the codes of reasons."""
+"""Krake's groups and kinds, rules for names and labels, resource references and reason codes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CLOUD: Final = (INFRASTRUCTURE, "Cloud")
 GLOBAL_CLOUD: Final = (INFRASTRUCTURE, "GlobalCloud")
 MAGNUM_CLUSTER: Final = (OPENSTACK, "MagnumCluster")
 PROJECT: Final = (OPENSTACK, "Project")
-METRICS: Final = ((CORE, "GlobalMetric"), (CORE, "Metric"))
-PROVIDERS: Final = ((CORE, "GlobalMetricsProvider"), (CORE, "MetricsProvider"))
+METRIC_KINDS: Final = ((CORE, "GlobalMetric"), (CORE, "Metric"))
+METRICS_PROVIDER_KINDS: Final = ((CORE, "GlobalMetricsProvider"), (CORE, "MetricsProvider"))
 """The global kind, and the one inside a namespace."""
 
 NO_SUITABLE_RESOURCE: Final = "NO_SUITABLE_RESOURCE"
@@ -34,10 +34,10 @@ VALUE_RULE: Final = "1 to 63 letters, digits, '-', '_' and '.', beginning and en
 
 _NAME = re.compile(r"\w([\w.:-]{0,253}\w)?", re.ASCII)
 _PREFIX = re.compile(r"\w([\w.-]{0,251}\w)?", re.ASCII)
-_PIECE = re.compile(r"\w([\w.-]{0,61}\w)?", re.ASCII)
+_LABEL_PART = re.compile(r"\w([\w.-]{0,61}\w)?", re.ASCII)
 
 
-class Ref(NamedTuple):
+class ResourceRef(NamedTuple):
     """A reference to one of Krake's resources, whose cluster, cloud or project it is; `namespace` is "" for a global one."""
 
     group: str
@@ -61,26 +61,26 @@ def is_label_key(text: object) -> bool:
     if not isinstance(text, str):
         return False
     prefix, slash, name = text.partition("/")
-    return bool(_PREFIX.fullmatch(prefix) and _PIECE.fullmatch(name)) if slash else bool(_PIECE.fullmatch(text))
+    return bool(_PREFIX.fullmatch(prefix) and _LABEL_PART.fullmatch(name)) if slash else bool(_LABEL_PART.fullmatch(text))
 
 
 def is_label_value(text: object) -> bool:
     """Whether a label may have this value; an empty one is none."""
-    return isinstance(text, str) and bool(_PIECE.fullmatch(text))
+    return isinstance(text, str) and bool(_LABEL_PART.fullmatch(text))
 
 
-def read_ref(value: Any) -> Ref | None:
+def read_ref(value: Any) -> ResourceRef | None:
     """The reference that a status holds, or None."""
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not isinstance(value.get("name"), str):
         return None
-    return Ref(str(value.get("api") or ""), value["kind"], str(value.get("namespace") or ""), value["name"])
+    return ResourceRef(str(value.get("api") or ""), value["kind"], str(value.get("namespace") or ""), value["name"])
 
 
-def ref_of(key: Key) -> Ref:
+def make_ref(key: Key) -> ResourceRef:
     """The reference to a document."""
-    return Ref(*key)
+    return ResourceRef(*key)
 
 
-def directory_of(namespace: str, name: str) -> str:
+def cluster_directory(namespace: str, name: str) -> str:
     """A cluster's name on the output branch, where clusters of all namespaces lie side by side."""
     return f"{namespace}.{name}"

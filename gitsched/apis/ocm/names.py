@@ -1,4 +1,4 @@
-"""Open Cluster Management's groups, labels, annotations and the names it derives."""
+"""API groups, kinds, versions, labels and annotations of Open Cluster Management."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ GROUP = "cluster.open-cluster-management.io"
 WORK_GROUP = "work.open-cluster-management.io"
 GROUPS = frozenset({GROUP, WORK_GROUP})
 
-CLUSTER, SET, BINDING = "ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding"
-PLACEMENT, DECISION, SCORE = "Placement", "PlacementDecision", "AddOnPlacementScore"
-REPLICA_SET = "ManifestWorkReplicaSet"
+MANAGED_CLUSTER, CLUSTER_SET, CLUSTER_SET_BINDING = "ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding"
+PLACEMENT, PLACEMENT_DECISION, ADDON_SCORE = "Placement", "PlacementDecision", "AddOnPlacementScore"
+MANIFEST_WORK_REPLICA_SET = "ManifestWorkReplicaSet"
 VERSIONS = {
-    (GROUP, CLUSTER): "v1",
-    (GROUP, SET): "v1beta2",
-    (GROUP, BINDING): "v1beta2",
+    (GROUP, MANAGED_CLUSTER): "v1",
+    (GROUP, CLUSTER_SET): "v1beta2",
+    (GROUP, CLUSTER_SET_BINDING): "v1beta2",
     (GROUP, PLACEMENT): "v1beta1",
-    (GROUP, DECISION): "v1beta1",
-    (GROUP, SCORE): "v1alpha1",
-    (WORK_GROUP, REPLICA_SET): "v1alpha1",
+    (GROUP, PLACEMENT_DECISION): "v1beta1",
+    (GROUP, ADDON_SCORE): "v1alpha1",
+    (WORK_GROUP, MANIFEST_WORK_REPLICA_SET): "v1alpha1",
 }
 """The version that each kind is read in; of Placement also v1alpha1, as another way to write the same."""
-OLD = "v1alpha1"
+OLD_PLACEMENT_VERSION = "v1alpha1"
 
 SET_LABEL = f"{GROUP}/clusterset"
 PLACEMENT_LABEL = f"{GROUP}/placement"
 """On a PlacementDecision: whose it is. As an annotation of any other object: the Placement that says where it goes."""
 GROUP_NAME_LABEL = f"{GROUP}/decision-group-name"
 GROUP_INDEX_LABEL = f"{GROUP}/decision-group-index"
-DISABLED = f"{GROUP}/experimental-scheduling-disable"
-SPREAD = "gitsched.io/spread-policy"
+SCHEDULING_DISABLED_ANNOTATION = f"{GROUP}/experimental-scheduling-disable"
+SPREAD_POLICY_ANNOTATION = "gitsched.io/spread-policy"
 """On a Placement, with the value true: its spreadPolicy counts."""
 
-LONGEST_NAME = 63
+MAX_PLACEMENT_NAME = 63
 """Of a Placement: its decisions carry the name as a label's value."""
 
 
@@ -41,4 +41,4 @@ def placement_key(namespace: str, name: str) -> Key:
 
 
 def decision_key(namespace: str, name: str) -> Key:
-    return Key(GROUP, DECISION, namespace, name)
+    return Key(GROUP, PLACEMENT_DECISION, namespace, name)

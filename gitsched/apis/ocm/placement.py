@@ -1,20 +1,73 @@
-"""A Placement, read once: what it asks, in the scheduler's terms, and what is wrong with it."""
+"""Parse a Placement: cluster selectors, predicates, tolerations, prioritizers, decision groups and spread constraints."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gitsched.apis.ocm.names import DISABLED, SPREAD
-from gitsched.apis.ocm.selectors import parse_affinity
-from gitsched.model.document import Body, Document, Key, member, text_map
-from gitsched.model.request import Affinity
+from gitsched.apis.ocm.names import SCHEDULING_DISABLED_ANNOTATION, SPREAD_POLICY_ANNOTATION
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.labels import Requirement, Selector, is_label_key, is_label_value, parse_selector
+from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import Toleration, parse_toleration
+
+
+def parse_cluster_selector(selector: Body) -> Affinity | str:
+    """What a clusterSelector asks of labels and claims, or what Kubernetes would refuse about it."""
+    labels = _parse_selector(selector.get("labelSelector"))
+    claims = _parse_selector(selector.get("claimSelector"))
+    if isinstance(labels, str):
+        return labels
+    if isinstance(claims, str):
+        return claims
+    return Affinity(labels=labels or None, fields=claims.requirements if claims else ())
+
+
+def parse_label_selector(value: Any) -> Affinity | str:
+    """A set's labelSelector; `{}` selects everything."""
+    labels = _parse_selector(value)
+    return labels if isinstance(labels, str) else Affinity(labels=labels)
+
+
+def select_label(key: str, value: str) -> Affinity:
+    """Clusters whose label has a value, be it one that a selector could not say."""
+    return Affinity(labels=Selector((Requirement(key, "In", (value,)),)))
+
+
+def _parse_selector(value: Any) -> Selector | str | None:
+    if value is None:
+        return None
+    selector = parse_selector(value)
+    return describe_invalid_selector(value) if selector is None else selector
+
+
+def describe_invalid_selector(value: Body) -> str:
+    """What is wrong with a selector that cannot be parsed."""
+    for key, text in (value.get("matchLabels") or {}).items():
+        if not is_label_key(key):
+            return f"{key!r} cannot be the key of a label"
+        if not is_label_value(text):
+            return f"{text!r} cannot be the value of a label"
+    for expression in value.get("matchExpressions") or ():
+        key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
+        if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            return f"{operator!r} is no operator: In, NotIn, Exists and DoesNotExist are"
+        if not is_label_key(key):
+            return f"{key!r} cannot be the key of a label"
+        if operator in ("In", "NotIn") and not values:
+            return f"{operator} needs values"
+        if operator in ("Exists", "DoesNotExist") and values:
+            return f"{operator} takes no values"
+        for text in values:
+            if not is_label_value(text):
+                return f"{text!r} cannot be the value of a label, nor of a claim in a selector"
+    return "the selector is not valid"
+
 
 BUILT_IN, ADD_ON = "BuiltIn", "AddOn"
 DEFAULT_WEIGHTS = {"Balance": 1, "Steady": 1}
 
 
-class Mistake(NamedTuple):
+class Misconfiguration(NamedTuple):
     """Why a Placement is misconfigured; `plugin` is "" where no filter is to blame.
 
     `code` is that of the finding, where it has one of its own.
@@ -28,59 +81,59 @@ class Mistake(NamedTuple):
         return f"{self.plugin}:{self.message}"
 
 
-class Predicate(NamedTuple):
+class ClusterPredicate(NamedTuple):
     """One alternative; `expressions` are in the Common Expression Language."""
 
     affinity: Affinity
     expressions: tuple[str, ...] = ()
 
 
-class Coordinate(NamedTuple):
+class ScoreCoordinate(NamedTuple):
     """Which score: a built-in one, or one of the AddOnPlacementScores of a name."""
 
     type: str
     built_in: str = ""
-    resource: str = ""
-    score: str = ""
+    resource_name: str = ""
+    score_name: str = ""
 
 
-class Weighted(NamedTuple):
-    coordinate: Coordinate
+class PrioritizerConfig(NamedTuple):
+    score_coordinate: ScoreCoordinate
     weight: int
 
 
-class Group(NamedTuple):
+class DecisionGroup(NamedTuple):
     """A decision group; `mistake` is why its selector cannot be used."""
 
     name: str
     affinity: Affinity
-    mistake: str = ""
+    error: str = ""
 
 
-class Constraint(NamedTuple):
+class SpreadConstraintsTerm(NamedTuple):
     """A spread constraint: `kind` is Label or Claim, `hard` means DoNotSchedule."""
 
-    key: str
-    kind: str
-    skew: int
+    topology_key: str
+    topology_key_type: str
+    max_skew: int
     hard: bool
 
 
-class Placement(NamedTuple):
+class OcmPlacement(NamedTuple):
     """What a Placement asks. `spread` is empty unless it asks that its spreadPolicy counts.
 
     `sets` are empty for all that the namespace is bound to. `number` is how many clusters are wanted, None means all."""
 
     document: Document
     spec: Body
-    sets: tuple[str, ...]
-    number: int | None
-    predicates: tuple[Predicate, ...] | Mistake
+    cluster_sets: tuple[str, ...]
+    number_of_clusters: int | None
+    predicates: tuple[ClusterPredicate, ...] | Misconfiguration
     tolerations: tuple[Toleration, ...]
-    weights: tuple[Weighted, ...] | Mistake
-    groups: tuple[Group, ...]
-    per_group: Any
-    spread: tuple[Constraint, ...] = ()
+    prioritizers: tuple[PrioritizerConfig, ...] | Misconfiguration
+    decision_groups: tuple[DecisionGroup, ...]
+    clusters_per_group: Any
+    spread_constraints: tuple[SpreadConstraintsTerm, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -90,69 +143,71 @@ class Placement(NamedTuple):
     def skipped(self) -> bool:
         """Whether it is left alone: on its way out, or switched off."""
         metadata = self.document.body["metadata"]
-        disabled = text_map(metadata.get("annotations")).get(DISABLED) == "true"
+        disabled = as_string_map(metadata.get("annotations")).get(SCHEDULING_DISABLED_ANNOTATION) == "true"
         return bool(metadata.get("deletionTimestamp")) or disabled
 
 
-def parse_placement(document: Document) -> Placement:
+def parse_placement(document: Document) -> OcmPlacement:
     """Read a Placement whose document passed its schema and rules."""
     spec = document.body["spec"]
     count = spec.get("numberOfClusters")
-    strategy = member(spec, "decisionStrategy", "groupStrategy") or {}
-    return Placement(
+    strategy = get_field(spec, "decisionStrategy", "groupStrategy") or {}
+    return OcmPlacement(
         document,
         spec,
         tuple(dict.fromkeys(spec.get("clusterSets") or ())),
         None if count is None else int(count),
         _parse_predicates(spec.get("predicates") or ()),
         tuple(parse_toleration(toleration) for toleration in spec.get("tolerations") or ()),
-        _parse_weights(spec.get("prioritizerPolicy") or {}),
-        tuple(_parse_group(group) for group in strategy.get("decisionGroups") or ()),
+        _parse_prioritizers(spec.get("prioritizerPolicy") or {}),
+        tuple(_parse_decision_group(group) for group in strategy.get("decisionGroups") or ()),
         strategy.get("clustersPerDecisionGroup"),
-        tuple(map(_parse_constraint, member(spec, "spreadPolicy", "spreadConstraints") or ())) if is_spread(document.body) else (),
+        tuple(map(_parse_spread_constraint, get_field(spec, "spreadPolicy", "spreadConstraints") or ()))
+        if uses_spread_policy(document.body)
+        else (),
     )
 
 
-def is_spread(body: Body) -> bool:
+def uses_spread_policy(body: Body) -> bool:
     """Whether a Placement asks that its spreadPolicy counts, which upstream's controller does not read."""
-    return text_map(member(body, "metadata", "annotations")).get(SPREAD) == "true"
+    return as_string_map(get_field(body, "metadata", "annotations")).get(SPREAD_POLICY_ANNOTATION) == "true"
 
 
-def _parse_constraint(constraint: Body) -> Constraint:
+def _parse_spread_constraint(constraint: Body) -> SpreadConstraintsTerm:
     hard = constraint["whenUnsatisfiable"] == "DoNotSchedule"
-    return Constraint(constraint["topologyKey"], constraint["topologyKeyType"], int(constraint["maxSkew"]), hard)
+    return SpreadConstraintsTerm(constraint["topologyKey"], constraint["topologyKeyType"], int(constraint["maxSkew"]), hard)
 
 
-def judge_tolerations(placement: Placement) -> Mistake | None:
+def validate_tolerations(placement: OcmPlacement) -> Misconfiguration | None:
     """What upstream refuses about tolerations as soon as there is a cluster to ask them for."""
     for toleration in placement.tolerations:
         if not toleration.key and toleration.operator != "Exists":
-            return Mistake("TaintToleration", "If the key is empty, operator must be Exists.")
+            return Misconfiguration("TaintToleration", "If the key is empty, operator must be Exists.")
         if toleration.operator == "Exists" and toleration.value:
-            return Mistake("TaintToleration", "If the operator is Exists, the value should be empty.")
+            return Misconfiguration("TaintToleration", "If the operator is Exists, the value should be empty.")
     return None
 
 
-def _parse_predicates(predicates: Any) -> tuple[Predicate, ...] | Mistake:
+def _parse_predicates(predicates: Any) -> tuple[ClusterPredicate, ...] | Misconfiguration:
     parsed = []
     for predicate in predicates:
         selector = predicate.get("requiredClusterSelector") or {}
-        affinity = parse_affinity(selector)
+        affinity = parse_cluster_selector(selector)
         if isinstance(affinity, str):
-            return Mistake("Predicate", affinity)
-        expressions = tuple(member(selector, "celSelector", "celExpressions") or ())
-        parsed.append(Predicate(affinity, expressions))
+            return Misconfiguration("Predicate", affinity)
+        expressions = tuple(get_field(selector, "celSelector", "celExpressions") or ())
+        parsed.append(ClusterPredicate(affinity, expressions))
     return tuple(parsed)
 
 
-def _parse_group(group: Body) -> Group:
-    affinity = parse_affinity(group.get("groupClusterSelector") or {})
+def _parse_decision_group(group: Body) -> DecisionGroup:
+    affinity = parse_cluster_selector(group.get("groupClusterSelector") or {})
     if isinstance(affinity, str):
-        return Group(group["groupName"], Affinity(), affinity)
-    return Group(group["groupName"], affinity)
+        return DecisionGroup(group["groupName"], Affinity(), affinity)
+    return DecisionGroup(group["groupName"], affinity)
 
 
-def _parse_weights(policy: Body) -> tuple[Weighted, ...] | Mistake:
+def _parse_prioritizers(policy: Body) -> tuple[PrioritizerConfig, ...] | Misconfiguration:
     """The prioritizers that count, in a fixed order.
 
     A built-in score counts once, with the weight that was said last. Each score with an addOn block counts beside all others, even the
@@ -160,28 +215,30 @@ def _parse_weights(policy: Body) -> tuple[Weighted, ...] | Mistake:
     """
     mode = policy.get("mode", "")
     if mode not in ("", "Additive", "Exact"):
-        return Mistake("", f"incorrect prioritizer policy mode: {mode}")
-    plain: dict[Coordinate, int] = {}
+        return Misconfiguration("", f"incorrect prioritizer policy mode: {mode}")
+    plain: dict[ScoreCoordinate, int] = {}
     if mode != "Exact":
-        plain |= {Coordinate(BUILT_IN, name): weight for name, weight in DEFAULT_WEIGHTS.items()}
-    several: list[Weighted] = []
+        plain |= {ScoreCoordinate(BUILT_IN, name): weight for name, weight in DEFAULT_WEIGHTS.items()}
+    several: list[PrioritizerConfig] = []
     for configuration in policy.get("configurations") or ():
         written = configuration["scoreCoordinate"]
         add_on = written.get("addOn")
-        coordinate = Coordinate(written["type"], str(written.get("builtIn") or ""))
+        coordinate = ScoreCoordinate(written["type"], str(written.get("builtIn") or ""))
         weight = int(configuration["weight"])
         if add_on is None:
             plain[coordinate] = weight
         else:
-            several.append(Weighted(coordinate._replace(resource=add_on["resourceName"], score=add_on["scoreName"]), weight))
-    weights = tuple(entry for entry in (*map(Weighted, plain, plain.values()), *several) if entry.weight)
-    mistakes = (_judge(entry.coordinate) for entry in weights)
+            several.append(
+                PrioritizerConfig(coordinate._replace(resource_name=add_on["resourceName"], score_name=add_on["scoreName"]), weight)
+            )
+    weights = tuple(entry for entry in (*map(PrioritizerConfig, plain, plain.values()), *several) if entry.weight)
+    mistakes = (_validate_score_coordinate(entry.score_coordinate) for entry in weights)
     return next((mistake for mistake in mistakes if mistake is not None), weights)
 
 
-def _judge(coordinate: Coordinate) -> Mistake | None:
+def _validate_score_coordinate(coordinate: ScoreCoordinate) -> Misconfiguration | None:
     if coordinate.type == ADD_ON:
-        return None if coordinate.resource else Mistake("", "addOn should not be empty")
+        return None if coordinate.resource_name else Misconfiguration("", "addOn should not be empty")
     if coordinate.built_in in ("Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"):
         return None
-    return Mistake("", f"incorrect builtin prioritizer: {coordinate.built_in}")
+    return Misconfiguration("", f"incorrect builtin prioritizer: {coordinate.built_in}")

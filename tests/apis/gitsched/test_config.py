@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from gitsched.apis.gitsched.config import Config, Failback, KindScope, Signing, WorkloadKind, parse_config
+from gitsched.apis.gitsched.config import Config, FailbackConfig, KindScope, SigningConfig, WorkloadKind, parse_config
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/gitsched.io/v1alpha1/Config.json").read_text("utf-8"))
 FULL = """
@@ -78,8 +78,8 @@ def test_every_setting_is_read() -> None:
     assert config.source.ignore == ("docs/",)
     assert (config.output.branch, config.output.push, config.output.path) == ("fleet", False, "fleet")
     assert config.output.retire_after == timedelta(minutes=90)
-    assert config.output.signing == Signing("ssh", "/etc/gitsched/key")
-    assert config.karmada.failback == Failback("AfterStabilization", timedelta(minutes=30))
+    assert config.output.signing == SigningConfig("ssh", "/etc/gitsched/key")
+    assert config.karmada.failback == FailbackConfig("AfterStabilization", timedelta(minutes=30))
     assert not config.karmada.taint_eviction
     assert config.karmada.preemption
     assert config.karmada.allow_no_execute_taint_policy

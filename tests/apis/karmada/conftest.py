@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from gitsched.apis.gitsched.config import parse_config
-from gitsched.apis.karmada.session import KarmadaSession
-from gitsched.model.document import Body, Document, Key, Origin, group_of
+from gitsched.apis.karmada.engine import KarmadaEngine
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.validation import list_ignored_codes, validate_document
+from gitsched.model.document import Body, Document, Key, Origin, parse_api_group
 from gitsched.model.explanation import Explanation
-from gitsched.model.outcome import Outcome
+from gitsched.model.scheduling import Outcome
 from gitsched.model.time import format_time, parse_time
-from gitsched.plan.catalog import Loose, loosen
-from gitsched.plan.checking import check, waive
-from gitsched.plan.deciding import Decided, decide
 
 START = "2026-01-01T00:00:00Z"
 API_VERSIONS = {
@@ -55,27 +55,27 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(
 class Run(NamedTuple):
     """One run. Workloads are named by "name" or "namespace/name"."""
 
-    decided: Decided
+    decisions: DecisionSet
     previous: Mapping[Key, Body]
 
     @property
-    def session(self) -> KarmadaSession:
-        session = self.decided.sessions[0]
-        assert isinstance(session, KarmadaSession)
+    def session(self) -> KarmadaEngine:
+        session = self.decisions.engines[0]
+        assert isinstance(session, KarmadaEngine)
         return session
 
     def template(self, name: str) -> Document:
         namespace, _, name = name.rpartition("/")
-        (found,) = (t for t in self.decided.templates.values() if t.key.name == name and namespace in ("", t.key.namespace))
+        (found,) = (t for t in self.decisions.templates.values() if t.key.name == name and namespace in ("", t.key.namespace))
         return found
 
     def outcome(self, name: str) -> Outcome | None:
-        return self.decided.outcomes.get(self.template(name).key)
+        return self.decisions.outcomes.get(self.template(name).key)
 
     def binding(self, name: str) -> Body:
         outcome = self.outcome(name)
         assert outcome is not None
-        return outcome.documents[0][1]
+        return outcome.records[0][1]
 
     def clusters(self, name: str) -> dict[str, int | None]:
         """Where the binding says it runs, in its order, with replicas."""
@@ -85,7 +85,7 @@ class Run(NamedTuple):
         """The manifest of one cluster where it is another one than the template; None where it is not."""
         outcome = self.outcome(name)
         assert outcome is not None
-        (place,) = (place for place in outcome.placed if place.cluster == cluster)
+        (place,) = (place for place in outcome.targets if place.cluster == cluster)
         return place.body
 
     def condition(self, name: str) -> Body:
@@ -95,7 +95,7 @@ class Run(NamedTuple):
 
     def rebalancer(self, name: str = "back") -> Body:
         """The record of a WorkloadRebalancer."""
-        (body,) = (body for key, body in self.session.documents() if (key.kind, key.name) == ("WorkloadRebalancer", name))
+        (body,) = (body for key, body in self.session.records() if (key.kind, key.name) == ("WorkloadRebalancer", name))
         return body
 
     def policy(self, name: str) -> str:
@@ -108,7 +108,7 @@ class Run(NamedTuple):
 
     def added(self, cluster: str) -> dict[str, tuple[str, str]]:
         """The taints that a cluster has beside those of its document, by their text: since when, and by whom."""
-        entries = self.session.added.get(cluster, ())
+        entries = self.session.added_taints.get(cluster, ())
         return {str(taint._replace(since=None)): (format_time(taint.since), by) for taint, by in entries}
 
     def explain(self, name: str) -> Explanation:
@@ -117,24 +117,24 @@ class Run(NamedTuple):
         return explanation
 
 
-def make_documents(files: str | Mapping[str, str], waived: frozenset[str] = frozenset()) -> list[Loose]:
+def make_documents(files: str | Mapping[str, str], waived: frozenset[str] = frozenset()) -> list[RawDocument]:
     """YAML streams of documents whose apiVersion goes without saying; a Cluster need not say how it is synced."""
     streams = {"all.yaml": files} if isinstance(files, str) else files
     return [loose for path, text in streams.items() for loose in _read(path, text, waived)]
 
 
 @cache
-def _read(path: str, text: str, waived: frozenset[str]) -> tuple[Loose, ...]:
+def _read(path: str, text: str, waived: frozenset[str]) -> tuple[RawDocument, ...]:
     loose = []
     for index, node in enumerate(yaml.compose_all(text, _Loader)):
         body = _Loader("").construct_document(node)
         body = {"apiVersion": API_VERSIONS.get(body["kind"]), **body}
         if body["kind"] == "Cluster":
             body["spec"] = {"syncMode": "Push", **body.get("spec", {})}
-        verdict = check(body, waived)
+        verdict = validate_document(body, waived)
         broken = any(issue.severity == "error" for issue in verdict.issues)
         mark = node.start_mark
-        loose.append(loosen(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
+        loose.append(make_raw_document(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
     return tuple(loose)
 
 
@@ -154,7 +154,7 @@ def run() -> Callable[..., Run]:
         else:
             previous = _written(after) if after else {}
         config = parse_config({"karmada": karmada or {}})
-        decided = decide(make_documents(files, waive(config)), previous, config, _moment(at), _moment(now or at))
+        decided = decide(make_documents(files, list_ignored_codes(config)), previous, config, _moment(at), _moment(now or at))
         return Run(decided, previous)
 
     return schedule
@@ -162,13 +162,13 @@ def run() -> Callable[..., Run]:
 
 def _written(run: Run) -> dict[Key, Body]:
     """What the output branch holds after a run."""
-    written = {key: body for outcome in run.decided.outcomes.values() for key, body in outcome.documents}
-    return {**written, **{key: body for session in run.decided.sessions for key, body in session.documents()}}
+    written = {key: body for outcome in run.decisions.outcomes.values() for key, body in outcome.records}
+    return {**written, **{key: body for session in run.decisions.engines for key, body in session.records()}}
 
 
 def _key(body: Body) -> Key:
     metadata = body["metadata"]
-    return Key(group_of(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
+    return Key(parse_api_group(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
 def _moment(text: str) -> datetime:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import gitsched
-from gitsched.apis.karmada.admission import RULES
-from gitsched.apis.karmada.defaults import default
+from gitsched.apis.karmada.defaulting import apply_defaults
+from gitsched.apis.karmada.validation.admission import VALIDATORS
 from gitsched.apis.schemas import SchemaKey, shipped_schemas
-from gitsched.model.issue import Issue
+from gitsched.model.finding import Issue
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parents[1] / "conformance" / "karmada-invalid.jsonl"
@@ -41,12 +41,12 @@ def compiled(key: SchemaKey) -> jsonschema_rs.Validator:
 
 def judge(body: dict[str, Any]) -> list[Issue]:
     """What a schema and the rules say about an object; both validators have to agree on the verdict."""
-    body = default(body)
+    body = apply_defaults(body)
     group, _, version = body["apiVersion"].partition("/")
     key = (group, version, body["kind"])
     refused = [Issue("error", "schema", error.message, tuple(error.absolute_path)) for error in validator(key).iter_errors(body)]
     assert compiled(key).is_valid(body) is not bool(refused)
-    rules = RULES.get((group, body["kind"]))
+    rules = VALIDATORS.get((group, body["kind"]))
     return refused or (list(rules(body)) if rules else [])
 
 
@@ -239,4 +239,4 @@ def test_no_object_makes_the_rules_fail(recorded: dict[str, Any], data: st.DataO
         assert issue.message
         assert issue.pointer or issue.code == "schema"
     assert body == before, "a document is never changed"
-    assert default(default(body)) == default(body)
+    assert apply_defaults(apply_defaults(body)) == apply_defaults(body)

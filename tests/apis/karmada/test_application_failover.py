@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.health import Report, confirm_tasks, follow_health, recall_since
+from gitsched.apis.karmada.failover.aggregated_status import (
+    AggregatedStatus,
+    apply_suppress_deletion,
+    read_unhealthy_since,
+    update_unhealthy_since,
+)
 from gitsched.model.time import parse_time
 
 NOON, PAST = "2026-01-01T12:00:00Z", "2026-01-01T12:05:00Z"
@@ -52,7 +57,7 @@ def task_of(done: Any) -> dict[str, Any]:
 
 
 def since_of(done: Any) -> dict[str, Any]:
-    return recall_since(done.binding("web")["metadata"]["annotations"])
+    return read_unhealthy_since(done.binding("web")["metadata"]["annotations"])
 
 
 def test_a_workload_that_is_unhealthy_for_too_long_moves_on(run: Any) -> None:
@@ -74,11 +79,11 @@ def test_a_workload_that_is_unhealthy_for_too_long_moves_on(run: Any) -> None:
         "gracePeriodSeconds": 600,
         "creationTimestamp": PAST,
     }
-    assert [(p.cluster, p.leaving) for p in moved.outcome("web").placed] == [("m2", False), ("m1", True)]
+    assert [(p.cluster, p.evicting) for p in moved.outcome("web").targets] == [("m2", False), ("m1", True)]
     over = run(world(SICK), moved, PAST, now="2026-01-01T12:15:00Z")
-    assert (over.clusters("web"), [p.cluster for p in over.outcome("web").placed]) == ({"m2": 2}, ["m2"])
+    assert (over.clusters("web"), [p.cluster for p in over.outcome("web").targets]) == ({"m2": 2}, ["m2"])
     assert over.outcome("web").wakeup is None
-    reasons = [c.verdict.reason for c in over.explain("web").candidates if c.verdict.name == "m1"]
+    reasons = [c.result.reason for c in over.explain("web").candidates if c.result.name == "m1"]
     assert reasons[0] == "ClusterEviction: the workload was unhealthy there for too long, and no report says that it is well"
 
 
@@ -98,7 +103,7 @@ def test_the_purge_mode_says_what_becomes_of_the_failed_copy(run: Any, case: dic
     assert {name: task.get(name) for name in ("purgeMode", "gracePeriodSeconds", "suppressDeletion") if name in task} == case[
         "task"
     ]
-    assert any(place.leaving for place in moved.outcome("web").placed) is case["stays"]
+    assert any(place.evicting for place in moved.outcome("web").targets) is case["stays"]
     assert moved.outcome("web").wakeup == parse_time(case["ends"])
 
 
@@ -194,7 +199,7 @@ def test_a_person_lets_go_of_a_copy_that_is_never_purged(run: Any, created: str 
 def test_what_a_person_keeps_outlives_its_grace_period(run: Any) -> None:
     moved = run(world(SICK), run(world(SICK), run(world()), NOON), NOON, now=PAST)
     kept = report({"m1": "Unhealthy"}, tasks=[{"fromCluster": "m1", "producer": "me", "reason": "Wait", "suppressDeletion": True}])
-    assert [p.cluster for p in run(world(kept), moved, "2026-02-01T00:00:00Z").outcome("web").placed] == ["m2", "m1"]
+    assert [p.cluster for p in run(world(kept), moved, "2026-02-01T00:00:00Z").outcome("web").targets] == ["m2", "m1"]
 
 
 # What goes along
@@ -214,7 +219,7 @@ def test_the_new_copy_has_the_preserved_state_as_labels(run: Any) -> None:
     moved = fail_over(run, "Directly")
     assert task_of(moved)["preservedLabelState"] == {"example.com/job": "f00d", "round": "3"}
     assert task_of(moved)["clustersBeforeFailover"] == ["m1"]
-    (place,) = moved.outcome("web").placed
+    (place,) = moved.outcome("web").targets
     assert place.body["metadata"]["labels"] == {"app": "web", "example.com/job": "f00d", "round": "3"}
     assert place.body["spec"] == {"replicas": 2}
 
@@ -224,18 +229,18 @@ def test_the_labels_stay_with_that_copy_and_with_no_other(run: Any) -> None:
     rules = STATEFUL % "Directly"
     over = run(world(SICK, rules), moved, "2026-01-01T13:00:00Z")
     assert "gracefulEvictionTasks" not in over.binding("web")["spec"]
-    assert over.outcome("web").placed == moved.outcome("web").placed, "a manifest that lost them would be another one"
+    assert over.outcome("web").targets == moved.outcome("web").targets, "a manifest that lost them would be another one"
     broken = run(world(SICK, rules).replace("propagateDeps: true", "propagateDeps: maybe"), over, "2026-01-01T14:00:00Z")
-    assert (broken.outcome("web").state, broken.outcome("web").placed) == ("stale", moved.outcome("web").placed)
+    assert (broken.outcome("web").state, broken.outcome("web").targets) == ("stale", moved.outcome("web").targets)
     alone = world(SICK, rules).replace("affinityName: two, clusterNames: [m2]", "affinityName: two, clusterNames: [m3]")
     elsewhere = run(f"{alone}\n---\nkind: Cluster\nmetadata: {{name: m3}}", over, "2026-01-01T14:00:00Z")
-    assert [(place.cluster, place.body) for place in elsewhere.outcome("web").placed] == [("m3", None)]
+    assert [(place.cluster, place.body) for place in elsewhere.outcome("web").targets] == [("m3", None)]
 
 
 def test_a_copy_that_stays_beside_the_new_one_shares_no_state_with_it(run: Any) -> None:
     moved = fail_over(run, "Gracefully")
     assert task_of(moved)["preservedLabelState"] == {"example.com/job": "f00d", "round": "3"}
-    assert [place.body for place in moved.outcome("web").placed] == [None, None]
+    assert [place.body for place in moved.outcome("web").targets] == [None, None]
 
 
 LOST = """
@@ -255,7 +260,7 @@ def test_state_that_cannot_be_preserved_is_told_and_holds_nothing_up(run: Any, c
 
 # The pieces
 
-REPORT = Report({"a": "Unhealthy", "b": "Healthy", "c": ""}, {}, (), "d")
+REPORT = AggregatedStatus({"a": "Unhealthy", "b": "Healthy", "c": ""}, {}, (), "d")
 NINE, TEN = parse_time("2026-01-01T09:00:00Z"), parse_time("2026-01-01T10:00:00Z")
 FOLLOWED = """
 held and ill for the first time:  {since: [],     held: [a],    overdue: [],  now: {a: ten}}
@@ -274,14 +279,16 @@ gone and not reported:            {since: [x],    held: [],     overdue: [],  no
 def test_a_clock_runs(case: dict[str, Any]) -> None:
     assert NINE
     assert TEN
-    now = follow_health(REPORT, dict.fromkeys(case["since"], NINE), case["held"], case["overdue"], TEN)
+    now = update_unhealthy_since(REPORT, dict.fromkeys(case["since"], NINE), case["held"], case["overdue"], TEN)
     assert now == {name: {"nine": NINE, "ten": TEN}[text] for name, text in case["now"].items()}
 
 
 def test_only_the_named_task_is_confirmed() -> None:
-    written = Report({}, {}, ({"fromCluster": "a", "suppressDeletion": False}, {"fromCluster": "b", "suppressDeletion": "yes"}), "")
+    written = AggregatedStatus(
+        {}, {}, ({"fromCluster": "a", "suppressDeletion": False}, {"fromCluster": "b", "suppressDeletion": "yes"}), ""
+    )
     tasks = [{"fromCluster": name} for name in "abc"]
-    assert confirm_tasks(tasks, written) == (
+    assert apply_suppress_deletion(tasks, written) == (
         {"fromCluster": "a", "suppressDeletion": False},
         {"fromCluster": "b"},
         {"fromCluster": "c"},
@@ -290,4 +297,4 @@ def test_only_the_named_task_is_confirmed() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"m1":"soon"}', '{"m1":7}'])
 def test_notes_that_somebody_spoilt_are_no_memory(text: str) -> None:
-    assert recall_since({"gitsched.io/unhealthy-since": text}) == {}
+    assert read_unhealthy_since({"gitsched.io/unhealthy-since": text}) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gitsched.model.explanation import Share
+from gitsched.model.explanation import ReplicaShare
 
 FLEET = """
 kind: Cluster
@@ -63,7 +63,7 @@ def explain(run: Any, placement: str, web: str = WEB, after: Any = None) -> Any:
 
 
 def test_room_is_told_with_what_it_comes_from(run: Any) -> None:
-    assert {c.verdict.name: c.room for c in explain(run, DIVIDED).candidates} == {
+    assert {c.result.name: c.capacity for c in explain(run, DIVIDED).candidates} == {
         "eu-1": "room for 16: 90 pods, cpu 12500m / 750m = 16, memory 55Gi / 2Gi = 27",
         "eu-2": "room for 0: 110 pods, cpu 8 / 750m = 10, no memory",
         "us-1": "room for 6: 20 pods, 10 modelled nodes",
@@ -85,7 +85,12 @@ def test_the_last_rounds_and_whom_rounding_favoured_are_told(run: Any) -> None:
         "replica 6: eu-1, 16 / 7 = 2.286",
         "More than the exact proportion: eu-1",
     ]
-    assert explanation.division == (Share("eu-1", 16, 4), Share("eu-2", 0, 0), Share("us-1", 6, 1), Share("us-2", 6, 1))
+    assert explanation.division == (
+        ReplicaShare("eu-1", 16, 4),
+        ReplicaShare("eu-2", 0, 0),
+        ReplicaShare("us-1", 6, 1),
+        ReplicaShare("us-2", 6, 1),
+    )
 
 
 def test_a_scale_up_tells_what_stays(run: Any) -> None:
@@ -94,7 +99,7 @@ def test_a_scale_up_tells_what_stays(run: Any) -> None:
     assert more.division_rule[0].startswith(
         "Aggregated, over as few clusters as have room. Scale up: what is there stays, and the rest is divided by room (stays: eu-1 6). 3 "
     )
-    assert more.division == (Share("eu-1", 16, 9),)
+    assert more.division == (ReplicaShare("eu-1", 16, 9),)
 
 
 def test_regions_are_told_with_their_scores(run: Any) -> None:
@@ -113,7 +118,7 @@ def test_overflow_is_told_set_by_set(run: Any) -> None:
     - {affinityName: main, clusterNames: [us-1], overflowAffinities: [{affinityName: more, clusterNames: [eu-1]}]}"""
     explanation = explain(run, f"{groups}\n    {DIVIDED}", WEB.replace("replicas: 6", "replicas: 8"))
     assert [line[:24] for line in explanation.division_rule] == ["In the group itself: Div", "In overflow set 1: Divid"]
-    assert explanation.result == (Share("us-1", None, 6), Share("eu-1", None, 2))
+    assert explanation.result == (ReplicaShare("us-1", None, 6), ReplicaShare("eu-1", None, 2))
 
 
 def test_a_finding_says_how_many_replicas_are_missing(run: Any) -> None:

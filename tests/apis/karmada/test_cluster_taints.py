@@ -10,9 +10,18 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.apis.karmada.conditions import Match, judge_readiness, read_conditions
-from gitsched.apis.karmada.taint_policy import TaintPolicy
-from gitsched.apis.karmada.tainting import Added, Tainted, apply_taints, derive_taints, note_taints, recall_taints
+from gitsched.apis.karmada.cluster.taints import (
+    AddedTaint,
+    ClusterTaintPolicy,
+    MatchCondition,
+    TaintChanges,
+    apply_taints,
+    derive_readiness_taints,
+    derive_taints,
+    read_added_taints,
+    read_conditions,
+    write_added_taints,
+)
 from gitsched.model.taints import Taint
 from gitsched.model.time import parse_time
 
@@ -49,8 +58,8 @@ def test_a_cluster_that_is_not_ready_gets_nothing_new_and_keeps_what_it_has(run:
     second = run(stream(unready, WEB, EVERYWHERE), run(stream(ready, WEB, EVERYWHERE)))
     assert second.clusters("web") == {"m1": 2, "m2": 2}
     assert run(stream(unready, WEB, EVERYWHERE)).clusters("web") == {"m2": 2}
-    (refused,) = (c for c in run(stream(unready, WEB, EVERYWHERE)).explain("web").candidates if c.verdict.name == "m1")
-    assert refused.verdict.reason == (
+    (refused,) = (c for c in run(stream(unready, WEB, EVERYWHERE)).explain("web").candidates if c.result.name == "m1")
+    assert refused.result.reason == (
         "TaintToleration: cluster(s) had untolerated taint {cluster.karmada.io/not-ready:NoSchedule} (its condition Ready is False)"
     )
     again = run(stream(ready, WEB, EVERYWHERE), second, LATER)
@@ -194,7 +203,7 @@ def test_what_a_reader_of_the_document_cannot_see_is_told(run: Any) -> None:
         "Cluster m1: taint cluster.karmada.io/unreachable:NoSchedule is added: its condition Ready is Unknown",
         "Cluster m1: taint disk=bad:NoSchedule is added: ClusterTaintPolicy disks says so",
     ]
-    record = dict(down.session.documents())[next(k for k, _ in down.session.documents() if k.kind == "Cluster")]
+    record = dict(down.session.records())[next(k for k, _ in down.session.records() if k.kind == "Cluster")]
     assert [entry["addedBy"] for entry in json.loads(record["metadata"]["annotations"]["gitsched.io/taints-added"])] == [
         "its condition Ready is Unknown",
         "ClusterTaintPolicy/disks",
@@ -214,7 +223,7 @@ def test_a_policy_that_breaks_keeps_its_taints_and_its_place(run: Any) -> None:
     second = run(stream(down, DISKS.split("  taints")[0]), first, LATER)
     assert second.added("m1") == first.added("m1")
     assert codes(second) == [("info", "cluster-taint-added")]
-    assert dict(second.session.documents()) == dict(first.session.documents())
+    assert dict(second.session.records()) == dict(first.session.records())
 
 
 def test_a_document_s_own_taint_counts_until_a_policy_takes_it_away(run: Any) -> None:
@@ -229,7 +238,7 @@ def test_a_document_s_own_taint_counts_until_a_policy_takes_it_away(run: Any) ->
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "null", '["x"]', "[1]"])
 def test_a_record_that_somebody_spoilt_is_no_memory(text: str) -> None:
-    assert recall_taints({"metadata": {"annotations": {"gitsched.io/taints-added": text}}}) == ()
+    assert read_added_taints({"metadata": {"annotations": {"gitsched.io/taints-added": text}}}) == ()
 
 
 STATUSES = st.sampled_from(["True", "False", "Unknown"])
@@ -240,9 +249,9 @@ TAINTS = st.builds(
     st.sampled_from(["NoSchedule", "NoExecute"]),
     st.just(parse_time("2025-12-31T12:00:00Z")),
 )
-MATCHES = st.builds(Match, st.sampled_from(["Ready", "Disk"]), st.sampled_from(["In", "NotIn"]), st.frozensets(STATUSES))
+MATCHES = st.builds(MatchCondition, st.sampled_from(["Ready", "Disk"]), st.sampled_from(["In", "NotIn"]), st.frozensets(STATUSES))
 POLICIES = st.builds(
-    TaintPolicy,
+    ClusterTaintPolicy,
     st.just(parse_time(NOON)),
     st.sampled_from("pqr"),
     st.none(),
@@ -256,29 +265,29 @@ POLICIES = st.builds(
     own=st.lists(TAINTS, max_size=2, unique_by=lambda taint: (taint.key, taint.effect)),
     conditions=st.dictionaries(st.sampled_from(["Ready", "Disk"]), STATUSES),
     remembered=st.lists(
-        st.builds(Added, TAINTS, st.sampled_from(["ClusterTaintPolicy/x", "its condition Ready is False"])), max_size=2
+        st.builds(AddedTaint, TAINTS, st.sampled_from(["ClusterTaintPolicy/x", "its condition Ready is False"])), max_size=2
     ),
     policies=st.lists(POLICIES, max_size=3),
     assume=st.booleans(),
 )
 def test_a_second_look_at_the_same_conditions_changes_nothing(
-    own: list[Taint], conditions: dict[str, str], remembered: list[Added], policies: list[TaintPolicy], assume: bool
+    own: list[Taint], conditions: dict[str, str], remembered: list[AddedTaint], policies: list[ClusterTaintPolicy], assume: bool
 ) -> None:
     noon, later = parse_time(NOON), parse_time(LATER)
     assert noon
     assert later
     first = derive_taints(own, conditions, remembered, policies, assume, noon)
-    second = derive_taints(own, conditions, recall_taints(record(first)), policies, assume, later)
+    second = derive_taints(own, conditions, read_added_taints(record(first)), policies, assume, later)
     assert second == first
     taints = apply_taints(own, first)
     assert len({(taint.key, taint.effect) for taint in taints}) == len(taints), "one taint of a key and effect"
     if conditions.get("Ready") == "True" and not policies and not own:
-        assert judge_readiness(conditions, assume).add is None
+        assert derive_readiness_taints(conditions, assume).add is None
         assert all(entry.policy for entry in first.added)
 
 
-def record(tainted: Tainted) -> dict[str, Any]:
-    return {"metadata": {"annotations": {"gitsched.io/taints-added": note_taints(tainted.added)}}}
+def record(tainted: TaintChanges) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"gitsched.io/taints-added": write_added_taints(tainted.added)}}}
 
 
 def test_conditions_are_read_by_their_type() -> None:

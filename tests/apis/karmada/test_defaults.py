@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.defaults import default
+from gitsched.apis.karmada.defaulting import apply_defaults
 
 CASES = (Path(__file__).parents[2] / "conformance" / "karmada-invalid.jsonl").read_text("utf-8").splitlines()
 STORED = [case for case in map(json.loads, CASES) if "stored" in case["expect"] and "oldObject" not in case]
@@ -24,7 +24,7 @@ def make(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: f"{case['id']}-{case['object']['kind']}")
 def test_a_document_is_read_as_karmada_stored_it(case: dict[str, Any]) -> None:
-    spec = default(case["object"])["spec"]
+    spec = apply_defaults(case["object"])["spec"]
     spec.get("placement", {}).get("clusterAffinity", {}).pop(UNKNOWN, None)
     stored = case["expect"]["stored"]["spec"]
     if "preemption" in stored:
@@ -117,21 +117,21 @@ def test_documents_were_recorded_as_stored() -> None:
     ],
 )
 def test_what_is_filled_in(text: str, expected: str) -> None:
-    spec = default(make(text))["spec"]
+    spec = apply_defaults(make(text))["spec"]
     for name, value in yaml.safe_load(expected).items():
         assert spec.get(name) == value, name
 
 
 def test_a_cluster_without_models_has_nine_grades() -> None:
-    models = default(make("{kind: Cluster, spec: {syncMode: Push}}"))["spec"]["resourceModels"]
+    models = apply_defaults(make("{kind: Cluster, spec: {syncMode: Push}}"))["spec"]["resourceModels"]
     assert [model["grade"] for model in models] == list(range(9))
     assert models[1]["ranges"] == [{"name": "cpu", "min": "1", "max": "2"}, {"name": "memory", "min": "4Gi", "max": "16Gi"}]
 
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: case["id"])
 def test_what_has_its_defaults_is_not_copied(case: dict[str, Any]) -> None:
-    body = default(case["object"])
-    again = default(body)
+    body = apply_defaults(case["object"])
+    again = apply_defaults(body)
     assert again == body
     if body["kind"] != "Cluster":
         assert again is body
@@ -143,7 +143,7 @@ def test_other_documents_are_left_alone() -> None:
         {"kind": "Deployment", "spec": {"paused": None}},
         {"apiVersion": "v1", "kind": "PropagationPolicy", "spec": {}},
     ):
-        assert default(body) is body
+        assert apply_defaults(body) is body
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_other_documents_are_left_alone() -> None:
 )
 def test_mistakes_are_left_for_the_schema_to_name(spec: str) -> None:
     for kind in ("PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "Cluster", "ResourceBinding"):
-        default(make(f"{{kind: {kind}, spec: {spec}}}"))
+        apply_defaults(make(f"{{kind: {kind}, spec: {spec}}}"))

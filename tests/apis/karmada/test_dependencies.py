@@ -39,7 +39,7 @@ def world(*documents: str) -> str:
 def places(run: Any, name: str) -> list[str]:
     """The clusters in whose directory it lies, those it leaves in brackets."""
     outcome = run.outcome(name)
-    return sorted(f"({p.cluster})" if p.leaving else p.cluster for p in outcome.placed) if outcome else []
+    return sorted(f"({p.cluster})" if p.evicting else p.cluster for p in outcome.targets) if outcome else []
 
 
 def test_an_attached_binding_repeats_the_clusters_of_its_owner_and_has_no_placement(run: Any) -> None:
@@ -172,7 +172,7 @@ def test_a_late_run_writes_of_it_what_a_punctual_one_would_have_written(run: Any
     after = "\n---\n".join((hot, *documents))
     late = run(after, first, at=NOON, now="2026-01-01T20:00:00Z")
     punctual = run(after, run(after, first, at=NOON), at=NOON, now="2026-01-01T12:10:00Z")
-    assert late.outcome("conf") == punctual.outcome("conf")._replace(before=late.outcome("conf").before)
+    assert late.outcome("conf") == punctual.outcome("conf")._replace(previous_targets=late.outcome("conf").previous_targets)
     assert late.outcome("conf").time == late.outcome("web").time
 
 
@@ -196,12 +196,12 @@ def test_an_owner_whose_policy_is_broken_keeps_what_it_needs(run: Any) -> None:
 def test_what_is_needed_and_stands_there_twice_keeps_its_place_and_follows_its_owner(run: Any) -> None:
     documents = (CONFIG, CONFIG, deployment("web", "conf"))
     first = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1")))
-    (key,) = (key for key in first.decided.outcomes if key.name == "conf")
-    twice = run(world(*documents, policy("web", "m1")), first).decided.outcomes[key]
-    assert (twice.state, [place.cluster for place in twice.placed]) == ("stale", ["m1"])
-    moved = run(world(*documents, policy("web", "m2")), first).decided.outcomes[key]
-    assert [place.cluster for place in moved.placed] == ["m2"]
-    assert key not in run(world(CONFIG, CONFIG), first).decided.outcomes
+    (key,) = (key for key in first.decisions.outcomes if key.name == "conf")
+    twice = run(world(*documents, policy("web", "m1")), first).decisions.outcomes[key]
+    assert (twice.state, [place.cluster for place in twice.targets]) == ("stale", ["m1"])
+    moved = run(world(*documents, policy("web", "m2")), first).decisions.outcomes[key]
+    assert [place.cluster for place in moved.targets] == ["m2"]
+    assert key not in run(world(CONFIG, CONFIG), first).decisions.outcomes
 
 
 def test_a_second_run_changes_nothing(run: Any) -> None:
@@ -213,10 +213,10 @@ def test_a_second_run_changes_nothing(run: Any) -> None:
 def test_explain_names_who_brought_it_along(run: Any) -> None:
     found = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"))})
     explained = found.explain("conf")
-    assert explained.attached == ("Deployment.apps/default/web (all.yaml:13): m1",)
+    assert explained.attached_to == ("Deployment.apps/default/web (all.yaml:13): m1",)
     assert [share.cluster for share in explained.result] == ["m1"]
     assert explained.trigger == "Not scheduled: it goes where the workloads go that need it."
     own = policy("own", "m3", "", selects="conf", kind="ConfigMap")
     both = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own)}).explain("conf")
-    assert (both.policy, len(both.attached)) == ("PropagationPolicy/default/own", 1)
+    assert (both.policy, len(both.attached_to)) == ("PropagationPolicy/default/own", 1)
     assert sorted(share.cluster for share in both.result) == ["m1", "m3"]

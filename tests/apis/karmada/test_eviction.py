@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.eviction import applied_tolerations, evict_at, make_task, sweep_tasks
-from gitsched.model.request import Target
+from gitsched.apis.karmada.failover.graceful_eviction import (
+    drop_expired_tasks,
+    find_eviction_time,
+    make_eviction_task,
+    read_applied_tolerations,
+)
+from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import parse_taint, parse_toleration
 from gitsched.model.time import format_time, parse_time
 
@@ -62,7 +67,7 @@ def test_a_placement_must_leave(case: dict[str, Any]) -> None:
         parse_taint({**e, **({"timeAdded": format_time(NOW + timedelta(seconds=e["added"]))} if "added" in e else {})})
         for e in entries
     ]
-    assert seconds_after(evict_at(taints, tuple(map(parse_toleration, case["tolerations"])), NOW)) == case["end"]
+    assert seconds_after(find_eviction_time(taints, tuple(map(parse_toleration, case["tolerations"])), NOW)) == case["end"]
 
 
 @pytest.mark.parametrize("case", (tasks := yaml.safe_load(TASKS)).values(), ids=tasks)
@@ -70,7 +75,7 @@ def test_an_eviction_task_lives(case: dict[str, Any]) -> None:
     task = {"fromCluster": "m1", **case["task"]}
     if (created := task.pop("created", None)) is not None:
         task["creationTimestamp"] = format_time(NOW + timedelta(seconds=created))
-    live, wakeup = sweep_tasks([task], TIMEOUT, NOW)
+    live, wakeup = drop_expired_tasks([task], TIMEOUT, NOW)
     if case["end"] == "over":
         assert (live, wakeup) == ((), None)
         return
@@ -85,17 +90,17 @@ def test_the_next_wake_up_is_the_first_end() -> None:
     tasks = [
         {"fromCluster": c, "creationTimestamp": created, "gracePeriodSeconds": s} for c, s in (("m1", 90), ("m2", 30), ("m3", 60))
     ]
-    assert seconds_after(sweep_tasks(tasks, TIMEOUT, NOW).wakeup) == 30
+    assert seconds_after(drop_expired_tasks(tasks, TIMEOUT, NOW).wakeup) == 30
 
 
 @pytest.mark.parametrize("applied", [None, "", "{", "[]", "null"])
 def test_without_a_readable_placement_nobody_knows_what_is_tolerated(applied: str | None) -> None:
-    assert applied_tolerations(applied) is None
+    assert read_applied_tolerations(applied) is None
 
 
 @pytest.mark.parametrize("applied", ["{}", '{"clusterTolerations":null}', '{"clusterTolerations":7}'])
 def test_a_placement_may_tolerate_nothing(applied: str) -> None:
-    assert applied_tolerations(applied) == ()
+    assert read_applied_tolerations(applied) == ()
 
 
 @pytest.mark.parametrize("tolerant", [True, False])
@@ -111,7 +116,7 @@ spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, nam
 
 
 def test_a_task_says_what_karmada_s_taint_manager_would_write() -> None:
-    assert make_task(Target("m1", 3), "Directly", NOW) == {
+    assert make_eviction_task(Assignment("m1", 3), "Directly", NOW) == {
         "fromCluster": "m1",
         "purgeMode": "Directly",
         "replicas": 3,
@@ -119,7 +124,7 @@ def test_a_task_says_what_karmada_s_taint_manager_would_write() -> None:
         "producer": "TaintManager",
         "creationTimestamp": "2026-01-01T12:00:00Z",
     }
-    assert "replicas" not in make_task(Target("m1", 0), "Directly", NOW)
+    assert "replicas" not in make_eviction_task(Assignment("m1", 0), "Directly", NOW)
 
 
 # Through a whole run
@@ -146,13 +151,13 @@ def test_eviction_moves_the_replicas_and_keeps_the_old_copy_until_the_grace_peri
     assert first.clusters("web") == {"m1": 2, "m2": 2}
     second = run(world(HOT), first, "2026-01-01T12:05:00Z")
     assert second.clusters("web") == {"m2": 4}
-    assert [(p.cluster, p.replicas, p.leaving) for p in second.outcome("web").placed] == [("m2", 4, False), ("m1", 2, True)]
+    assert [(p.cluster, p.replicas, p.evicting) for p in second.outcome("web").targets] == [("m2", 4, False), ("m1", 2, True)]
     assert format_time(second.outcome("web").wakeup) == "2026-01-01T12:15:00Z"
     third = run(world(HOT), second, "2026-01-01T12:14:59Z")
     assert third.binding("web") == second.binding("web")
     fourth = run(world(HOT), third, "2026-01-01T12:15:00Z")
     assert "gracefulEvictionTasks" not in fourth.binding("web")["spec"]
-    assert ([p.cluster for p in fourth.outcome("web").placed], fourth.outcome("web").wakeup) == (["m2"], None)
+    assert ([p.cluster for p in fourth.outcome("web").targets], fourth.outcome("web").wakeup) == (["m2"], None)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +173,7 @@ def test_eviction_moves_the_replicas_and_keeps_the_old_copy_until_the_grace_peri
 def test_the_purge_mode_decides_whether_the_old_copy_stays(run: Any, spec: str, karmada: Any, mode: str, stays: bool) -> None:
     second = run(world(HOT, spec=spec), run(world(spec=spec)), "2026-01-01T12:00:00Z", karmada=karmada)
     (task,) = second.binding("web")["spec"]["gracefulEvictionTasks"]
-    assert (task["purgeMode"], any(place.leaving for place in second.outcome("web").placed)) == (mode, stays)
+    assert (task["purgeMode"], any(place.evicting for place in second.outcome("web").targets)) == (mode, stays)
 
 
 def test_the_timeout_is_a_setting(run: Any) -> None:
@@ -219,4 +224,4 @@ def test_where_no_other_cluster_is_left_the_old_copy_stays_for_its_grace_period(
     alone = "kind: Cluster\nmetadata: {name: m1}\nspec: {taints: [%s]}"
     second = run(world(HOT, fleet=alone), run(world(fleet=alone)), "2026-01-01T12:00:00Z")
     assert (second.clusters("web"), second.condition("web")["reason"]) == ({}, "NoClusterFit")
-    assert [(p.cluster, p.leaving) for p in second.outcome("web").placed] == [("m1", True)]
+    assert [(p.cluster, p.evicting) for p in second.outcome("web").targets] == [("m1", True)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gitsched.model.explanation import Attempt, Share
+from gitsched.model.explanation import GroupAttempt, ReplicaShare
 
 FLEET = """
 kind: Cluster
@@ -52,13 +52,13 @@ def test_each_cluster_is_told_with_the_first_filter_that_refused_it_and_where_it
     explanation = run(files(DUPLICATED)).explain("web")
     assert explanation.workload == "Deployment.apps/default/web"
     assert explanation.location == "web.yaml:2"
-    assert [(c.verdict.name, c.verdict.eligible, c.verdict.reason, c.location) for c in explanation.candidates] == [
+    assert [(c.result.name, c.result.eligible, c.result.reason, c.location) for c in explanation.candidates] == [
         ("m1", True, "", ""),
         ("m2", False, "TaintToleration: cluster(s) had untolerated taint {power=off:NoSchedule}", "fleet.yaml:5"),
         ("m3", False, "ClusterAffinity: cluster(s) did not match the placement cluster affinity constraint", "p0.yaml:2"),
     ]
-    assert explanation.result == (Share("m1", None, 5),)
-    assert explanation.attempts == (Attempt("", "scheduled"),)
+    assert explanation.result == (ReplicaShare("m1", None, 5),)
+    assert explanation.attempts == (GroupAttempt("", "scheduled"),)
     assert explanation.trigger == "Scheduled because it never was before."
 
 
@@ -70,7 +70,7 @@ def test_groups_are_told_in_the_order_in_which_they_were_tried(run: Any) -> None
         ("third", "not tried"),
     ]
     assert first.explain("web").attempts[0].message.startswith("0/3 clusters are available: 1 cluster(s) had untolerated taint")
-    assert [(c.group, c.verdict.name, c.verdict.eligible) for c in first.explain("web").candidates] == [
+    assert [(c.group, c.result.name, c.result.eligible) for c in first.explain("web").candidates] == [
         ("first", "m2", False),
         ("second", "m1", True),
         ("second", "m2", False),
@@ -91,7 +91,7 @@ def test_where_every_group_fails_the_clusters_of_the_first_one_are_shown(run: An
     nowhere = GROUPS.replace("[m1, m3]", "[m8]").replace("[m1]", "[m9]")
     explanation = run(files(nowhere)).explain("web")
     assert [a.verdict for a in explanation.attempts] == ["no-fit", "no-fit", "no-fit"]
-    assert explanation.candidates[1].verdict.reason.startswith("TaintToleration")
+    assert explanation.candidates[1].result.reason.startswith("TaintToleration")
     assert explanation.result == ()
     assert [finding.code for finding in explanation.findings] == ["unschedulable"]
 
@@ -120,14 +120,14 @@ def test_the_policy_is_told_with_its_advantage_over_the_next(run: Any, winner: s
     explanation = run(files(_policy("alpha", winner), _policy("beta", loser))).explain("web")
     assert explanation.policy == "PropagationPolicy/default/alpha"
     assert explanation.policy_reason.endswith(f"; {reason}")
-    assert [(entry.policy, entry.why) for entry in explanation.losers] == [("PropagationPolicy/default/beta", why_not)]
+    assert [(entry.policy, entry.why) for entry in explanation.rejected_policies] == [("PropagationPolicy/default/beta", why_not)]
 
 
 def test_a_cluster_policy_is_told_that_it_comes_after_every_policy_of_the_namespace(run: Any) -> None:
     other = _policy("beta", "priority: 9").replace("kind: Prop", "kind: ClusterProp")
     explanation = run(files(_policy("alpha", "priority: 0"), other)).explain("web")
     assert explanation.policy_reason.endswith("a PropagationPolicy comes before every ClusterPropagationPolicy")
-    (loser,) = explanation.losers
+    (loser,) = explanation.rejected_policies
     assert loser == (
         "ClusterPropagationPolicy/beta",
         "a ClusterPropagationPolicy comes after every PropagationPolicy of the workload's namespace",
@@ -139,7 +139,7 @@ def test_a_claim_is_told_as_the_reason_why_a_better_policy_did_not_get_the_workl
     explanation = run(files(_policy("alpha", "priority: 0"), _policy("beta", "priority: 9")), after=first).explain("web")
     assert explanation.policy == "PropagationPolicy/default/alpha"
     assert explanation.claim.startswith("PropagationPolicy/default/alpha claimed it in an earlier run")
-    assert "whatever the priorities" in explanation.losers[0].why
+    assert "whatever the priorities" in explanation.rejected_policies[0].why
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_weights_and_shares_are_told_with_the_direction_of_ties(run: Any, uid: s
     workload = WEB.replace("{name: web,", f"{{name: web, uid: '{uid}',")
     explanation = run(files(_policy("alpha", placement), workload=workload)).explain("web")
     one, other = (3, 2) if "first" in tie else (2, 3)
-    assert explanation.division == (Share("m1", 1, one), Share("m3", 1, other))
-    assert explanation.result == (Share("m1", None, one), Share("m3", None, other))
+    assert explanation.division == (ReplicaShare("m1", 1, one), ReplicaShare("m3", 1, other))
+    assert explanation.result == (ReplicaShare("m1", None, one), ReplicaShare("m3", None, other))
     rule, *rounds = explanation.division_rule
     assert rule.endswith(f"a tie goes to fewer replicas, then {tie}.")
     winner = explanation.division[0 if one > other else 1].cluster
@@ -200,8 +200,8 @@ def test_what_was_not_scheduled_anew_says_so_and_shows_where_it_stays(run: Any) 
     first = run(files(_policy("alpha", placement)))
     explanation = run(files(_policy("alpha", placement)), after=first).explain("web")
     assert explanation.trigger.startswith("Not scheduled anew")
-    assert explanation.attempts == (Attempt("", "kept"),)
-    assert explanation.result == (Share("m1", None, 3), Share("m3", None, 2))
+    assert explanation.attempts == (GroupAttempt("", "kept"),)
+    assert explanation.result == (ReplicaShare("m1", None, 3), ReplicaShare("m3", None, 2))
 
 
 def test_an_eviction_is_told_beside_the_trigger(run: Any) -> None:
@@ -209,13 +209,13 @@ def test_an_eviction_is_told_beside_the_trigger(run: Any) -> None:
     hot = FLEET.replace("{name: m1, labels: {tier: gold}}", "{name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")
     explanation = run(files(_policy("alpha", "priority: 0"), fleet=hot), after=first).explain("web")
     assert explanation.trigger == "Scheduled because it is evaluated on every run. Evicted by a NoExecute taint: m1."
-    assert explanation.candidates[0].verdict.eligible is False
+    assert explanation.candidates[0].result.eligible is False
 
 
 def test_another_scheduler_is_named(run: Any) -> None:
     explanation = run(files(_policy("alpha", "schedulerName: mine"))).explain("web")
     assert explanation.trigger == "Not scheduled: it is the business of scheduler mine."
-    assert (explanation.attempts, explanation.division) == ((Attempt("", "not tried"),), ())
+    assert (explanation.attempts, explanation.division) == ((GroupAttempt("", "not tried"),), ())
 
 
 def _policy(name: str, spec: str) -> str:
@@ -246,7 +246,7 @@ def test_when_a_toleration_ends_and_the_eviction_after_it_is_told(run: Any) -> N
 
     def why(at: str) -> str:
         found = run(world, bears, at="2026-01-01T00:01:00Z", now=at).explain("web")
-        return next(c.verdict.reason for c in found.candidates if c.verdict.name == "m1")
+        return next(c.result.reason for c in found.candidates if c.result.name == "m1")
 
     assert why("2026-01-01T00:06:00Z") == "ClusterEviction: cluster(s) is in the process of eviction until 2026-01-01T00:15:00Z"
     assert why("2026-01-01T00:16:00Z") == "ClusterEviction: the workload's toleration of a NoExecute taint has run out there"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitsched.apis.karmada.failback import read_clocks, write_clocks
+from gitsched.apis.karmada.failover.failback import read_failback_timers, write_failback_timers
 from gitsched.model.time import format_time, parse_duration, parse_time
 
 MORNING = "2026-01-01T08:00:00Z"
@@ -108,7 +108,7 @@ def test_what_it_leaves_stays_until_the_new_copies_have_had_time_to_start(run: A
             "creationTimestamp": at(90),
         }
     ]
-    assert [(place.cluster, place.leaving) for place in back.outcome("web").placed] == [("a", False), ("b", True)]
+    assert [(place.cluster, place.evicting) for place in back.outcome("web").targets] == [("a", False), ("b", True)]
     assert wakeup(back) == at(100)
     done = run(world("abc"), back, at(90), at(100), STABLE)
     assert (where(done), evicting(done), wakeup(done)) == ("a", [], None)
@@ -126,7 +126,7 @@ def test_where_no_two_copies_may_run_the_old_one_goes_at_once(run: Any, karmada:
     rules = policy(spec=spec)
     before = failed_over(run, STABLE | karmada, rules=rules)
     back = run(world("abc", rules=rules), before, at(60), at(90), STABLE | karmada)
-    assert [(place.cluster, place.leaving) for place in back.outcome("web").placed] == [("a", False)]
+    assert [(place.cluster, place.evicting) for place in back.outcome("web").targets] == [("a", False)]
 
 
 def test_a_group_that_fails_again_starts_from_nought(run: Any) -> None:
@@ -238,14 +238,14 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, n
 
 @pytest.mark.parametrize("text", ["", "[]", "7", "{", '{"a": 7}', '{"a": "yesterday"}'])
 def test_a_note_that_nobody_wrote_like_that_is_no_clock(text: str) -> None:
-    assert read_clocks({NOTE: text}) == ()
+    assert read_failback_timers({NOTE: text}) == ()
 
 
 def test_clocks_are_read_as_they_are_written() -> None:
     start = parse_time(MORNING)
     assert start is not None
     entries = (("a", start), ("über", start + timedelta(seconds=1)))
-    assert read_clocks({NOTE: write_clocks(entries)}) == entries
+    assert read_failback_timers({NOTE: write_failback_timers(entries)}) == entries
 
 
 def test_explain_says_when_it_returns_and_why_it_did(run: Any) -> None:
@@ -257,7 +257,7 @@ def test_explain_says_when_it_returns_and_why_it_did(run: Any) -> None:
     back = run(world("abc"), failed_over(run, STABLE), at(60), at(90), STABLE)
     assert back.explain("web").trigger.startswith(f"Scheduled because group a comes first and could take it since {at(60)}.")
     done = run(world("abc"), failed_over(run, STABLE), at(60), at(200), STABLE)
-    assert done.outcome("web").cause == f"group a comes first and could take it since {at(60)}", "also when the eviction is over"
+    assert done.outcome("web").trigger == f"group a comes first and could take it since {at(60)}", "also when the eviction is over"
 
 
 STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.apis.karmada.jsonpath import evaluate
+from gitsched.apis.karmada.failover.graceful_eviction import evaluate_jsonpath
 
 VALUE = yaml.safe_load("""
 job: {id: f00d, done: true, count: 3, share: 0.5, none: null, parts: [a, {b: c}]}
@@ -54,14 +54,14 @@ far too long:                [long, more than]
 @pytest.mark.parametrize("case", (texts := yaml.safe_load(TEXTS)).values(), ids=texts)
 def test_a_template_gives(case: list[str]) -> None:
     template, text = case
-    assert evaluate(template, VALUE) == text
+    assert evaluate_jsonpath(template, VALUE) == text
 
 
 @pytest.mark.parametrize("case", (faults := yaml.safe_load(FAULTS)).values(), ids=faults)
 def test_a_template_that_leads_nowhere_says_why(case: list[str]) -> None:
     template, why = case
     with pytest.raises(ValueError, match=why):
-        evaluate("x" * 5000 if template == "long" else template, VALUE)
+        evaluate_jsonpath("x" * 5000 if template == "long" else template, VALUE)
 
 
 VALUES = st.recursive(
@@ -73,7 +73,7 @@ VALUES = st.recursive(
 @given(st.text(alphabet="{}.[]'\"\\$@ab01- *", max_size=30), VALUES)
 def test_any_template_gives_a_text_or_a_reason(template: str, value: Any) -> None:
     try:
-        text: str | None = evaluate(template, value)
+        text: str | None = evaluate_jsonpath(template, value)
     except ValueError as error:
         text = str(error) or None
     assert isinstance(text, str)

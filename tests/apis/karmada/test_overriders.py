@@ -12,9 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.apis.karmada.images import parse_image
-from gitsched.apis.karmada.overriders import apply_overriders, list_overriders
-from gitsched.apis.karmada.patching import Draft, Inapplicable, alike, parse_pointer, write_pointer
+from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, format_pointer, is_same_json, parse_pointer
+from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders, parse_image
 from gitsched.render.yaml import dump
 
 DEPLOYMENT = """
@@ -46,7 +45,7 @@ OBJECTS = {"Deployment": yaml.safe_load(DEPLOYMENT), "ConfigMap": yaml.safe_load
 
 
 def override(kind: str, overriders: Any) -> Any:
-    draft = Draft(OBJECTS[kind])
+    draft = PatchedObject(OBJECTS[kind])
     apply_overriders(draft, overriders)
     return draft.root
 
@@ -54,19 +53,19 @@ def override(kind: str, overriders: Any) -> Any:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_an_overrider_changes_what_it_names_and_nothing_else(case: Any) -> None:
     kind = case.get("to", "Deployment")
-    expected = Draft(yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG))
+    expected = PatchedObject(yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG))
     for path, value in case["changes"].items():
         expected.apply("add" if path.split("/")[-1].isalpha() else "replace", parse_pointer(path), value)
     assert override(kind, case["overriders"]) == expected.root
-    assert alike(override(kind, case["overriders"]), expected.root)
+    assert is_same_json(override(kind, case["overriders"]), expected.root)
     assert OBJECTS[kind] == yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG), "the template itself stays"
     if not case["changes"]:
-        assert alike(override(kind, case["overriders"]), OBJECTS[kind])
+        assert is_same_json(override(kind, case["overriders"]), OBJECTS[kind])
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["why"])
 def test_an_overrider_that_does_not_fit_says_where_and_why(case: Any) -> None:
-    with pytest.raises(Inapplicable) as caught:
+    with pytest.raises(InapplicablePatch) as caught:
         override(case["to"], case["overriders"])
     assert str(caught.value) == case["why"]
 
@@ -97,7 +96,7 @@ def test_an_image_name_has_a_registry_only_where_one_is_told_from_a_path(text: s
     "text", ["", "Nginx", "a b", ":1", "a/", "/a", "a@sha256:12", f"a@md5:{'ab' * 32}", "a:", "x" * 256, "${IMAGE}", "a" * 5000]
 )
 def test_what_is_no_image_name_is_refused(text: str) -> None:
-    with pytest.raises(Inapplicable):
+    with pytest.raises(InapplicablePatch):
         parse_image(text)
 
 
@@ -118,21 +117,21 @@ JSON = st.recursive(
 
 @given(STEPS)
 def test_a_pointer_is_read_as_it_is_written(steps: list[str]) -> None:
-    assert parse_pointer(write_pointer(steps)) == tuple(steps)
+    assert parse_pointer(format_pointer(steps)) == tuple(steps)
 
 
 @given(JSON, st.lists(st.sampled_from(["", "a", "b", "0", "1", "-", "-1", "01", "spec", "x/~y"]), min_size=1, max_size=4), JSON)
 def test_what_was_added_is_found_there_and_the_object_is_not_touched(before: Any, steps: list[str], value: Any) -> None:
     copy = deepcopy(before)
-    draft = Draft(before)
+    draft = PatchedObject(before)
     try:
         draft.apply("add", steps, value)
-    except Inapplicable:
+    except InapplicablePatch:
         pass
     else:
         if steps[-1] not in ("-", "-1", "01"):
-            assert alike(draft.find(steps), value)
-    assert alike(before, copy)
+            assert is_same_json(draft.find_value(steps), value)
+    assert is_same_json(before, copy)
 
 
 OVERRIDER = st.fixed_dictionaries(
@@ -171,8 +170,8 @@ def test_any_overrider_on_any_object_changes_it_or_says_why_not(
         "plaintext": [{**entry, "value": spec} for entry in entries],
     }
     for name, entry in overriders.items():
-        draft = Draft(root)
-        with suppress(Inapplicable):
+        draft = PatchedObject(root)
+        with suppress(InapplicablePatch):
             apply_overriders(draft, {name: entry})
             assert (draft.root["kind"], draft.root["metadata"]["name"]) == (kind, "x")
 
@@ -182,12 +181,12 @@ def test_no_patch_nests_an_object_without_end() -> None:
     for _ in range(150):
         deep = {"a": deep}
     place = "/spec"
-    draft = Draft({**OBJECTS["Deployment"], "spec": {}})
+    draft = PatchedObject({**OBJECTS["Deployment"], "spec": {}})
     apply_overriders(draft, {"plaintext": [{"path": (place := f"{place}/a"), "operator": "add", "value": {}} for _ in range(190)]})
     apply_overriders(draft, {"plaintext": [{"path": f"{place}/a", "operator": "add", "value": deep}]})
     assert dump(draft.root)
-    assert alike(draft.root, deepcopy(draft.root))
-    with pytest.raises(Inapplicable, match="200 are the most"):
+    assert is_same_json(draft.root, deepcopy(draft.root))
+    with pytest.raises(InapplicablePatch, match="200 are the most"):
         apply_overriders(draft, {"plaintext": [{"path": "/spec" + "/a" * 200, "operator": "add", "value": {}}]})
 
 
@@ -198,12 +197,12 @@ def test_no_patch_nests_an_object_without_end() -> None:
 def test_a_field_that_holds_something_monstrous_is_refused(text: str) -> None:
     for language in ("json", "yaml"):
         entry = {"fieldPath": "/data/x", language: [{"subPath": "/a", "operator": "remove"}]}
-        with pytest.raises(Inapplicable):
-            apply_overriders(Draft({**OBJECTS["ConfigMap"], "data": {"x": text}}), {"fieldOverrider": [entry]})
+        with pytest.raises(InapplicablePatch):
+            apply_overriders(PatchedObject({**OBJECTS["ConfigMap"], "data": {"x": text}}), {"fieldOverrider": [entry]})
 
 
 def test_arguments_that_no_process_could_have_are_refused() -> None:
     """Every overrider copies what the ones before it made, so thousands of long ones would never end."""
     more = {"containerName": "nginx", "operator": "add", "value": ["x"] * 100}
-    with pytest.raises(Inapplicable, match="the args of container 0 would be more than 10000"):
+    with pytest.raises(InapplicablePatch, match="the args of container 0 would be more than 10000"):
         override("Deployment", {"argsOverrider": [more] * 5_000})

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.model.document import member
-from gitsched.model.explanation import Override
-from gitsched.plan.checking import check
+from gitsched.decide.validation import validate_document
+from gitsched.model.document import get_field
+from gitsched.model.explanation import AppliedOverride
 
 FLEET = """
 kind: Cluster
@@ -71,7 +71,7 @@ def files(*policies: str, workload: str = WEB, propagation: str = EVERYWHERE, fl
 def signed(run: Any, cluster: str = "a", name: str = "web") -> str:
     """Who signed the label last; nobody where the manifest is the template's."""
     body = run.manifest(name, cluster)
-    return str(member(body, "metadata", "labels", "by")) if body is not None else "nobody"
+    return str(get_field(body, "metadata", "labels", "by")) if body is not None else "nobody"
 
 
 CLUSTERWIDE = "ClusterOverridePolicy"
@@ -173,7 +173,7 @@ def test_replicas_are_divided_before_and_an_override_has_the_last_word(run: Any)
         files(override("o", target="{clusterNames: [a, b]}"), override("p", more, "{clusterNames: [b]}"), propagation=DIVIDED)
     )
     shares = result.clusters("web")
-    assert [member(result.manifest("web", cluster), "spec", "replicas") for cluster in "ab"] == [shares["a"], 9]
+    assert [get_field(result.manifest("web", cluster), "spec", "replicas") for cluster in "ab"] == [shares["a"], 9]
     assert result.manifest("web", "c") is None
     assert sum(shares.values()) == 5
 
@@ -182,8 +182,8 @@ def test_what_is_on_its_way_out_of_a_cluster_keeps_its_overrides(run: Any) -> No
     first = run(files(override("o")))
     hot = FLEET.replace("{region: south}", "{region: south, taints: [{key: fire, effect: NoExecute}]}")
     second = run(files(override("o"), fleet=hot), first)
-    (place,) = (place for place in second.outcome("web").placed if place.cluster == "c")
-    assert place.leaving
+    (place,) = (place for place in second.outcome("web").targets if place.cluster == "c")
+    assert place.evicting
     assert signed(second, "c") == "o"
 
 
@@ -197,7 +197,7 @@ def test_a_policy_that_does_not_fit_is_found_at_its_place_and_the_workload_stays
         "OverridePolicy/shop/p cannot be applied to Deployment.apps/shop/web, whose manifest in b, c stays as it was: "
         "spec.overrideRules[0].overriders.plaintext[0]: there is no /spec/nothing"
     )
-    assert {place.cluster: place.kept for place in result.outcome("web").placed} == {"a": False, "b": True, "c": True}
+    assert {place.cluster: place.keeps_manifest for place in result.outcome("web").targets} == {"a": False, "b": True, "c": True}
     assert signed(result, "a") == "o"
 
 
@@ -216,7 +216,7 @@ def test_a_workload_does_not_move_to_where_its_manifest_cannot_be_made(run: Any)
 def test_a_workload_that_was_nowhere_goes_where_it_can(run: Any) -> None:
     result = run(files(override("o", BROKEN, "{clusterNames: [b]}")))
     assert list(result.clusters("web")) == ["a", "b", "c"]
-    assert {place.cluster: place.kept for place in result.outcome("web").placed} == {"a": False, "b": True, "c": False}
+    assert {place.cluster: place.keeps_manifest for place in result.outcome("web").targets} == {"a": False, "b": True, "c": False}
     again = run(files(override("o", BROKEN, "{clusterNames: [b]}")), result)
     assert (again.outcome("web").state, again.codes("web")) == ("placed", ["override-failed"])
 
@@ -231,10 +231,10 @@ def test_a_cluster_whose_document_is_broken_keeps_a_manifest_that_its_labels_dec
     )
     first = run(files(by_label))
     second = run(files(by_label, fleet=broken), first)
-    assert {place.cluster: place.kept for place in second.outcome("web").placed} == {"a": False, "b": True, "c": False}
+    assert {place.cluster: place.keeps_manifest for place in second.outcome("web").targets} == {"a": False, "b": True, "c": False}
     third = run(files(by_name, fleet=broken), first)
     assert signed(third, "b") == "o"
-    assert not any(place.kept for place in third.outcome("web").placed)
+    assert not any(place.keeps_manifest for place in third.outcome("web").targets)
 
 
 # Dependent overrides
@@ -246,7 +246,7 @@ WAITING = EVERYWHERE + "  dependentOverrides: [mirror, proxy]\n"
 def test_a_workload_waits_until_every_override_that_its_policy_depends_on_is_there(run: Any) -> None:
     first = run(files(override("mirror"), propagation=WAITING))
     outcome = first.outcome("web")
-    assert (outcome.state, outcome.placed, outcome.documents) == ("pending", (), ())
+    assert (outcome.state, outcome.targets, outcome.records) == ("pending", (), ())
     assert outcome.reason == "its policy waits for OverridePolicy/shop/proxy"
     (finding,) = outcome.findings
     assert (finding.code, str(finding.location), finding.resource) == (
@@ -282,8 +282,8 @@ def test_explain_lists_what_changes_the_manifest_in_which_clusters(run: Any) -> 
         files(some, override("wide", kind=CLUSTERWIDE, selector=", name: web"), override("ghost", target="{clusterNames: [ghost]}"))
     )
     assert result.explain("web").overrides == (
-        Override("ClusterOverridePolicy/wide", "o1.yaml:2", ("a", "b", "c"), ("labelsOverrider",)),
-        Override("OverridePolicy/shop/some", "o0.yaml:2", ("b", "c"), ("labelsOverrider", "plaintext")),
+        AppliedOverride("ClusterOverridePolicy/wide", "o1.yaml:2", ("a", "b", "c"), ("labelsOverrider",)),
+        AppliedOverride("OverridePolicy/shop/some", "o0.yaml:2", ("b", "c"), ("labelsOverrider", "plaintext")),
     )
 
 
@@ -308,7 +308,7 @@ def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
 )
 def test_an_overrider_that_can_do_nothing_is_a_warning(overriders: str, code: str | None) -> None:
     body = {"apiVersion": "policy.karmada.io/v1alpha1", **yaml.safe_load(override("o", overriders))}
-    assert [(issue.severity, issue.code) for issue in check(body).issues] == ([("warning", code)] if code else [])
+    assert [(issue.severity, issue.code) for issue in validate_document(body).issues] == ([("warning", code)] if code else [])
 
 
 # What goes along
@@ -337,4 +337,4 @@ def test_where_an_owner_brought_it_before_it_is_not_new(run: Any) -> None:
     first = run(world)
     second = run({**world, "o.yaml": config_override(BROKEN)}, first)
     assert (second.outcome("conf").state, second.codes("conf")) == ("placed", ["override-failed"])
-    assert {place.cluster: place.kept for place in second.outcome("conf").placed} == {"a": False, "b": True, "c": False}
+    assert {place.cluster: place.keeps_manifest for place in second.outcome("conf").targets} == {"a": False, "b": True, "c": False}

@@ -100,7 +100,7 @@ def test_a_selector_selects(run: Any, case: dict[str, Any]) -> None:
         "spec": {"resourceSelectors": [selector], "placement": {}},
     }
     result = run(f"{WORKLOADS}\n---\n{yaml.safe_dump(policy)}")
-    selected = [f"{key.namespace}/{key.name}" for key in result.decided.outcomes]
+    selected = [f"{key.namespace}/{key.name}" for key in result.decisions.outcomes]
     assert sorted(selected) == sorted(name if "/" in name else f"default/{name}" for name in case["selects"])
 
 

@@ -173,7 +173,7 @@ def test_everything_that_the_binding_has_of_the_policy_waits(run: Any) -> None:
 
 
 def held(found: Any) -> dict[str, bool]:
-    return {place.cluster: place.kept for place in found.outcome("web").placed}
+    return {place.cluster: place.keeps_manifest for place in found.outcome("web").targets}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_binding_shows_the_value_of_the_class(run: Any, name: str, classes: 
 @pytest.mark.parametrize("classes", [[], [priority_class("urgent", "high")]], ids=["absent", "no number"])
 def test_without_the_class_nothing_is_bound_and_what_is_bound_stays(run: Any, classes: list[str]) -> None:
     waiting = run(world(WEB, policy("p", "m1", URGENT), *classes))
-    assert (waiting.outcome("web").state, waiting.outcome("web").documents) == ("pending", ())
+    assert (waiting.outcome("web").state, waiting.outcome("web").records) == ("pending", ())
     assert waiting.codes("web") == ["karmada-priority-class-missing"]
     assert waiting.explain("web").result == ()
     bound = run(world(WEB, policy("p", "m1", URGENT), priority_class("urgent", 7)))

@@ -236,7 +236,7 @@ def test_a_dump_of_one_that_is_being_deleted_asks_for_nothing(run: Any) -> None:
     leaving = rebalancer("web").replace('"name": "back"', '"name": "back"\n  "deletionTimestamp": "2026-01-01T12:30:00Z"')
     after = run(world(WEB, leaving), run(world(WEB), at=NOON), ONE)
     assert "deletionTimestamp" in leaving
-    assert (triggered(after), list(after.session.documents())) == (None, [])
+    assert (triggered(after), list(after.session.records())) == (None, [])
 
 
 # Edits of the list
@@ -393,7 +393,7 @@ def test_one_that_is_over_does_not_start_again_for_another_order(run: Any) -> No
 def test_a_file_that_is_deleted_takes_its_record_along_and_asks_again_when_it_comes_back(run: Any) -> None:
     first = run(world(WEB, rebalancer("web", ttl=0)), run(world(WEB), at=NOON), ONE)
     gone = run(world(WEB), first, TWO)
-    assert list(gone.session.documents()) == []
+    assert list(gone.session.records()) == []
     assert triggered(gone) == ONE
     assert triggered(run(world(WEB, rebalancer("web", ttl=0)), gone, THREE)) == THREE
 

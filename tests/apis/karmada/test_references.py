@@ -7,15 +7,15 @@ import json
 import pytest
 import yaml
 
+from gitsched.apis.karmada.interpreter import format_references, read_references
 from gitsched.apis.karmada.names import depended_by_label
-from gitsched.apis.karmada.references import read_references, show_references
-from gitsched.model.document import Document, Key, group_of
+from gitsched.model.document import Document, Key, parse_api_group
 
 
 def document(text: str) -> Document:
     body = yaml.safe_load(text)
     version, metadata = body["apiVersion"], body["metadata"]
-    return Document(Key(group_of(version), body["kind"], metadata.get("namespace", ""), metadata["name"]), version, body)
+    return Document(Key(parse_api_group(version), body["kind"], metadata.get("namespace", ""), metadata["name"]), version, body)
 
 
 def pod(text: str) -> Document:
@@ -128,18 +128,18 @@ def test_endpoint_slices_are_found_by_the_name_of_their_service() -> None:
     )
     _, slices = read_references(imported)
     piece = "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: x, namespace: {}, labels: {{{}}}}}}}"
-    assert slices.names(document(piece.format("shop", "kubernetes.io/service-name: derived-web")))
-    assert not slices.names(document(piece.format("other", "kubernetes.io/service-name: derived-web")))
-    assert not slices.names(document(piece.format("shop", "kubernetes.io/service-name: web")))
+    assert slices.matches(document(piece.format("shop", "kubernetes.io/service-name: derived-web")))
+    assert not slices.matches(document(piece.format("other", "kubernetes.io/service-name: derived-web")))
+    assert not slices.matches(document(piece.format("shop", "kubernetes.io/service-name: web")))
 
 
 def test_references_are_written_as_karmada_writes_them() -> None:
     template = pod("{serviceAccountName: robot, volumes: [{name: v, configMap: {name: a}}]}")
-    shown = show_references(read_references(template))
+    shown = format_references(read_references(template))
     assert shown.startswith('[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"a"},')
     assert [entry["name"] for entry in json.loads(shown)] == ["a", "robot"]
     imported = document("{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {name: w, namespace: s}}")
-    assert json.loads(show_references(read_references(imported)))[1]["labelSelector"] == {
+    assert json.loads(format_references(read_references(imported)))[1]["labelSelector"] == {
         "matchLabels": {"kubernetes.io/service-name": "derived-w"}
     }
 

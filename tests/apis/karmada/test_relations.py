@@ -10,22 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitsched.apis.gitsched.config import parse_config
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.model.document import Body, Key
-from gitsched.plan.catalog import Loose, loosen
-from gitsched.plan.deciding import Decided, Memory, decide
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CONFIG = parse_config({})
 SHARED = {"conflictResolution": "Overwrite", "propagateDeps": True}
 
 
-def make(version: str, kind: str, name: str, metadata: Body | None = None, **rest: Any) -> Loose:
-    return loosen(
+def make(version: str, kind: str, name: str, metadata: Body | None = None, **rest: Any) -> RawDocument:
+    return make_raw_document(
         {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "shop", **(metadata or {})}, **rest}
     )
 
 
-def make_policy(name: str, clusters: list[str], **spec: Any) -> Loose:
+def make_policy(name: str, clusters: list[str], **spec: Any) -> RawDocument:
     selectors = [{"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"team": name}}}]
     placement = {"clusterAffinity": {"clusterNames": clusters}}
     return make(
@@ -50,29 +50,31 @@ SETTINGS = (
 )
 
 
-def make_deployment(name: str, team: str, configs: tuple[str, ...], replicas: int) -> Loose:
+def make_deployment(name: str, team: str, configs: tuple[str, ...], replicas: int) -> RawDocument:
     sources = [{"configMapRef": {"name": config}} for config in configs]
     pod = {"containers": [{"name": "main", "envFrom": sources}]}
     return make("apps/v1", "Deployment", name, {"labels": {"team": team}}, spec={"replicas": replicas, "template": {"spec": pod}})
 
 
-def make_class(value: int) -> Loose:
-    return loosen({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": value})
+def make_class(value: int) -> RawDocument:
+    return make_raw_document(
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": value}
+    )
 
 
 @st.composite
-def repositories(draw: st.DrawFn) -> list[tuple[Loose, ...]]:
+def repositories(draw: st.DrawFn) -> list[tuple[RawDocument, ...]]:
     """Some commits of a repository; each edits, adds or deletes a few manifests of the one before."""
     teams = st.sampled_from(["red", "blue", "lazy", "bare", "none"])
     needs = st.lists(st.sampled_from(["one", "two", "three"]), max_size=2, unique=True).map(tuple)
-    choices: dict[str, st.SearchStrategy[Loose | None]] = {
+    choices: dict[str, st.SearchStrategy[RawDocument | None]] = {
         name: st.none() | st.builds(make_deployment, st.just(name), teams, needs, st.integers(0, 3))
         for name in ("api", "web", "zoo")
     }
     for name in ("one", "two"):
         choices[name] = st.none() | st.builds(lambda name, data: make("v1", "ConfigMap", name, data=data), st.just(name), teams)
     choices["urgent"] = st.none() | st.builds(make_class, st.integers(1, 2))
-    files: dict[str, Loose | None] = {name: draw(choice) for name, choice in choices.items()}
+    files: dict[str, RawDocument | None] = {name: draw(choice) for name, choice in choices.items()}
     commits = []
     for _ in range(draw(st.integers(2, 5))):
         for name in draw(st.lists(st.sampled_from(sorted(choices)), max_size=2, unique=True)):
@@ -81,19 +83,19 @@ def repositories(draw: st.DrawFn) -> list[tuple[Loose, ...]]:
     return commits
 
 
-def written(decided: Decided) -> dict[Key, Body]:
-    return {key: body for outcome in decided.outcomes.values() for key, body in outcome.documents}
+def written(decided: DecisionSet) -> dict[Key, Body]:
+    return {key: body for outcome in decided.outcomes.values() for key, body in outcome.records}
 
 
-def told(decided: Decided) -> dict[Key, Any]:
+def told(decided: DecisionSet) -> dict[Key, Any]:
     """What a reader sees of the outcomes; when they were last looked at is no part of it."""
-    return {key: outcome._replace(time=START, before=()) for key, outcome in decided.outcomes.items()}
+    return {key: outcome._replace(time=START, previous_targets=()) for key, outcome in decided.outcomes.items()}
 
 
 @settings(max_examples=150, deadline=None)
 @given(repositories(), st.integers(0, 90))
-def test_a_process_that_goes_on_decides_what_a_new_one_decides(commits: list[tuple[Loose, ...]], minutes: int) -> None:
-    memory = Memory()
+def test_a_process_that_goes_on_decides_what_a_new_one_decides(commits: list[tuple[RawDocument, ...]], minutes: int) -> None:
+    memory = DecisionCache()
     previous: Mapping[Key, Body] = {}
     last: Mapping[Key, Body] | None = None
     for number, documents in enumerate(commits):
@@ -114,7 +116,7 @@ def test_an_endpoint_slice_that_gets_or_loses_its_label_comes_and_goes() -> None
     )
     imported = make("multicluster.x-k8s.io/v1alpha1", "ServiceImport", "web", spec={"type": "ClusterSetIP"})
     service = make("v1", "Service", "derived-web", spec={})
-    memory = Memory()
+    memory = DecisionCache()
     previous: Mapping[Key, Body] = {}
     found = []
     for number, label in enumerate(["derived-web", "derived-api", "derived-web"]):

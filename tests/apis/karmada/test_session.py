@@ -255,7 +255,7 @@ def test_a_cluster_that_is_gone_stays_bound_until_something_reschedules_and_noth
     first = run(world(CLUSTERS, WEB, policy(DIVIDED)), at=NOON)
     second = run(world(cluster("m1"), cluster("m2"), WEB, policy(DIVIDED)), first, LATER)
     assert second.clusters("web") == first.clusters("web")
-    assert set(second.outcome("web").shares) == {"m1", "m2"}
+    assert set(second.outcome("web").replicas_by_cluster) == {"m1", "m2"}
     assert second.codes("web") == ["cluster-gone"]
 
 

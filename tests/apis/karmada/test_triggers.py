@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.binding import recall
-from gitsched.apis.karmada.placement import placement_changed, placement_json
-from gitsched.apis.karmada.policy import parse_policy
-from gitsched.apis.karmada.triggers import why_schedule
-from gitsched.apis.karmada.workload import Demand
+from gitsched.apis.karmada.binding.resource_binding import find_schedule_trigger, read_previous
+from gitsched.apis.karmada.interpreter import ReplicaRequirements
+from gitsched.apis.karmada.policy.placement import has_placement_changed, serialize_placement
+from gitsched.apis.karmada.policy.propagation_policy import parse_policy
 from gitsched.model.document import Body, Document, Key
 
 CHANGES = """
@@ -121,15 +120,17 @@ an unreadable annotation:   {{placement: {DIVIDED}, replicas: 3, clusters: {{m1:
 @pytest.mark.parametrize("case", (changes := yaml.safe_load(CHANGES)).values(), ids=changes)
 def test_a_placement_changed_in_a_way_that_reschedules(case: dict[str, Any]) -> None:
     observed = case.get("observed", "")
-    assert placement_changed(case["after"], json.dumps(case["before"]), observed) is case["changed"]
-    assert placement_changed(case["before"], placement_json(case["after"]), observed) is case["changed"], "also the other way round"
+    assert has_placement_changed(case["after"], json.dumps(case["before"]), observed) is case["changed"]
+    assert has_placement_changed(case["before"], serialize_placement(case["after"]), observed) is case["changed"], (
+        "also the other way round"
+    )
 
 
 @pytest.mark.parametrize(
     ("applied", "changed"), [(None, True), ("", False), ("{", False), ("[]", False), ("null", False), ("7", False)]
 )
 def test_an_annotation_that_says_nothing(applied: str | None, changed: bool) -> None:
-    assert placement_changed({"clusterAffinity": {"clusterNames": ["m1"]}}, applied, "") is changed
+    assert has_placement_changed({"clusterAffinity": {"clusterNames": ["m1"]}}, applied, "") is changed
 
 
 @pytest.mark.parametrize("case", (triggers := yaml.safe_load(TRIGGERS)).values(), ids=triggers)
@@ -138,7 +139,7 @@ def test_a_binding_is_scheduled_because(case: dict[str, Any]) -> None:
     spec = {"resourceSelectors": [], "placement": case["placement"]}
     key = Key("policy.karmada.io", "PropagationPolicy", "default", "p")
     policy = parse_policy(Document(key, "policy.karmada.io/v1alpha1", {**body, "spec": spec}))
-    applied = case.get("applied", policy.applied)
+    applied = case.get("applied", policy.applied_placement)
     hours = {name: f"2026-01-01T{case[name]}:00:00Z" for name in ("asked", "done") if name in case}
     binding: Body = {
         "metadata": {"annotations": {} if applied is None else {"policy.karmada.io/applied-placement": applied}},
@@ -148,14 +149,14 @@ def test_a_binding_is_scheduled_because(case: dict[str, Any]) -> None:
         },
         "status": {"lastScheduledTime": hours.get("done")},
     }
-    memory = recall(binding)
-    demand = Demand(case["replicas"], None, "spec.replicas")
-    assert why_schedule(policy, demand, memory, memory.clusters, case.get("leaving", [])) == case["why"]
+    memory = read_previous(binding)
+    demand = ReplicaRequirements(case["replicas"], None, "spec.replicas")
+    assert find_schedule_trigger(policy, demand, memory, memory.clusters, case.get("leaving", [])) == case["why"]
 
 
 def test_a_binding_never_written_is_scheduled() -> None:
-    assert recall(None).applied is None
-    assert placement_changed({}, recall(None).applied, "") is True
+    assert read_previous(None).applied_placement is None
+    assert has_placement_changed({}, read_previous(None).applied_placement, "") is True
 
 
 def test_the_annotation_has_the_members_in_the_order_of_karmada_s_types() -> None:
@@ -164,7 +165,7 @@ def test_the_annotation_has_the_members_in_the_order_of_karmada_s_types() -> Non
         "clusterTolerations": [{"operator": "Exists", "key": "ü"}],
         "clusterAffinity": {"clusterNames": ["m1"], "labelSelector": {"matchLabels": {"b": "1", "a": "2"}}},
     }
-    assert placement_json(placement) == (
+    assert serialize_placement(placement) == (
         '{"clusterAffinity":{"labelSelector":{"matchLabels":{"a":"2","b":"1"}},"clusterNames":["m1"]},'
         '"clusterTolerations":[{"key":"ü","operator":"Exists"}],'
         '"replicaScheduling":{"weightPreference":{"staticWeightList":[{"targetCluster":{"clusterNames":["m1"]},"weight":1}]}}}'

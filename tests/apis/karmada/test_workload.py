@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.workload import Shape, read_demand, share_out
-from gitsched.model.document import Document, Key, group_of
-from gitsched.model.request import Target
+from gitsched.apis.karmada.interpreter import WorkloadPaths, read_replica_requirements, revise_replicas
+from gitsched.model.document import Document, Key, parse_api_group
+from gitsched.model.scheduling import Assignment
 
 REPLICAS = """
 {kind: Deployment, apiVersion: apps/v1, spec: {replicas: 3}}: 3
@@ -79,7 +79,7 @@ empty ones: {pod: {nodeSelector: {}, tolerations: []}, claim: null}
 
 
 def template(body: dict[str, Any]) -> Document:
-    return Document(Key(group_of(body["apiVersion"]), body["kind"], "default", "web"), body["apiVersion"], body)
+    return Document(Key(parse_api_group(body["apiVersion"]), body["kind"], "default", "web"), body["apiVersion"], body)
 
 
 def parse_pairs(text: str) -> list[tuple[dict[str, Any], int | None]]:
@@ -90,7 +90,7 @@ def parse_pairs(text: str) -> list[tuple[dict[str, Any], int | None]]:
 
 @pytest.mark.parametrize(("body", "replicas"), parse_pairs(REPLICAS), ids=lambda value: str(value))
 def test_replicas_by_kind(body: dict[str, Any], replicas: int | None) -> None:
-    assert read_demand(template(body), {}).replicas == replicas
+    assert read_replica_requirements(template(body), {}).replicas == replicas
 
 
 @pytest.mark.parametrize("case", (cases := yaml.safe_load(REQUESTS)).values(), ids=cases)
@@ -99,14 +99,14 @@ def test_one_replica_asks_for(case: dict[str, Any], kind: str) -> None:
     spec = case["pod"] if kind == "Pod" else {"template": {"spec": case["pod"]}}
     body = {"apiVersion": "v1" if kind == "Pod" else "apps/v1", "kind": kind, "spec": spec}
     expected = {"resourceRequest": case["asks"]} if case["asks"] else None
-    assert read_demand(template(body), {}).requirements == expected
+    assert read_replica_requirements(template(body), {}).requirements == expected
 
 
 @pytest.mark.parametrize("case", (cases := yaml.safe_load(CLAIMS)).values(), ids=cases)
 def test_one_replica_claims_a_node(case: dict[str, Any]) -> None:
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": case["pod"]}}}
     expected = {"nodeClaim": case["claim"]} if case["claim"] else None
-    assert read_demand(template(body), {}).requirements == expected
+    assert read_replica_requirements(template(body), {}).requirements == expected
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,24 @@ def test_one_replica_claims_a_node(case: dict[str, Any]) -> None:
     ],
 )
 def test_what_has_no_replicas_and_asks_for_nothing_is_no_workload(spec: dict[str, Any], workload: bool) -> None:
-    assert read_demand(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}), {}).workload is workload
+    assert (
+        read_replica_requirements(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}), {}).is_workload
+        is workload
+    )
 
 
 @pytest.mark.parametrize("written", ["${REPLICAS}", "3", -1, 2.5, True, 2**31, [], {}])
 def test_replicas_that_are_no_count_are_opaque(written: Any) -> None:
-    demand = read_demand(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": written}}), {})
-    assert (demand.replicas, demand.opaque, demand.workload) == (None, True, False)
+    demand = read_replica_requirements(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": written}}), {})
+    assert (demand.replicas, demand.invalid_replicas, demand.is_workload) == (None, True, False)
 
 
 def test_a_declared_kind_is_read_where_its_owner_says() -> None:
     body = {"apiVersion": "example.com/v1", "kind": "Fleet", "spec": {"size": 4, "pod": {"nodeSelector": {"a": "b"}}}}
-    demand = read_demand(template(body), {("example.com/v1", "Fleet"): Shape(("spec", "size"), ("spec", "pod"))})
-    assert (demand.replicas, demand.path) == (4, "spec.size")
+    demand = read_replica_requirements(
+        template(body), {("example.com/v1", "Fleet"): WorkloadPaths(("spec", "size"), ("spec", "pod"))}
+    )
+    assert (demand.replicas, demand.replicas_path) == (4, "spec.size")
     assert demand.requirements == {"nodeClaim": {"nodeSelector": {"a": "b"}}}
 
 
@@ -145,7 +150,7 @@ spec:
     workload = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: '${N}'}"
     result = run("\n---\n".join([workload, policy, "kind: Cluster\nmetadata: {name: m1}", "kind: Cluster\nmetadata: {name: m2}"]))
     assert (result.clusters("web"), result.codes("web")) == ({"m1": None, "m2": None}, ["opaque-replicas"])
-    assert all(not place.edits for place in result.outcome("web").placed)
+    assert all(not place.edits for place in result.outcome("web").targets)
 
 
 def test_a_divided_job_has_its_completions_divided_like_its_parallelism() -> None:
@@ -153,8 +158,8 @@ def test_a_divided_job_has_its_completions_divided_like_its_parallelism() -> Non
         "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: n}, spec: {parallelism: 4, completions: 10}}"
     )
     template = Document(Key("batch", "Job", "n", "j"), "batch/v1", job)
-    demand = read_demand(template, {})
-    assert share_out(template, demand, [Target("a", 3), Target("b", 1)], False) == {
+    demand = read_replica_requirements(template, {})
+    assert revise_replicas(template, demand, [Assignment("a", 3), Assignment("b", 1)], False) == {
         "a": (("spec.parallelism", 3), ("spec.completions", 7)),
         "b": (("spec.parallelism", 1), ("spec.completions", 3)),
     }

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gitsched.apis.knative.policies import read_profile
+from gitsched.apis.knative.scheduler_policies import read_profile
 
 LONG = "1" * 5000
 

@@ -11,7 +11,7 @@ import yaml
 import gitsched
 from gitsched.apis.krake import parse_label_constraint, parse_metric_constraint
 from gitsched.apis.krake.constraints import ConstraintError
-from gitsched.metrics.questions import list_questions
+from gitsched.metrics.queries import list_metric_queries
 from tests.apis.krake.conftest import Body, Story, application, cluster, codes, weigh
 
 TEXT = Path(__file__).with_name("design-document.yaml").read_text()
@@ -52,7 +52,7 @@ def test_the_static_provider_gives_its_value() -> None:
     ],
 )
 def test_any_of_its_providers_can_be_asked(provider: str, members: set[str]) -> None:
-    (question,) = list_questions(read(provider))
+    (question,) = list_metric_queries(read(provider))
     assert (question.provider, question.metric, set(question.spec)) == (provider, "heat_demand_zone_1", members)
 
 

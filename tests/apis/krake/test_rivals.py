@@ -6,29 +6,31 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gitsched.apis.krake.arena import Arena, Rules, Site
-from gitsched.apis.krake.metrics import MetricRef, Value, combine
-from gitsched.apis.krake.names import Ref
-from gitsched.apis.krake.rivals import find_turns, tell_need
+from gitsched.apis.krake.candidates import RankingSettings, ResourceCandidate, ScoredCandidates
+from gitsched.apis.krake.explanation import describe_required_score, find_metric_thresholds
+from gitsched.apis.krake.metrics import MetricRef, MetricValue, combine_results
+from gitsched.apis.krake.names import ResourceRef
 
 LEAST, MOST = 10.0, 30.0
-STICKY = Rules(0.1, True)
+STICKY = RankingSettings(0.1, True)
 SHARES = st.fixed_dictionaries(dict.fromkeys("abc", st.floats(0, 1).map(lambda share: round(share, 2))))
 WEIGHTS = st.dictionaries(st.sampled_from("abc"), st.floats(-3, 10).map(lambda weight: round(weight, 1)).filter(bool), min_size=1)
 
 
 def arena(
-    shares: dict[str, float], weights: dict[str, dict[str, float]], rules: Rules = STICKY, allowed: tuple[int, ...] = ()
-) -> Arena:
+    shares: dict[str, float], weights: dict[str, dict[str, float]], rules: RankingSettings = STICKY, allowed: tuple[int, ...] = ()
+) -> ScoredCandidates:
     """Clusters by the weights that they give metrics, each metric between LEAST and MOST."""
-    values = {name: Value(LEAST + share * (MOST - LEAST), share, True, LEAST, MOST, allowed) for name, share in shares.items()}
-    return Arena(
+    values = {
+        name: MetricValue(LEAST + share * (MOST - LEAST), share, True, LEAST, MOST, allowed) for name, share in shares.items()
+    }
+    return ScoredCandidates(
         (
-            Site(
+            ResourceCandidate(
                 name,
-                Ref("kubernetes", "Cluster", "a", name),
+                ResourceRef("kubernetes", "Cluster", "a", name),
                 {},
-                combine(tuple((MetricRef(m, w), values[m]) for m, w in own.items())),
+                combine_results(tuple((MetricRef(m, w), values[m]) for m, w in own.items())),
                 True,
             )
             for name, own in weights.items()
@@ -37,7 +39,7 @@ def arena(
     )
 
 
-def lead(found: Arena) -> float:
+def lead(found: ScoredCandidates) -> float:
     """By how much the rival (index 1) is ahead of the holder (index 0)."""
     held, rival = found.ranking.score(0, held=True), found.ranking.score(1, held=False)
     assert held is not None
@@ -49,11 +51,11 @@ def lead(found: Arena) -> float:
 def test_beyond_the_value_that_is_told_the_rival_wins(
     shares: dict[str, float], mine: dict[str, float], its: dict[str, float], everywhere: bool, stickiness: float
 ) -> None:
-    rules, weights = Rules(stickiness, everywhere), {"held": mine, "rival": its}
+    rules, weights = RankingSettings(stickiness, everywhere), {"held": mine, "rival": its}
     assume(all(abs(sum(own.values()) + sticky) > 0.05 for own in (mine, its) for sticky in (0.0, stickiness)))
     now = arena(shares, weights, rules)
     assume(lead(now) < -1e-6)
-    told = {turn.ref.name: turn for turn in find_turns(now, 1, 0)}
+    told = {turn.ref.name: turn for turn in find_metric_thresholds(now, 1, 0)}
     for name in its:
         if name in told:
             limit, side = (told[name].limit - LEAST) / (MOST - LEAST), 1e-4 if told[name].above else -1e-4
@@ -79,13 +81,13 @@ def test_what_is_needed_is_told_as_the_provider_would_say_it(
     found = arena(shares, {"held": {"a": 1}, "rival": its}, allowed=allowed)
     goal = found.ranking.score(0, held=True)
     assert goal is not None
-    assert words in tell_need(found, 1, 0, goal)
+    assert words in describe_required_score(found, 1, 0, goal)
 
 
 def test_a_metric_that_a_rival_lists_twice_is_told_once() -> None:
     found = arena({"a": 0.8, "b": 0.2}, {"held": {"a": 1}, "rival": {"b": 1}})
-    held, rival = found.sites
-    value = rival.readings.values[0][1]
-    twice = rival._replace(readings=combine(((MetricRef("b", 1), value), (MetricRef("b", 3), value))))
-    (turn,) = find_turns(Arena((held, twice), STICKY), 1, 0)
+    held, rival = found.candidates
+    value = rival.metrics.values[0][1]
+    twice = rival._replace(metrics=combine_results(((MetricRef("b", 1), value), (MetricRef("b", 3), value))))
+    (turn,) = find_metric_thresholds(ScoredCandidates((held, twice), STICKY), 1, 0)
     assert str(turn) == "b above 26.7727 instead of 14"

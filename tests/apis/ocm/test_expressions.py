@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitsched.apis.ocm.cel.clusters import Compiler, Expression
-from gitsched.apis.ocm.cel.machine import Frame, _compile  # the value, where a predicate only knows whether it is true
-from gitsched.apis.ocm.cel.moments import parse_duration_text
+from gitsched.apis.ocm.cel.cluster_expressions import ClusterExpression, ExpressionCompiler
+from gitsched.apis.ocm.cel.interpreter import Activation, _compile  # the value, where a predicate only knows whether it is true
 from gitsched.apis.ocm.cel.parser import parse
 from gitsched.apis.ocm.cel.regex import compile_pattern, search
-from gitsched.apis.ocm.cel.syntax import Refused
-from gitsched.apis.ocm.cel.values import Failed, Optional
+from gitsched.apis.ocm.cel.syntax import InvalidExpression
+from gitsched.apis.ocm.cel.timestamps import parse_go_duration
+from gitsched.apis.ocm.cel.types import EvaluationError, OptionalValue
 from gitsched.schedule.fleet import Candidate, Fleet
 
 CLUSTER: dict[str, Any] = {
@@ -31,19 +31,19 @@ CLUSTER: dict[str, Any] = {
 SCORES = {"default": [{"name": "cpu", "value": 42}]}
 
 
-def compile_one(text: str) -> Expression | Refused:
-    found = Compiler((CLUSTER,), lambda cluster, resource: SCORES.get(resource)).compile((text,))
-    return found if isinstance(found, Refused) else found[0]
+def compile_one(text: str) -> ClusterExpression | InvalidExpression:
+    found = ExpressionCompiler((CLUSTER,), lambda cluster, resource: SCORES.get(resource)).compile((text,))
+    return found if isinstance(found, InvalidExpression) else found[0]
 
 
 def holds(text: str) -> bool:
     expression = compile_one(text)
-    assert isinstance(expression, Expression), str(expression)
+    assert isinstance(expression, ClusterExpression), str(expression)
     return bool(expression.mask(Fleet([Candidate("dub", {}, {})]), 1))
 
 
 def value(text: str) -> Any:
-    return _compile(parse(text), frozenset())(Frame({}, 10_000))
+    return _compile(parse(text), frozenset())(Activation({}, 10_000))
 
 
 HOLD = """
@@ -169,20 +169,20 @@ def test_an_error_or_another_value_than_true_is_no_match(text: str) -> None:
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_can_never_have_a_value_is_refused_with_its_place(text: str) -> None:
     found = compile_one(text)
-    assert isinstance(found, Refused)
+    assert isinstance(found, InvalidExpression)
     assert REFUSED[text] in str(found)
 
 
 def test_a_function_that_is_not_offered_has_a_finding_of_its_own() -> None:
     found = compile_one("managedCluster.metadata.name.shout()")
-    assert isinstance(found, Refused)
+    assert isinstance(found, InvalidExpression)
     assert found.code == "cel-unsupported"
 
 
 @pytest.mark.parametrize("text", ["(" * 100 + "1" + ")" * 100, "a" * 5000, "+".join(["1"] * 300), "!" * 200 + "true"])
 def test_what_is_too_large_is_refused_before_it_is_read(text: str) -> None:
     found = compile_one(text)
-    assert isinstance(found, Refused)
+    assert isinstance(found, InvalidExpression)
     assert found.code == "cel-cost"
 
 
@@ -195,9 +195,9 @@ def test_what_is_too_large_is_refused_before_it_is_read(text: str) -> None:
 )
 def test_what_takes_too_many_steps_does_not_hold(text: str) -> None:
     expression = compile_one(text)
-    assert isinstance(expression, Expression)
+    assert isinstance(expression, ClusterExpression)
     assert not expression.mask(Fleet([Candidate("dub", {}, {})]), 1)
-    assert expression.spent
+    assert expression.exceeded_limit
 
 
 def test_a_pattern_that_would_explode_takes_its_time_from_the_text() -> None:
@@ -240,7 +240,7 @@ def test_integers_are_go_s(left: int, right: int) -> None:
     def result(text: str) -> Any:
         try:
             return value(text)
-        except Failed:
+        except EvaluationError:
             return None
 
     total = left + right
@@ -256,11 +256,11 @@ def test_a_double_survives_being_written(number: float) -> None:
 
 
 def test_optionals_are_what_they_hold() -> None:
-    assert value("optional.of(1)") == Optional(True, 1)
+    assert value("optional.of(1)") == OptionalValue(True, 1)
     assert value("[?optional.none(), ?optional.of(2)]") == [2]
 
 
 @pytest.mark.parametrize("text", ["1" * 100_000, "1" * 100_000 + "h", "." * 100_000, "1." * 50_000, "1h" * 50_000])
 def test_a_text_of_any_length_is_no_duration_at_once(text: str) -> None:
-    with pytest.raises(Failed):
-        parse_duration_text(text)
+    with pytest.raises(EvaluationError):
+        parse_go_duration(text)

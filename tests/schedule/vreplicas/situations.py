@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from gitsched.schedule.vreplicas.adapter import Adapter, Pod, Shares, Vpod
 from gitsched.schedule.vreplicas.plugins import (
     PREDICATES,
     PRIORITIES,
     EvenPodSpread,
     NoMaxResourceCount,
     PodFitsResources,
-    Predicate,
-    Priority,
+    PodPredicate,
+    PodPriority,
+    Profile,
 )
-from gitsched.schedule.vreplicas.profile import Profile
+from gitsched.schedule.vreplicas.state import AdapterStatefulSet, Pod, Vpod, VreplicasByOrdinal
 
 MOST_PODS = 7
 
 
 @st.composite
-def adapters(draw: st.DrawFn) -> Adapter:
+def adapters(draw: st.DrawFn) -> AdapterStatefulSet:
     """Up to seven pods, some of which may take nothing; some nodes have none."""
     zones = draw(st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz"), min_size=1))
     ordinals = draw(st.sets(st.integers(0, MOST_PODS - 1), min_size=1))
@@ -31,10 +31,10 @@ def adapters(draw: st.DrawFn) -> Adapter:
     for ordinal in sorted(ordinals - marked):
         node = draw(st.sampled_from(sorted(zones)))
         pods[ordinal] = Pod(ordinal, node, zones[node])
-    return Adapter(draw(st.integers(1, 5)), MOST_PODS, pods, zones, frozenset(marked))
+    return AdapterStatefulSet(draw(st.integers(1, 5)), MOST_PODS, pods, zones, frozenset(marked))
 
 
-def shares(most: int = 4) -> st.SearchStrategy[Shares]:
+def shares(most: int = 4) -> st.SearchStrategy[VreplicasByOrdinal]:
     return st.dictionaries(st.integers(0, MOST_PODS), st.integers(1, most), max_size=5)
 
 
@@ -47,12 +47,14 @@ def vpods() -> st.SearchStrategy[list[Vpod]]:
 def profiles(draw: st.DrawFn, strict: bool = False) -> Profile:
     """Any plug-ins in any order; the first keeps pods within their capacity."""
     more = draw(st.lists(st.sampled_from((NoMaxResourceCount, EvenPodSpread)), max_size=2, unique=True))
-    predicates: list[Predicate] = [PodFitsResources(), *(plugin(draw(st.integers(0, 3)), strict) for plugin in more)]
+    predicates: list[PodPredicate] = [PodFitsResources(), *(plugin(draw(st.integers(0, 3)), strict) for plugin in more)]
     chosen = draw(st.lists(st.sampled_from(sorted(PRIORITIES)), max_size=4, unique=True))
     return Profile(tuple(predicates), tuple((PRIORITIES[name](1, strict), draw(st.integers(0, 10))) for name in chosen))
 
 
-def choose_slowly(adapter: Adapter, profile: Profile, free: Mapping[int, int], counts: Shares, among: list[int]) -> int | None:
+def choose_slowly(
+    adapter: AdapterStatefulSet, profile: Profile, free: Mapping[int, int], counts: VreplicasByOrdinal, among: list[int]
+) -> int | None:
     """The best pod by the rules as they are written: every pod against every other one."""
     fit = [o for o in among if all(_admits(p, o, adapter, free, counts) for p in profile.predicates)]
     return min(
@@ -62,7 +64,9 @@ def choose_slowly(adapter: Adapter, profile: Profile, free: Mapping[int, int], c
     )
 
 
-def _admits(predicate: Predicate, ordinal: int, adapter: Adapter, free: Mapping[int, int], counts: Shares) -> bool:
+def _admits(
+    predicate: PodPredicate, ordinal: int, adapter: AdapterStatefulSet, free: Mapping[int, int], counts: VreplicasByOrdinal
+) -> bool:
     mine = counts.get(ordinal, 0)
     match predicate.name:
         case "PodFitsResources":
@@ -73,7 +77,9 @@ def _admits(predicate: Predicate, ordinal: int, adapter: Adapter, free: Mapping[
     return all(mine + 1 - n <= predicate.value and (not predicate.strict or n - mine - 1 <= predicate.value) for n in others)
 
 
-def _penalty(priority: Priority, ordinal: int, adapter: Adapter, free: Mapping[int, int], counts: Shares) -> int:
+def _penalty(
+    priority: PodPriority, ordinal: int, adapter: AdapterStatefulSet, free: Mapping[int, int], counts: VreplicasByOrdinal
+) -> int:
     pods, pod = adapter.pods, adapter.pods[ordinal]
     match priority.name:
         case "LowestOrdinalPriority":

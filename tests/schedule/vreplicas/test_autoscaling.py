@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gitsched.schedule.vreplicas.adapter import Adapter, Pod, Vpod
-from gitsched.schedule.vreplicas.autoscaling import find_evictable, scale
-from gitsched.schedule.vreplicas.placing import Strategy
-from gitsched.schedule.vreplicas.profile import ADDING, REMOVING, Profile
-from gitsched.schedule.vreplicas.state import collect
+from gitsched.schedule.vreplicas.autoscaler import compute_replicas, find_evictable_ordinals
+from gitsched.schedule.vreplicas.plugins import DEFAULT_DESCHEDULER_PROFILE, DEFAULT_SCHEDULER_PROFILE, Profile
+from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy
+from gitsched.schedule.vreplicas.state import AdapterStatefulSet, Pod, Vpod, collect_state
 
-NO_NODES = Adapter(capacity=4, replicas=3, pods={}, zones={})
+NO_NODES = AdapterStatefulSet(capacity=4, replicas=3, pods={}, zones={})
 
 
 @pytest.mark.parametrize(
@@ -23,19 +22,35 @@ NO_NODES = Adapter(capacity=4, replicas=3, pods={}, zones={})
     ],
 )
 def test_without_a_usable_node(wanted: int, held: dict[int, int], packs: bool, replicas: int) -> None:
-    state = collect(NO_NODES, [Vpod("orders", wanted, held)])
-    assert scale(state, Strategy(ADDING, REMOVING, packs, replaces=True), attempt_down=True) == replicas
+    state = collect_state(NO_NODES, [Vpod("orders", wanted, held)])
+    assert (
+        compute_replicas(
+            state,
+            SchedulingStrategy(DEFAULT_SCHEDULER_PROFILE, DEFAULT_DESCHEDULER_PROFILE, packs, reschedules_all=True),
+            attempt_down=True,
+        )
+        == replicas
+    )
 
 
 @pytest.mark.parametrize(
     ("adding", "replaces", "emptied"),
     [
         pytest.param(Profile((), ()), True, [3], id="the last pod, when it alone finds room"),
-        pytest.param(ADDING, True, [2, 3], id="as many as the profile that is not asked would have it, as upstream does"),
-        pytest.param(ADDING, False, [3], id="filling pods up spreads over nothing"),
+        pytest.param(
+            DEFAULT_SCHEDULER_PROFILE, True, [2, 3], id="as many as the profile that is not asked would have it, as upstream does"
+        ),
+        pytest.param(DEFAULT_SCHEDULER_PROFILE, False, [3], id="filling pods up spreads over nothing"),
     ],
 )
 def test_filled_pods_are_emptied_from_the_top(adding: Profile, replaces: bool, emptied: list[int]) -> None:
     pods = {ordinal: Pod(ordinal, f"n{ordinal % 2}", "z") for ordinal in range(4)}
-    state = collect(Adapter(4, 4, pods, {"n0": "z", "n1": "z"}), [Vpod("orders", 6, {0: 2, 2: 2, 3: 2})])
-    assert list(find_evictable(state, Strategy(adding, REMOVING, packs=True, replaces=replaces))) == emptied
+    state = collect_state(AdapterStatefulSet(4, 4, pods, {"n0": "z", "n1": "z"}), [Vpod("orders", 6, {0: 2, 2: 2, 3: 2})])
+    assert (
+        list(
+            find_evictable_ordinals(
+                state, SchedulingStrategy(adding, DEFAULT_DESCHEDULER_PROFILE, max_fill_up=True, reschedules_all=replaces)
+            )
+        )
+        == emptied
+    )

@@ -8,119 +8,129 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.schedule.vreplicas.adapter import Adapter, Pod, Shares, Vpod
-from gitsched.schedule.vreplicas.ledger import Ledger
-from gitsched.schedule.vreplicas.placing import Strategy, may_stay, place
 from gitsched.schedule.vreplicas.plugins import (
-    EvenPods,
+    DEFAULT_DESCHEDULER_PROFILE,
+    DEFAULT_SCHEDULER_PROFILE,
+    AvailabilityZonePriority,
     EvenPodSpread,
-    EvenZones,
-    LowestOrdinal,
+    EvenPodSpreadPriority,
+    LowestOrdinalPriority,
     NoMaxResourceCount,
     PodFitsResources,
+    Profile,
 )
-from gitsched.schedule.vreplicas.profile import ADDING, REMOVING, Profile
+from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy, can_keep_vreplicas, schedule_vpod
+from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, Pod, Vpod, VreplicasByOrdinal
 
 from .situations import MOST_PODS, adapters, profiles, shares, vpods
 
-DEFAULT = Strategy(ADDING, REMOVING)
+DEFAULT = SchedulingStrategy(DEFAULT_SCHEDULER_PROFILE, DEFAULT_DESCHEDULER_PROFILE)
 
 
-def strategies() -> st.SearchStrategy[Strategy]:
-    return st.builds(Strategy, profiles(), st.just(REMOVING), packs=st.booleans())
+def strategies() -> st.SearchStrategy[SchedulingStrategy]:
+    return st.builds(SchedulingStrategy, profiles(), st.just(DEFAULT_DESCHEDULER_PROFILE), max_fill_up=st.booleans())
 
 
-def run(adapter: Adapter, sources: Iterable[Vpod], strategy: Strategy) -> dict[str, Shares]:
+def run(adapter: AdapterStatefulSet, sources: Iterable[Vpod], strategy: SchedulingStrategy) -> dict[str, VreplicasByOrdinal]:
     sources = list(sources)
-    ledger = Ledger(adapter, [source.held for source in sources])
-    placed = {source.name: place(source, adapter, ledger, strategy) for source in sources}
-    again = Ledger(adapter, placed.values())
+    ledger = FreeCapacity(adapter, [source.placements for source in sources])
+    placed = {source.name: schedule_vpod(source, adapter, ledger, strategy) for source in sources}
+    again = FreeCapacity(adapter, placed.values())
     assert {o: ledger.free.get(o, adapter.capacity) for o in range(MOST_PODS + 1)} == {
         o: again.free.get(o, adapter.capacity) for o in range(MOST_PODS + 1)
     }, "the books are right"
     return placed
 
 
-def even(pods: int, capacity: int) -> Adapter:
+def even(pods: int, capacity: int) -> AdapterStatefulSet:
     """As many pods, each on a node of its own, in two zones."""
     places = {o: Pod(o, f"n{o}", "xy"[o % 2]) for o in range(pods)}
-    return Adapter(capacity, pods, places, {pod.node: pod.zone for pod in places.values()})
+    return AdapterStatefulSet(capacity, pods, places, {pod.node: pod.zone for pod in places.values()})
 
 
 @given(adapters(), vpods(), strategies(), st.booleans())
 def test_no_source_has_more_than_it_wants_nor_a_pod_more_than_it_holds(
-    adapter: Adapter, sources: list[Vpod], strategy: Strategy, replaces: bool
+    adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy, replaces: bool
 ) -> None:
-    placed = run(adapter, sources, strategy._replace(replaces=replaces))
+    placed = run(adapter, sources, strategy._replace(reschedules_all=replaces))
     held: dict[int, int] = {}
     for source in sources:
         shares = placed[source.name]
         assert all(number > 0 for number in shares.values())
         assert list(shares) == sorted(shares)
-        assert sum(shares.values()) <= source.wanted
+        assert sum(shares.values()) <= source.expected
         for ordinal, number in shares.items():
             held[ordinal] = held.get(ordinal, 0) + number
     before: dict[int, int] = {}
     for source in sources:
-        for ordinal, number in source.held.items():
+        for ordinal, number in source.placements.items():
             before[ordinal] = before.get(ordinal, 0) + number
     most = {ordinal: before.get(ordinal, 0) if replaces else 0 for ordinal in held}  # all or nothing leaves what there was
     assert all(number <= max(adapter.capacity, most[ordinal]) for ordinal, number in held.items())
 
 
 @given(adapters(), vpods(), strategies())
-def test_what_may_stay_stays(adapter: Adapter, sources: list[Vpod], strategy: Strategy) -> None:
+def test_what_may_stay_stays(adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy) -> None:
     load: dict[int, int] = {}
     for source in sources:
-        for ordinal, number in source.held.items():
+        for ordinal, number in source.placements.items():
             load[ordinal] = load.get(ordinal, 0) + number
     placed = run(adapter, sources, strategy)
     for source in sources:
-        stay = {o: n for o, n in source.held.items() if may_stay(o, adapter) and load[o] <= adapter.capacity}
-        if sum(source.held.values()) <= source.wanted:
+        stay = {o: n for o, n in source.placements.items() if can_keep_vreplicas(o, adapter) and load[o] <= adapter.capacity}
+        if sum(source.placements.values()) <= source.expected:
             assert all(placed[source.name].get(ordinal, 0) >= number for ordinal, number in stay.items())
 
 
 @given(adapters(), vpods(), strategies())
-def test_nothing_new_comes_to_a_pod_that_may_take_nothing(adapter: Adapter, sources: list[Vpod], strategy: Strategy) -> None:
+def test_nothing_new_comes_to_a_pod_that_may_take_nothing(
+    adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy
+) -> None:
     placed = run(adapter, sources, strategy)
     for source in sources:
         for ordinal, number in placed[source.name].items():
-            assert ordinal in adapter.pods or number <= source.held.get(ordinal, 0)
+            assert ordinal in adapter.pods or number <= source.placements.get(ordinal, 0)
 
 
 @given(adapters(), vpods(), strategies())
-def test_a_second_run_changes_nothing(adapter: Adapter, sources: list[Vpod], strategy: Strategy) -> None:
+def test_a_second_run_changes_nothing(adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy) -> None:
     placed = run(adapter, sources, strategy)
-    settled = [source._replace(held=placed[source.name]) for source in sources]
-    if all(sum(source.held.values()) == source.wanted for source in settled) and not adapter.marked:
+    settled = [source._replace(placements=placed[source.name]) for source in sources]
+    if all(sum(source.placements.values()) == source.expected for source in settled) and not adapter.unschedulable:
         assert run(adapter, settled, strategy) == placed
 
 
 @given(adapters(), profiles(), st.lists(st.integers(0, 12), min_size=1, max_size=4), shares(), st.sampled_from("abcd"))
-def test_more_pods_never_place_less(few: Adapter, profile: Profile, wanted: list[int], taken: Shares, node: str) -> None:
+def test_more_pods_never_place_less(
+    few: AdapterStatefulSet, profile: Profile, wanted: list[int], taken: VreplicasByOrdinal, node: str
+) -> None:
     zone = few.zones.get(node, "new")
     pods = {**few.pods, MOST_PODS: Pod(MOST_PODS, node, zone)}
-    many = Adapter(few.capacity, MOST_PODS + 1, pods, {**few.zones, node: zone}, few.marked)
+    many = AdapterStatefulSet(few.capacity, MOST_PODS + 1, pods, {**few.zones, node: zone}, few.unschedulable)
     others = {ordinal: min(number, few.capacity) for ordinal, number in taken.items() if ordinal < MOST_PODS}
-    if profile.most_pods is not None:
+    if profile.max_pods is not None:
         wanted = wanted[:1]  # which sources get the roomiest pods depends on all that came before
     placed = []
     for adapter in (few, many):
-        ledger = Ledger(adapter, [others])
+        ledger = FreeCapacity(adapter, [others])
         sources = (Vpod(f"s{number}", count, {}) for number, count in enumerate(wanted))
-        placed.append(sum(sum(place(source, adapter, ledger, Strategy(profile, REMOVING)).values()) for source in sources))
+        placed.append(
+            sum(
+                sum(schedule_vpod(source, adapter, ledger, SchedulingStrategy(profile, DEFAULT_DESCHEDULER_PROFILE)).values())
+                for source in sources
+            )
+        )
     assert placed[0] <= placed[1]
 
 
 @given(adapters(), profiles(), st.integers(0, 20), shares(2), st.integers(1, 4))
 def test_where_the_number_of_pods_is_limited_as_much_is_placed_as_the_roomiest_hold(
-    adapter: Adapter, profile: Profile, wanted: int, taken: Shares, most: int
+    adapter: AdapterStatefulSet, profile: Profile, wanted: int, taken: VreplicasByOrdinal, most: int
 ) -> None:
     profile = Profile((PodFitsResources(), NoMaxResourceCount(most)), profile.priorities)
-    ledger = Ledger(adapter, [taken])
+    ledger = FreeCapacity(adapter, [taken])
     rooms = sorted((max(ledger.free[ordinal], 0) for ordinal in adapter.pods), reverse=True)
-    shares = place(Vpod("s", wanted, {}), adapter, ledger, Strategy(profile, REMOVING))
+    shares = schedule_vpod(Vpod("s", wanted, {}), adapter, ledger, SchedulingStrategy(profile, DEFAULT_DESCHEDULER_PROFILE))
     assert len(shares) <= most
     assert sum(shares.values()) == min(wanted, sum(rooms[:most]))
 
@@ -128,9 +138,11 @@ def test_where_the_number_of_pods_is_limited_as_much_is_placed_as_the_roomiest_h
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(0, 20), st.integers(0, 3))
 def test_the_skew_stays_within_its_bound_wherever_that_is_possible(rooms: list[int], wanted: int, skew: int) -> None:
     adapter = even(len(rooms), 6)
-    strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(skew)), ((LowestOrdinal(), 1),)), REMOVING)
+    strategy = SchedulingStrategy(
+        Profile((PodFitsResources(), EvenPodSpread(skew)), ((LowestOrdinalPriority(), 1),)), DEFAULT_DESCHEDULER_PROFILE
+    )
     others = {ordinal: 6 - room for ordinal, room in enumerate(rooms)}
-    shares = place(Vpod("s", wanted, {}), adapter, Ledger(adapter, [others]), strategy)
+    shares = schedule_vpod(Vpod("s", wanted, {}), adapter, FreeCapacity(adapter, [others]), strategy)
     assert sum(shares.values()) == min(wanted, sum(rooms)), "nobody starves for evenness"
     usable = [room for room in rooms if room]
     levels = range(min(usable, default=-1) + 1)
@@ -151,15 +163,17 @@ def test_the_skew_stays_within_its_bound_wherever_that_is_possible(rooms: list[i
         pytest.param(6, {0: 2, 9: 4}, {0: 2, 1: 2, 2: 1, 3: 1}, id="or moves"),
     ],
 )
-def test_the_rules_without_any_configuration(wanted: int, held: Shares, after: Shares) -> None:
+def test_the_rules_without_any_configuration(wanted: int, held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
     assert run(even(4, 5), [Vpod("s", wanted, held)], DEFAULT) == {"s": after}
 
 
 def test_where_evenness_has_to_give_way_the_pod_that_is_behind_catches_up_first() -> None:
     adapter = even(8, 20)
-    strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(1)), ((LowestOrdinal(), 1),)), REMOVING)
+    strategy = SchedulingStrategy(
+        Profile((PodFitsResources(), EvenPodSpread(1)), ((LowestOrdinalPriority(), 1),)), DEFAULT_DESCHEDULER_PROFILE
+    )
     held = {0: 1, **dict.fromkeys(range(1, 7), 9), 7: 2}
-    shares = place(Vpod("s", 60, held), adapter, Ledger(adapter, [held, {0: 19}]), strategy)
+    shares = schedule_vpod(Vpod("s", 60, held), adapter, FreeCapacity(adapter, [held, {0: 19}]), strategy)
     assert shares == {**held, 7: 5}
 
 
@@ -171,19 +185,23 @@ def test_where_evenness_has_to_give_way_the_pod_that_is_behind_catches_up_first(
         pytest.param({0: 9, 1: 1}, {0: 4}, id="a pod that holds more than it can is relieved"),
     ],
 )
-def test_replace_without_a_removing_profile_changes_all_or_nothing(held: Shares, after: Shares) -> None:
-    strategy = Strategy(Profile((PodFitsResources(), EvenPodSpread(0, strict=True)), ()), None, replaces=True)
+def test_replace_without_a_removing_profile_changes_all_or_nothing(held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
+    strategy = SchedulingStrategy(Profile((PodFitsResources(), EvenPodSpread(0, strict=True)), ()), None, reschedules_all=True)
     assert run(even(3, 5), [Vpod("s", 4, held)], strategy) == {"s": after}
 
 
 def test_replace_evens_out_over_pods_that_hold_too_much() -> None:
-    strategy = Strategy(Profile((), ((EvenPods(strict=True), 5), (LowestOrdinal(), 2))), None, replaces=True)
+    strategy = SchedulingStrategy(
+        Profile((), ((EvenPodSpreadPriority(strict=True), 5), (LowestOrdinalPriority(), 2))), None, reschedules_all=True
+    )
     adapter = even(2, 2)
-    assert place(Vpod("s", 6, {}), adapter, Ledger(adapter, [{0: 7, 1: 6}]), strategy) == {0: 3, 1: 3}
+    assert schedule_vpod(Vpod("s", 6, {}), adapter, FreeCapacity(adapter, [{0: 7, 1: 6}]), strategy) == {0: 3, 1: 3}
 
 
 def test_replace_knows_the_pods_that_a_source_has_to_leave() -> None:
-    strategy = Strategy(Profile((NoMaxResourceCount(2, strict=True),), ((EvenZones(), 1),)), None, replaces=True)
+    strategy = SchedulingStrategy(
+        Profile((NoMaxResourceCount(2, strict=True),), ((AvailabilityZonePriority(), 1),)), None, reschedules_all=True
+    )
     adapter, held = even(4, 2), {0: 1, 1: 1, 2: 1}
-    placed = place(Vpod("s", 4, held), adapter, Ledger(adapter, [held, {0: 3, 1: 3}]), strategy)
+    placed = schedule_vpod(Vpod("s", 4, held), adapter, FreeCapacity(adapter, [held, {0: 3, 1: 3}]), strategy)
     assert placed == {0: 2, 1: 2}, "a limit on the number of pods speaks of new ones"

@@ -1,4 +1,4 @@
-"""Addresses and URLs, as Kubernetes offers them."""
+"""Kubernetes CEL libraries for IP addresses, CIDRs and URLs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
-from gitsched.apis.ocm.cel.registry import function
-from gitsched.apis.ocm.cel.values import Failed
+from gitsched.apis.ocm.cel.overloads import cel_function
+from gitsched.apis.ocm.cel.types import EvaluationError
 
 
 class Ip(NamedTuple):
@@ -38,7 +38,7 @@ class Url(NamedTuple):
         return "url"
 
 
-def _read_ip(text: str) -> Ip | None:
+def _parse_ip(text: str) -> Ip | None:
     try:
         value = ip_address(text)
     except ValueError:
@@ -48,9 +48,9 @@ def _read_ip(text: str) -> Ip | None:
     return Ip(value)
 
 
-def _read_cidr(text: str) -> Cidr | None:
+def _parse_cidr(text: str) -> Cidr | None:
     head, slash, length = text.partition("/")
-    if not slash or not length.isdecimal() or (len(length) > 1 and length[0] == "0") or _read_ip(head) is None:
+    if not slash or not length.isdecimal() or (len(length) > 1 and length[0] == "0") or _parse_ip(head) is None:
         return None
     try:
         interface = ip_interface(text)
@@ -59,87 +59,87 @@ def _read_cidr(text: str) -> Cidr | None:
     return Cidr(interface.ip, interface.network)
 
 
-@function("ip(string): ip")
+@cel_function("ip(string): ip")
 def ip(text: str) -> Ip:
-    address = _read_ip(text)
+    address = _parse_ip(text)
     if address is None:
-        raise Failed("no IP address")
+        raise EvaluationError("no IP address")
     return address
 
 
-@function("isIP(string): bool")
+@cel_function("isIP(string): bool")
 def is_ip(text: str) -> bool:
-    return _read_ip(text) is not None
+    return _parse_ip(text) is not None
 
 
-@function("global ip.isCanonical(string): bool")
+@cel_function("global ip.isCanonical(string): bool")
 def is_canonical(text: str) -> bool:
     return str(ip(text).value) == text
 
 
-@function("string(ip): string")
-def ip_text(address: Ip) -> str:
+@cel_function("string(ip): string")
+def format_ip(address: Ip) -> str:
     return str(address.value)
 
 
-@function("ip.family(): int")
-def family(address: Ip) -> int:
+@cel_function("ip.family(): int")
+def ip_family(address: Ip) -> int:
     return address.value.version
 
 
-@function("ip.isUnspecified(): bool")
+@cel_function("ip.isUnspecified(): bool")
 def is_unspecified(address: Ip) -> bool:
     return address.value.is_unspecified
 
 
-@function("ip.isLoopback(): bool")
+@cel_function("ip.isLoopback(): bool")
 def is_loopback(address: Ip) -> bool:
     return address.value.is_loopback
 
 
-@function("ip.isLinkLocalMulticast(): bool")
+@cel_function("ip.isLinkLocalMulticast(): bool")
 def is_link_local_multicast(address: Ip) -> bool:
     value = address.value
     return value in IPv4Network("224.0.0.0/24") if isinstance(value, IPv4Address) else value in IPv6Network("ff02::/16")
 
 
-@function("ip.isLinkLocalUnicast(): bool")
+@cel_function("ip.isLinkLocalUnicast(): bool")
 def is_link_local_unicast(address: Ip) -> bool:
     return address.value.is_link_local
 
 
-@function("ip.isGlobalUnicast(): bool")
+@cel_function("ip.isGlobalUnicast(): bool")
 def is_global_unicast(address: Ip) -> bool:
     value = address.value
     broadcast = value == IPv4Address("255.255.255.255")
     return not (broadcast or value.is_unspecified or value.is_loopback or value.is_multicast or value.is_link_local)
 
 
-@function("cidr(string): cidr")
+@cel_function("cidr(string): cidr")
 def cidr(text: str) -> Cidr:
-    network = _read_cidr(text)
+    network = _parse_cidr(text)
     if network is None:
-        raise Failed("no network")
+        raise EvaluationError("no network")
     return network
 
 
-@function("isCIDR(string): bool")
+@cel_function("isCIDR(string): bool")
 def is_cidr(text: str) -> bool:
-    return _read_cidr(text) is not None
+    return _parse_cidr(text) is not None
 
 
-@function("string(cidr): string")
-def cidr_text(network: Cidr) -> str:
+@cel_function("string(cidr): string")
+def format_cidr(network: Cidr) -> str:
     return f"{network.address}/{network.network.prefixlen}"
 
 
-@function("cidr.containsIP(ip): bool", "cidr.containsIP(string): bool")
+@cel_function("cidr.containsIP(ip): bool", "cidr.containsIP(string): bool")
 def contains_ip(network: Cidr, address: Ip | str) -> bool:
     wanted = ip(address) if isinstance(address, str) else address
     return wanted.value.version == network.network.version and wanted.value in network.network
 
 
-@function("cidr.containsCIDR(cidr): bool", "cidr.containsCIDR(string): bool")
+@cel_function("cidr.containsCIDR(cidr): bool", "cidr.containsCIDR(string): bool")
 def contains_cidr(network: Cidr, other: Cidr | str) -> bool:
     inner = (cidr(other) if isinstance(other, str) else other).network
     outer = network.network
@@ -148,22 +148,22 @@ def contains_cidr(network: Cidr, other: Cidr | str) -> bool:
     return isinstance(inner, IPv6Network) and isinstance(outer, IPv6Network) and inner.subnet_of(outer)
 
 
-@function("cidr.ip(): ip")
-def ip_of_cidr(network: Cidr) -> Ip:
+@cel_function("cidr.ip(): ip")
+def cidr_address(network: Cidr) -> Ip:
     return Ip(network.address)
 
 
-@function("cidr.masked(): cidr")
-def masked(network: Cidr) -> Cidr:
+@cel_function("cidr.masked(): cidr")
+def cidr_masked(network: Cidr) -> Cidr:
     return Cidr(network.network.network_address, network.network)
 
 
-@function("cidr.prefixLength(): int")
+@cel_function("cidr.prefixLength(): int")
 def prefix_length(network: Cidr) -> int:
     return network.network.prefixlen
 
 
-def _read_url(text: str) -> Url | None:
+def _parse_url(text: str) -> Url | None:
     """An absolute URL, or an absolute path."""
     if any(ord(c) < 33 or ord(c) == 127 for c in text) or re.search(r"%(?![0-9a-fA-F]{2})", text):
         return None
@@ -175,53 +175,53 @@ def _read_url(text: str) -> Url | None:
     return Url(parts) if parts.scheme or text.startswith("/") else None
 
 
-@function("url(string): url")
+@cel_function("url(string): url")
 def url(text: str) -> Url:
-    address = _read_url(text)
+    address = _parse_url(text)
     if address is None:
-        raise Failed("no URL")
+        raise EvaluationError("no URL")
     return address
 
 
-@function("isURL(string): bool")
+@cel_function("isURL(string): bool")
 def is_url(text: str) -> bool:
-    return _read_url(text) is not None
+    return _parse_url(text) is not None
 
 
-@function("url.getScheme(): string")
+@cel_function("url.getScheme(): string")
 def scheme(address: Url) -> str:
     return address.parts.scheme
 
 
-@function("url.getHost(): string")
+@cel_function("url.getHost(): string")
 def host(address: Url) -> str:
     return address.parts.netloc.rpartition("@")[2]
 
 
-@function("url.getHostname(): string")
+@cel_function("url.getHostname(): string")
 def hostname(address: Url) -> str:
     name = host(address)
     return name[1 : name.index("]")] if name.startswith("[") and "]" in name else name.partition(":")[0]
 
 
-@function("url.getPort(): string")
+@cel_function("url.getPort(): string")
 def port(address: Url) -> str:
     name = host(address)
     rest = name.rpartition("]")[2] if name.startswith("[") else name
     return rest.partition(":")[2]
 
 
-@function("url.getEscapedPath(): string")
+@cel_function("url.getEscapedPath(): string")
 def escaped_path(address: Url) -> str:
     path = address.parts.path
     return path if "%" in path else quote(path, safe="/!$&'()*+,;=:@-._~")
 
 
-@function("url.getQuery(): map(string, list(string))")
+@cel_function("url.getQuery(): map(string, list(string))")
 def query(address: Url) -> dict[str, list[str]]:
     return parse_qs(address.parts.query, keep_blank_values=True, max_num_fields=1000)
 
 
-@function("string(url): string")
-def url_text(address: Url) -> str:
+@cel_function("string(url): string")
+def format_url(address: Url) -> str:
     return unquote(address.parts.geturl()) if "%" not in address.parts.geturl() else address.parts.geturl()

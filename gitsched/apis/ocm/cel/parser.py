@@ -1,41 +1,133 @@
-"""The grammar of expressions. Macros become nodes of their own while they are read."""
+"""Tokenizer and parser of CEL expressions; macros are expanded into nodes while parsing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.cel.syntax import (
-    Bind,
     Call,
+    Comprehension,
+    CreateList,
+    CreateMap,
+    Identifier,
     Index,
-    Listing,
+    InvalidExpression,
     Literal,
-    Loop,
-    Mapping,
-    Name,
     Node,
-    Refused,
+    OptionalMap,
     Select,
     reject_expression,
 )
-from gitsched.apis.ocm.cel.tokens import RESERVED, Token, tokenise
-from gitsched.apis.ocm.cel.values import MAX_INT, UInt
+from gitsched.apis.ocm.cel.types import MAX_INT, MAX_UINT, UInt
 
-LONGEST = 4096
+_TOKEN = re.compile(
+    r"(?P<space>[ \t\r\n\f]+|//[^\n]*)"
+    r"|(?P<float>(?:[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?))"
+    r"|(?P<int>0x[0-9a-fA-F]+[uU]?|[0-9]+[uU]?)"
+    r"""|(?P<text>(?:[rR][bB]?|[bB][rR]?)?(?:\"\"\"|'''|"|'))"""
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<quoted>`[A-Za-z0-9_./ -]+`)"
+    r"|(?P<sign>\|\||&&|==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{}])"
+)
+_ESCAPE = re.compile(
+    r"\\(?:([abfnrtv\\?\"'`])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.|\Z))", re.DOTALL
+)
+_SIMPLE_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+RESERVED = frozenset(
+    (
+        *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "package"),
+        *("namespace", "null", "return", "true", "var", "void", "while"),
+    )
+)
+
+
+class Token(NamedTuple):
+    """`kind` is literal, name, quoted (a member between back quotes), sign or end.
+
+    `text` is the sign or name as written, `value` that of a literal.
+    """
+
+    kind: str
+    text: str
+    at: int
+    value: Any = None
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens of an expression and an end; Refused where there is none."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise InvalidExpression(f"unexpected {text[at]!r} at character {at + 1}")
+        kind, word, start, at = str(match.lastgroup), match[0], at, match.end()
+        if kind == "float":
+            tokens.append(Token("literal", word, start, float(word)))
+        elif kind == "int":
+            tokens.append(Token("literal", word, start, _read_number(word, start)))
+        elif kind == "text":
+            value, at = _read_string(text, word, start, at)
+            tokens.append(Token("literal", text[start:at], start, value))
+        elif kind != "space":
+            tokens.append(Token(kind, word, start))
+    return [*tokens, Token("end", "", at)]
+
+
+def _read_number(word: str, at: int) -> int:
+    unsigned = word[-1] in "uU"
+    number = int(word.rstrip("uU"), 16 if word.startswith("0x") else 10)
+    # The least integer is written as a minus and a number that is one too large.
+    if number > (MAX_UINT if unsigned else MAX_INT + 1):
+        raise InvalidExpression(f"the number at character {at + 1} is too large")
+    return UInt(number) if unsigned else number
+
+
+def _read_string(text: str, opening: str, start: int, at: int) -> tuple[str | bytes, int]:
+    quote = opening.lstrip("rRbB")
+    raw, binary = "r" in opening.lower(), "b" in opening.lower()
+    end = at
+    while not text.startswith(quote, end):
+        if end >= len(text) or (len(quote) == 1 and text[end] in "\r\n"):
+            raise InvalidExpression(f"the text at character {start + 1} has no end")
+        end += 2 if text[end] == "\\" and not raw else 1
+    inside = text[at:end]
+    value = inside if raw else _ESCAPE.sub(lambda match: _unescape(match, start), inside)
+    if not binary:
+        return value, end + len(quote)
+    data = value.encode("latin-1") if not raw and all(ord(c) < 256 for c in value) and "\\" in inside else value.encode()
+    return data, end + len(quote)
+
+
+def _unescape(match: re.Match[str], start: int) -> str:
+    simple, two, four, eight, octal, wrong = match.groups()
+    if simple:
+        return _SIMPLE_ESCAPES.get(simple, simple)
+    if wrong is not None:
+        raise InvalidExpression(f"the text at character {start + 1} has an escape that means nothing: \\{wrong}")
+    number = int(octal, 8) if octal else int(two or four or eight, 16)
+    if number > 0x10FFFF or 0xD800 <= number < 0xE000:
+        raise InvalidExpression(f"the text at character {start + 1} has an escape that is no character")
+    return chr(number)
+
+
+MAX_EXPRESSION_LENGTH = 4096
 """Characters of an expression."""
-DEEPEST = 60
+MAX_DEPTH = 60
 """Parts of an expression inside each other."""
-_RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
-_SYNTAX = frozenset({"in", "true", "false", "null"})
+_RELATIONAL_OPERATORS = ("<", "<=", ">", ">=", "==", "!=", "in")
+_KEYWORDS = frozenset({"in", "true", "false", "null"})
 """Words that are part of the grammar, so that they cannot be members as they are."""
-_LOOPS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2}
+_MACRO_ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2}
 
 
 def parse(text: str) -> Node:
     """An expression as a tree; Refused where it has no sense or no bounds."""
-    if len(text) > LONGEST:
-        raise reject_expression(f"the expression has {len(text)} characters, {LONGEST} are read", "cel-cost")
-    return _Parser(tokenise(text)).read()
+    if len(text) > MAX_EXPRESSION_LENGTH:
+        raise reject_expression(f"the expression has {len(text)} characters, {MAX_EXPRESSION_LENGTH} are read", "cel-cost")
+    return _Parser(tokenize(text)).parse()
 
 
 class _Parser:
@@ -44,7 +136,7 @@ class _Parser:
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
 
-    def read(self) -> Node:
+    def parse(self) -> Node:
         node = self._expression()
         if self._token.kind != "end":
             raise self._unexpected()
@@ -54,13 +146,13 @@ class _Parser:
     def _token(self) -> Token:
         return self._tokens[self._at]
 
-    def _unexpected(self) -> Refused:
+    def _unexpected(self) -> InvalidExpression:
         token = self._token
-        return Refused(
+        return InvalidExpression(
             f"unexpected {token.text!r} at character {token.at + 1}" if token.kind != "end" else "the expression ends too early"
         )
 
-    def _take(self, *signs: str) -> Token | None:
+    def _accept(self, *signs: str) -> Token | None:
         """The next token, if it is one of these signs."""
         token = self._token
         if token.text in signs and token.kind in ("sign", "name"):
@@ -68,13 +160,13 @@ class _Parser:
             return token
         return None
 
-    def _need(self, sign: str) -> Token:
-        token = self._take(sign)
+    def _expect(self, sign: str) -> Token:
+        token = self._accept(sign)
         if token is None:
             raise self._unexpected()
         return token
 
-    def _need_name(self) -> str:
+    def _expect_identifier(self) -> str:
         token = self._token
         if token.kind != "name":
             raise self._unexpected()
@@ -83,22 +175,22 @@ class _Parser:
 
     def _expression(self) -> Node:
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > MAX_DEPTH:
             raise reject_expression("the expression is nested too deeply", "cel-cost")
-        node = self._chain(("||",), lambda: self._chain(("&&",), self._relation))
-        mark = self._take("?")
+        node = self._binary(("||",), lambda: self._binary(("&&",), self._relation))
+        mark = self._accept("?")
         if mark:
-            then = self._chain(("||",), lambda: self._chain(("&&",), self._relation))
-            self._need(":")
+            then = self._binary(("||",), lambda: self._binary(("&&",), self._relation))
+            self._expect(":")
             node = Call("?:", None, (node, then, self._expression()), mark.at)
         self._depth -= 1
         return node
 
-    def _chain(self, signs: tuple[str, ...], read: Callable[[], Node]) -> Node:
+    def _binary(self, signs: tuple[str, ...], read: Callable[[], Node]) -> Node:
         """Operators of one rank, from left to right."""
         node = read()
         length = 0
-        while (sign := self._take(*signs)) is not None:
+        while (sign := self._accept(*signs)) is not None:
             length += 1
             if length > 100:
                 raise reject_expression("the expression has too many parts", "cel-cost")
@@ -106,15 +198,17 @@ class _Parser:
         return node
 
     def _relation(self) -> Node:
-        return self._chain(_RELATIONS, lambda: self._chain(("+", "-"), lambda: self._chain(("*", "/", "%"), self._unary)))
+        return self._binary(
+            _RELATIONAL_OPERATORS, lambda: self._binary(("+", "-"), lambda: self._binary(("*", "/", "%"), self._unary))
+        )
 
     def _unary(self) -> Node:
         signs: list[Token] = []
-        while (sign := self._take("!", "-")) is not None and (not signs or signs[0].text == sign.text):
+        while (sign := self._accept("!", "-")) is not None and (not signs or signs[0].text == sign.text):
             signs.append(sign)
         if sign is not None and signs[-1] is not sign:
-            raise Refused(f"unexpected {sign.text!r} at character {sign.at + 1}")
-        if len(signs) > DEEPEST:
+            raise InvalidExpression(f"unexpected {sign.text!r} at character {sign.at + 1}")
+        if len(signs) > MAX_DEPTH:
             raise reject_expression("the expression is nested too deeply", "cel-cost")
         negative = bool(signs) and signs[0].text == "-"
         token = self._token
@@ -123,7 +217,7 @@ class _Parser:
             self._tokens[self._at] = token._replace(value=-token.value)
             signs.pop()
         elif token.kind == "literal" and type(token.value) is int and token.value > MAX_INT:
-            raise Refused(f"the number at character {token.at + 1} is too large")
+            raise InvalidExpression(f"the number at character {token.at + 1} is too large")
         node = self._member()
         for sign in reversed(signs):
             node = Call("-_" if negative else "!", None, (node,), sign.at)
@@ -134,18 +228,18 @@ class _Parser:
         length = 0
         while True:
             length += 1
-            if length > 2 * DEEPEST:
+            if length > 2 * MAX_DEPTH:
                 raise reject_expression("the expression has too many parts", "cel-cost")
-            if dot := self._take("."):
-                optional = bool(self._take("?"))
+            if dot := self._accept("."):
+                optional = bool(self._accept("?"))
                 quoted = self._token.kind == "quoted"
-                name = self._need_member()
-                called = not optional and not quoted and self._take("(")
-                node = self._call(node, name, dot.at) if called else Select(node, name, dot.at, optional=optional)
-            elif bracket := self._take("["):
-                optional = bool(self._take("?"))
+                name = self._expect_field()
+                called = not optional and not quoted and self._accept("(")
+                node = self._member_call(node, name, dot.at) if called else Select(node, name, dot.at, optional=optional)
+            elif bracket := self._accept("["):
+                optional = bool(self._accept("?"))
                 node = Index(node, self._expression(), bracket.at, optional)
-                self._need("]")
+                self._expect("]")
             else:
                 return node
 
@@ -154,85 +248,85 @@ class _Parser:
         if token.kind == "literal":
             self._at += 1
             return Literal(token.value, token.at)
-        if self._take("("):
+        if self._accept("("):
             node = self._expression()
-            self._need(")")
+            self._expect(")")
             return node
-        if self._take("["):
-            return Listing(self._entries(), token.at)
-        if self._take("{"):
-            return Mapping(self._pairs(), token.at)
-        self._take(".")
-        name = self._need_name()
+        if self._accept("["):
+            return CreateList(self._list_elements(), token.at)
+        if self._accept("{"):
+            return CreateMap(self._map_entries(), token.at)
+        self._accept(".")
+        name = self._expect_identifier()
         if name in ("true", "false", "null"):
             return Literal({"true": True, "false": False, "null": None}[name], token.at)
         if name in RESERVED:
-            raise Refused(f"{name!r} at character {token.at + 1} is a reserved word")
-        if self._take("("):
-            return self._global(name, self._arguments(), token.at)
-        return Name(name, token.at)
+            raise InvalidExpression(f"{name!r} at character {token.at + 1} is a reserved word")
+        if self._accept("("):
+            return self._global_call(name, self._arguments(), token.at)
+        return Identifier(name, token.at)
 
-    def _need_member(self) -> str:
+    def _expect_field(self) -> str:
         token = self._token
         if token.kind == "quoted":
             self._at += 1
             return token.text.strip("`")
-        if token.text in _SYNTAX:
-            raise Refused(f"{token.text!r} at character {token.at + 1} is no member; write it between back quotes")
-        return self._need_name()
+        if token.text in _KEYWORDS:
+            raise InvalidExpression(f"{token.text!r} at character {token.at + 1} is no member; write it between back quotes")
+        return self._expect_identifier()
 
     def _arguments(self) -> tuple[Node, ...]:
         arguments: list[Node] = []
-        while not self._take(")"):
+        while not self._accept(")"):
             if arguments:
-                self._need(",")
+                self._expect(",")
             arguments.append(self._expression())
         return tuple(arguments)
 
-    def _entries(self) -> tuple[tuple[Node, bool], ...]:
+    def _list_elements(self) -> tuple[tuple[Node, bool], ...]:
         entries: list[tuple[Node, bool]] = []
-        while not self._take("]"):
+        while not self._accept("]"):
             if entries:
-                self._need(",")
-                if self._take("]"):
+                self._expect(",")
+                if self._accept("]"):
                     break
-            optional = bool(self._take("?"))
+            optional = bool(self._accept("?"))
             entries.append((self._expression(), optional))
         return tuple(entries)
 
-    def _pairs(self) -> tuple[tuple[Node, Node, bool], ...]:
+    def _map_entries(self) -> tuple[tuple[Node, Node, bool], ...]:
         pairs: list[tuple[Node, Node, bool]] = []
-        while not self._take("}"):
+        while not self._accept("}"):
             if pairs:
-                self._need(",")
-                if self._take("}"):
+                self._expect(",")
+                if self._accept("}"):
                     break
-            optional = bool(self._take("?"))
+            optional = bool(self._accept("?"))
             key = self._expression()
-            self._need(":")
+            self._expect(":")
             pairs.append((key, self._expression(), optional))
         return tuple(pairs)
 
-    def _global(self, name: str, arguments: tuple[Node, ...], at: int) -> Node:
+    def _global_call(self, name: str, arguments: tuple[Node, ...], at: int) -> Node:
         if name == "has":
             if len(arguments) != 1 or not isinstance(arguments[0], Select) or arguments[0].test:
-                raise Refused(f"has() at character {at + 1} takes one member, such as has(a.b)")
+                raise InvalidExpression(f"has() at character {at + 1} takes one member, such as has(a.b)")
             return arguments[0]._replace(test=True, optional=False)
         return Call(name, None, arguments, at)
 
-    def _call(self, target: Node, name: str, at: int) -> Node:
+    def _member_call(self, target: Node, name: str, at: int) -> Node:
         arguments = self._arguments()
-        if name in _LOOPS and len(arguments) == _LOOPS[name]:
-            return Loop(name, target, _variable(arguments[0]), arguments[1], at)
+        if name in _MACRO_ARGUMENTS and len(arguments) == _MACRO_ARGUMENTS[name]:
+            return Comprehension(name, target, _read_macro_variable(arguments[0]), arguments[1], at)
         if name == "map" and len(arguments) in (2, 3):
             only = arguments[1] if len(arguments) == 3 else None
-            return Loop(name, target, _variable(arguments[0]), arguments[-1], at, only)
+            return Comprehension(name, target, _read_macro_variable(arguments[0]), arguments[-1], at, only)
         if name in ("optMap", "optFlatMap") and len(arguments) == 2:
-            return Bind(name, target, _variable(arguments[0]), arguments[1], at)
+            return OptionalMap(name, target, _read_macro_variable(arguments[0]), arguments[1], at)
         return Call(name, target, arguments, at)
 
 
-def _variable(node: Node) -> str:
-    if not isinstance(node, Name):
-        raise Refused(f"the variable of a macro at character {node.at + 1} must be a plain name")
+def _read_macro_variable(node: Node) -> str:
+    if not isinstance(node, Identifier):
+        raise InvalidExpression(f"the variable of a macro at character {node.at + 1} must be a plain name")
     return node.name

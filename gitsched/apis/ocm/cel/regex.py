@@ -1,7 +1,7 @@
-"""Regular expressions in RE2's syntax, matched in time that grows with the text and not with its tricks.
+r"""Regular expressions in RE2 syntax, matched in linear time with a cost limit (to be replaced by google-re2).
 
 A pattern becomes a program of few instructions that is run for all its alternatives at once, so that every character of the text is
-looked at once for each instruction. Unicode classes by name (\\p{...}) other than L, N and their parts are not known.
+looked at once for each instruction. Unicode classes by name (\p{...}) other than L, N and their parts are not known.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gitsched.apis.ocm.cel.characters import PERL, POSIX, WORD, Holds, among, between, is_character
+from gitsched.apis.ocm.cel.character_classes import PERL, POSIX, WORD, CharacterTest, equals_character, in_class, in_range
 
 _LARGEST_REPEAT, _LARGEST_PROGRAM = 1000, 5000
-_SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _ESCAPES = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 
 
-class BadPattern(Exception):
+class InvalidPattern(Exception):
     """What is wrong with a pattern. Never leaves this package."""
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """One instruction: char (a test), split (two ways, the first preferred), jump, save (a group's border), assert or match.
 
     Splits and jumps say how far to go from where they stand, so that programs can be put together as they are.
@@ -33,11 +33,11 @@ class Step(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    program: tuple[Step, ...]
+    program: tuple[Instruction, ...]
     groups: int
 
 
-class Flags(NamedTuple):
+class PatternFlags(NamedTuple):
     fold: bool = False
     lines: bool = False
     dot_all: bool = False
@@ -47,8 +47,8 @@ class Flags(NamedTuple):
 @lru_cache(maxsize=256)
 def compile_pattern(text: str) -> Pattern:
     """A pattern as a program. BadPattern where it is none."""
-    reader = _Reader(text)
-    program = [Step("save", 0), *reader.read(), Step("save", 1), Step("match")]
+    reader = _PatternParser(text)
+    program = [Instruction("save", 0), *reader.parse(), Instruction("save", 1), Instruction("match")]
     return Pattern(tuple(program), reader.groups)
 
 
@@ -66,7 +66,7 @@ def search(pattern: Pattern, text: str, spend: Callable[[int], None], start: int
         following: list[tuple[int, tuple[int, ...]]] = []
         seen: set[int] = set()
         spend(1 + len(threads))
-        for place, borders in _follow(program, threads, at, text, seen, spend):
+        for place, borders in _follow_empty_transitions(program, threads, at, text, seen, spend):
             step = program[place]
             if step.kind == "match":
                 best = borders
@@ -77,8 +77,8 @@ def search(pattern: Pattern, text: str, spend: Callable[[int], None], start: int
     return best
 
 
-def _follow(
-    program: tuple[Step, ...],
+def _follow_empty_transitions(
+    program: tuple[Instruction, ...],
     threads: list[tuple[int, tuple[int, ...]]],
     at: int,
     text: str,
@@ -102,7 +102,7 @@ def _follow(
             case "save":
                 stack.append((place + 1, (*borders[: step.x], at, *borders[step.x + 1 :])))
             case "assert":
-                if _holds(step.x, at, text):
+                if _assertion_holds(step.x, at, text):
                     stack.append((place + 1, borders))
             case _:
                 found.append((place, borders))
@@ -110,7 +110,7 @@ def _follow(
     return found
 
 
-def _holds(what: str, at: int, text: str) -> bool:
+def _assertion_holds(what: str, at: int, text: str) -> bool:
     before, after = text[at - 1] if at else "", text[at] if at < len(text) else ""
     match what:
         case "start":
@@ -125,7 +125,7 @@ def _holds(what: str, at: int, text: str) -> bool:
     return border == (what == "border")
 
 
-class _Reader:
+class _PatternParser:
     """A pattern on its way to a program."""
 
     __slots__ = ("_at", "_text", "groups")
@@ -133,10 +133,10 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text, self._at, self.groups = text, 0, 0
 
-    def read(self) -> list[Step]:
-        steps, _ = self._alternatives(Flags(), 0)
+    def parse(self) -> list[Instruction]:
+        steps, _ = self._alternatives(PatternFlags(), 0)
         if self._at < len(self._text):
-            raise BadPattern("unexpected )")
+            raise InvalidPattern("unexpected )")
         return steps
 
     def _next(self, *words: str) -> str:
@@ -146,9 +146,9 @@ class _Reader:
                 return word
         return ""
 
-    def _alternatives(self, flags: Flags, depth: int) -> tuple[list[Step], Flags]:
+    def _alternatives(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction], PatternFlags]:
         if depth > 50:
-            raise BadPattern("nested too deeply")
+            raise InvalidPattern("nested too deeply")
         branches = []
         while True:
             steps, flags = self._sequence(flags, depth)
@@ -157,35 +157,35 @@ class _Reader:
                 break
         program = branches.pop()
         for branch in reversed(branches):
-            program = [Step("split", 1, len(branch) + 2), *branch, Step("jump", len(program) + 1), *program]
+            program = [Instruction("split", 1, len(branch) + 2), *branch, Instruction("jump", len(program) + 1), *program]
         return program, flags
 
-    def _sequence(self, flags: Flags, depth: int) -> tuple[list[Step], Flags]:
-        steps: list[Step] = []
+    def _sequence(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction], PatternFlags]:
+        steps: list[Instruction] = []
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             atom, flags = self._atom(flags, depth)
             if atom is not None:
                 steps += self._repeat(atom, flags)
             if len(steps) > _LARGEST_PROGRAM:
-                raise BadPattern("too large")
+                raise InvalidPattern("too large")
         return steps, flags
 
-    def _repeat(self, atom: list[Step], flags: Flags) -> list[Step]:
+    def _repeat(self, atom: list[Instruction], flags: PatternFlags) -> list[Instruction]:
         repeated = False
         while True:
             bounds = self._bounds()
             if bounds is None:
                 return atom
             if repeated:
-                raise BadPattern("a repetition is repeated")
+                raise InvalidPattern("a repetition is repeated")
             least, most = bounds
             lazy = bool(self._next("?")) != flags.lazy
-            atom, repeated = _multiply(atom, least, most, lazy), True
+            atom, repeated = _repeat_atom(atom, least, most, lazy), True
 
     def _bounds(self) -> tuple[int, int | None] | None:
         sign = self._next("*", "+", "?")
         if sign:
-            return _SIGNS[sign]
+            return _QUANTIFIERS[sign]
         end = self._text.find("}", self._at)
         if not self._text.startswith("{", self._at) or end < 0:
             return None
@@ -195,37 +195,37 @@ class _Reader:
         self._at = end + 1
         low, high = int(least), int(most) if most else None if comma else int(least)
         if low > _LARGEST_REPEAT or (high is not None and (high > _LARGEST_REPEAT or high < low)):
-            raise BadPattern("a repetition out of bounds")
+            raise InvalidPattern("a repetition out of bounds")
         return low, high
 
-    def _atom(self, flags: Flags, depth: int) -> tuple[list[Step] | None, Flags]:
+    def _atom(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction] | None, PatternFlags]:
         character = self._text[self._at]
         self._at += 1
         match character:
             case "(":
                 return self._group(flags, depth)
             case "[":
-                return [Step("char", self._class(flags))], flags
+                return [Instruction("char", self._class(flags))], flags
             case ".":
-                return [Step("char", (lambda c: True) if flags.dot_all else (lambda c: c != "\n"))], flags
+                return [Instruction("char", (lambda c: True) if flags.dot_all else (lambda c: c != "\n"))], flags
             case "^":
-                return [Step("assert", "line start" if flags.lines else "start")], flags
+                return [Instruction("assert", "line start" if flags.lines else "start")], flags
             case "$":
-                return [Step("assert", "line end" if flags.lines else "end")], flags
+                return [Instruction("assert", "line end" if flags.lines else "end")], flags
             case "\\":
                 return self._escape(flags), flags
             case "*" | "+" | "?":
-                raise BadPattern(f"nothing to repeat before {character}")
-        return [Step("char", is_character(character, flags.fold))], flags
+                raise InvalidPattern(f"nothing to repeat before {character}")
+        return [Instruction("char", equals_character(character, flags.fold))], flags
 
-    def _group(self, flags: Flags, depth: int) -> tuple[list[Step] | None, Flags]:
+    def _group(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction] | None, PatternFlags]:
         inner = flags
         number = 0
         if self._next("?"):
             if self._next("P<", "<"):
                 end = self._text.find(">", self._at)
                 if end < 0 or not self._text[self._at : end].isidentifier():
-                    raise BadPattern("a group without a name")
+                    raise InvalidPattern("a group without a name")
                 self._at = end + 1
                 self.groups += 1
                 number = self.groups
@@ -238,10 +238,10 @@ class _Reader:
             number = self.groups
         steps, _ = self._alternatives(inner, depth + 1)
         if not self._next(")"):
-            raise BadPattern("missing )")
-        return [Step("save", 2 * number), *steps, Step("save", 2 * number + 1)] if number else steps, flags
+            raise InvalidPattern("missing )")
+        return [Instruction("save", 2 * number), *steps, Instruction("save", 2 * number + 1)] if number else steps, flags
 
-    def _flags(self, flags: Flags) -> tuple[Flags, bool]:
+    def _flags(self, flags: PatternFlags) -> tuple[PatternFlags, bool]:
         value = True
         names = {"i": "fold", "m": "lines", "s": "dot_all", "U": "lazy"}
         while self._at < len(self._text):
@@ -255,33 +255,33 @@ class _Reader:
                 return flags, character == ")"
             else:
                 break
-        raise BadPattern("a group of an unknown kind")
+        raise InvalidPattern("a group of an unknown kind")
 
-    def _escape(self, flags: Flags) -> list[Step]:
+    def _escape(self, flags: PatternFlags) -> list[Instruction]:
         if self._at >= len(self._text):
-            raise BadPattern("a backslash at the end")
+            raise InvalidPattern("a backslash at the end")
         character = self._text[self._at]
         match character:
             case "b" | "B":
                 self._at += 1
-                return [Step("assert", "border" if character == "b" else "no border")]
+                return [Instruction("assert", "border" if character == "b" else "no border")]
             case "A" | "z":
                 self._at += 1
-                return [Step("assert", "start" if character == "A" else "end")]
+                return [Instruction("assert", "start" if character == "A" else "end")]
             case "Q":
                 end = self._text.find("\\E", self._at)
                 quoted = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
                 self._at = len(self._text) if end < 0 else end + 2
-                return [Step("char", is_character(c, flags.fold)) for c in quoted]
-        known = self._known_class()
-        return [Step("char", known if known is not None else is_character(self._character(), flags.fold))]
+                return [Instruction("char", equals_character(c, flags.fold)) for c in quoted]
+        known = self._escape_class()
+        return [Instruction("char", known if known is not None else equals_character(self._character(), flags.fold))]
 
-    def _known_class(self) -> Holds | None:
+    def _escape_class(self) -> CharacterTest | None:
         """The class that an escape stands for, if it is one; the backslash has been read."""
         character = self._text[self._at]
         if character.lower() in PERL:
             self._at += 1
-            return among(PERL[character.lower()], character.isupper())
+            return in_class(PERL[character.lower()], character.isupper())
         if character not in "pP":
             return None
         self._at += 1
@@ -293,9 +293,15 @@ class _Reader:
             self._at += 1
         negative = (character == "P") != name.startswith("^")
         name = name.removeprefix("^")
-        tests: dict[str, Holds] = {"L": str.isalpha, "Lu": str.isupper, "Ll": str.islower, "N": str.isnumeric, "Nd": str.isdecimal}
+        tests: dict[str, CharacterTest] = {
+            "L": str.isalpha,
+            "Lu": str.isupper,
+            "Ll": str.islower,
+            "N": str.isnumeric,
+            "Nd": str.isdecimal,
+        }
         if name not in tests:
-            raise BadPattern(f"the class {name!r} is not known")
+            raise InvalidPattern(f"the class {name!r} is not known")
         test = tests[name]
         return (lambda c: not test(c)) if negative else test
 
@@ -312,73 +318,73 @@ class _Reader:
             else:
                 digits, self._at = self._text[self._at : self._at + 2], self._at + 2
             if not digits or not all(c in POSIX["xdigit"] for c in digits) or int(digits, 16) > 0x10FFFF:
-                raise BadPattern("an escape that is no character")
+                raise InvalidPattern("an escape that is no character")
             return chr(int(digits, 16))
         if character == "0":
             return "\0"
         if character in WORD:
-            raise BadPattern(f"\\{character} means nothing")
+            raise InvalidPattern(f"\\{character} means nothing")
         return character
 
-    def _class(self, flags: Flags) -> Holds:
+    def _class(self, flags: PatternFlags) -> CharacterTest:
         negative = bool(self._next("^"))
-        tests: list[Holds] = []
+        tests: list[CharacterTest] = []
         first = True
         while first or not self._text.startswith("]", self._at):
             if self._at >= len(self._text):
-                raise BadPattern("missing ]")
+                raise InvalidPattern("missing ]")
             first = False
-            known = self._bracketed()
+            known = self._nested_class()
             if known is not None:
                 tests.append(known)
                 continue
-            low = self._single()
+            low = self._class_character()
             if self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at):
                 self._at += 1
-                high = self._single()
+                high = self._class_character()
                 if high < low:
-                    raise BadPattern("a range from high to low")
-                tests.append(between(low, high, flags.fold))
+                    raise InvalidPattern("a range from high to low")
+                tests.append(in_range(low, high, flags.fold))
             else:
-                tests.append(is_character(low, flags.fold))
+                tests.append(equals_character(low, flags.fold))
         self._at += 1
         return lambda c: any(test(c) for test in tests) != negative
 
-    def _bracketed(self) -> Holds | None:
+    def _nested_class(self) -> CharacterTest | None:
         if self._text.startswith("[:", self._at):
             end = self._text.find(":]", self._at)
             name = self._text[self._at + 2 : end]
             if end >= 0 and name.removeprefix("^") in POSIX:
                 self._at = end + 2
-                return among(POSIX[name.removeprefix("^")], name.startswith("^"))
+                return in_class(POSIX[name.removeprefix("^")], name.startswith("^"))
         if self._text.startswith("\\", self._at) and self._text[self._at + 1 : self._at + 2] in tuple("dDsSwWpP"):
             self._at += 1
-            return self._known_class()
+            return self._escape_class()
         return None
 
-    def _single(self) -> str:
+    def _class_character(self) -> str:
         if self._at >= len(self._text):
-            raise BadPattern("missing ]")
+            raise InvalidPattern("missing ]")
         character = self._text[self._at]
         self._at += 1
         if character == "\\":
             if self._at >= len(self._text):
-                raise BadPattern("missing ]")
+                raise InvalidPattern("missing ]")
             return self._character()
         return character
 
 
-def _multiply(atom: list[Step], least: int, most: int | None, lazy: bool) -> list[Step]:
+def _repeat_atom(atom: list[Instruction], least: int, most: int | None, lazy: bool) -> list[Instruction]:
     if len(atom) * max(least, most or 0, 1) > _LARGEST_PROGRAM:
-        raise BadPattern("too large")
+        raise InvalidPattern("too large")
     steps = atom * least
     if most is None:
-        return [*steps, _split(1, len(atom) + 2, lazy), *atom, Step("jump", -len(atom) - 1)]
-    optional: list[Step] = []
+        return [*steps, _split(1, len(atom) + 2, lazy), *atom, Instruction("jump", -len(atom) - 1)]
+    optional: list[Instruction] = []
     for _ in range(most - least):
         optional = [_split(1, len(atom) + len(optional) + 1, lazy), *atom, *optional]
     return [*steps, *optional]
 
 
-def _split(enter: int, leave: int, lazy: bool) -> Step:
-    return Step("split", leave, enter) if lazy else Step("split", enter, leave)
+def _split(enter: int, leave: int, lazy: bool) -> Instruction:
+    return Instruction("split", leave, enter) if lazy else Instruction("split", enter, leave)

@@ -1,11 +1,11 @@
-"""The nodes of an expression, and what can go wrong with one."""
+"""Abstract syntax tree of CEL expressions, and the error for an invalid expression."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 
-class Refused(Exception):
+class InvalidExpression(Exception):
     """An expression that cannot be used; `code` is that of the finding, where it has one of its own."""
 
     def __init__(self, message: str, code: str = "") -> None:
@@ -13,9 +13,9 @@ class Refused(Exception):
         self.code = code
 
 
-def reject_expression(message: str, code: str) -> Refused:
+def reject_expression(message: str, code: str) -> InvalidExpression:
     """An expression that cannot be used for a reason that has a finding of its own."""
-    return Refused(message, code)
+    return InvalidExpression(message, code)
 
 
 class Literal(NamedTuple):
@@ -23,7 +23,7 @@ class Literal(NamedTuple):
     at: int
 
 
-class Name(NamedTuple):
+class Identifier(NamedTuple):
     name: str
     at: int
 
@@ -32,7 +32,7 @@ class Select(NamedTuple):
     """A member; `test` asks whether it is there (has), `optional` gives an optional (a.?b)."""
 
     operand: Node
-    member: str
+    field: str
     at: int
     test: bool = False
     optional: bool = False
@@ -40,7 +40,7 @@ class Select(NamedTuple):
 
 class Index(NamedTuple):
     operand: Node
-    place: Node
+    key: Node
     at: int
     optional: bool = False
 
@@ -54,19 +54,19 @@ class Call(NamedTuple):
     at: int
 
 
-class Listing(NamedTuple):
+class CreateList(NamedTuple):
     """Entries, each with whether it is an optional that may be left out."""
 
-    entries: tuple[tuple[Node, bool], ...]
+    elements: tuple[tuple[Node, bool], ...]
     at: int
 
 
-class Mapping(NamedTuple):
+class CreateMap(NamedTuple):
     entries: tuple[tuple[Node, Node, bool], ...]
     at: int
 
 
-class Loop(NamedTuple):
+class Comprehension(NamedTuple):
     """A macro over a list or the keys of a map: all, exists, exists_one, filter or map; `only` is the filter of a map of three."""
 
     macro: str
@@ -74,10 +74,10 @@ class Loop(NamedTuple):
     variable: str
     body: Node
     at: int
-    only: Node | None = None
+    filter: Node | None = None
 
 
-class Bind(NamedTuple):
+class OptionalMap(NamedTuple):
     """optMap and optFlatMap: the body with the variable bound to what an optional holds."""
 
     macro: str
@@ -87,4 +87,4 @@ class Bind(NamedTuple):
     at: int
 
 
-Node = Literal | Name | Select | Index | Call | Listing | Mapping | Loop | Bind
+Node = Literal | Identifier | Select | Index | Call | CreateList | CreateMap | Comprehension | OptionalMap

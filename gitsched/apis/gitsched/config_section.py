@@ -1,0 +1,100 @@
+"""Typed access to the members of a settings document; an error names the member by its pointer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple, NoReturn
+
+from gitsched.model.time import parse_duration
+
+_MAX_NUMBER = sys.float_info.max
+
+
+class SettingError(ValueError):
+    """A member of the settings that cannot be used; `pointer` leads to it from the root of the document."""
+
+    def __init__(self, pointer: tuple[str | int, ...], message: str) -> None:
+        super().__init__(f"{'/'.join(map(str, pointer))}: {message}")
+        self.pointer, self.message = pointer, message
+
+
+class ConfigSection(NamedTuple):
+    """An object of the settings; `path` leads to it from the spec. A member that is missing or null has its default."""
+
+    values: Mapping[str, Any]
+    path: str = ""
+
+    def get_section(self, name: str) -> ConfigSection:
+        """The object `name`; an empty one when it is missing."""
+        return ConfigSection(self._mapping(self.values.get(name), name), self._join_path(name))
+
+    def list_sections(self, name: str) -> Iterator[ConfigSection]:
+        """The objects of the list `name`."""
+        for index, value in enumerate(self._sequence(name)):
+            yield ConfigSection(self._mapping(value, f"{name}/{index}"), self._join_path(f"{name}/{index}"))
+
+    def get_string(self, name: str, default: str = "") -> str:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        return value if isinstance(value, str) else self.reject(name, "a string")
+
+    def get_choice(self, name: str, *options: str) -> str:
+        """One of the options, of which the first is the default."""
+        value = self.get_string(name, options[0])
+        return value if value in options else self.reject(name, f"one of {', '.join(map(repr, options))}")
+
+    def get_strings(self, name: str) -> tuple[str, ...]:
+        values = self._sequence(name)
+        return tuple(value if isinstance(value, str) else self.reject(f"{name}/{i}", "a string") for i, value in enumerate(values))
+
+    def get_bool(self, name: str, default: bool) -> bool:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        return value if isinstance(value, bool) else self.reject(name, "true or false")
+
+    def get_number(self, name: str, default: float) -> float:
+        """A finite number, not below zero."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_NUMBER:
+            return self.reject(name, "a finite number, 0 or more")
+        return float(value)
+
+    def get_integer(self, name: str, default: int | None, least: int) -> int | None:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return value if type(value) is int and value >= least else self.reject(name, f"a whole number, {least} or more")
+
+    def get_duration(self, name: str, default: timedelta) -> timedelta:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        duration = parse_duration(value)
+        return self.reject(name, "a duration such as 10m or 24h") if duration is None else duration
+
+    def reject(self, name: str, wanted: str) -> NoReturn:
+        """Raise the error for the member."""
+        steps = self._join_path(name).split("/")[1:]
+        raise SettingError(("spec", *(int(step) if step.isdecimal() else step for step in steps)), f"must be {wanted}")
+
+    def _join_path(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _mapping(self, value: Any, name: str) -> Mapping[str, Any]:
+        if value is None:
+            return {}
+        return value if isinstance(value, Mapping) else self.reject(name, "an object")
+
+    def _sequence(self, name: str) -> Sequence[Any]:
+        value = self.values.get(name)
+        if value is None:
+            return ()
+        return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else self.reject(name, "a list")

@@ -1,0 +1,1 @@
+"""Bindings: the previous one, the new one, its target clusters."""

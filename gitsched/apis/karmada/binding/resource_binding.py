@@ -1,0 +1,243 @@
+"""ResourceBinding and ClusterResourceBinding: when a binding is scheduled again, the result of scheduling, and the document that is
+written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gitsched.apis.karmada.failover import failback
+from gitsched.apis.karmada.interpreter import ReplicaRequirements
+from gitsched.apis.karmada.names import (
+    APPLIED_PLACEMENT_ANNOTATION,
+    BINDING,
+    DEFAULT_SCHEDULER,
+    WORK_VERSION,
+    binding_key,
+    make_claim_annotations,
+    permanent_id_label,
+)
+from gitsched.apis.karmada.policy.placement import has_placement_changed
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects
+from gitsched.model.scheduling import Assignment, Decision
+from gitsched.model.time import format_time, parse_time
+
+_ID_NAMESPACE = uuid.UUID("5f0f8d5c-6a0e-5a6f-9b0f-0c1d3f6f7a11")
+BINDING_ID_LABEL = "resourcebinding.karmada.io/permanent-id"
+"""The label with a ResourceBinding's permanent id."""
+_SUCCESS_MESSAGE = "Binding has been scheduled successfully."
+
+
+class PreviousState(NamedTuple):
+    """The fields of a previous binding that count: those that gitsched itself writes."""
+
+    annotations: Mapping[str, str]
+    applied_placement: str | None
+    clusters: tuple[Assignment, ...]
+    eviction_tasks: tuple[Body, ...]
+    required_by: list[Any] | None
+    reschedule_triggered: datetime | None
+    last_scheduled: datetime | None
+    observed_group: str
+    condition: Body
+    scheduling_suspended: bool
+
+
+def read_previous(previous: Body | None) -> PreviousState:
+    """Read a previous binding; None is a workload never bound."""
+    body = previous or {}
+    spec, status = as_object(body.get("spec")), as_object(body.get("status"))
+    annotations = as_string_map(get_field(body, "metadata", "annotations"))
+    conditions = list_objects(status.get("conditions"))
+    return PreviousState(
+        annotations,
+        annotations.get(APPLIED_PLACEMENT_ANNOTATION),
+        tuple(Assignment(str(c.get("name")), _read_count(c.get("replicas"))) for c in list_objects(spec.get("clusters"))),
+        tuple(list_objects(spec.get("gracefulEvictionTasks"))),
+        list_objects(spec.get("requiredBy")) or None,
+        parse_time(spec.get("rescheduleTriggeredAt")),
+        parse_time(status.get("lastScheduledTime")),
+        str(status.get("schedulerObservingAffinityName") or ""),
+        next((c for c in conditions if c.get("type") == "Scheduled"), {}),
+        bool(get_field(spec, "suspension", "scheduling")),
+    )
+
+
+def _read_count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else 0
+
+
+class ScheduleResult(NamedTuple):
+    """What a pass leaves in the binding. `reason` is that of the Scheduled condition, "" where there is none yet; `clocks` tell since when
+    earlier groups could take the workload, and `notes` are further annotations."""
+
+    clusters: tuple[Assignment, ...]
+    eviction_tasks: tuple[Body, ...]
+    applied_placement: str | None
+    observed_group: str
+    reason: str
+    message: str
+    last_scheduled: datetime | None
+    last_transition: datetime | None
+    failback_timers: failback.FailbackTimers = ()
+    annotations: Mapping[str, str] = {}
+
+
+def write_binding(
+    template: Document, policy: PropagationPolicy, demand: ReplicaRequirements, memory: PreviousState, result: ScheduleResult
+) -> Body:
+    """The binding as Karmada's API server would show it, members in the order in which people read them."""
+    key = binding_key(template.key)
+    annotations = make_claim_annotations(policy.key)
+    if result.applied_placement is not None:
+        annotations[APPLIED_PLACEMENT_ANNOTATION] = result.applied_placement
+    if result.failback_timers:
+        annotations[failback.FAILBACK_ANNOTATION] = failback.write_failback_timers(result.failback_timers)
+    annotations |= result.annotations
+    metadata: Body = {"name": key.name}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    metadata["annotations"] = annotations
+    metadata["labels"] = {
+        permanent_id_label(policy.key.kind): _policy_permanent_id(policy),
+        BINDING_ID_LABEL if key.kind == BINDING else permanent_id_label(key.kind): make_permanent_id(key),
+    }
+    return {
+        "apiVersion": WORK_VERSION,
+        "kind": key.kind,
+        "metadata": metadata,
+        "spec": _make_spec(template, policy, demand, memory, result),
+        "status": _make_status(result),
+    }
+
+
+@lru_cache(maxsize=1 << 15)
+def make_permanent_id(key: Key) -> str:
+    """A stable stand-in for the random UUID that Karmada's webhook gives: version 5, of group, kind, namespace and name."""
+    return str(uuid.uuid5(_ID_NAMESPACE, "/".join(key)))
+
+
+def make_resource_reference(template: Document) -> Body:
+    """How a binding refers to its workload."""
+    key = template.key
+    resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    for name in ("uid", "resourceVersion"):
+        resource[name] = str(get_field(template.body, "metadata", name) or "")
+    return {name: text for name, text in resource.items() if text}
+
+
+def _policy_permanent_id(policy: PropagationPolicy) -> str:
+    labels = as_string_map(get_field(policy.document.body, "metadata", "labels"))
+    return labels.get(permanent_id_label(policy.key.kind)) or make_permanent_id(policy.key)
+
+
+def _make_spec(
+    template: Document, policy: PropagationPolicy, demand: ReplicaRequirements, memory: PreviousState, result: ScheduleResult
+) -> Body:
+    spec: Body = {"resource": make_resource_reference(template)}
+    if demand.replicas is not None:
+        spec["replicas"] = demand.replicas
+    if demand.requirements is not None:
+        spec["replicaRequirements"] = demand.requirements
+    if result.clusters:
+        spec["clusters"] = [{"name": t.name, "replicas": t.replicas} if t.replicas else {"name": t.name} for t in result.clusters]
+    if result.eviction_tasks:
+        spec["gracefulEvictionTasks"] = list(result.eviction_tasks)
+    spec["placement"] = policy.spec.get("placement") or {}
+    spec["schedulerName"] = policy.spec.get("schedulerName") or DEFAULT_SCHEDULER
+    spec["conflictResolution"] = policy.spec.get("conflictResolution") or "Abort"
+    for name in ("propagateDeps", "failover", "preserveResourcesOnDeletion"):
+        if policy.spec.get(name):
+            spec[name] = policy.spec[name]
+    suspension = {**(policy.spec.get("suspension") or {}), **({"scheduling": True} if memory.scheduling_suspended else {})}
+    if suspension:
+        spec["suspension"] = suspension
+    if memory.required_by:
+        spec["requiredBy"] = memory.required_by
+    if memory.reschedule_triggered:
+        spec["rescheduleTriggeredAt"] = format_time(memory.reschedule_triggered)
+    return spec
+
+
+def _make_status(result: ScheduleResult) -> Body:
+    status: Body = {}
+    if result.observed_group:
+        status["schedulerObservingAffinityName"] = result.observed_group
+    if result.last_scheduled:
+        status["lastScheduledTime"] = format_time(result.last_scheduled)
+    if result.reason and result.last_transition:
+        condition = {"type": "Scheduled", "status": "True" if result.reason == "Success" else "False", "reason": result.reason}
+        message = _SUCCESS_MESSAGE if result.reason == "Success" else result.message
+        status["conditions"] = [{**condition, "message": message, "lastTransitionTime": format_time(result.last_transition)}]
+    return status
+
+
+REBALANCE_REQUESTED = "a rebalance was requested"
+
+
+def is_rebalance_pending(memory: PreviousState) -> bool:
+    """Whether a rebalance was asked for since the last success; without any success there is nothing to rebalance."""
+    return bool(memory.reschedule_triggered and memory.last_scheduled and memory.reschedule_triggered > memory.last_scheduled)
+
+
+def find_schedule_trigger(
+    policy: PropagationPolicy,
+    demand: ReplicaRequirements,
+    memory: PreviousState,
+    clusters: tuple[Assignment, ...],
+    leaving: Collection[str],
+) -> str | None:
+    """The first reason to schedule a binding, in upstream's order, or None to leave it as it is."""
+    placement: Body = policy.spec.get("placement") or {}
+    if memory.applied_placement != policy.applied_placement and has_placement_changed(
+        placement, memory.applied_placement, memory.observed_group
+    ):
+        return "the placement changed"
+    if policy.placement.has_replica_scheduling and _replicas_changed(policy, demand, clusters):
+        return "the replicas changed"
+    if is_rebalance_pending(memory):
+        return REBALANCE_REQUESTED
+    if not demand.is_workload or not policy.placement.is_divided:
+        return "it is evaluated on every run"
+    if any(target.name in leaving for target in clusters):
+        return "a cluster is being deleted"
+    return None
+
+
+def _replicas_changed(policy: PropagationPolicy, demand: ReplicaRequirements, clusters: tuple[Assignment, ...]) -> bool:
+    wanted = demand.replicas or 0
+    if policy.placement.is_divided:
+        return sum(target.replicas for target in clusters) != wanted
+    return any(target.replicas != wanted for target in clusters)
+
+
+_CONDITION_REASONS = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}
+
+
+def make_schedule_result(
+    decision: Decision | None, policy: PropagationPolicy, before: PreviousState, memory: PreviousState, moment: datetime
+) -> ScheduleResult:
+    """What a decision leaves in the binding (spec/karmada.md §8). Times move only when something a reader cares about did."""
+    reason, message = str(memory.condition.get("reason") or ""), str(memory.condition.get("message") or "")
+    clusters, applied, observed = memory.clusters, memory.applied_placement, memory.observed_group
+    scheduled = memory.last_scheduled
+    if decision is not None:
+        reason, message = _CONDITION_REASONS[decision.status], decision.message
+        if decision.status in ("scheduled", "no-fit"):
+            # The same targets in another order, as more room here or there gives them, are no other decision.
+            clusters = clusters if set(clusters) == set(decision.assignments) else decision.assignments
+            applied = policy.applied_placement
+        if decision.status == "scheduled" and decision.group:
+            observed = decision.group
+        pending = is_rebalance_pending(memory)
+        changed = set(clusters) != set(before.clusters) or observed != before.observed_group or pending
+        if decision.status == "scheduled" and (changed or scheduled is None or before.condition.get("reason") != reason):
+            # What was asked for until now is done, also by a clock that is ahead and before anything was placed.
+            scheduled = max(moment, memory.reschedule_triggered or moment)
+    same = before.condition.get("reason") == reason
+    transition = parse_time(before.condition.get("lastTransitionTime")) if same else moment
+    return ScheduleResult(clusters, memory.eviction_tasks, applied, observed, reason, message, scheduled, transition or moment)

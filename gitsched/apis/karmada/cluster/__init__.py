@@ -1,0 +1,1 @@
+"""Clusters: scheduling candidates and their taints."""

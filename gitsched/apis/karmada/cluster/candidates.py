@@ -1,0 +1,231 @@
+"""Read Clusters into scheduling candidates with labels, taints, API enablements and free capacity."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from gitsched.apis.karmada.cluster.taints import (
+    MAX_NAMED,
+    NO_TAINT_POLICIES,
+    TAINTS_ADDED,
+    AddedTaint,
+    ClusterTaintPolicies,
+    TaintChanges,
+    apply_taints,
+    derive_cluster_taints,
+    report_taint_changes,
+    write_added_taints,
+)
+from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.finding import Finding, locate_document
+from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.quantity import Quantity, count_quantity, parse_quantity
+from gitsched.model.taints import NO_EXECUTE, Taint, parse_taint
+from gitsched.model.time import format_time, parse_time
+from gitsched.schedule.estimator import Capacity, ModelGrade
+from gitsched.schedule.fleet import Candidate, Fleet
+
+
+def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, datetime]) -> Candidate:
+    """A Cluster as a candidate.
+
+    With `assume_facts` a Cluster without status.apiEnablements serves everything; strictly it serves nothing. `since` says when an
+    undated NoExecute taint was first seen, by its text.
+    """
+    body = document.body
+    spec = body.get("spec") or {}
+    metadata = body["metadata"]
+    enablements = get_field(body, "status", "apiEnablements") or []
+    return Candidate(
+        document.key.name,
+        as_string_map(metadata.get("labels")),
+        {
+            "provider": _as_values(spec.get("provider")),
+            "region": _as_values(spec.get("region")),
+            "zone": tuple(spec.get("zones") or _as_values(spec.get("zone"))),
+        },
+        tuple(_set_time_added(parse_taint(entry), since) for entry in spec.get("taints") or ()),
+        None if assume_facts and not enablements else _read_api_enablements(enablements),
+        bool(metadata.get("deletionTimestamp")),
+        capacity=_read_capacity(body, assume_facts),
+    )
+
+
+def has_status_facts(body: Body) -> tuple[bool, bool]:
+    """Whether a Cluster says which APIs it serves, and what room it has."""
+    return bool(get_field(body, "status", "apiEnablements")), bool(get_field(body, "status", "resourceSummary"))
+
+
+def list_undated_taints(body: Body) -> list[Taint]:
+    """NoExecute taints without timeAdded: they count from when they are first seen."""
+    taints = [parse_taint(entry) for entry in get_field(body, "spec", "taints") or ()]
+    return [taint for taint in taints if taint.effect == NO_EXECUTE and taint.since is None]
+
+
+def _read_capacity(body: Body, assume_facts: bool) -> Capacity | None:
+    """What is free: allocatable without what is allocated and what is being allocated. A Cluster that does not say has none of anything,
+    or with `assume_facts` enough."""
+    summary = get_field(body, "status", "resourceSummary")
+    if not isinstance(summary, dict):
+        return None if assume_facts else Capacity({})
+    taken = [_read_amounts(summary.get(name)) for name in ("allocated", "allocating")]
+    free = {}
+    for name, amount in _read_amounts(summary.get("allocatable")).items():
+        left = amount - sum(amounts.get(name, 0) for amounts in taken)
+        free[name] = count_quantity(name, Quantity(left))
+    return Capacity(free, _read_resource_models(body, summary))
+
+
+def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
+    """The modelled nodes, by grade; none where the counts make no sense."""
+    counts = {entry.get("grade"): entry.get("count") for entry in summary.get("allocatableModelings") or ()}
+    if any(not isinstance(count, int) or count < 0 for count in counts.values()):
+        return ()
+    models = (get_field(body, "spec", "resourceModels") or ()) if counts else ()
+    return tuple(ModelGrade(counts.get(model.get("grade"), 0), _read_minimum(model)) for model in models)
+
+
+def _read_minimum(model: Body) -> tuple[tuple[str, int], ...]:
+    minima = {str(entry.get("name")): parse_quantity(entry.get("min")) for entry in model.get("ranges") or ()}
+    return tuple((name, count_quantity(name, minimum)) for name, minimum in minima.items() if minimum is not None)
+
+
+def _read_amounts(value: Any) -> dict[str, int]:
+    """By resource, in thousand millionths."""
+    entries = value.items() if isinstance(value, dict) else ()
+    parsed = {str(name): parse_quantity(text) for name, text in entries}
+    return {name: quantity.nano for name, quantity in parsed.items() if quantity is not None}
+
+
+def _set_time_added(taint: Taint, since: Mapping[str, datetime]) -> Taint:
+    return taint if taint.since or taint.effect != NO_EXECUTE else taint._replace(since=since.get(str(taint)))
+
+
+def _as_values(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) and value else ()
+
+
+def _read_api_enablements(enablements: list[Body]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (str(entry.get("groupVersion")), str(resource.get("kind")))
+        for entry in enablements
+        for resource in entry.get("resources") or ()
+    )
+
+
+TAINTS_FIRST_SEEN = "gitsched.io/taints-first-seen"
+"""On the record of a Cluster: when each NoExecute taint without timeAdded was first seen, as JSON."""
+
+
+_CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
+"""What Karmada takes for a cluster's name; nothing can be placed on one with another."""
+
+
+class ClusterInventory(NamedTuple):
+    """`records` are status documents of clusters with undated NoExecute taints, or with taints beside those of their documents, which
+    `added` has by cluster."""
+
+    fleet: Fleet
+    facts: Mapping[str, ClusterInfo]
+    findings: tuple[Finding, ...]
+    records: tuple[tuple[Key, Body], ...]
+    added_taints: Mapping[str, tuple[AddedTaint, ...]]
+
+
+def read_clusters(
+    documents: Iterable[Document],
+    broken: Iterable[Key],
+    previous: Mapping[Key, Body],
+    assume_facts: bool,
+    moment: datetime,
+    policies: ClusterTaintPolicies = NO_TAINT_POLICIES,
+) -> ClusterInventory:
+    """Read every Cluster. A broken one is a candidate that keeps what it holds and gets nothing new."""
+    candidates: list[Candidate] = []
+    facts: dict[str, ClusterInfo] = {}
+    without_apis: list[Document] = []
+    without_room: list[Document] = []
+    records: list[tuple[Key, Body]] = []
+    clusters = [(d, _read_first_seen(d, previous.get(d.key), moment)) for d in documents]
+    parsed = [parse_cluster(document, assume_facts, since) for document, since in clusters]
+    tainted = derive_cluster_taints(
+        list(zip((d for d, _ in clusters), parsed, strict=True)), previous, assume_facts, moment, policies
+    )
+    for (document, since), candidate in zip(clusters, parsed, strict=True):
+        change = tainted.get(candidate.name, TaintChanges())
+        candidates.append(
+            candidate._replace(taints=apply_taints(candidate.taints, change)) if change != TaintChanges() else candidate
+        )
+        spec = document.body.get("spec") or {}
+        labels = as_string_map(get_field(document.body, "metadata", "labels"))
+        facts[document.key.name] = ClusterInfo(
+            document.key.name, labels, str(spec.get("region") or ""), str(spec.get("provider") or "")
+        )
+        if since or change.added:
+            records.append((document.key, _write_cluster_record(document, since, change.added)))
+        if assume_facts:
+            for facts_missing, known in zip((without_apis, without_room), has_status_facts(document.body), strict=True):
+                if not known:
+                    facts_missing.append(document)
+    for key in sorted(broken):
+        if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts and _CLUSTER_NAME.fullmatch(key.name):
+            candidates.append(Candidate(key.name, {}, {}, frozen=True))
+            facts[key.name] = ClusterInfo(key.name, {})
+            if key in previous:
+                records.append((key, previous[key]))  # its timers go on when it is mended
+    findings = (
+        *_report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "to serve every API", without_apis),
+        *_report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "to have room", without_room),
+        *report_taint_changes(
+            [
+                (document.key, locate_document(document), tainted[document.key.name])
+                for document, _ in clusters
+                if document.key.name in tainted
+            ],
+            policies,
+        ),
+    )
+    added = {name: change.added for name, change in tainted.items() if change.added}
+    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added)
+
+
+def _read_first_seen(document: Document, previous: Body | None, moment: datetime) -> dict[str, datetime]:
+    taints = list_undated_taints(document.body)
+    if not taints:
+        return {}
+    try:
+        noted = json.loads(as_string_map(get_field(previous or {}, "metadata", "annotations")).get(TAINTS_FIRST_SEEN, "{}"))
+    except ValueError:
+        noted = {}
+    known = noted if isinstance(noted, dict) else {}
+    return {str(taint): parse_time(known.get(str(taint))) or moment for taint in taints}
+
+
+def _write_cluster_record(document: Document, since: Mapping[str, datetime], added: tuple[AddedTaint, ...]) -> Body:
+    annotations: dict[str, str] = {}
+    if added:
+        annotations[TAINTS_ADDED] = write_added_taints(added)
+    if since:
+        times = {text: format_time(moment) for text, moment in sorted(since.items())}
+        annotations[TAINTS_FIRST_SEEN] = json.dumps(times, separators=(",", ":"))
+    metadata = {"name": document.key.name, "annotations": annotations}
+    return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata}
+
+
+def _report_assumed_facts(code: str, fact: str, taken: str, documents: list[Document]) -> list[Finding]:
+    """One note for all Clusters without a fact; it stands at the first of them."""
+    if not documents:
+        return []
+    first, *others = documents
+    if not others:
+        message = f"Cluster {first.key.name} has no {fact}: it is taken {taken}"
+        return [Finding("info", code, message, locate_document(first), first.key.resource)]
+    more = f" and {len(documents) - MAX_NAMED} more" if len(documents) > MAX_NAMED else ""
+    named = ", ".join(document.key.name for document in documents[:MAX_NAMED])
+    message = f"{len(documents)} Clusters have no {fact}: they are taken {taken} ({named}{more})"
+    return [Finding("info", code, message, locate_document(first), first.key.resource)]

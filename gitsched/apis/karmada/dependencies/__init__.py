@@ -1,0 +1,1 @@
+"""Distribution of the dependencies of workloads (propagateDeps)."""

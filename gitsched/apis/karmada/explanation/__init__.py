@@ -1,0 +1,1 @@
+"""Explanations of decisions and proposals for changes. Loaded only by commands that explain."""

@@ -1,0 +1,286 @@
+"""Propose the smallest change that brings a workload nearer to a cluster.
+
+The changes are made to documents, so that whoever asks can decide once more with them and see whether they are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gitsched.apis.engine import ChangeProposal
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member, format_amount
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, is_activation_pending
+from gitsched.apis.karmada.simulation import make_rescheduling_document
+from gitsched.apis.proposals import describe_change, get_at, make_toleration, propose_edit, propose_labels, propose_undelete, set_at
+from gitsched.model.document import Body, Document, get_field
+from gitsched.model.explanation import ProposedChange
+from gitsched.model.finding import Pointer
+from gitsched.model.labels import Requirement
+from gitsched.model.scheduling import Affinity, AffinityGroup, Request, StaticWeight
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
+from gitsched.schedule import pipeline
+from gitsched.schedule.estimator import PODS, Capacity, ResourceRequest, estimate_replicas
+from gitsched.schedule.filters import list_rejections
+from gitsched.schedule.fleet import Fleet
+
+if TYPE_CHECKING:  # the session calls this module
+    from gitsched.apis.karmada.engine import KarmadaEngine, SchedulingPass
+
+_EDITED_ANNOTATION = "gitsched.io/edited"
+_EXCLUSION_ENDS = {
+    "evicted": "its eviction from there were over",
+    "ill": "a report said that it is well there",
+    "intolerant": "its toleration of the taint there had not run out",
+}
+"""What ends each kind of exile."""
+
+
+def propose(session: KarmadaEngine, template: Document, cluster: str) -> ChangeProposal | None:
+    """The next change that would bring a workload nearer to a cluster; None where nobody knows one."""
+    previous = session.snapshot.previous.get(names.binding_key(template.key))
+    policy, _ = session.find_policy(template, previous)
+    if policy is None or cluster not in session.fleet.index:
+        return None
+    steps = session.run_passes(
+        template, policy, session.read_requirements(template), previous, session.dependencies.find_attachment(template)
+    )
+    step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
+    return _ChangeFinder(session, template, policy, step, cluster).find()
+
+
+class _ChangeFinder:
+    """One question: a workload, and a cluster that it does not go to."""
+
+    def __init__(
+        self, session: KarmadaEngine, template: Document, policy: PropagationPolicy, step: SchedulingPass, cluster: str
+    ) -> None:
+        self.state, self.template, self.policy, self.step, self.cluster = session, template, policy, step, cluster
+        self.fleet, self.request = session.fleet, step.request
+        self.index = session.fleet.index[cluster]
+        self.candidate = session.fleet.candidates[self.index]
+        documents = session.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
+        self.document = next((d for d in documents if d.key.name == cluster), None)
+        self.placement: Body = policy.spec.get("placement") or {}
+
+    def find(self) -> ChangeProposal | None:
+        candidate, document = self.candidate, self.document
+        if candidate.frozen or document is None:
+            return self._describe_change("its document were mended")
+        if candidate.deleting:
+            return propose_undelete(document)
+        used = self._used_group()
+        group = self._entry_group(used)
+        refusal = next((r.filter.name for r in list_rejections(self.request, group, self.fleet) if r.mask >> self.index & 1), "")
+        match refusal:
+            case "ClusterAffinity":
+                return self._match_affinity(group)
+            case "TaintToleration":
+                return self._add_toleration()
+            case "APIEnablement":
+                return self._add_api_enablement()
+            case "SpreadConstraint":
+                return self._set_spread_field()
+            case "ClusterEviction":
+                rule = find_excluding_rule(refusal, candidate, self.request, group, self.policy, document)
+                exile = self.state.failover.find_exclusion(
+                    self.template, self.policy, self.step.current, self.cluster, self.step.time
+                )
+                document = self.policy.document if rule and rule.origin == self.policy.document.origin else document
+                return ChangeProposal(
+                    describe_change(_EXCLUSION_ENDS[exile.reason if exile else "evicted"], document, rule.pointer if rule else ())
+                )
+        if group != used and self.request.groups.index(group) > self.request.groups.index(used):
+            return self._remove_earlier_groups(group)
+        if self.step.decision is None and self.policy.placement.is_divided:
+            return self._propose_rebalancer()
+        return self._raise_static_weight(group) or self._raise_max_groups(group) or self._raise_capacity(group)
+
+    def _used_group(self) -> AffinityGroup:
+        """The group that was used, else the first that was tried."""
+        named = self.step.decision.group if self.step.decision else self.step.current.observed_group
+        return next((group for group in self.request.groups if group.name == named), self.request.groups[self.request.first_group])
+
+    def _entry_group(self, used: AffinityGroup) -> AffinityGroup:
+        """The group to get in by: the used one if the cluster is of it, else another one that it is of, else the used one."""
+        groups = (used, *self.request.groups)
+        return next((g for g in groups if g.affinity is None or self.fleet.matching(g.affinity) >> self.index & 1), used)
+
+    def _match_affinity(self, group: AffinityGroup) -> ChangeProposal | None:
+        affinity = group.affinity
+        if affinity is None or affinity.invalid:
+            return None
+        term: Pointer = ("clusterAffinities", self.request.groups.index(group)) if group.name else ("clusterAffinity",)
+        refusing = find_failing_member(affinity, self.candidate)
+        written = get_at(self.placement, (*term, refusing))
+        match refusing:
+            case "clusterNames":
+                return self._edit_placement("clusterNames named it", (*term, refusing), [*(written or ()), self.cluster])
+            case "exclude":
+                rest = [name for name in written or () if name != self.cluster]
+                return self._edit_placement("exclude did not name it", (*term, refusing), rest)
+            case "labelSelector":
+                asked = affinity.labels.requirements if affinity.labels else ()
+                return propose_labels(self.document, self.candidate.labels, asked) if self.document else None
+        return self._match_field_selector(affinity)
+
+    def _match_field_selector(self, affinity: Affinity) -> ChangeProposal | None:
+        """The provider, region or zone that a selector asks for."""
+        wanted = next((r for r in affinity.fields if not _satisfies(self.candidate.fields.get(r.key, ()), r)), None)
+        if wanted is None:
+            return None
+        if wanted.operator not in ("In", "Exists"):
+            return self._describe_change(f"its {wanted.key} were not {', '.join(self.candidate.fields.get(wanted.key, ()))}")
+        return self._set_field(wanted.key, wanted.values[0] if wanted.values else _pick_field_value(self.fleet, wanted.key))
+
+    def _set_spread_field(self) -> ChangeProposal | None:
+        missing = next((field for field in self.request.required_fields if not self.candidate.fields.get(field)), None)
+        return self._set_field(missing, _pick_field_value(self.fleet, missing)) if missing else None
+
+    def _set_field(self, field: str, value: str) -> ChangeProposal | None:
+        spec = (self.document.body.get("spec") or {}) if self.document else {}
+        changed = {"zones": [value]} if field == "zone" else {field: value}
+        return self._edit_cluster(f"its {field} were {value}", ("spec", *changed), {"spec": {**spec, **changed}})
+
+    def _add_toleration(self) -> ChangeProposal | None:
+        tolerations = self.request.tolerations
+        harmful = (t for t in self.candidate.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
+        taint = next((t for t in harmful if not any(known.tolerates(t) for known in tolerations)), None)
+        if taint is None:
+            return None
+        tolerated = [*(self.placement.get("clusterTolerations") or ()), make_toleration(taint)]
+        return self._edit_placement(f"its policy tolerated {taint}", ("clusterTolerations",), tolerated)
+
+    def _add_api_enablement(self) -> ChangeProposal | None:
+        if self.request.required_api is None or self.document is None:
+            return None
+        version, kind = self.request.required_api
+        status = self.document.body.get("status") or {}
+        entry = {"groupVersion": version, "resources": [{"kind": kind, "name": f"{kind.lower()}s"}]}
+        served = {"status": {**status, "apiEnablements": [*(status.get("apiEnablements") or ()), entry]}}
+        return self._edit_cluster(f"it served {kind} of {version}", ("status", "apiEnablements"), served)
+
+    def _remove_earlier_groups(self, group: AffinityGroup) -> ChangeProposal:
+        """A group comes into its own when those before it are no choice."""
+        number = self.request.groups.index(group)
+        rest = (self.placement.get("clusterAffinities") or [])[number:]
+        before = ", ".join(earlier.name for earlier in self.request.groups[:number])
+        return self._edit_placement(
+            f"no cluster of {before} could take it, so that it went to {group.name}", ("clusterAffinities",), rest
+        )
+
+    def _propose_rebalancer(self) -> ChangeProposal:
+        """Replicas that are placed stay where they are until somebody asks."""
+        return ChangeProposal(
+            ProposedChange("a WorkloadRebalancer had it placed anew"), make_rescheduling_document((self.template,))
+        )
+
+    def _raise_static_weight(self, group: AffinityGroup) -> ChangeProposal | None:
+        """A static weight that is enough for a replica."""
+        if self.request.division != "static" or not self.request.replicas:
+            return None
+        preference = get_field(self.placement, "replicaScheduling", "weightPreference") or {}
+        written = preference.get("staticWeightList") or ()
+        pointer: Pointer = ("replicaScheduling", "weightPreference")
+
+        top = max((rule.weight for rule in self.request.weights), default=1)
+        for weight in sorted({1, top, top * self.request.replicas}):
+            weights = (*self.request.weights, StaticWeight(Affinity((self.cluster,)), weight))
+            if self._is_selected(self.request._replace(weights=weights), group, self.fleet):
+                entry = {"targetCluster": {"clusterNames": [self.cluster]}, "weight": weight}
+                value = {**preference, "staticWeightList": [*written, entry]}
+                return self._edit_placement(f"its static weight there were {weight}", pointer, value)
+        return None
+
+    def _raise_max_groups(self, group: AffinityGroup) -> ChangeProposal | None:
+        """A spread constraint that leaves out what is not among the best."""
+        for number, spread in enumerate(self.request.spread_constraints):
+            for maximum in range(spread.maximum + 1, len(self.fleet) + 1) if spread.maximum else ():
+                spreads = tuple(
+                    s._replace(maximum=maximum) if i == number else s for i, s in enumerate(self.request.spread_constraints)
+                )
+                if self._is_selected(self.request._replace(spread_constraints=spreads), group, self.fleet):
+                    return self._edit_spread_constraint(spread.field, maximum)
+        return None
+
+    def _edit_spread_constraint(self, field: str, maximum: int) -> ChangeProposal:
+        constraints = self.placement.get("spreadConstraints") or []
+        number = next((i for i, entry in enumerate(constraints) if (entry.get("spreadByField") or "cluster") == field), 0)
+        changed = [{**entry, "maxGroups": maximum} if i == number else entry for i, entry in enumerate(constraints)]
+        pointer: Pointer = ("spreadConstraints", number, "maxGroups")
+        text = f"maxGroups of {field}s were {maximum} instead of {constraints[number].get('maxGroups')}"
+        return self._edit_placement(text, ("spreadConstraints",), changed, pointer)
+
+    def _raise_capacity(self, group: AffinityGroup) -> ChangeProposal | None:
+        """The least room, in replicas, with which the scheduler would choose it."""
+        if self.request.division not in ("dynamic", "aggregated") or not self.request.replicas or self.candidate.capacity is None:
+            return None
+        demand: ResourceRequest = self.request.resource_request or ()
+        now = estimate_replicas(self.candidate.capacity, self.request.resource_request)
+
+        def fits(replicas: int) -> bool:
+            candidates = [
+                c._replace(capacity=_make_capacity(replicas, demand)) if c is self.candidate else c for c in self.fleet.candidates
+            ]
+            return self._is_selected(self.request, group, Fleet(candidates))
+
+        need = _find_minimum(fits, now + 1, 2 * now + 2 * self.request.replicas + sum(t.replicas for t in self.request.previous))
+        if need is None:
+            return None
+        amounts = {name: format_amount(name, amount) for name, amount in _make_capacity(need, demand).free.items()}
+        status = (self.document.body.get("status") or {}) if self.document else {}
+        kept = {name: value for name, value in status.items() if name != "resourceSummary"}
+        told = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)
+        text = f"it had room for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {told} free" if told else "")
+        summary = {"status": {**kept, "resourceSummary": {"allocatable": amounts}}}
+        return self._edit_cluster(text, ("status", "resourceSummary"), summary)
+
+    def _is_selected(self, request: Request, group: AffinityGroup, fleet: Fleet) -> bool:
+        decision = pipeline.schedule_in_group(request, group, fleet)
+        return decision.status == "scheduled" and any(target.name == self.cluster for target in decision.assignments)
+
+    def _describe_change(self, text: str) -> ChangeProposal:
+        return ChangeProposal(describe_change(text, self.document))
+
+    def _edit_cluster(self, text: str, pointer: Pointer, members: Body) -> ChangeProposal | None:
+        document = self.document
+        if document is None:
+            return None
+        return ChangeProposal(describe_change(text, document, pointer), document._replace(body={**document.body, **members}))
+
+    def _edit_placement(self, text: str, path: Pointer, value: Any, pointer: Pointer | None = None) -> ChangeProposal:
+        document, template = self.policy.document, self.template
+        if is_activation_pending(self.policy, template, self.state.snapshot.previous.get(names.binding_key(template.key))):
+            return propose_edit(
+                "it were edited, for its policy is Lazy", template, ("metadata", "annotations", _EDITED_ANNOTATION), "true", ()
+            )
+        body = {**document.body, "spec": {**self.policy.spec, "placement": set_at(self.placement, path, value)}}
+        return ChangeProposal(
+            describe_change(text, document, ("spec", "placement", *(pointer or path))), document._replace(body=body)
+        )
+
+
+def _satisfies(values: Sequence[str], requirement: Requirement) -> bool:
+    """Whether a candidate's values in a field are what is asked for."""
+    known: Sequence[str | None] = values or (None,)
+    return any(requirement.matches({} if value is None else {requirement.key: value}) for value in known)
+
+
+def _pick_field_value(fleet: Fleet, field: str) -> str:
+    """A value that another cluster has, for there has to be one."""
+    return min(fleet.field_values(field), default="any")
+
+
+def _make_capacity(replicas: int, demand: ResourceRequest) -> Capacity:
+    return Capacity({PODS: replicas} | {name: amount * replicas for name, amount in demand if name != PODS})
+
+
+def _find_minimum(fits: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The least number that is enough, by halving; None where not even the highest is."""
+    if not fits(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+    return low

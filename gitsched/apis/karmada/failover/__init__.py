@@ -1,0 +1,1 @@
+"""Failover, graceful eviction and failback."""

@@ -1,0 +1,1 @@
+"""Override policies and overriders."""

@@ -1,0 +1,68 @@
+"""Apply a fieldOverrider to JSON or YAML text in a field, for example a file in a ConfigMap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json, parse_pointer
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.manifests.yaml_composer import YamlDocument, compose_documents, decode_text
+from gitsched.manifests.yaml_constructor import Constructor, check_aliases
+from gitsched.model.document import Body
+from gitsched.render.yaml import dump
+
+
+def edit_json(text: str, operations: Iterable[Body]) -> str:
+    """The JSON text after a patch, written compactly; as it is where nothing changes, or where there is none."""
+    if not text:
+        return text
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_constant=_reject_constant)
+        changed = _apply_operations(value, operations, "JSON")
+        return text if is_same_json(changed, value) else _write_json(changed)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InapplicablePatch):
+            raise
+        raise InapplicablePatch("the field holds no JSON") from error
+
+
+def edit_yaml(text: str, operations: Iterable[Body]) -> str:
+    """The YAML text after a patch, written anew; as it is where nothing changes."""
+    plain = decode_text(text.encode("utf-8", "surrogatepass"))
+    trees = list(compose_documents(plain, DEFAULT_LIMITS)) if isinstance(plain, str) else []
+    if len(trees) > 1:
+        raise InapplicablePatch("the field holds several YAML documents")
+    tree = trees[0] if trees else None
+    if not isinstance(tree, YamlDocument) or check_aliases(tree, DEFAULT_LIMITS):
+        raise InapplicablePatch("the field holds no YAML")
+    builder = Constructor(0)
+    value = builder.construct(tree.node)
+    if builder.errors:
+        raise InapplicablePatch("the field holds no YAML that Kubernetes would read")
+    changed = _apply_operations(value, operations, "YAML")
+    return text if is_same_json(changed, value) else dump(changed)
+
+
+def _apply_operations(value: Any, operations: Iterable[Body], language: str) -> Any:
+    if not isinstance(value, dict | list):
+        raise InapplicablePatch(f"the field's {language} is neither an object nor a list")
+    draft = PatchedObject(value)
+    for operation in operations:
+        draft.apply(operation["operator"], parse_pointer(operation["subPath"]), operation.get("value"))
+    return draft.root
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _write_json(value: Any) -> str:
+    """Compact JSON whose numbers keep the digits that they were written with."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_write_json(name)}:{_write_json(entry)}" for name, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_write_json, value)) + "]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,143 @@
+"""Apply JSON patch operations (RFC 6902) by JSON pointer (RFC 6901) without changing the original object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+MAX_POINTER_STEPS = 200
+"""Steps that a pointer may have, as many as a source document may nest."""
+_INDEX = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
+
+PointerSteps = Sequence[str]
+"""A pointer taken apart: names of members and, as text, positions in lists."""
+
+
+class InapplicablePatch(ValueError):
+    """Why a change cannot be made, for people. It repeats no value of the object, which may be a Secret.
+
+    `pointer` is the place of the change in what asks for it.
+    """
+
+    def __init__(self, why: str, pointer: tuple[str | int, ...] = ()) -> None:
+        super().__init__(why)
+        self.pointer = pointer
+
+
+def parse_pointer(text: str) -> tuple[str, ...]:
+    """The steps of a JSON pointer; "" is the whole object."""
+    if text and not text.startswith("/"):
+        raise InapplicablePatch(f"{_truncate(text)!r} is no JSON pointer: it must begin with /")
+    steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:])
+    if len(steps) > MAX_POINTER_STEPS:
+        raise InapplicablePatch(f"the pointer has {len(steps)} steps; {MAX_POINTER_STEPS} are the most")
+    return steps
+
+
+def format_pointer(steps: PointerSteps) -> str:
+    """The JSON pointer of these steps."""
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def is_same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: true is not 1, as it is in Python. What both share is not looked into."""
+    pairs = [(one, other)]
+    while pairs:
+        here, there = pairs.pop()
+        if here is there:
+            continue
+        if type(here) is not type(there):
+            return False
+        if isinstance(here, dict):
+            if here.keys() != there.keys():
+                return False
+            pairs += [(value, there[name]) for name, value in here.items()]
+        elif isinstance(here, list):
+            if len(here) != len(there):
+                return False
+            pairs += zip(here, there, strict=True)
+        elif here != there:
+            return False
+    return True
+
+
+class PatchedObject:
+    """An object in the making. Only the collections on the way to a change are copied, each once; the rest is shared."""
+
+    __slots__ = ("_copies", "root")
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._copies: dict[int, Any] = {}
+
+    def find_value(self, steps: PointerSteps) -> Any:
+        """The value at a pointer. Raises Inapplicable where there is none."""
+        value = self.root
+        for number, step in enumerate(steps):
+            value = value[_resolve_step(value, step, steps[: number + 1])]
+        return value
+
+    def apply(self, operator: str, steps: PointerSteps, value: Any = None) -> None:
+        """Do `add`, `replace` or `remove`. Raises Inapplicable where the place does not exist; the draft is of no use then."""
+        if not steps:
+            if operator == "remove" or not isinstance(value, dict | list):
+                raise InapplicablePatch("the whole object cannot be removed, nor become a single value")
+            self.root = value
+            return
+        holder = self._copy_path(steps[:-1])
+        last = steps[-1]
+        if operator == "add":
+            _add_value(holder, last, value, steps)
+        elif operator == "replace":
+            holder[_resolve_step(holder, last, steps)] = value
+        else:
+            del holder[_resolve_step(holder, last, steps)]
+
+    def _copy_path(self, steps: PointerSteps) -> Any:
+        """The collection at a pointer, this draft's own to be changed."""
+        holder = self.root = self._copy_once(self.root, ())
+        for number, step in enumerate(steps):
+            here = steps[: number + 1]
+            at = _resolve_step(holder, step, here)
+            inner = self._copy_once(holder[at], here)
+            holder[at] = inner
+            holder = inner
+        return holder
+
+    def _copy_once(self, value: Any, here: PointerSteps) -> Any:
+        if id(value) in self._copies:
+            return value
+        if not isinstance(value, dict | list):
+            raise InapplicablePatch(f"{_format_steps(here)} is neither an object nor a list")
+        copy: Any = value.copy()
+        self._copies[id(copy)] = copy
+        return copy
+
+
+def _resolve_step(holder: Any, step: str, here: PointerSteps) -> str | int:
+    """The member or the position that a step names; a negative position counts from the end, as in upstream's library."""
+    if isinstance(holder, dict) and step in holder:
+        return step
+    if isinstance(holder, list) and _INDEX.fullmatch(step) and -len(holder) <= int(step) < len(holder):
+        return int(step)
+    raise InapplicablePatch(f"there is no {_format_steps(here)}")
+
+
+def _add_value(holder: Any, step: str, value: Any, here: PointerSteps) -> None:
+    """Set a member, or insert into a list; a position from the end counts the list with the new entry."""
+    if isinstance(holder, dict):
+        holder[step] = value
+        return
+    at = len(holder) if step == "-" else int(step) if _INDEX.fullmatch(step) else len(holder) + 1
+    if not -len(holder) - 1 <= at <= len(holder):
+        raise InapplicablePatch(f"{_format_steps(here)} is no place in a list of {len(holder)}")
+    holder.insert(at if at >= 0 else at + len(holder) + 1, value)
+
+
+def _format_steps(steps: PointerSteps) -> str:
+    return _truncate(format_pointer(steps)) or "the object"
+
+
+def _truncate(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:197]}..."

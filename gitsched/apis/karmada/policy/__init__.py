@@ -1,0 +1,1 @@
+"""Propagation policies: selection of workloads, placement, warnings."""

@@ -1,0 +1,1 @@
+"""Validation of Karmada's documents beyond their schemas."""

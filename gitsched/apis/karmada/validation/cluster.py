@@ -1,0 +1,148 @@
+"""Validation of a Cluster as Karmada's aggregated API server does it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gitsched.apis.karmada.validation.labels import (
+    make_error,
+    validate_annotations,
+    validate_label_key,
+    validate_label_value,
+    validate_labels,
+)
+from gitsched.model.document import Body
+from gitsched.model.finding import Issue
+from gitsched.model.quantity import parse_quantity
+from gitsched.model.time import parse_time
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_MAX_NAME_LENGTH = 48  # Karmada makes a namespace of the name, with a prefix
+_URL = re.compile(r"(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.ASCII | re.DOTALL)
+_HOST = re.compile(
+    r"(?:[^\s\x00-\x20\x7f\"<>\[\]^`{}|\\%:]|%[0-9A-Fa-f]{2})*(?::\d*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]\s]*)?\](?::\d*)?", re.ASCII
+)
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
+_PROXY_SCHEMES = ("http", "https", "socks5")
+
+
+def validate_cluster(body: Body) -> Iterator[Issue]:
+    spec = body["spec"]
+    yield from _validate_metadata(body["metadata"])
+    if endpoint := spec.get("apiEndpoint"):
+        yield from _validate_api_endpoint(endpoint)
+    if proxy := spec.get("proxyURL"):
+        yield from _validate_proxy_url(proxy)
+    yield from _validate_location(spec)
+    yield from _validate_taints(spec.get("taints", []))
+    yield from _validate_resource_models(spec.get("resourceModels", []))
+
+
+def _validate_metadata(metadata: Body) -> Iterator[Issue]:
+    name = metadata["name"]
+    if len(name) > _MAX_NAME_LENGTH:
+        message = f"the name of a Cluster must be no more than {_MAX_NAME_LENGTH} characters"
+        yield make_error("karmada-cluster-name", message, "metadata", "name")
+    elif not _NAME.fullmatch(name):
+        message = f"{name!r} must consist of lower case letters, digits and '-', and begin and end with a letter or digit"
+        yield make_error("karmada-cluster-name", message, "metadata", "name")
+    if "namespace" in metadata:
+        yield make_error("karmada-cluster-namespace", "a Cluster is in no namespace", "metadata", "namespace")
+    yield from validate_labels(metadata.get("labels", {}), ("metadata", "labels"), "karmada-cluster-label")
+    yield from validate_annotations(metadata.get("annotations", {}), ("metadata", "annotations"), "karmada-cluster-annotation")
+
+
+def _validate_api_endpoint(text: str) -> Iterator[Issue]:
+    at = ("spec", "apiEndpoint")
+    url = _split_url(text)
+    if url is None:
+        yield make_error("karmada-cluster-endpoint", "apiEndpoint must be a valid URL", *at)
+        return
+    _, authority, query, fragment = url
+    user, _, host = authority.rpartition("@")
+    if not host:
+        yield make_error("karmada-cluster-endpoint", "apiEndpoint: a host must be provided, as in https://host:port", *at)
+    if user or authority.startswith("@"):
+        yield make_error("karmada-cluster-endpoint", "apiEndpoint: user information is not permitted in the URL", *at)
+    if query:
+        yield make_error("karmada-cluster-endpoint", "apiEndpoint: query parameters are not permitted in the URL", *at)
+    if fragment:
+        yield make_error("karmada-cluster-endpoint", "apiEndpoint: fragments are not permitted in the URL", *at)
+
+
+def _validate_proxy_url(text: str) -> Iterator[Issue]:
+    url = _split_url(text)
+    if url is None:
+        yield make_error("karmada-cluster-proxy", "proxyURL must be a valid URL", "spec", "proxyURL")
+    elif url[0] not in _PROXY_SCHEMES:
+        message = f"proxyURL: unsupported scheme {url[0]!r}, must be http, https or socks5"
+        yield make_error("karmada-cluster-proxy", message, "spec", "proxyURL")
+
+
+def _split_url(text: str) -> tuple[str, str, str, str] | None:
+    """Scheme, authority, query and fragment, or None where Go's net/url reports an error."""
+    match = _URL.fullmatch(text)
+    if match is None or _CONTROL_CHARACTERS.search(text):
+        return None
+    scheme, authority, path, query, fragment = (part or "" for part in match.groups())
+    host = authority.rpartition("@")[2]
+    if not _HOST.fullmatch(host) or not _ESCAPES.fullmatch(path) or not _ESCAPES.fullmatch(fragment):
+        return None
+    if not scheme and not authority and (text.startswith(":") or ":" in path.partition("/")[0]):
+        return None  # "1.2.3.4:6443": what is before the colon is no scheme
+    return scheme.lower(), authority, query, fragment
+
+
+def _validate_location(spec: Body) -> Iterator[Issue]:
+    for name in ("provider", "region"):
+        yield from validate_label_value(spec.get(name, ""), ("spec", name), "karmada-cluster-field")
+    if spec.get("zone") and spec.get("zones"):
+        yield make_error("karmada-cluster-zones", "zone and zones cannot co-exist", "spec", "zone")
+        return
+    for index, zone in enumerate(spec.get("zones", [])):
+        yield from validate_label_value(zone, ("spec", "zones", index), "karmada-cluster-field")
+
+
+def _validate_taints(taints: list[Body]) -> Iterator[Issue]:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        at = ("spec", "taints", index)
+        key, effect = taint["key"], taint["effect"]
+        yield from validate_label_key(key, (*at, "key"), "karmada-taint-key")
+        yield from validate_label_value(taint.get("value", ""), (*at, "value"), "karmada-taint-value")
+        if "timeAdded" in taint and parse_time(taint["timeAdded"]) is None:
+            message = f"timeAdded {taint['timeAdded']!r} is no RFC 3339 time such as 2026-01-12T09:00:00Z"
+            yield make_error("karmada-taint-time", message, *at, "timeAdded")
+        if (key, effect) in seen:
+            yield make_error("karmada-taint-duplicate", f"taints must be unique by key and effect: {key}:{effect}", *at)
+        seen.add((key, effect))
+
+
+def _validate_resource_models(models: list[Body]) -> Iterator[Issue]:
+    """The first mistake only: what follows from it would tell nothing new. The models are in order of their grades."""
+    at = ("spec", "resourceModels")
+    before: Body | None = None
+    for model in models:
+        ranges = model["ranges"]
+        if before is not None:
+            if before["grade"] == model["grade"]:
+                yield make_error("karmada-resource-models", f"grade {model['grade']} is there twice", *at)
+                return
+            if [entry["name"] for entry in before["ranges"]] != [entry["name"] for entry in ranges]:
+                message = f"grade {model['grade']} must list the same resources as the grade before, in the same order"
+                yield make_error("karmada-resource-models", message, *at)
+                return
+        for index, entry in enumerate(ranges):
+            least, most = parse_quantity(entry["min"]), parse_quantity(entry["max"])
+            if least is None or most is None or most.nano <= least.nano:
+                message = "max must be greater than min"
+            # Karmada compares the text here, so 1Gi does not continue 1024Mi.
+            elif before is not None and str(before["ranges"][index]["max"]) != str(entry["min"]):
+                message = "min must be the max of the grade before, written the same way: intervals are contiguous"
+            else:
+                continue
+            yield make_error("karmada-resource-models", f"grade {model['grade']}, {entry['name']}: {message}", *at)
+            return
+        before = model

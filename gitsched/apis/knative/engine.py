@@ -1,0 +1,211 @@
+"""Knative's PolicyEngine: from sources, pods and nodes to placements, replicas and pods marked unschedulable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gitsched.apis.engine import InnerPlacement, Snapshot
+from gitsched.apis.knative import findings, names
+from gitsched.apis.knative.documents import (
+    AdapterRendering,
+    EventSources,
+    KnativeInputs,
+    VpodSchedulingError,
+    find_previous_adapter,
+    list_previous_pods,
+    make_adapter_record,
+    make_pod_record,
+    make_source_record,
+    read_event_sources,
+    read_inputs,
+    read_previous_rendering,
+)
+from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
+from gitsched.apis.knative.vpods import read_node_name
+from gitsched.apis.topology import NODE
+from gitsched.model.document import Body, Document, Key
+from gitsched.model.explanation import Explanation
+from gitsched.model.finding import Finding
+from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+
+_INPUT_KINDS = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps", "StatefulSet")))
+
+
+class KnativeEngine:
+    """See `gitsched.apis.engine.PolicyEngine`. Everything is decided when it is made."""
+
+    name = "knative"
+
+    def __init__(self, world: Snapshot) -> None:
+        self.snapshot = world
+        self.event_sources: EventSources = read_event_sources(world)
+        self.inputs: KnativeInputs | None = None
+        self.result: VpodSchedulingResult | None = None
+        self.findings: tuple[Finding, ...] = self.event_sources.findings
+        self.blocking_finding: Finding | None = None
+        self.wakeup: datetime | None = None
+        self.time: datetime | None = None
+        self._records: tuple[tuple[Key, Body], ...] = ()
+        self._previous_adapter: tuple[Key, Body] | None = None
+        try:
+            self._schedule(read_inputs(world, self.event_sources))
+        except VpodSchedulingError as stuck:
+            self._keep_all_previous(stuck.finding)
+
+    def _keep_all_previous(self, finding: Finding) -> None:
+        """Nothing can be decided: everything is as the last run left it."""
+        world = self.snapshot
+        self.findings = (*self.findings, finding)
+        self.blocking_finding = finding
+        self._previous_adapter = find_previous_adapter(world)
+        sources = (
+            key for key in (*(document.key for document, _ in self.event_sources.valid.values()), *self.event_sources.quarantined)
+        )
+        marks = list_previous_pods(self._previous_adapter[0], world) if self._previous_adapter else []
+        self._records = (
+            *([self._previous_adapter] if self._previous_adapter else []),
+            *marks,
+            *_copy_previous_records(sources, world),
+        )
+
+    def _schedule(self, reading: KnativeInputs) -> None:
+        world = self.snapshot
+        settled = schedule_vpods(reading.scheduling_input, reading.adapter_state, dict(reading.placements), world.at, world.now)
+        adapter = reading.adapter
+        records = [(adapter.key, make_adapter_record(adapter, settled.adapter_state, world.config.knative.cluster))]
+        records += [(d.key, make_source_record(d, adapter.key, settled.placements[name])) for name, d in reading.sources.items()]
+        marks, lifted = settled.adapter_state.marked, settled.adapter_state.unmarked
+        pods = [(names.make_pod_key(adapter.key, ordinal), ordinal in marks) for ordinal in sorted(marks | lifted)]
+        records += [(key, make_pod_record(key, marked)) for key, marked in pods]
+        self.inputs, self.result = reading, settled
+        self.wakeup, self.time = settled.wakeup, settled.time
+        self._records = (*records, *_copy_previous_records(self.event_sources.quarantined, world))
+        self.findings = (*self.findings, *findings.report_run(reading, settled, self.event_sources, world.config.knative.cluster))
+
+    def update(self, world: Snapshot) -> bool:
+        """Only where nothing that was read is another object now: one source that differs may move the others."""
+        old = self.snapshot
+        if self.wakeup is not None and self.wakeup <= world.now:
+            return False
+        kinds = {(document.key.group, document.key.kind) for document, _ in self.event_sources.valid.values()} | _INPUT_KINDS
+        read = [key for key in world.templates if (key.group, key.kind) in kinds]
+        same = all(world.templates[key] is old.templates.get(key) for key in read)
+        if not same or any(world.previous.get(key) is not old.previous.get(key) for key in (*read, *dict(self._records))):
+            return False
+        self.snapshot = world
+        return True
+
+    def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
+        if self.inputs is not None and self.result is not None:
+            adapter, replicas = self.inputs.adapter, self.result.adapter_state.replicas
+            cluster = self.snapshot.config.knative.cluster
+            if cluster:
+                reason, time = findings.describe_replicas(self.result), self.result.time or self.snapshot.at
+                yield adapter, self._make_outcome(adapter, AdapterRendering(cluster, replicas), "placed", reason, time)
+        elif (
+            self._previous_adapter is not None
+            and self._previous_adapter[0] in self.snapshot.templates
+            and self.blocking_finding is not None
+        ):
+            adapter, rendering = (
+                self.snapshot.templates[self._previous_adapter[0]],
+                read_previous_rendering(self._previous_adapter[1]),
+            )
+            if rendering is not None:
+                yield adapter, self._make_outcome(adapter, rendering, "stale", self.blocking_finding.message, self.snapshot.at)
+
+    def _make_outcome(self, adapter: Document, rendering: AdapterRendering, state: str, reason: str, time: datetime) -> Outcome:
+        before = read_previous_rendering(self.snapshot.previous.get(adapter.key))
+        cluster, replicas = rendering
+        return Outcome(
+            key=adapter.key,
+            api=self.name,
+            state=state,
+            policy="knative.cluster",
+            group="",
+            targets=(TargetCluster(cluster, replicas, edits=(("spec.replicas", replicas),)),),
+            replicas=replicas,
+            records=(),
+            reason=reason,
+            time=time,
+            previous_targets=(TargetCluster(before.cluster, before.replicas),) if before else (),
+        )
+
+    def inner_placements(self) -> Mapping[Key, InnerPlacement]:
+        """The sources by pod."""
+        if self.inputs is None or self.result is None:
+            return {}
+        reading, adapter = self.inputs, self.inputs.adapter.key
+        sites = {
+            names.make_pod_key(adapter, o).name: f"{NODE}/{read_node_name(pod)}" for o, pod in reading.adapter_pods.pods.items()
+        }
+        return {
+            document.key: InnerPlacement(
+                reading.scheduling_input.desired[name],
+                {
+                    names.make_pod_key(adapter, ordinal).name: count
+                    for ordinal, count in sorted(self.result.placements[name].items())
+                },
+                sites,
+            )
+            for name, document in reading.sources.items()
+        }
+
+    def clusters(self) -> Mapping[str, ClusterInfo]:
+        rendering = read_previous_rendering(self._previous_adapter[1]) if self._previous_adapter else None
+        name = self.snapshot.config.knative.cluster if self.result else rendering.cluster if rendering else ""
+        return {name: ClusterInfo(name, {})} if name else {}
+
+    def records(self) -> Iterable[tuple[Key, Body]]:
+        return self._records
+
+    def referenced_keys(self) -> Iterable[Key]:
+        """Nodes, the StatefulSet's Pods, and what configures the two schedulers."""
+        adapter = self.inputs.adapter.key if self.inputs else self._previous_adapter[0] if self._previous_adapter else None
+        for key in self.snapshot.templates:
+            match key:
+                case Key("", "Node"):
+                    yield key
+                case Key("", "Pod", namespace, name) if adapter and namespace == adapter.namespace:
+                    if names.read_ordinal(name, adapter.name) is not None:
+                        yield key
+                case Key("", "ConfigMap", _, names.SCHEDULER | names.DESCHEDULER):
+                    yield key
+
+    def decide(self, _template: Document) -> Outcome | None:
+        return None
+
+    def selects(self, template: Document) -> bool:
+        return template.key in self.event_sources.quarantined or (
+            self._previous_adapter is not None and template.key == self._previous_adapter[0]
+        )
+
+    def keep_previous(self, template: Document, why: str) -> Outcome | None:
+        rendering = (
+            read_previous_rendering(self._previous_adapter[1])
+            if self._previous_adapter and template.key == self._previous_adapter[0]
+            else None
+        )
+        return self._make_outcome(template, rendering, "stale", why, self.snapshot.at) if rendering else None
+
+    def evaluate_candidates(self, _template: Document) -> list[CandidateResult]:
+        return []
+
+    def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:
+        from gitsched.apis.knative.explanation import evaluate_pods  # only `explain` needs it
+
+        return evaluate_pods(self.inputs, self.result, kind, name, namespace) if self.inputs and self.result else None
+
+    def explain(self, template: Document) -> Explanation | None:
+        from gitsched.apis.knative.explanation import explain_placements, explain_previous  # only the verb explain needs it
+
+        if self.inputs is None or self.result is None:
+            return explain_previous(template, self._records, self.blocking_finding) if self.blocking_finding else None
+        return explain_placements(self.inputs, self.result, template, self.findings)
+
+
+def _copy_previous_records(keys: Iterable[Key], world: Snapshot) -> Iterable[tuple[Key, Body]]:
+    """What the last run wrote, unchanged."""
+    return ((key, record) for key in keys if (record := world.previous.get(key)) is not None)

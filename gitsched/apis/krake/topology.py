@@ -1,0 +1,29 @@
+"""Topology of Krake's Clusters, and how a simulation removes one or makes it unreachable."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gitsched.apis.krake.names import CLUSTER, cluster_directory
+from gitsched.apis.topology import ClusterLocation, Topology, copy_as
+from gitsched.model.document import Body, Document, as_string_map, get_field
+
+
+def _read_location(document: Document) -> ClusterLocation:
+    """By the labels that people use: Krake has no place for where a cluster stands."""
+    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    region = labels.get("topology.kubernetes.io/region") or labels.get("region") or labels.get("location") or ""
+    zone = labels.get("topology.kubernetes.io/zone") or labels.get("zone")
+    name = cluster_directory(document.key.namespace, document.key.name)
+    return ClusterLocation(name, region, labels.get("provider") or "", (zone,) if zone else ())
+
+
+def _mark_lost(_body: Body, _moment: datetime) -> Body | None:
+    return None
+
+
+def _mark_unreachable(body: Body, _moment: datetime) -> Body:
+    return {**body, "status": {**(body.get("status") or {}), "state": "OFFLINE"}}
+
+
+TOPOLOGY = Topology(*CLUSTER, _read_location, _mark_lost, _mark_unreachable, None, copy_as)

@@ -1,0 +1,367 @@
+"""CEL interpreter: compile an expression to nested functions once and evaluate it with a cost limit."""
+
+from __future__ import annotations
+
+from collections import abc
+from collections.abc import Callable
+from typing import Any
+
+from gitsched.apis.ocm.cel import network, quantities, standard_library, strings, timestamps
+from gitsched.apis.ocm.cel.checker import TYPE_IDENTIFIERS, TypeEnvironment, infer_type, resolve_call
+from gitsched.apis.ocm.cel.overloads import CostTracker, call_function
+from gitsched.apis.ocm.cel.parser import parse
+from gitsched.apis.ocm.cel.standard_library import OPERATORS
+from gitsched.apis.ocm.cel.syntax import (
+    Call,
+    Comprehension,
+    CreateList,
+    CreateMap,
+    Identifier,
+    Index,
+    Literal,
+    Node,
+    OptionalMap,
+    Select,
+)
+from gitsched.apis.ocm.cel.types import (
+    OPTIONAL_NONE,
+    CostLimitExceeded,
+    EvaluationError,
+    OptionalValue,
+    TypeValue,
+    get_element,
+    type_name,
+)
+
+LIBRARIES = (network, quantities, standard_library, strings, timestamps)
+"""What registers functions; together with the operators, these are all that there are."""
+
+
+class Activation:
+    """The variables of one evaluation, and how many steps it may still take."""
+
+    __slots__ = ("remaining_cost", "variables")
+
+    def __init__(self, variables: dict[str, Any], steps: int) -> None:
+        self.variables, self.remaining_cost = variables, steps
+
+    def charge(self, steps: int) -> None:
+        self.remaining_cost -= steps
+        if self.remaining_cost < 0:
+            raise CostLimitExceeded
+
+
+Interpretable = Callable[[Activation], Any]
+
+
+class Program:
+    """An expression that is ready to run. Refused where it has no sense."""
+
+    __slots__ = ("_interpretable", "text")
+
+    def __init__(self, text: str, scope: abc.Mapping[str, str]) -> None:
+        node = parse(text)
+        infer_type(node, TypeEnvironment(scope))
+        self.text = text
+        self._interpretable = _compile(node, frozenset(scope))
+
+    def evaluate(self, variables: dict[str, Any], steps: int) -> tuple[bool, int]:
+        """Whether it holds (an error, or something else than true, does not), and the steps it took. Spent beyond `steps`."""
+        frame = Activation(variables, steps)
+        try:
+            value = self._interpretable(frame)
+        except (EvaluationError, RecursionError):
+            value = False
+        return value is True, steps - frame.remaining_cost
+
+
+def _compile(node: Node, scope: frozenset[str]) -> Interpretable:
+    match node:
+        case Literal():
+            value = node.value
+            return lambda frame: value
+        case Identifier():
+            return _compile_identifier(node, scope)
+        case Select():
+            return _compile_select(node, scope)
+        case Index():
+            return _compile_index(node, scope)
+        case CreateList():
+            return _compile_list(node, scope)
+        case CreateMap():
+            return _compile_map(node, scope)
+        case Comprehension():
+            return _compile_comprehension(node, scope)
+        case OptionalMap():
+            return _compile_optional_map(node, scope)
+    return _compile_call(node, scope)
+
+
+def _compile_identifier(node: Identifier, scope: frozenset[str]) -> Interpretable:
+    name = node.name
+    if name in scope or name not in TYPE_IDENTIFIERS:
+        return lambda frame: frame.variables[name]
+    kind = TypeValue(name)
+    return lambda frame: kind
+
+
+def _compile_select(node: Select, scope: frozenset[str]) -> Interpretable:
+    operand, member, test, wanted = _compile(node.operand, scope), node.field, node.test, node.optional
+
+    def select(frame: Activation) -> Any:
+        frame.charge(1)
+        value = operand(frame)
+        if value.__class__ is dict and not wanted:
+            if test:
+                return member in value
+            if member in value:
+                return value[member]
+            raise EvaluationError(f"no such key: {member}")
+        return _select(value, member, test=test, optional=wanted)
+
+    return select
+
+
+def _select(value: Any, member: str, *, test: bool, optional: bool) -> Any:
+    if isinstance(value, OptionalValue):
+        if not value.present:
+            return False if test else OPTIONAL_NONE
+        return _select(value.value, member, test=test, optional=True)
+    if not isinstance(value, dict):
+        raise EvaluationError(f"{type_name(value)} has no members")
+    if test:
+        return member in value
+    if member in value:
+        return OptionalValue(True, value[member]) if optional else value[member]
+    if optional:
+        return OPTIONAL_NONE
+    raise EvaluationError(f"no such key: {member}")
+
+
+def _compile_index(node: Index, scope: frozenset[str]) -> Interpretable:
+    operand, index, wanted = _compile(node.operand, scope), _compile(node.key, scope), node.optional
+
+    def look_up(frame: Activation) -> Any:
+        frame.charge(1)
+        container, at = operand(frame), index(frame)
+        optional = wanted
+        if isinstance(container, OptionalValue):
+            if not container.present:
+                return OPTIONAL_NONE
+            container, optional = container.value, True
+        if not optional:
+            return get_element(container, at)
+        try:
+            return OptionalValue(True, get_element(container, at))
+        except EvaluationError:
+            return OPTIONAL_NONE
+
+    return look_up
+
+
+def _compile_list(node: CreateList, scope: frozenset[str]) -> Interpretable:
+    entries = [(_compile(entry, scope), optional) for entry, optional in node.elements]
+
+    def build(frame: Activation) -> list[Any]:
+        frame.charge(1 + len(entries))
+        values = []
+        for code, optional in entries:
+            value = code(frame)
+            if not optional:
+                values.append(value)
+            elif not isinstance(value, OptionalValue):
+                raise EvaluationError("an optional entry must be an optional")
+            elif value.present:
+                values.append(value.value)
+        return values
+
+    return build
+
+
+def _compile_map(node: CreateMap, scope: frozenset[str]) -> Interpretable:
+    entries = [(_compile(key, scope), _compile(value, scope), optional) for key, value, optional in node.entries]
+
+    def build(frame: Activation) -> dict[Any, Any]:
+        frame.charge(1 + len(entries))
+        values: dict[Any, Any] = {}
+        for key_code, value_code, optional in entries:
+            key, value = key_code(frame), value_code(frame)
+            if not isinstance(key, (str, int)) or key in values:
+                raise EvaluationError("a key is there twice, or cannot be one")
+            if not optional:
+                values[key] = value
+            elif isinstance(value, OptionalValue) and value.present:
+                values[key] = value.value
+        return values
+
+    return build
+
+
+def _compile_comprehension(node: Comprehension, scope: frozenset[str]) -> Interpretable:
+    inner = scope | {node.variable}
+    operand, variable, body = _compile(node.operand, scope), node.variable, _compile(node.body, inner)
+    only = None if node.filter is None else _compile(node.filter, inner)
+    run = _MACROS[node.macro]
+
+    def loop(frame: Activation) -> Any:
+        values = operand(frame)
+        if not isinstance(values, (list, dict)):
+            raise EvaluationError(f"{type_name(values)} cannot be gone through")
+        variables = frame.variables
+        missing = object()
+        before = variables.get(variable, missing)
+
+        def each(code: Interpretable, value: Any) -> Any:
+            frame.charge(2)
+            variables[variable] = value
+            return code(frame)
+
+        try:
+            return run(list(values), each, body, only)
+        finally:
+            if before is missing:
+                variables.pop(variable, None)
+            else:
+                variables[variable] = before
+
+    return loop
+
+
+EvaluateElement = Callable[[Interpretable, Any], Any]
+
+
+def _all(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
+    """False as soon as one is false, whatever else fails."""
+    return not _find_element(values, each, body, wanted=False)
+
+
+def _exists(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
+    return _find_element(values, each, body, wanted=True)
+
+
+def _find_element(values: list[Any], each: EvaluateElement, body: Interpretable, *, wanted: bool) -> bool:
+    failure: EvaluationError | None = None
+    for value in values:
+        try:
+            found = _require_bool(each(body, value))
+        except EvaluationError as problem:
+            failure = problem
+            continue
+        if found is wanted:
+            return True
+    if failure is not None:
+        raise failure
+    return False
+
+
+def _exists_one(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
+    return sum(_require_bool(each(body, value)) for value in values) == 1
+
+
+def _filter(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> list[Any]:
+    return [value for value in values if _require_bool(each(body, value))]
+
+
+def _map(values: list[Any], each: EvaluateElement, body: Interpretable, only: Interpretable | None) -> list[Any]:
+    return [each(body, value) for value in values if only is None or _require_bool(each(only, value))]
+
+
+_MACROS: dict[str, Callable[[list[Any], EvaluateElement, Interpretable, Interpretable | None], Any]] = {
+    "all": _all,
+    "exists": _exists,
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+}
+
+
+def _compile_optional_map(node: OptionalMap, scope: frozenset[str]) -> Interpretable:
+    operand, variable, flat = _compile(node.operand, scope), node.variable, node.macro == "optFlatMap"
+    body = _compile(node.body, scope | {variable})
+
+    def bind(frame: Activation) -> OptionalValue:
+        frame.charge(1)
+        value = operand(frame)
+        if not isinstance(value, OptionalValue):
+            raise EvaluationError(f"{type_name(value)} is no optional")
+        if not value.present:
+            return OPTIONAL_NONE
+        inner = Activation({**frame.variables, variable: value.value}, frame.remaining_cost)
+        try:
+            result = body(inner)
+        finally:
+            frame.remaining_cost = inner.remaining_cost
+        if not flat:
+            return OptionalValue(True, result)
+        if not isinstance(result, OptionalValue):
+            raise EvaluationError("optFlatMap wants an optional")
+        return result
+
+    return bind
+
+
+def _compile_call(node: Call, scope: frozenset[str]) -> Interpretable:
+    if node.target is None and node.name in _LAZY_OPERATORS:
+        return _LAZY_OPERATORS[node.name](*(_compile(argument, scope) for argument in node.arguments))
+    if node.target is None and node.name in OPERATORS:
+        operator, operands = OPERATORS[node.name], [_compile(argument, scope) for argument in node.arguments]
+
+        def operate(frame: Activation) -> Any:
+            frame.charge(1)
+            return operator(frame.charge, *[operand(frame) for operand in operands])
+
+        return operate
+    name, overloads, nodes = resolve_call(node, scope)
+    arguments = [_compile(argument, scope) for argument in nodes]
+
+    def call(frame: Activation) -> Any:
+        frame.charge(1)
+        spend: CostTracker = frame.charge
+        return call_function(name, overloads, [argument(frame) for argument in arguments], spend)
+
+    return call
+
+
+def _require_bool(value: Any) -> bool:
+    if value is True or value is False:
+        return bool(value)
+    raise EvaluationError(f"{type_name(value)} is no boolean")
+
+
+def _and(left: Interpretable, right: Interpretable) -> Interpretable:
+    return _short_circuit(left, right, decisive=False)
+
+
+def _or(left: Interpretable, right: Interpretable) -> Interpretable:
+    return _short_circuit(left, right, decisive=True)
+
+
+def _short_circuit(left: Interpretable, right: Interpretable, *, decisive: bool) -> Interpretable:
+    """What decides alone wins, on either side, whatever the other side fails with."""
+
+    def decide(frame: Activation) -> bool:
+        frame.charge(1)
+        failure: EvaluationError | None = None
+        try:
+            if _require_bool(left(frame)) is decisive:
+                return decisive
+        except EvaluationError as problem:
+            failure = problem
+        if _require_bool(right(frame)) is decisive:
+            return decisive
+        if failure is not None:
+            raise failure
+        return not decisive
+
+    return decide
+
+
+def _not(operand: Interpretable) -> Interpretable:
+    return lambda frame: not _require_bool(operand(frame))
+
+
+def _conditional(condition: Interpretable, then: Interpretable, otherwise: Interpretable) -> Interpretable:
+    return lambda frame: then(frame) if _require_bool(condition(frame)) else otherwise(frame)
+
+
+_LAZY_OPERATORS: dict[str, Callable[..., Interpretable]] = {"&&": _and, "||": _or, "!": _not, "?:": _conditional}

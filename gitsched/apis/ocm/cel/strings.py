@@ -1,0 +1,332 @@
+"""CEL string functions, and the named formats of Kubernetes (dns1123Label, uri, uuid ...)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from gitsched.apis.ocm.cel.network import is_url
+from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
+from gitsched.apis.ocm.cel.regex import InvalidPattern, Pattern, compile_pattern, search
+from gitsched.apis.ocm.cel.standard_library import format_double, to_string
+from gitsched.apis.ocm.cel.types import OPTIONAL_NONE, EvaluationError, OptionalValue, is_integer, is_number, type_name
+from gitsched.model.labels import is_label_key, is_label_value
+from gitsched.model.time import parse_time
+
+_MAX_STRING_LENGTH = 100_000
+"""Characters that a text may grow to."""
+_QUOTE_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+_TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_TO_UPPER = {code + 32: code for code in _TO_LOWER}
+
+
+@cel_function("string.startsWith(string): bool")
+def starts_with(text: str, part: str) -> bool:
+    return text.startswith(part)
+
+
+@cel_function("string.endsWith(string): bool")
+def ends_with(text: str, part: str) -> bool:
+    return text.endswith(part)
+
+
+@cel_function("string.contains(string): bool", metered=True)
+def contains(spend: CostTracker, text: str, part: str) -> bool:
+    spend(len(text) // 10)
+    return part in text
+
+
+@cel_function("string.charAt(int): string")
+def char_at(text: str, at: int) -> str:
+    if not 0 <= at <= len(text):
+        raise EvaluationError(f"index out of range: {at}")
+    return text[at : at + 1]
+
+
+@cel_function("string.indexOf(string): int", "string.indexOf(string, int): int")
+def index_of(text: str, part: str, start: int = 0) -> int:
+    if not 0 <= start <= len(text):
+        raise EvaluationError(f"index out of range: {start}")
+    return text.find(part, start)
+
+
+@cel_function("string.lastIndexOf(string): int", "string.lastIndexOf(string, int): int")
+def last_index_of(text: str, part: str, end: int | None = None) -> int:
+    if end is None:
+        return text.rfind(part)
+    if not 0 <= end <= len(text):
+        raise EvaluationError(f"index out of range: {end}")
+    return text.rfind(part, 0, end + len(part))
+
+
+@cel_function("list(string).join(): string", "list(string).join(string): string", metered=True)
+def join(spend: CostTracker, parts: list[Any], separator: str = "") -> str:
+    spend(len(parts))
+    if not all(isinstance(part, str) for part in parts):
+        raise EvaluationError("join takes a list of strings")
+    return _check_length(separator.join(parts))
+
+
+@cel_function("string.lowerAscii(): string")
+def lower_ascii(text: str) -> str:
+    return text.translate(_TO_LOWER)
+
+
+@cel_function("string.upperAscii(): string")
+def upper_ascii(text: str) -> str:
+    return text.translate(_TO_UPPER)
+
+
+@cel_function("string.replace(string, string): string", "string.replace(string, string, int): string", metered=True)
+def replace(spend: CostTracker, text: str, old: str, new: str, count: int = -1) -> str:
+    found = text.count(old)
+    spend(len(text) + found)
+    if len(text) + (found if count < 0 else min(count, found)) * len(new) > _MAX_STRING_LENGTH:
+        raise EvaluationError("the text grows too long")
+    return text.replace(old, new, count)
+
+
+@cel_function("string.split(string): list(string)", "string.split(string, int): list(string)", metered=True)
+def split(spend: CostTracker, text: str, separator: str, count: int = -1) -> list[str]:
+    spend(len(text) // 10)
+    if count == 0:
+        return []
+    if not separator:
+        parts = list(text)
+        return parts if count < 0 or count >= len(parts) else [*parts[: count - 1], "".join(parts[count - 1 :])]
+    return text.split(separator, count - 1 if count > 0 else -1)
+
+
+@cel_function("string.substring(int): string", "string.substring(int, int): string")
+def substring(text: str, start: int, end: int | None = None) -> str:
+    end = len(text) if end is None else end
+    if not 0 <= start <= end <= len(text):
+        raise EvaluationError(f"index out of range: {start}, {end}")
+    return text[start:end]
+
+
+@cel_function("string.trim(): string")
+def trim(text: str) -> str:
+    return text.strip()
+
+
+@cel_function("string.reverse(): string")
+def reverse(text: str) -> str:
+    return text[::-1]
+
+
+@cel_function("global strings.quote(string): string")
+def quote(text: str) -> str:
+    return '"' + "".join(_QUOTE_ESCAPES.get(c, c) for c in text) + '"'
+
+
+@cel_function("string.find(string): string", metered=True)
+def find_match(spend: CostTracker, text: str, pattern: str) -> str:
+    match = search(_compile_pattern(pattern), text, spend)
+    return "" if match is None else text[match[0] : match[1]]
+
+
+@cel_function("string.findAll(string): list(string)", "string.findAll(string, int): list(string)", metered=True)
+def find_all_matches(spend: CostTracker, text: str, pattern: str, count: int = -1) -> list[str]:
+    compiled = _compile_pattern(pattern)
+    found: list[str] = []
+    at, last = 0, -1
+    while at <= len(text) and (count < 0 or len(found) < count):
+        match = search(compiled, text, spend, at)
+        if match is None:
+            break
+        if match[1] > match[0] or match[0] != last:  # an empty match right behind another one is none
+            found.append(text[match[0] : match[1]])
+        last = match[1]
+        at = match[1] if match[1] > match[0] else match[1] + 1
+    return found
+
+
+def _compile_pattern(pattern: str) -> Pattern:
+    try:
+        return compile_pattern(pattern)
+    except InvalidPattern as problem:
+        raise EvaluationError(f"the pattern {pattern!r}: {problem}") from None
+
+
+@cel_function("string.parseJSON(): dyn", metered=True)
+def parse_json(spend: CostTracker, text: str) -> Any:
+    spend(len(text) // 4)
+    try:
+        return json.loads(text, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        raise EvaluationError("the text is no JSON") from None
+
+
+def _reject_constant(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+@cel_function("string.format(list): string", metered=True)
+def format_string(spend: CostTracker, text: str, values: list[Any]) -> str:
+    """%s, %d, %f, %e, %x, %X, %o, %b and %%, with a precision for %f and %e."""
+    written: list[str] = []
+    at = used = 0
+    while at < len(text):
+        spend(1)
+        if text[at] != "%":
+            end = text.find("%", at)
+            end = len(text) if end < 0 else end
+            written.append(text[at:end])
+            at = end
+            continue
+        at += 1
+        start = at
+        while at < len(text) and text[at] in ".0123456789":
+            at += 1
+        if at >= len(text):
+            raise EvaluationError("the format ends in the middle of a directive")
+        precision, verb = text[start:at], text[at]
+        at += 1
+        if verb == "%" and not precision:
+            written.append("%")
+            continue
+        if used >= len(values):
+            raise EvaluationError("the format has more directives than values")
+        written.append(_format_directive(verb, precision, values[used]))
+        used += 1
+    return _check_length("".join(written))
+
+
+def _format_directive(verb: str, precision: str, value: Any) -> str:
+    if precision and not (precision[0] == "." and precision[1:].isdecimal() and len(precision) < 4 and verb in "fe"):
+        raise EvaluationError(f"the precision {precision!r} means nothing")
+    if verb == "d" and isinstance(value, float):
+        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else format_double(value)
+    if verb in "fe" and is_number(value):
+        return f"{float(value):{precision or '.6'}{verb}}"
+    if verb == "s":
+        return _format_value(value)
+    if verb in "xX" and isinstance(value, (str, bytes)):
+        digits = (value.encode() if isinstance(value, str) else value).hex()
+        return digits.upper() if verb == "X" else digits
+    if verb == "b" and isinstance(value, bool):
+        return str(int(value))
+    writer = _INTEGER_VERBS.get(verb)
+    if writer is None or not is_integer(value):
+        raise EvaluationError(f"%{verb} does not take {type_name(value)}")
+    return writer(int(value))
+
+
+_INTEGER_VERBS: dict[str, Callable[[int], str]] = {
+    "d": str,
+    "x": "{:x}".format,
+    "X": "{:X}".format,
+    "o": "{:o}".format,
+    "b": "{:b}".format,
+}
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_format_value, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(sorted(f"{_format_value(key)}: {_format_value(entry)}" for key, entry in value.items())) + "}"
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return format_double(value)
+    try:
+        return to_string(value)
+    except (TypeError, ValueError):
+        raise EvaluationError(f"%s does not take {type_name(value)}") from None
+
+
+def _check_length(text: str) -> str:
+    if len(text) > _MAX_STRING_LENGTH:
+        raise EvaluationError("the text grows too long")
+    return text
+
+
+_DNS1123_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_DNS1035_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_DNS1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+class StringFormat(NamedTuple):
+    name: str
+
+    @property
+    def type(self) -> str:
+        return "format"
+
+
+def _pattern_test(pattern: re.Pattern[str], longest: int) -> Callable[[str], bool]:
+    return lambda text: len(text) <= longest and bool(pattern.fullmatch(text))
+
+
+def _prefix_test(holds: Callable[[str], bool]) -> Callable[[str], bool]:
+    """A name that a server may put something behind: it may end with a dash."""
+    return lambda text: holds(text[:-1] + "a" if text.endswith("-") else text)
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+_is_dns1123_label, _is_dns1035_label, _is_dns1123_subdomain = (
+    _pattern_test(_DNS1123_LABEL, 63),
+    _pattern_test(_DNS1035_LABEL, 63),
+    _pattern_test(_DNS1123_SUBDOMAIN, 253),
+)
+_FORMATS: dict[str, Callable[[str], bool]] = {
+    "dns1123Label": _is_dns1123_label,
+    "dns1123Subdomain": _is_dns1123_subdomain,
+    "dns1035Label": _is_dns1035_label,
+    "qualifiedName": is_label_key,
+    "labelValue": is_label_value,
+    "dns1123LabelPrefix": _prefix_test(_is_dns1123_label),
+    "dns1123SubdomainPrefix": _prefix_test(_is_dns1123_subdomain),
+    "dns1035LabelPrefix": _prefix_test(_is_dns1035_label),
+    "uri": is_url,
+    "uuid": _pattern_test(_UUID, 36),
+    "byte": _is_base64,
+    "date": lambda text: bool(_DATE.fullmatch(text)) and parse_time(f"{text}T00:00:00Z") is not None,
+    "datetime": lambda text: parse_time(text) is not None,
+}
+
+
+def _register_format(name: str) -> None:
+    cel_function(f"global format.{name}(): format")(lambda: StringFormat(name))
+
+
+for _name in _FORMATS:
+    _register_format(_name)
+
+
+@cel_function("global format.named(string): optional")
+def named_format(name: str) -> OptionalValue:
+    return OptionalValue(True, StringFormat(name)) if name in _FORMATS else OPTIONAL_NONE
+
+
+@cel_function("format.validate(string): optional")
+def validate_format(value: StringFormat, text: str) -> OptionalValue:
+    """What is wrong with a text, none where nothing is."""
+    return OPTIONAL_NONE if _FORMATS[value.name](text) else OptionalValue(True, [f"the text is no {value.name}"])

@@ -1,0 +1,181 @@
+"""Defaulting of Open Cluster Management's kinds as their CRDs do it, and conversion of v1alpha1 Placements to v1beta1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gitsched.apis.ocm.names import (
+    ADDON_SCORE,
+    CLUSTER_SET,
+    CLUSTER_SET_BINDING,
+    GROUP,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    OLD_PLACEMENT_VERSION,
+    PLACEMENT,
+    PLACEMENT_DECISION,
+    WORK_GROUP,
+)
+from gitsched.model.document import Body, parse_api_group
+
+_CONTAINERS = (dict, list)
+
+
+def default(body: Body) -> Body:
+    """The document as Open Cluster Management would store it: members that are null are gone, defaults are filled in.
+
+    A Placement of v1alpha1 becomes one of v1beta1. Mistakes are left for the schema and the rules to name. The same object when
+    nothing changes; also for a document of another API.
+    """
+    api_version = str(body.get("apiVersion"))
+    fill = _DEFAULTERS.get((parse_api_group(api_version), str(body.get("kind"))))
+    if fill is None:
+        return body
+    if any(value is None or (name != "metadata" and _has_nulls(value)) for name, value in body.items()):
+        body = {name: value if name == "metadata" else _drop_nulls(value) for name, value in body.items() if value is not None}
+    if body["kind"] == PLACEMENT and api_version == f"{GROUP}/{OLD_PLACEMENT_VERSION}":
+        body = _convert_placement(body)
+    return fill(body)
+
+
+def _has_nulls(value: Any) -> bool:
+    """Whether there are null members to drop: rarely, so that nothing is copied to find out."""
+    if isinstance(value, dict):
+        if _is_object(value):
+            return False
+        if None in value.values():
+            return True
+        return any(map(_has_nulls, [entry for entry in value.values() if entry.__class__ in _CONTAINERS]))
+    return isinstance(value, list) and any(map(_has_nulls, [entry for entry in value if entry.__class__ in _CONTAINERS]))
+
+
+def _drop_nulls(value: Any) -> Any:
+    """A copy in which null members are gone; null entries of a list stay, and whole objects inside stay as written."""
+    if isinstance(value, dict) and not _is_object(value):
+        return {name: _drop_nulls(entry) for name, entry in value.items() if entry is not None}
+    return [_drop_nulls(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _is_object(value: Body) -> bool:
+    """Whether it is an object of Kubernetes by itself."""
+    return bool(value.get("kind") and value.get("apiVersion"))
+
+
+def _set_defaults(body: Body, **members: Any) -> Body:
+    """The object with members that it lacks."""
+    missing = {name: value for name, value in members.items() if name not in body}
+    return {**body, **missing} if missing else body
+
+
+def _default_member(body: Body, name: str, fill: Callable[[Body], Body]) -> Body:
+    """The object with one member filled, be it an object or a list of objects; the same object when nothing changes."""
+    value = body.get(name)
+    if isinstance(value, dict):
+        filled = fill(value)
+        return body if filled is value else {**body, name: filled}
+    if isinstance(value, list):
+        entries = [fill(entry) if isinstance(entry, dict) else entry for entry in value]
+        return body if all(new is old for new, old in zip(entries, value, strict=True)) else {**body, name: entries}
+    return body
+
+
+def _default_cluster_set(body: Body) -> Body:
+    body = _set_defaults(body, spec={})
+    return _default_member(
+        body,
+        "spec",
+        lambda spec: _default_member(_set_defaults(spec, clusterSelector={}), "clusterSelector", _default_set_selector),
+    )
+
+
+def _default_set_selector(selector: Body) -> Body:
+    return _set_defaults(selector, selectorType="ExclusiveClusterSetLabel")
+
+
+def _default_managed_cluster(body: Body) -> Body:
+    return _default_member(body, "spec", lambda spec: _set_defaults(spec, hubAcceptsClient=False, leaseDurationSeconds=60))
+
+
+def _default_placement(body: Body) -> Body:
+    return _default_member(body, "spec", _default_placement_spec)
+
+
+def _default_placement_spec(spec: Body) -> Body:
+    spec = _default_member(
+        _set_defaults(spec, sortBy="ClusterName", scoreRateLimit="1m"), "prioritizerPolicy", _default_prioritizer_policy
+    )
+    spec = _default_member(spec, "tolerations", lambda toleration: _set_defaults(toleration, operator="Equal"))
+    spec = _default_member(
+        spec, "spreadPolicy", lambda policy: _default_member(policy, "spreadConstraints", _default_spread_constraint)
+    )
+    return _default_member(
+        spec, "decisionStrategy", lambda strategy: _default_member(strategy, "groupStrategy", _default_group_strategy)
+    )
+
+
+def _default_prioritizer_policy(policy: Body) -> Body:
+    return _default_member(_set_defaults(policy, mode="Additive"), "configurations", _default_prioritizer)
+
+
+def _default_prioritizer(configuration: Body) -> Body:
+    return _default_member(
+        _set_defaults(configuration, weight=1), "scoreCoordinate", lambda coordinate: _set_defaults(coordinate, type="BuiltIn")
+    )
+
+
+def _default_spread_constraint(constraint: Body) -> Body:
+    return _set_defaults(constraint, maxSkew=1, whenUnsatisfiable="ScheduleAnyway")
+
+
+def _default_group_strategy(strategy: Body) -> Body:
+    return _set_defaults(strategy, clustersPerDecisionGroup="100%")
+
+
+def _default_replica_set(body: Body) -> Body:
+    return _default_member(
+        body,
+        "spec",
+        lambda spec: _default_member(
+            spec, "placementRefs", lambda reference: _set_defaults(reference, rolloutStrategy={"type": "All"})
+        ),
+    )
+
+
+def _convert_placement(body: Body) -> Body:
+    """A v1alpha1 Placement as v1beta1 writes it."""
+    body = {**body, "apiVersion": f"{GROUP}/v1beta1"}
+    return _default_member(
+        body,
+        "spec",
+        lambda spec: _default_member(
+            spec, "prioritizerPolicy", lambda policy: _default_member(policy, "configurations", _convert_prioritizer)
+        ),
+    )
+
+
+def _convert_prioritizer(configuration: Body) -> Body:
+    name = configuration.get("name")
+    coordinate = configuration.get("scoreCoordinate")
+    rest = {member: value for member, value in configuration.items() if member != "name"}
+    if coordinate is None and isinstance(name, str):
+        coordinate = {}
+    if not isinstance(coordinate, dict):
+        return rest
+    written = {"builtIn" if member == "buildIn" else member: value for member, value in coordinate.items()}
+    if written.get("type", "") in ("", "BuildIn"):
+        written["type"] = "BuiltIn"
+    if isinstance(name, str) and "builtIn" not in written and written["type"] != "AddOn":
+        written["builtIn"] = name
+    return {**rest, "scoreCoordinate": written}
+
+
+_DEFAULTERS: Mapping[tuple[str, str], Callable[[Body], Body]] = {
+    (GROUP, MANAGED_CLUSTER): _default_managed_cluster,
+    (GROUP, CLUSTER_SET): _default_cluster_set,
+    (GROUP, PLACEMENT): _default_placement,
+    (WORK_GROUP, MANIFEST_WORK_REPLICA_SET): _default_replica_set,
+    (GROUP, CLUSTER_SET_BINDING): lambda body: body,
+    (GROUP, ADDON_SCORE): lambda body: body,
+    (GROUP, PLACEMENT_DECISION): lambda body: body,
+}

@@ -1,0 +1,145 @@
+"""Scores for prioritizers: allocatable resources and AddOnPlacementScores, as columns over the fleet."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+from gitsched.model.document import Body, Document, get_field
+from gitsched.model.time import parse_time
+from gitsched.schedule.scores import ScoreColumn
+
+_QUANTITY = re.compile(r"([+-]?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,18})|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)", re.ASCII)
+_BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_MAX_DIGITS, _NANO_EXPONENT = 18, -9
+_MAX_INT64 = (1 << 63) - 1
+
+
+@lru_cache(maxsize=1 << 12)
+def approximate_float64(text: str) -> float | None:
+    """A quantity as float64; None for what is no quantity, or beyond all floats.
+
+    Short numbers are an integer times a power of ten. Others (fractions of binary units, many digits) go through a decimal that is
+    rounded up to the nano, and so have their nanos multiplied by 1e-9, with the error that this has.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or not any(character.isdigit() for character in text.partition("e")[0].partition("E")[0]):
+        return None
+    sign, whole, fraction, power, suffix = match.groups()
+    whole, fraction = whole or "0", fraction or ""
+    binary = _BINARY_SUFFIXES.get(suffix or "")
+    exponent = int(power) if power else _DECIMAL_SUFFIXES.get(suffix or "", 0)
+    if abs(exponent) > 400:
+        return None
+    digits = int(whole + fraction)
+    scale = exponent - len(fraction)
+    if binary is None:
+        short = len(whole) + len(fraction) <= _MAX_DIGITS and scale >= _NANO_EXPONENT
+    else:
+        digits <<= binary
+        short = not fraction and 15 - len(whole) - int(binary * 3 / 10) - 1 >= 0 and digits <= _MAX_INT64
+    if not short and digits:
+        shift = scale - _NANO_EXPONENT
+        digits, scale = (digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)), _NANO_EXPONENT
+        if binary is not None and digits > _MAX_INT64 * 10**9:
+            digits, scale = _MAX_INT64, 0
+    try:
+        value = float(digits) * float(f"1e{scale}") if scale else float(digits)
+    except OverflowError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return -value if sign == "-" else value
+
+
+_ONE_MICROSECOND = timedelta(microseconds=1)
+
+
+class AddOnScores(NamedTuple):
+    """A score at one moment: by candidate, of whom it has expired, and when the next one expires."""
+
+    column: ScoreColumn
+    expired_clusters: tuple[str, ...]
+    missing: int
+    next_expiry: datetime | None
+
+
+class PrioritizerScores:
+    """The AddOnPlacementScores of a commit, and what the clusters have to give."""
+
+    __slots__ = ("_allocatable", "_columns", "_names", "_objects", "_resources", "bodies")
+
+    def __init__(self, documents: Iterable[Document], names: tuple[str, ...], bodies: tuple[Body, ...]) -> None:
+        self._objects = {(document.key.namespace, document.key.name): document.body for document in documents}
+        self._names, self.bodies = names, bodies
+        self._allocatable: dict[str, ScoreColumn] = {}
+        self._resources: dict[str, list[tuple[int, dict[str, int], datetime | None]]] = {}
+        self._columns: dict[tuple[str, str, datetime], AddOnScores] = {}
+
+    def list_addon_scores(self, cluster: str, resource: str) -> list[Body] | None:
+        """The items of a cluster's AddOnPlacementScore, expired or not; None where there is no such object."""
+        body = self._objects.get((cluster, resource))
+        return None if body is None else get_field(body, "status", "scores") or []
+
+    def allocatable(self, resource: str) -> ScoreColumn:
+        """How much each cluster can give; nothing is known of one that does not name the resource in its capacity, too."""
+        if resource not in self._allocatable:
+            self._allocatable[resource] = ScoreColumn(_read_allocatable(body, resource) for body in self.bodies)
+        return self._allocatable[resource]
+
+    def add_on(self, resource: str, score: str, moment: datetime) -> AddOnScores:
+        """A score of every cluster at a moment."""
+        question = (resource, score, moment)
+        if question not in self._columns:
+            self._columns[question] = self._read_addon_scores(resource, score, moment)
+        return self._columns[question]
+
+    def _read_addon_scores(self, resource: str, score: str, moment: datetime) -> AddOnScores:
+        numbers: list[float | None] = [None] * len(self._names)
+        expired, found = [], 0
+        ends = set()
+        for index, values, end in self._read_resource_scores(resource):
+            if end is not None and moment > end:
+                expired.append(self._names[index])
+            elif score in values:
+                numbers[index] = values[score]
+                found += 1
+                if end is not None:
+                    ends.add(end)
+        # At its very end a score still counts: what changes something is the instant after.
+        expires = min(ends) + _ONE_MICROSECOND if ends else None
+        return AddOnScores(ScoreColumn(numbers), tuple(expired), len(numbers) - found, expires)
+
+    def _read_resource_scores(self, resource: str) -> list[tuple[int, dict[str, int], datetime | None]]:
+        """The objects of one name, by candidate: their values (the last one of a name counts) and until when they do."""
+        if resource not in self._resources:
+            self._resources[resource] = [
+                (
+                    index,
+                    {item["name"]: item["value"] for item in status.get("scores") or ()},
+                    _parse_valid_until(status.get("validUntil")),
+                )
+                for index, name in enumerate(self._names)
+                if (body := self._objects.get((name, resource))) is not None
+                for status in (body.get("status") or {},)
+            ]
+        return self._resources[resource]
+
+
+@lru_cache(maxsize=1 << 10)
+def _parse_valid_until(text: str | None) -> datetime | None:
+    """Thousands of clusters are scored in one go, until the same moment."""
+    return parse_time(text)
+
+
+def _read_allocatable(body: Body, resource: str) -> float | None:
+    status = body.get("status") or {}
+    amounts = status.get("allocatable") or {}
+    if resource not in amounts or resource not in (status.get("capacity") or {}):
+        return None
+    return approximate_float64(str(amounts[resource]))

@@ -1,0 +1,41 @@
+"""ManagedClusters in simulations: read region, zone and provider, and remove, drain or mark a cluster unreachable."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
+from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, set_condition
+from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.time import format_time
+
+_CLAIM_SUFFIX = "open-cluster-management.io"
+_TOPOLOGY_PREFIX = "topology.kubernetes.io"
+
+
+def _read_topology(document: Document) -> ClusterLocation:
+    """By the claims that the agent makes, then by the labels that people use."""
+    claims = {str(c.get("name")): str(c.get("value")) for c in get_field(document.body, "status", "clusterClaims") or ()}
+    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    region = claims.get(f"region.{_CLAIM_SUFFIX}") or labels.get(f"{_TOPOLOGY_PREFIX}/region") or labels.get("region") or ""
+    provider = claims.get(f"platform.{_CLAIM_SUFFIX}") or labels.get("cloud") or ""
+    zone = claims.get(f"zone.{_CLAIM_SUFFIX}") or labels.get(f"{_TOPOLOGY_PREFIX}/zone") or labels.get("zone")
+    return ClusterLocation(document.key.name, region, provider, (zone,) if zone else ())
+
+
+def _remove(_body: Body, _moment: datetime) -> Body | None:
+    return None
+
+
+def _make_unreachable(body: Body, moment: datetime) -> Body:
+    """With the taint that its hub adds; it does not look at the condition itself."""
+    since = format_time(moment)
+    silent = set_condition(body, "ManagedClusterConditionAvailable", "Unknown", since)
+    return add_taint(silent, "cluster.open-cluster-management.io/unreachable", "NoSelect", since)
+
+
+def _drain(body: Body, moment: datetime) -> Body:
+    return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(moment))
+
+
+TOPOLOGY = Topology(GROUP, MANAGED_CLUSTER, _read_topology, _remove, _make_unreachable, _drain, copy_as)

@@ -1,0 +1,165 @@
+"""Index the documents of a commit by identity: templates, documents of policy APIs, duplicates, and the scope of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import KindScope
+from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, parse_api_group
+from gitsched.model.finding import Finding, locate_document
+
+MAX_DUPLICATE_LOCATIONS = 3
+"""Places of one duplicate identity that are named; the others are counted."""
+
+
+class RawDocument(NamedTuple):
+    """A document as it was read, its namespace still as written. A `broken` one is quarantined. Made by `loosen`."""
+
+    body: Body
+    origin: Origin | None
+    broken: bool
+    api_version: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = False) -> RawDocument:
+    """A document with what identifies it taken out, once."""
+    api_version = str(body.get("apiVersion") or body.get("api") or "")
+    namespace, name = str(get_field(body, "metadata", "namespace") or ""), str(get_field(body, "metadata", "name") or "")
+    return RawDocument(
+        body, origin, broken, api_version, parse_api_group(api_version), str(body.get("kind") or ""), namespace, name
+    )
+
+
+class Catalog(NamedTuple):
+    """`settings` are the documents that APIs read, by (group, kind) in the order of their keys; `templates` everything else, by
+    (namespace, name). `twins` are templates that stand in several places, `contested` settings that do; `broken` are identities of which
+    no document counts. `guessed` are the kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of
+    each; `scopes` says of all kinds that are not built in whether they do. `arrival` are the identities in the order in which they were
+    read."""
+
+    api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
+    templates: Mapping[Key, Document]
+    duplicate_templates: Mapping[Key, tuple[Document, ...]]
+    duplicate_api_documents: Mapping[Key, tuple[Document, ...]]
+    broken: Mapping[Key, Document]
+    guessed_scopes: Mapping[tuple[str, str], Document]
+    kind_scopes: Mapping[tuple[str, str], bool]
+    findings: tuple[Finding, ...]
+    read_order: tuple[Key, ...] = ()
+
+    @property
+    def api_documents_by_key(self) -> dict[Key, Document]:
+        """Every document that APIs read."""
+        return {document.key: document for documents in self.api_documents.values() for document in documents}
+
+
+def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], reserved: frozenset[str]) -> Catalog:
+    """Resolve identities. `reserved` are the API groups whose documents are settings, never templates."""
+    loose = list(documents)
+    scopes = _KindScopes(loose, kinds)
+    by_key: dict[Key, list[Document]] = {}
+    broken: dict[Key, Document] = {}
+    for entry in loose:
+        document = scopes.resolve(entry)
+        if entry.broken:
+            broken.setdefault(document.key, document)
+        else:
+            by_key.setdefault(document.key, []).append(document)
+    twins = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
+    settings: dict[tuple[str, str], list[Document]] = {}
+    templates: list[Document] = []
+    for key, copies in by_key.items():
+        if key.group not in reserved:
+            if len(copies) == 1:
+                templates.append(copies[0])
+        elif len(copies) == 1:
+            settings.setdefault((key.group, key.kind), []).append(copies[0])
+        else:
+            broken[key] = copies[0]
+        if len(copies) == 1:
+            broken.pop(key, None)  # a broken copy beside a valid one: the valid one counts
+    findings = [make_duplicate_finding(copies) for key, copies in sorted(twins.items()) if key.group in reserved]
+    templates.sort(key=lambda document: (document.key.namespace, document.key.name, document.key))
+    return Catalog(
+        {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in settings.items()},
+        {document.key: document for document in templates},
+        {key: copies for key, copies in twins.items() if key.group not in reserved},
+        {key: copies for key, copies in twins.items() if key.group in reserved},
+        broken,
+        scopes.guessed,
+        scopes.resolved,
+        tuple(findings),
+        tuple(by_key),
+    )
+
+
+def resolve_key(loose: RawDocument, scopes: Mapping[tuple[str, str], bool]) -> Key | None:
+    """The identity of a document among others whose `scopes` are known; None for a kind that is not among them."""
+    namespaced = is_namespaced(loose.group, loose.kind)
+    if namespaced is None:
+        namespaced = scopes.get((loose.group, loose.kind))
+    if namespaced is None:
+        return None
+    return Key(loose.group, loose.kind, (loose.namespace or "default") if namespaced else "", loose.name)
+
+
+def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
+    """The error that an identity stands in several places, at the first of them; the next ones are named."""
+    known = [str(place) for place in map(locate_document, copies) if place][1:]
+    more = f" and {len(known) - MAX_DUPLICATE_LOCATIONS} more" if len(known) > MAX_DUPLICATE_LOCATIONS else ""
+    places = f"also {', '.join(known[:MAX_DUPLICATE_LOCATIONS])}{more}" if known else f"{len(copies)} documents"
+    key = copies[0].key
+    message = f"{key} stands in several places: {places}; keep one, or hide overlays with .sourceignore or source.paths"
+    return Finding("error", "duplicate-identity", message, locate_document(copies[0]), key.resource)
+
+
+def make_scope_finding(document: Document) -> Finding:
+    """The note that nothing says whether a document's kind has namespaces."""
+    key = document.key
+    guess = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped"
+    message = f"{guess}: no CustomResourceDefinition says otherwise, nor `kinds:`"
+    return Finding("info", "scope-guessed", message, locate_document(document), key.resource)
+
+
+class _KindScopes:
+    """Which kinds are in namespaces: built-in kinds by a table, others by their CRD, by the settings, or by how they are used."""
+
+    def __init__(self, documents: list[RawDocument], kinds: Iterable[KindScope]) -> None:
+        self._known: dict[tuple[str, str], bool] = {
+            (parse_api_group(kind.api_version), kind.kind): kind.namespaced for kind in kinds
+        }
+        self._used = {(entry.group, entry.kind) for entry in documents if entry.namespace}
+        self.resolved: dict[tuple[str, str], bool] = {}
+        self.guessed: dict[tuple[str, str], Document] = {}
+        for entry in documents:
+            if entry.kind == "CustomResourceDefinition" and not entry.broken:
+                self._declare(entry.body)
+
+    def resolve(self, entry: RawDocument) -> Document:
+        body, origin, _, api_version, group, kind, namespace, name = entry
+        namespaced = is_namespaced(group, kind)
+        guessed = False
+        if namespaced is None:
+            namespaced = self._known.get((group, kind))
+            if namespaced is None:
+                namespaced = (group, kind) in self._used
+                guessed = not namespaced
+            self.resolved[group, kind] = namespaced
+        document = Document(Key(group, kind, (namespace or "default") if namespaced else "", name), api_version, body, origin)
+        if guessed:
+            self.guessed.setdefault((group, kind), document)
+        return document
+
+    def _declare(self, crd: Body) -> None:
+        group, kind, scope = (
+            get_field(crd, "spec", "group"),
+            get_field(crd, "spec", "names", "kind"),
+            get_field(crd, "spec", "scope"),
+        )
+        if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
+            self._known[group, kind] = scope == "Namespaced"

@@ -1,0 +1,93 @@
+"""Validate one document: apply defaults, then the schema, then the rules that a schema cannot express."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from gitsched.apis.engine import DocumentValidator
+from gitsched.apis.gitsched import config
+from gitsched.apis.schemas import shipped_schemas
+from gitsched.decide.registry import APIS
+from gitsched.manifests.schema import SchemaValidator
+from gitsched.model.document import Body, get_field, parse_api_group
+from gitsched.model.finding import Finding, Issue, ValidationResult
+
+_BY_GROUP = {group: api for api in APIS for group in api.groups}
+
+
+def list_ignored_codes(settings: config.Config) -> frozenset[str]:
+    """The codes of the rules that settings turn off."""
+    return frozenset[str]().union(*(api.ignored_codes(settings) for api in APIS))
+
+
+def validate_document(body: Body, waived: frozenset[str] = frozenset()) -> ValidationResult:
+    """Check a document of any kind. Rules are asked only where the schema has no objection: they rely on its word.
+
+    `waived` are codes of rules that do not count.
+    """
+    group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
+    api = _BY_GROUP.get(group)
+    try:
+        filled = api.apply_defaults(body) if api else body
+        verdict = _load_schemas().validate(filled, None if filled is body else body)
+    except (TypeError, ValueError):
+        strange = find_non_json_value(body)
+        if strange is None:
+            raise
+        return ValidationResult(body, (strange,))
+    rules = _find_rules(group, kind)
+    if rules is None or any(issue.severity == "error" for issue in verdict.issues):
+        return verdict
+    broken = [issue for issue in rules(verdict.body) if issue.code not in waived]
+    return ValidationResult(verdict.body, (*verdict.issues, *broken)) if broken else verdict
+
+
+def find_non_json_value(body: Any) -> Issue | None:
+    """What no JSON can hold and other parsers than ours give: a key that is no text, text that is none of Unicode, a date. None where
+    there is nothing of that kind."""
+    rest: list[tuple[Any, tuple[str | int, ...]]] = [(body, ())]
+    while rest:
+        value, pointer = rest.pop()
+        if isinstance(value, dict):
+            for key, held in value.items():
+                if not isinstance(key, str):
+                    return Issue("error", "wrong-type", f"the key {key!r:.60} must be a string; quote it", pointer)
+                rest.append((held, (*pointer, key)))
+        elif isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            return Issue("error", "wrong-type", "the text has half a character, which UTF-8 cannot hold", pointer)
+        elif isinstance(value, list):
+            rest += [(held, (*pointer, index)) for index, held in enumerate(value)]
+        elif value is not None and not isinstance(value, (str, int, float)):
+            return Issue("error", "wrong-type", f"a {type(value).__name__} is no value of JSON; quote it", pointer)
+    return None
+
+
+def list_document_findings(body: Body, waived: frozenset[str] = frozenset()) -> list[Finding]:
+    """What checking says about a plain mapping, without a place."""
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    namespace = get_field(body, "metadata", "namespace")
+    resource = (str(body.get("kind")), namespace if isinstance(namespace, str) else "", name) if isinstance(name, str) else None
+    return [
+        Finding(issue.severity, issue.code, f"{_format_pointer(issue.pointer)}{issue.message}", None, resource)
+        for issue in validate_document(body, waived).issues
+    ]
+
+
+def _format_pointer(pointer: Iterable[str | int]) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in pointer)[1:]
+    return f"{path}: " if path else ""
+
+
+@cache
+def _find_rules(group: str, kind: str) -> DocumentValidator | None:
+    if (group, kind) == (config.GROUP, config.KIND):
+        return config.check_config
+    return next((rules for api in APIS if (rules := api.find_validator(group, kind)) is not None), None)
+
+
+@cache
+def _load_schemas() -> SchemaValidator:
+    return SchemaValidator(shipped_schemas())

@@ -1,0 +1,1 @@
+"""Compare two plans: moves with their causes, manifest differences, retained placements, resilience."""

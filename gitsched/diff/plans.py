@@ -1,0 +1,230 @@
+"""Compare two plans: moves, clusters chosen by Placements, manifests delivered to clusters, and the plan that somebody reviewed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gitsched.decide.decisions import DecisionSet
+from gitsched.decide.plan import Plan, describe_reason
+from gitsched.decide.registry import APIS
+from gitsched.model.changes import ManifestChange, Move, SelectionChange
+from gitsched.model.commit import Commit
+from gitsched.model.document import Body, Key
+from gitsched.model.errors import Permanent
+from gitsched.render.layout import CLUSTERS
+from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges
+from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key
+
+
+def list_moves_between(base: Plan, head: Plan, held: Collection[Key]) -> tuple[Move, ...]:
+    """What `head` changes against `base`, in the order of the outcomes; what only `base` places comes last.
+
+    `held` are the documents that the later commit has.
+    """
+    moves = []
+    for key, outcome in head.outcomes.items():
+        known = base.outcomes.get(key)
+        earlier = known.replicas_by_cluster if known is not None else {}
+        if earlier != outcome.replicas_by_cluster:
+            moves.append(Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome)))
+    for key, outcome in base.outcomes.items():
+        if key not in head.outcomes and outcome.replicas_by_cluster:
+            moves.append(Move(key, outcome.replicas_by_cluster, {}, _UNSELECTED if key in held else _GONE))
+    return tuple(moves)
+
+
+_GONE = "it is not in the repository any more"
+_UNSELECTED = "no policy selects it any more"
+
+
+def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
+    """The clusters that are chosen by the records of an output."""
+    return {key: clusters for api in APIS if api.chosen_clusters for key, clusters in api.chosen_clusters(records).items()}
+
+
+def list_choices(decided: DecisionSet) -> dict[Key, frozenset[str]]:
+    """The same of a plan."""
+    return read_choices({key: body for session in decided.engines for key, body in session.records()})
+
+
+def compare_choices(before: Mapping[Key, frozenset[str]], after: Mapping[Key, frozenset[str]]) -> tuple[SelectionChange, ...]:
+    """Who chooses other clusters, by namespace and name."""
+    nothing = frozenset[str]()
+    pairs = ((key, before.get(key, nothing), after.get(key, nothing)) for key in before.keys() | after.keys())
+    differ = (SelectionChange(key, tuple(sorted(old)), tuple(sorted(new))) for key, old, new in pairs if old != new)
+    return tuple(sorted(differ, key=lambda choice: (choice.key.namespace, choice.key.name, choice.key)))
+
+
+MAX_MANIFESTS = 200
+"""Manifests whose text is compared; the others are counted."""
+MAX_DIFF_LINES = 120
+"""Lines of one difference."""
+_MAX_LINES = 2_000
+_MAX_SIZE = 200_000
+_SECRET_PREFIX = "secret-"  # noqa: S105 - how the names of manifests of Secrets begin
+_NAMESPACE_PREFIX = "_/namespace-"
+
+ReadBlob = Callable[[str], bytes]
+PathLookup = Callable[[str], str | None]
+
+
+class FileChange(NamedTuple):
+    """A manifest that a cluster gets otherwise: its path on the output branch, and the blobs (hex), None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def list_manifest_changes(changed: Iterable[str], before: PathLookup, after: PathLookup) -> tuple[FileChange, ...]:
+    """Which of the changed paths of the output are manifests; the lookups give the blob of a path.
+
+    What only keeps the books (cluster.json, the list of files, a Namespace that comes or goes along) is left out.
+    """
+    found = []
+    for path in changed:
+        if path.startswith(f"{CLUSTERS}/") and path.count("/") > 2:
+            entry = FileChange(path, before(path), after(path))
+            if not (_relative_path(path).startswith(_NAMESPACE_PREFIX) and None in entry):
+                found.append(entry)
+    return tuple(found)
+
+
+def compare_manifests(
+    differences: Iterable[FileChange], former: Callable[[], Iterable[str]], before: PathLookup, read: ReadBlob
+) -> DeliveryChanges:
+    """The manifests with what differs in them; what is the same for several clusters is told once.
+
+    `former` are the paths that the output had, asked for only where something is new.
+    """
+    entries = list(differences)
+    groups: dict[tuple[str, str | None, str | None], list[str]] = {}
+    for path, old, new in entries:
+        groups.setdefault((_relative_path(path), old, new), []).append(path.split("/")[1])
+    known = _find_copies({path for path, old, _ in groups if old is None}, former)
+    # What changes in place says more than what comes or goes as it was.
+    order = sorted(groups, key=lambda group: (group[1] is None or group[2] is None, group[0], group[1] or "", group[2] or ""))
+    rendered = []
+    for path, old, new in order[:MAX_MANIFESTS]:
+        copied = known.get(path, "") if old is None else ""
+        source = before(f"{CLUSTERS}/{copied}/{path}") if copied else old
+        entry = ManifestChange(path, tuple(sorted(groups[path, old, new])), old, new, copied=copied)
+        rendered.append(_compare_manifest(entry, source, read))
+    return DeliveryChanges(rendered, max(len(order) - MAX_MANIFESTS, 0), len(entries))
+
+
+def _relative_path(path: str) -> str:
+    """The path relative to the cluster's directory."""
+    return path.split("/", 2)[2]
+
+
+def _find_copies(paths: set[str], former: Callable[[], Iterable[str]]) -> dict[str, str]:
+    """For each path below a cluster's directory, the first cluster that had something there."""
+    found: dict[str, str] = {}
+    for path in sorted(former()) if paths else ():
+        cluster, _, inner = path.removeprefix(f"{CLUSTERS}/").partition("/")
+        if inner in paths:
+            found.setdefault(inner, cluster)
+    return found
+
+
+def _compare_manifest(entry: ManifestChange, source: str | None, read: ReadBlob) -> ManifestChange:
+    if entry.after is None or source == entry.after:
+        return entry  # what goes needs no text, and what is copied as it was has no difference
+    if entry.path.rpartition("/")[2].startswith(_SECRET_PREFIX):
+        return entry._replace(note="a Secret: its text is not shown")
+    data = [b"" if blob is None else read(blob) for blob in (source, entry.after)]
+    if any(len(text) > _MAX_SIZE for text in data):
+        return entry._replace(note="too large to be compared here")
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in data)
+    if max(len(old), len(new)) > _MAX_LINES:
+        return entry._replace(note="too long to be compared here")
+    from difflib import unified_diff  # only plans compare texts
+
+    lines = list(unified_diff(old, new, lineterm=""))[2:]
+    left = len(lines) - MAX_DIFF_LINES
+    note = f"{left} more lines are not shown" if left > 0 else ""
+    return entry._replace(diff="\n".join(lines[:MAX_DIFF_LINES]), note=note)
+
+
+MAX_WORKLOADS = 10
+"""Workloads whose difference from the reviewed plan is told."""
+_DIGEST_PATTERN = re.compile(rf"{DIGEST_PREFIX}[0-9a-f]{{64}}")
+
+ClusterReplicas = Mapping[str, int | None]
+
+
+class ReviewedPlan(NamedTuple):
+    """The plan that somebody reviewed. `output` is the head of the output branch that it was computed over; `moves` are None where only
+    the digest is known."""
+
+    digest: str
+    output: str = ""
+    moves: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]] | None = None
+
+
+class ReviewComparison(NamedTuple):
+    """`same` says that the run does what was reviewed; `lines` tell it."""
+
+    same: bool
+    lines: tuple[str, ...]
+
+
+def parse_reviewed_plan(text: str) -> ReviewedPlan:
+    """From a digest, or from what `gitsched plan -o json` printed; Permanent for anything else."""
+    if _DIGEST_PATTERN.fullmatch(text.strip()):
+        return ReviewedPlan(text.strip())
+    try:
+        data = json.loads(text)
+        moves = {
+            Key(**move["workload"]): (_read_cluster_replicas(move["before"]), _read_cluster_replicas(move["after"]))
+            for move in data["moves"]
+        }
+        found = ReviewedPlan(data["digest"], data["output"]["before"] or "", moves)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Permanent(f"neither a plan's digest ({DIGEST_PREFIX}...) nor what `gitsched plan -o json` printed") from error
+    if not _DIGEST_PATTERN.fullmatch(str(found.digest)):
+        raise Permanent("the plan has no digest")
+    return found
+
+
+def find_reviewed_digest(source: Commit) -> ReviewedPlan | None:
+    """The review that a commit's trailer names; the last one counts."""
+    digests = [text.strip() for name, text in source.trailers if name.lower() == REVIEWED_TRAILER.lower()]
+    return ReviewedPlan(digests[-1]) if digests and _DIGEST_PATTERN.fullmatch(digests[-1]) else None
+
+
+def compare_with_review(reviewed: ReviewedPlan, digest: str, output: str | None, moves: tuple[Move, ...]) -> ReviewComparison:
+    """What differs between a reviewed plan and the one of a run over the output branch at `output`."""
+    if reviewed.digest == digest:
+        return ReviewComparison(True, (f"As reviewed: plan {digest}.",))
+    over = f", computed over {abbreviate_oid(reviewed.output)} of the output branch," if reviewed.output else ""
+    now = f" over {abbreviate_oid(output)}" if output else ""
+    lines = [f"Not as reviewed: the reviewed plan{over} is {reviewed.digest}, this one{now} is {digest}."]
+    if reviewed.moves is not None:
+        lines += _list_workload_differences(reviewed.moves, {move.key: (move.before, move.after) for move in moves})
+    return ReviewComparison(False, tuple(lines))
+
+
+def _list_workload_differences(
+    reviewed: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]], found: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]]
+) -> list[str]:
+    different = sorted(key for key in reviewed.keys() | found.keys() if reviewed.get(key) != found.get(key))
+    lines = [
+        f"  {format_key(key)}: reviewed {_format_move(reviewed.get(key))}; now {_format_move(found.get(key))}"
+        for key in different[:MAX_WORKLOADS]
+    ]
+    if len(different) > MAX_WORKLOADS:
+        lines.append(f"  and {len(different) - MAX_WORKLOADS} more workloads")
+    return lines or ["  The same workloads move in the same way, but some manifest is delivered otherwise."]
+
+
+def _format_move(move: tuple[ClusterReplicas, ClusterReplicas] | None) -> str:
+    return "it stays as it is" if move is None else f"{format_clusters(move[0])} -> {format_clusters(move[1])}"
+
+
+def _read_cluster_replicas(entries: list[dict[str, Any]]) -> dict[str, int | None]:
+    return {str(entry["cluster"]): entry["replicas"] for entry in entries}

@@ -1,0 +1,46 @@
+"""Tokens and webhook secrets of the operator, read from a file each time (so that they can be rotated) or from the environment.
+Never logged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gitsched.model.errors import Permanent
+
+_MAX_BYTES = 1 << 14
+_MAX_LINES = 8
+
+
+class Credential:
+    """One secret, or several in a file with one a line: the old and the new one while it is being renewed.
+
+    `name` is what messages call it.
+    """
+
+    def __init__(self, name: str, *, value: str = "", path: Path | None = None) -> None:
+        self.name = name
+        self._value, self._path = value, path
+
+    def read(self) -> tuple[str, ...]:
+        """What is known now, at least one. Raises Permanent, whose text holds nothing secret."""
+        text = self._value
+        if self._path is not None:
+            try:
+                with self._path.open("rb") as file:
+                    text = file.read(_MAX_BYTES + 1).decode()
+            except (OSError, UnicodeDecodeError) as error:
+                raise Permanent(
+                    f"the {self.name} cannot be read from {self._path}: {getattr(error, 'strerror', None) or 'it is no text'}"
+                ) from None
+        lines = tuple(line.strip() for line in text.splitlines() if line.strip())
+        if not lines or len(lines) > _MAX_LINES or len(text) > _MAX_BYTES:
+            raise Permanent(f"the {self.name} is empty or too long{f': {self._path}' if self._path else ''}")
+        # Anything else cannot be in a header, and the client's error would show it.
+        if not all(" " <= character <= "~" for line in lines for character in line):
+            raise Permanent(f"the {self.name} has characters that no header can have")
+        return lines
+
+    def check_outside(self, directory: Path) -> None:
+        """Permanent when the file lies in a repository's directory: what is there is committed sooner or later."""
+        if self._path is not None and self._path.resolve().is_relative_to(directory.resolve()):
+            raise Permanent(f"the {self.name} is in {self._path}, inside the repository; keep it elsewhere")

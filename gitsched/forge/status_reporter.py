@@ -1,0 +1,158 @@
+"""Send commit statuses in a background thread with retries, so that a slow forge never delays a reconcile."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import httpx
+
+from gitsched import __version__
+from gitsched.forge.commit_status import CommitStatus, StatusAPI
+from gitsched.forge.credentials import Credential
+from gitsched.model.errors import GitschedError
+
+_log = logging.getLogger("gitsched.forge")
+MAX_ATTEMPTS = 10
+_TIMEOUT = 10.0
+_MIN_DELAY, _MAX_DELAY, _MAX_RETRY_AFTER = 1.0, 60.0, 900.0
+"""Seconds of the first pause after a failure, of the longest one, and of the longest that a forge may ask for."""
+_QUEUE_LIMIT = 64
+"""Statuses kept while a forge is away; the oldest make way."""
+_MAX_RESPONSE_BYTES = 1 << 16
+_REQUEST_HEADERS = {"Accept-Encoding": "identity", "User-Agent": f"gitsched/{__version__}"}
+_MAX_MESSAGE_LENGTH = 200
+
+StatusOutcome = Literal["sent", "failed", "dropped"]
+
+
+class RetryLater(NamedTuple):
+    """The forge may take it later; `after` is in seconds, None where it does not say."""
+
+    reason: str
+    after: float | None
+
+
+class StatusReporter:
+    """`told` hears how each status ended. A newer status of a commit replaces one that waits."""
+
+    def __init__(self, forge: StatusAPI, token: Credential, told: Callable[[StatusOutcome], None]) -> None:
+        self._forge, self._token, self._on_outcome = forge, token, told
+        self._queue: dict[tuple[str, str], CommitStatus] = {}
+        self._queue_changed = threading.Condition()
+        self._close_deadline: float | None = None
+        self._last_status: CommitStatus | None = None
+        self._thread = threading.Thread(target=self._run, name="statuses", daemon=True)
+        self._thread.start()
+
+    def report(self, status: CommitStatus) -> None:
+        """Send a status, soon; nothing where it is the last one again."""
+        with self._queue_changed:
+            if status == self._last_status:
+                return
+            self._last_status = status
+            self._queue.pop((status.commit, status.context), None)
+            self._queue[status.commit, status.context] = status
+            if len(self._queue) > _QUEUE_LIMIT:
+                del self._queue[next(iter(self._queue))]
+                self._on_outcome("dropped")
+            self._queue_changed.notify()
+
+    def close(self, seconds: float) -> None:
+        """Send what waits, for so long at most."""
+        with self._queue_changed:
+            self._close_deadline = time.monotonic() + seconds
+            self._queue_changed.notify()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        with httpx.Client(timeout=_TIMEOUT, follow_redirects=False) as client:
+            while (status := self._take_next()) is not None:
+                self._on_outcome(self._send_with_retries(client, status))
+
+    def _take_next(self) -> CommitStatus | None:
+        with self._queue_changed:
+            while not self._queue and self._close_deadline is None:
+                self._queue_changed.wait()
+            return self._queue.pop(next(iter(self._queue))) if self._queue else None
+
+    def _send_with_retries(self, client: httpx.Client, status: CommitStatus) -> StatusOutcome:
+        pause = _MIN_DELAY
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            problem = self._send(client, status)
+            if problem is None:
+                return "sent"
+            if isinstance(problem, str) or attempt == MAX_ATTEMPTS or not self._wait_before_retry(max(pause, problem.after or 0)):
+                reason = problem if isinstance(problem, str) else problem.reason
+                _log.warning("%s did not take the status of %s: %s", self._forge.title, status.commit[:12], reason)
+                return "failed"
+            with self._queue_changed:
+                newer = self._queue.pop((status.commit, status.context), None)
+            if newer is not None:
+                self._on_outcome("dropped")
+                status = newer
+            pause = min(2 * pause, _MAX_DELAY)
+        raise AssertionError("unreachable")
+
+    def _wait_before_retry(self, seconds: float) -> bool:
+        """Wait; whether there is another try. Who ends does not wait longer than there is time."""
+        end = time.monotonic() + min(seconds, _MAX_RETRY_AFTER)
+        with self._queue_changed:
+            while (left := end - time.monotonic()) > 0:
+                if self._close_deadline is not None and self._close_deadline < end:
+                    return False
+                self._queue_changed.wait(left)
+        return True
+
+    def _send(self, client: httpx.Client, status: CommitStatus) -> str | RetryLater | None:
+        """None when it is set, else what is wrong."""
+        try:
+            post = self._forge.build_request(status, self._token.read()[0])
+            with client.stream("POST", post.url, headers={**post.headers, **_REQUEST_HEADERS}, json=dict(post.body)) as response:
+                message = _read_message(response)
+        except GitschedError as error:
+            return str(error)
+        except httpx.TransportError as error:
+            # The text of the error may hold what was sent.
+            return RetryLater(f"no connection ({type(error).__name__})", None)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            return f"the request cannot be sent ({type(error).__name__})"
+        code = response.status_code
+        if self._forge.is_accepted(code, message):
+            return None
+        reason = f"status {code}{f': {message}' if message else ''}"
+        after = _read_retry_after(response.headers)
+        late = code in (408, 429) or code >= 500 or (code == 403 and after is not None)
+        return RetryLater(reason, after) if late else reason
+
+
+def _read_message(response: httpx.Response) -> str:
+    """What a forge says about a failure: the member that both call `message`, on one line and not too long."""
+    data, end = bytearray(), time.monotonic() + _TIMEOUT
+    for chunk in response.iter_raw():
+        data += chunk
+        if len(data) >= _MAX_RESPONSE_BYTES or time.monotonic() > end:
+            break
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    message = body.get("message", "") if isinstance(body, dict) else ""
+    text = message if isinstance(message, str) else json.dumps(message)
+    return " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:_MAX_MESSAGE_LENGTH]
+
+
+def _read_retry_after(headers: httpx.Headers) -> float | None:
+    """Seconds that a forge asks for, as both do when there were too many requests."""
+    try:
+        if "Retry-After" in headers:
+            return max(float(headers["Retry-After"]), 0)
+        if headers.get("X-RateLimit-Remaining") == "0":
+            return max(float(headers["X-RateLimit-Reset"]) - time.time(), 0)
+    except (KeyError, ValueError):
+        return None
+    return None

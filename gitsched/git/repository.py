@@ -1,0 +1,341 @@
+"""A Git repository opened with libgit2: resolve refs, read objects, write trees and commits. Needs no worktree."""
+
+from __future__ import annotations
+
+import errno
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gitsched.git import process
+from gitsched.git.commits import format_commit, parse_commit
+from gitsched.git.discovery import reject_embedded_repository
+from gitsched.git.packfile import BLOB, COMMIT, TREE, RawObject, write_pack
+from gitsched.git.trees import TreeBuilder, TreeEntry, TreeReader, is_tree
+from gitsched.model.commit import Commit
+from gitsched.model.errors import Permanent, Temporary
+from gitsched.model.planned_files import EditedBlob, PlannedFile
+
+if TYPE_CHECKING:
+    import pygit2
+
+    from gitsched.git.commits import Signer
+
+NOTES_REF = "refs/notes/hydrator.metadata"
+_PACK_THRESHOLD = 100
+"""From so many new objects on one pack costs less than their files."""
+_SAMPLE_SIZE = 64
+_EDIT_CACHE_LIMIT = 100_000
+_OID = re.compile(r"[0-9a-f]{40}")
+_OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
+_PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_owner_validation_lock = threading.Lock()
+
+
+def open_repository(path: str | Path) -> Repository:
+    """The repository at a path or above it, bare or with a worktree; Permanent when there is none or it is not ours to open."""
+    return Repository(path)
+
+
+class Repository:
+    """One repository, its listings memoised. `path` is its Git directory, `common` the one it shares with other worktrees.
+
+    `on_damage` is called once an object turns out to be unreadable; a private cache uses it to have itself fetched anew.
+    """
+
+    def __init__(self, path: str | Path, *, on_damage: Callable[[], None] | None = None) -> None:
+        self._repo = _open_libgit2(Path(path))
+        self.path = str(Path(self._repo.path))
+        self.common_dir = _find_common_dir(Path(self.path))
+        self.on_damage = on_damage
+        self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
+        self._edited_blobs: dict[EditedBlob, bytes] = {}
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the repository has no worktree of its own."""
+        return bool(self._repo.is_bare)
+
+    @property
+    def root(self) -> str:
+        """The root of the worktree; a bare repository's own directory."""
+        return str(Path(self._repo.workdir)) if self._repo.workdir else self.path
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether history is cut off somewhere, as in most CI checkouts."""
+        return (Path(self.common_dir) / "shallow").exists()
+
+    def read_config(self, name: str) -> str | None:
+        """A value of Git's configuration as this repository sees it; None when it is not set."""
+        config = self._repo.config
+        return str(config[name]) if name in config else None
+
+    # Names
+
+    def resolve(self, revision: str) -> str | None:
+        """The commit (hex) that a branch, tag, HEAD, object id or its abbreviation names; None when there is none."""
+        import pygit2
+
+        try:
+            return str(self._repo.revparse_single(revision).peel(pygit2.Commit).id)
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            if "ambiguous" in str(error):
+                raise Permanent(f"{revision!r} names more than one object") from error
+            return None
+
+    def resolve_ref(self, ref: str) -> str | None:
+        """The object id (hex) that a full ref name points at, through symbolic refs; None when it does not exist."""
+        import pygit2
+
+        try:
+            return str(self._repo.lookup_reference(ref).resolve().target)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def read_symbolic_ref(self, ref: str) -> str | None:
+        """The name that a symbolic ref points at, existing or not; None for any other ref."""
+        try:
+            found = self._repo.lookup_reference(ref).target
+        except (KeyError, ValueError):
+            return None
+        return found if isinstance(found, str) else None
+
+    def set_head(self, branch: str) -> None:
+        """Put HEAD on a branch, of a private copy: no worktree follows."""
+        self._repo.set_head(f"refs/heads/{branch}")
+
+    def set_ref(self, ref: str, oid: str) -> None:
+        """Set a ref that only mirrors another repository's, wherever it was."""
+        import pygit2
+
+        try:
+            self._repo.references.create(ref, oid, force=True)
+        except (ValueError, pygit2.GitError) as error:
+            raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
+
+    def delete_ref(self, ref: str) -> None:
+        """Delete a ref that only mirrors another repository's."""
+        import pygit2
+
+        try:
+            self._repo.lookup_reference(ref).delete()
+        except (KeyError, ValueError):
+            return
+        except pygit2.GitError as error:
+            raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
+
+    def head_branch(self) -> str | None:
+        """The branch HEAD is on, born or not; None when HEAD is detached."""
+        target = self.read_symbolic_ref("HEAD")
+        return target.removeprefix("refs/heads/") if target is not None and target.startswith("refs/heads/") else None
+
+    def has_ancestor(self, commit: str, ancestor: str) -> bool:
+        """Whether `ancestor` is the commit or in its history, as far as that is here."""
+        import pygit2
+
+        try:
+            return commit == ancestor or bool(self._repo.descendant_of(commit, ancestor))
+        except (KeyError, ValueError, pygit2.GitError):
+            return False
+
+    def merge_commits(self, ours: str, theirs: str) -> str | None:
+        """The tree of what merging two commits gives; None where they conflict, or no common ancestor is here."""
+        import pygit2
+
+        try:
+            if self._repo.merge_base(ours, theirs) is None:
+                return None
+            index = self._repo.merge_commits(ours, theirs)
+            return None if index.conflicts else str(index.write_tree(self._repo))
+        except (KeyError, ValueError, pygit2.GitError):
+            return None  # a shallow history ends before the common ancestor
+
+    # Reading
+
+    def has(self, oid: str) -> bool:
+        """Whether the object is here."""
+        return bool(_OID.fullmatch(oid)) and oid in self._repo
+
+    def is_intact(self, oid: str) -> bool:
+        """Whether a commit is here; Permanent or, in a private copy, Temporary when it or the root of its tree cannot be read."""
+        if not self.has(oid):
+            return False
+        self._trees.read_tree(self.commit(oid).tree)
+        return True
+
+    def commit(self, oid: str) -> Commit:
+        """The commit with this id."""
+        try:
+            return parse_commit(oid, self._read_object(oid, COMMIT))
+        except ValueError as error:
+            raise Permanent(f"commit {oid}: {error}") from error
+
+    def blob(self, oid: str) -> bytes:
+        """A blob's content."""
+        return self._read_object(oid, BLOB)
+
+    def blob_size(self, oid: str) -> int:
+        """A blob's size in bytes, from its header alone."""
+        import pygit2
+
+        try:
+            return int(self._repo.odb.read_header(oid)[1])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise self._make_read_error(oid, BLOB, error) from error
+
+    def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
+        """Every file, symlink and submodule of a tree (or of its directory `under`), by its path from the root, in Git's order."""
+        return self._trees.entries(tree, under)
+
+    def changed_paths(self, old_tree: str | None, new_tree: str | None) -> list[str]:
+        """The sorted paths at which two trees (None: the empty one) differ; renames are not looked for."""
+        return self._trees.changed_paths(old_tree, new_tree)
+
+    def find_entry(self, tree: str, path: str) -> tuple[str, int] | None:
+        """Object id and mode at a path; None when there is nothing."""
+        row = self._trees.find_entry(tree, path)
+        return (row[2].hex(), int(row[0], 8)) if row else None
+
+    def list_directory(self, tree: str, directory: str) -> dict[str, tuple[str, int]]:
+        """Name → (object id, mode) of one directory ("": the root), not recursive; {} when it is missing."""
+        if directory.strip("/"):
+            row = self._trees.find_entry(tree, directory.strip("/"))
+            if row is None or not is_tree(row):
+                return {}
+            tree = row[2].hex()
+        return {
+            name.decode("utf-8", "backslashreplace"): (oid.hex(), int(mode, 8)) for mode, name, oid in self._trees.read_tree(tree)
+        }
+
+    # Writing
+
+    def write_tree(self, changes: Mapping[str, PlannedFile | None], *, base: str | None, read: Repository) -> str:
+        """The id of the tree that `base` (None: the empty tree) becomes when paths are set, or removed where the value is None.
+
+        Removing a path that is a directory removes all of it; directories that become empty vanish. Kept and edited blobs come from
+        `read`. An unsafe path, or one that is both file and directory, is a ValueError: a bug of the caller.
+        """
+        if len(self._edited_blobs) > _EDIT_CACHE_LIMIT:
+            self._edited_blobs.clear()
+        planting = TreeBuilder(self._trees.read_tree, read.blob, self.has, self._edited_blobs)
+        tree = planting.build(changes, base)
+        self._write_objects(list(planting.objects.values()))
+        for oid, rows in planting.trees.items():
+            self._trees.cache_tree(oid, rows)
+        return tree
+
+    def commit_tree(
+        self, tree: str, parents: Sequence[str], message: str, *, name: str, email: str, time: datetime, sign: Signer | None = None
+    ) -> str:
+        """The id of a new commit; without a signature the same arguments give the same id in any repository."""
+        data = format_commit(tree, parents, message, name=name, email=email, time=time)
+        if sign is not None:
+            data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
+        return self._write_object(COMMIT, data)
+
+    def update_ref(self, ref: str, new: str, old: str | None) -> None:
+        """Move a ref from `old` (None: it must not exist) to `new`, or raise Conflict; a crash leaves it at one of the two."""
+        from gitsched.git.refs import update_ref
+
+        update_ref(self, ref, new, old)
+
+    def write_note(self, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str) -> None:
+        """Set the note of a commit, replacing an earlier one; Conflict when others keep changing the notes."""
+        from gitsched.git.refs import write_note
+
+        write_note(self, commit, text, ref, time=time, name=name, email=email)
+
+    def read_note(self, commit: str, ref: str = NOTES_REF) -> str | None:
+        """The text of a commit's note; None when it has none."""
+        from gitsched.git.refs import read_note
+
+        return read_note(self, commit, ref)
+
+    def _write_objects(self, objects: Sequence[RawObject]) -> None:
+        if len(objects) >= _PACK_THRESHOLD:
+            # A process that starts afresh plans what is there already; asking costs less than packing it, but not in a new repository.
+            sample = objects[:: len(objects) // _SAMPLE_SIZE]
+            if 2 * sum(self.has(oid.hex()) for oid, _, _ in sample) > len(sample):
+                objects = [entry for entry in objects if not self.has(entry[0].hex())]
+        if len(objects) < _PACK_THRESHOLD:
+            for _, kind, data in objects:
+                self._write_object(kind, data)
+            return
+        try:
+            write_pack(Path(self.common_dir) / "objects" / "pack", objects)
+        except OSError as error:
+            raise _make_write_error(self.path, str(error), hopeless=error.errno in _PERMANENT_ERRNOS) from error
+
+    def _write_object(self, kind: int, data: bytes) -> str:
+        import pygit2
+
+        try:
+            return str(self._repo.write(kind, data))
+        except (OSError, pygit2.GitError) as error:
+            text = str(error)
+            raise _make_write_error(self.path, text, hopeless="ermission denied" in text or "Read-only" in text) from error
+
+    def _read_object(self, oid: str, kind: int) -> bytes:
+        import pygit2
+
+        try:
+            found, data = self._repo.read(oid)
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise self._make_read_error(oid, kind, error) from error
+        if found != kind:
+            raise Permanent(f"object {oid} in {self.path} is no {_OBJECT_TYPES[kind]}")
+        return data
+
+    def _make_read_error(self, oid: str, kind: int, error: Exception) -> Permanent | Temporary:
+        reason = "it is missing" if isinstance(error, KeyError) else str(error)
+        if self.read_config("remote.origin.promisor") == "true":
+            reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` makes it whole)"
+        message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
+        if self.on_damage is None:
+            return Permanent(message)
+        self.on_damage()
+        return Temporary(f"{message}; this copy will be fetched anew")
+
+
+def _make_write_error(path: str, reason: str, *, hopeless: bool) -> Permanent | Temporary:
+    return (Permanent if hopeless else Temporary)(f"cannot write objects to {path}: {reason}")
+
+
+def _open_libgit2(path: Path) -> pygit2.Repository:
+    import pygit2
+
+    if not path.exists():
+        raise Permanent(f"there is no file or directory {path}")
+    found = pygit2.discover_repository(str(path))
+    if found is None:
+        raise Permanent(f"{path.resolve()} is in no Git repository; go to one, or name it with -C")
+    reject_embedded_repository(Path(found))
+    try:
+        return pygit2.Repository(found)
+    except pygit2.GitError as error:
+        if "object format" in str(error):
+            raise Permanent(
+                f"the repository at {path} has SHA-256 object ids; gitsched works with SHA-1 repositories only"
+            ) from error
+        if "not owned by" not in str(error):
+            raise Permanent(f"cannot open the repository at {path}: {error}") from error
+        if process.run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
+            raise Permanent(
+                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` trusts it"
+            ) from error
+    # libgit2 knows fewer places than git where safe.directory may stand (GIT_CONFIG_GLOBAL, say); git's own verdict counts.
+    with _owner_validation_lock:
+        pygit2.settings.owner_validation = False
+        try:
+            return pygit2.Repository(found)
+        finally:
+            pygit2.settings.owner_validation = True
+
+
+def _find_common_dir(path: Path) -> str:
+    pointer = path / "commondir"
+    return str((path / pointer.read_text().strip()).resolve()) if pointer.exists() else str(path)

@@ -1,0 +1,119 @@
+"""The result of parsing a file: its documents and issues, serializable as JSON for the parse cache; and the limits on input
+size."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Self
+
+from gitsched.model.document import Body, SourceSpans
+from gitsched.model.finding import Severity
+
+
+class Limits(NamedTuple):
+    """`size` in bytes; `depth` in nested collections; `nodes` of a file.
+
+    `aliases` counts uses of anchors in one document; `expansion` bounds what those uses add to it, one for a node and one for every
+    32 characters of its text.
+    """
+
+    size: int = 4 * 1024 * 1024
+    depth: int = 200
+    nodes: int = 1_000_000
+    documents: int = 5_000
+    aliases: int = 1_000
+    expansion: int = 100_000
+
+
+DEFAULT_LIMITS = Limits()
+
+MAX_ISSUES = 20
+"""How many mistakes of one kind are told of one document: the next ones wait until these are mended."""
+
+
+NOT_YAML = "no YAML, and nothing in it looks like a manifest"
+"""The reason of a file that may have been one before somebody's slip."""
+
+FileStatus = Literal["resources", "empty", "not-a-resource", "invalid"]
+ResourceName = tuple[str, str, str]
+
+
+class FileIssue(NamedTuple):
+    """A finding before anyone knows the file's path. `resource` is (kind, namespace as written or "", name)."""
+
+    severity: Severity
+    code: str
+    message: str
+    line: int
+    column: int
+    resource: ResourceName | None = None
+
+
+class ParsedDocument(NamedTuple):
+    """A document with a name. `broken`: it has an error, so it is quarantined. The rest is as in `Origin`."""
+
+    body: Body
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a document
+    item: int
+    line: int
+    column: int
+    spans: SourceSpans
+    broken: bool
+
+
+class ParsedFile(NamedTuple):
+    """What a file holds.
+
+    `unreadable`: an error hid documents whose identity nobody knows. `reason` says why a file that is not-a-resource is none.
+    `patches` are the paths, relative as written, that a kustomization lists and that are no documents of their own.
+    """
+
+    status: FileStatus
+    documents: tuple[ParsedDocument, ...] = ()
+    issues: tuple[FileIssue, ...] = ()
+    unreadable: bool = False
+    reason: str = ""
+    kustomize_inputs: tuple[str, ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """The file as plain JSON; `from_json` gives the same File back, also after a trip through a JSON text."""
+        return list(self)
+
+    @classmethod
+    def from_json(cls, value: list[Any]) -> Self:
+        """The File that `to_json` described."""
+        status, documents, problems, unreadable, reason, patches = value
+        return cls(
+            status,
+            tuple([_parse_document(*document) for document in documents]),
+            tuple(
+                [
+                    FileIssue(s, code, message, line, column, tuple(resource) if resource else None)
+                    for s, code, message, line, column, resource in problems
+                ]
+            ),
+            unreadable,
+            reason,
+            tuple(patches),
+        )
+
+
+def _parse_document(body: Body, index: int, item: int, line: int, column: int, text: list[Any], broken: bool) -> ParsedDocument:
+    whole, start, end, cuts, marks = text
+    if cuts is not None:
+        cuts = tuple([(a, b) for a, b in cuts])
+    return ParsedDocument(
+        body, index, item, line, column, SourceSpans(whole, start, end, cuts, tuple([(p, a, b) for p, a, b in marks])), broken
+    )
+
+
+def reject_large_file(size: int, path: str, limits: Limits = DEFAULT_LIMITS) -> ParsedFile:
+    """The reading of a file too large (`size` in bytes) to be read. A large .json is rarely a manifest: only a warning."""
+    data = path.endswith(".json")
+    message = f"the file has {size} bytes; files over {limits.size} bytes are not read"
+    return ParsedFile(
+        "not-a-resource" if data else "invalid",
+        (),
+        (FileIssue("warning" if data else "error", "file-too-large", message, 1, 1),),
+        not data,
+        message if data else "",
+    )

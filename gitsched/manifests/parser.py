@@ -1,0 +1,302 @@
+"""Parse a file's bytes into documents and issues. Pure: the result can be cached by blob id and file name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, list_inputs
+from gitsched.manifests.object_meta import (
+    RESOURCE,
+    DocumentClass,
+    classify_document,
+    is_blank,
+    is_helm_template,
+    looks_like_manifest,
+    validate_object_meta,
+)
+from gitsched.manifests.parsed_file import (
+    DEFAULT_LIMITS,
+    MAX_ISSUES,
+    NOT_YAML,
+    FileIssue,
+    FileStatus,
+    Limits,
+    ParsedDocument,
+    ParsedFile,
+    reject_large_file,
+)
+from gitsched.manifests.source_spans import find_spans, locate_field, locate_node, make_item_spans
+from gitsched.manifests.yaml_composer import (
+    SYNTAX_ERROR,
+    ParseError,
+    YamlDocument,
+    compose_documents,
+    decode_text,
+    has_byte_order_mark,
+    is_small,
+    join_surrogates,
+)
+from gitsched.manifests.yaml_constructor import Constructor, check_aliases
+from gitsched.model.document import Body, SourceSpans
+from gitsched.model.finding import Issue, Severity, ValidationResult
+
+__all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
+
+Validator = Callable[[Body], ValidationResult]
+
+
+def parse_file(
+    data: bytes, *, path: str, check: Validator | None, marks: tuple[str, ...] = ("spec.replicas",), limits: Limits = DEFAULT_LIMITS
+) -> ParsedFile:
+    """The documents of a YAML or JSON file with their findings.
+
+    The result depends on the bytes, the last segment of `path`, `check` and `marks` only. No bytes raise.
+    """
+    if len(data) > limits.size:
+        return reject_large_file(len(data), path, limits)
+    text = decode_text(data)
+    if isinstance(text, ParseError):
+        if path.endswith(".json") and b"kind" not in data:
+            return ParsedFile("not-a-resource", reason="data")
+        return _make_invalid_file(text)
+    if path.rpartition("/")[2] in KUSTOMIZATION_NAMES:
+        return _parse_kustomization(text, limits)
+    if "kind" not in text and not ("&" in text and "*" in text) and not looks_like_manifest(text) and is_small(text):
+        return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
+    joined = join_surrogates(text)
+    file = _FileParser(joined, check, marks, limits).parse()
+    if joined != text:
+        file = _drop_spans(file)
+    return _add_byte_order_mark(file) if has_byte_order_mark(data) else file
+
+
+def _make_invalid_file(fault: ParseError) -> ParsedFile:
+    return ParsedFile("invalid", (), (FileIssue("error", *fault),), unreadable=True)
+
+
+def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
+    """A kustomization is never a document. What cannot be read of it is kustomize's to report."""
+    tree = next(compose_documents(text, limits), None)
+    patches: tuple[str, ...] = ()
+    if isinstance(tree, ParseError) and tree.code != SYNTAX_ERROR:
+        return ParsedFile("not-a-resource", (), (FileIssue("error", *tree),), reason="a kustomization")
+    if isinstance(tree, YamlDocument):
+        fault = check_aliases(tree, limits)
+        if fault:
+            return ParsedFile("not-a-resource", (), (FileIssue("error", *fault),), reason="a kustomization")
+        patches = list_inputs(Constructor(tree.line).construct(tree.node))
+    return ParsedFile("not-a-resource", reason="a kustomization", kustomize_inputs=patches)
+
+
+def _drop_spans(file: ParsedFile) -> ParsedFile:
+    """Offsets into a text other than the file's are of no use: such documents are written anew, never edited."""
+    anew = SourceSpans(False, 0, 0, None, ())
+    return file._replace(documents=tuple(document._replace(spans=anew) for document in file.documents))
+
+
+def _add_byte_order_mark(file: ParsedFile) -> ParsedFile:
+    """The byte order mark stands before everything: offsets count it, columns do not."""
+    warning = FileIssue(
+        "warning", "byte-order-mark", "the file begins with a byte order mark, which some tools choke on: save it without", 1, 1
+    )
+    documents = tuple(document._replace(spans=_shift_spans(document.spans)) for document in file.documents)
+    return file._replace(documents=documents, issues=(warning, *file.issues) if file.documents else file.issues)
+
+
+def _shift_spans(text: SourceSpans) -> SourceSpans:
+    cuts = None if text.server_owned is None else tuple((a + 1, b + 1) for a, b in text.server_owned)
+    return SourceSpans(
+        text.whole_file, text.start + 1, text.end + 1, cuts, tuple((path, a + 1, b + 1) for path, a, b in text.editable)
+    )
+
+
+_DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
+
+
+class _FileParser:
+    """The state of reading one file: what was found so far."""
+
+    __slots__ = (
+        "_editable",
+        "_has_aliases",
+        "_limits",
+        "_markers",
+        "_text",
+        "_validate",
+        "documents",
+        "issues",
+        "non_resources",
+        "reason",
+        "unreadable",
+    )
+
+    def __init__(self, text: str, check: Validator | None, marks: tuple[str, ...], limits: Limits) -> None:
+        self._text, self._validate, self._editable, self._limits = text, check, marks, limits
+        self._has_aliases = "&" in text and "*" in text
+        self._markers: list[tuple[int, int]] | None = None
+        self.documents: list[ParsedDocument] = []
+        self.issues: list[FileIssue] = []
+        self.non_resources = 0
+        self.unreadable = False
+        self.reason = ""
+
+    def parse(self) -> ParsedFile:
+        text = self._text
+        index = -1
+        for piece in compose_documents(text, self._limits):
+            if isinstance(piece, ParseError):
+                if piece.code == SYNTAX_ERROR and is_helm_template(text):
+                    return ParsedFile("not-a-resource", reason="a template")
+                self._add_error(piece)
+                continue
+            index += 1
+            if index >= self._limits.documents:
+                self._add_error(
+                    _error_at(piece, "too-many-documents", f"the file holds more than {self._limits.documents} documents")
+                )
+                break
+            if not self._parse_document(piece, index):
+                return ParsedFile("not-a-resource", reason="a template")
+        return self._make_result()
+
+    def _add_error(self, fault: ParseError) -> None:
+        if fault.code == SYNTAX_ERROR and not looks_like_manifest(self._text):
+            self.reason = self.reason or NOT_YAML
+            self.non_resources += 1
+            return
+        self.issues.append(FileIssue("error", *fault))
+        self.unreadable = True
+
+    def _parse_document(self, tree: YamlDocument, index: int) -> bool:
+        """Read one document; False when it shows that the whole file is a template."""
+        fault = check_aliases(tree, self._limits) if self._has_aliases else None
+        if fault:
+            self._add_error(fault)
+            return True
+        builder = Constructor(tree.line)
+        value = builder.construct(tree.node)
+        if "{{" in self._text and any(fault.code == "unsupported-key" for fault in builder.errors):
+            return False
+        kind = classify_document(value)
+        if kind is RESOURCE:
+            start, end = self._find_extent(tree)
+            text = find_spans(self._text, tree, value, self._editable, start=start, end=end, aliased=self._has_aliases)
+            self._add_document(tree, value, index, -1, text, builder.errors, builder.warnings)
+        elif kind.category == "list":
+            self._parse_list(tree, value, index, builder)
+        elif kind.category == "nameless":
+            self._add_unnamed(tree, kind, kind.pointer)
+            self.issues.extend(FileIssue("error", *fault) for fault in builder.errors)
+        elif kind.category == "other":
+            self.non_resources += 1
+            self.reason = self.reason or kind.reason
+        return True
+
+    def _parse_list(self, tree: YamlDocument, value: Body, index: int, builder: Constructor) -> None:
+        """The entries of a List; entries of a typed list, as the API serves them, take kind and apiVersion from the list."""
+        kind, version = str(value["kind"])[:-4], value.get("apiVersion")
+        places = [locate_node(tree, tree.node, ("items", item)) for item in range(len(value["items"]))]
+        ends = [*places[1:], (1 << 60, 0)]
+        for item, body in enumerate(value["items"]):
+            if kind and version and isinstance(body, dict) and "kind" not in body and "apiVersion" not in body:
+                body = {"apiVersion": version, "kind": kind, **body}
+            what = classify_document(body)
+            if what is RESOURCE:
+                faults, warnings = (
+                    [fault for fault in found if places[item] <= (fault.line, fault.column) < ends[item]]
+                    for found in (builder.errors, builder.warnings)
+                )
+                if len(builder.errors) >= MAX_ISSUES and places[item] > builder.errors[-1][2:]:
+                    # what is wrong here, if anything, was no longer collected
+                    faults = [
+                        ParseError(
+                            "too-many-problems", "mistakes before this entry of the list must be mended first", *places[item]
+                        )
+                    ]
+                self._add_document(tree, body, index, item, make_item_spans(body), faults, warnings)
+            elif what.category == "nameless":
+                self._add_unnamed(tree, what, ("items", item, *what.pointer))
+            else:
+                self.non_resources += 1
+                self.reason = self.reason or what.reason
+        first = places[0] if places else (1 << 60, 0)
+        self.issues.extend(FileIssue("error", *fault) for fault in builder.errors if (fault.line, fault.column) < first)
+
+    def _add_unnamed(self, tree: YamlDocument, kind: DocumentClass, pointer: tuple[str | int, ...]) -> None:
+        severity: Severity = "error" if kind.known else "warning"
+        self.issues.append(FileIssue(severity, kind.code, kind.reason, *locate_node(tree, tree.node, pointer)))
+        if kind.known:
+            self.unreadable = True
+        else:
+            self.non_resources += 1
+            self.reason = self.reason or kind.reason
+
+    def _add_document(
+        self,
+        tree: YamlDocument,
+        body: Body,
+        index: int,
+        item: int,
+        text: SourceSpans,
+        faults: Iterable[ParseError],
+        warnings: Iterable[ParseError],
+    ) -> None:
+        metadata = body["metadata"]
+        resource = (body["kind"], metadata.get("namespace") or "", metadata["name"])
+        base: tuple[str | int, ...] = ("items", item) if item >= 0 else ()
+        problems = [FileIssue("error", *fault, resource) for fault in faults]
+        problems += [FileIssue("warning", *fault, resource) for fault in warnings]
+        issues: list[Issue] = validate_object_meta(body)
+        checked = body
+        if self._validate is not None:
+            verdict = self._validate(body)
+            checked = verdict.body
+            known = {issue.pointer for issue in issues}
+            issues.extend(issue for issue in verdict.issues if issue.pointer not in known)
+        for issue in issues:
+            problems.append(
+                FileIssue(
+                    issue.severity, issue.code, issue.message, *locate_node(tree, tree.node, (*base, *issue.pointer)), resource
+                )
+            )
+        broken = any(problem.severity == "error" for problem in problems)
+        self.issues += problems
+        if item < 0:
+            mark = tree.node.start_mark
+            line, column = tree.line + mark.line + 1, mark.column + 1
+        else:
+            line, column = locate_node(tree, tree.node, base)
+        self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
+
+    def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:
+        """Start and end of a document's text, without the lines `---` and `...` around it."""
+        text = self._text
+        if self._markers is None:
+            plain = "\n---" not in text and "\n..." not in text and not text.startswith("---")
+            self._markers = [] if plain else [match.span() for match in _DOCUMENT_MARKER.finditer(text)]
+        content = tree.offset + tree.node.start_mark.index
+        start, end = 0, len(text)
+        for begin, stop in self._markers:
+            if begin > content:
+                end = begin
+                break
+            start = min(stop, content)
+        return start, end
+
+    def _make_result(self) -> ParsedFile:
+        documents = self.documents
+        if len(documents) == 1 and documents[0].item < 0 and not self.non_resources and not self.unreadable:
+            documents = [documents[0]._replace(spans=documents[0].spans._replace(whole_file=True))]
+        problems = tuple(sorted(self.issues, key=lambda problem: (problem.line, problem.column)))
+        if self.unreadable or (problems and not documents):
+            status: FileStatus = "invalid"
+        elif documents:
+            status = "resources"
+        else:
+            status = "not-a-resource" if self.non_resources else "empty"
+        return ParsedFile(status, tuple(documents), problems, self.unreadable, self.reason if status == "not-a-resource" else "")
+
+
+def _error_at(tree: YamlDocument, code: str, message: str) -> ParseError:
+    return ParseError(code, message, tree.line + tree.node.start_mark.line + 1, tree.node.start_mark.column + 1)

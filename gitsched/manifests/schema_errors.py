@@ -1,0 +1,181 @@
+"""Describe schema violations in plain English with jsonschema; imported only for documents that the compiled validator rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match, relevance
+from referencing import Registry
+
+from gitsched.manifests.parsed_file import MAX_ISSUES
+from gitsched.model.document import SECRET_FIELDS, Body
+from gitsched.model.finding import Issue
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator as Compiled
+
+_REDACTED = "a value that is not shown"
+_Error = Any  # a ValidationError: its attributes are typed as maybe unset, which they never are in an error that iter_errors gave
+
+
+def explain_errors(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
+    """Errors in the order of their places, one a place and at most twenty.
+
+    Where jsonschema sees no error (its regular expressions are Python's, the validator's are ECMA's) or gives up on the nesting,
+    the validator's own words are used: a refused document is never without a reason.
+    """
+    try:
+        found = list(_iterate_issues(body, schema))
+    except RecursionError:
+        found = []
+    if not found:
+        found = [
+            Issue("error", "invalid-field", _redact_message(error.message, error.instance_path), tuple(error.instance_path))
+            for error in islice(compiled.iter_errors(body), MAX_ISSUES)
+        ]
+    return found[:MAX_ISSUES]
+
+
+def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
+    by_place: dict[tuple[str | int, ...], list[_Error]] = {}
+    for error in Draft202012Validator(schema, registry=Registry()).iter_errors(body):
+        by_place.setdefault(tuple(error.absolute_path), []).append(error)
+    for place in sorted(by_place, key=_path_sort_key):
+        errors = by_place[place]
+        missing = [error for error in errors if error.validator == "required"]
+        if len(missing) == len(errors):
+            for error in missing:
+                yield _make_issue(error)
+        else:
+            yield _make_issue(_find_closest(max(errors, key=relevance)))
+
+
+def _path_sort_key(place: tuple[str | int, ...]) -> tuple[tuple[int, str], ...]:
+    return tuple((step, "") if isinstance(step, int) else (-1, step) for step in place)
+
+
+def _find_closest(error: _Error) -> _Error:
+    """The alternative of an anyOf or oneOf that came closest; the error itself where none came closer than another."""
+    if error.validator not in ("anyOf", "oneOf") or not error.context:
+        return error
+    depths = {len(inner.absolute_path) for inner in error.context}
+    if max(depths) == len(error.absolute_path):
+        return error  # all alternatives fail at the value itself: naming one would hide the others
+    return best_match(iter(error.context)) or error
+
+
+def _make_issue(error: _Error) -> Issue:
+    words = _MESSAGES.get(str(error.validator))
+    place = tuple(error.absolute_path)
+    name = f"'{place[-1]}'" if place and isinstance(place[-1], str) else f"entry {place[-1]}" if place else "the document"
+    if words is None:
+        return Issue("error", "invalid-field", f"{name}: {_redact_message(_shorten(error.message), place)}", place)
+    code, say = words
+    return Issue("error", code, f"{name} {say(error)}", place)
+
+
+def _describe_type(error: _Error) -> str:
+    wanted = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+    hint = _QUOTE_HINTS[type(error.instance)] if "string" in wanted and type(error.instance) in _QUOTE_HINTS else ""
+    return f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in wanted)}, not {_format_instance(error)}{hint}"
+
+
+def _describe_values(error: _Error) -> str:
+    from difflib import get_close_matches
+
+    allowed = error.validator_value
+    texts = [value for value in allowed if isinstance(value, str)]
+    near = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
+    hint = f"; did you mean {_format_value(near[0])}?" if near else ""
+    return f"must be {_join_values(allowed)}, not {_format_instance(error)}{hint}"
+
+
+def _describe_missing(error: _Error) -> str:
+    missing = [name for name in error.validator_value if isinstance(error.instance, dict) and name not in error.instance]
+    # one error a missing name, told apart by its message only
+    name = next((name for name in missing if error.message.startswith(f"{name!r} ")), missing[0] if missing else "?")
+    return f"lacks '{name}', which is required"
+
+
+def _describe_minimum(error: _Error, unit: str) -> str:
+    return "must not be empty" if error.validator_value == 1 else f"must have at least {error.validator_value} {unit}"
+
+
+def _describe_alternatives(error: _Error) -> str:
+    if not error.context:
+        return f"fits more than one of its forms: {_format_instance(error)}"
+    return f"fits none of its forms: {'; or '.join(dict.fromkeys(_describe_error(inner) for inner in error.context))}"
+
+
+def _describe_error(error: _Error) -> str:
+    words = _MESSAGES.get(str(error.validator))
+    return words[1](error) if words else _redact_message(_shorten(error.message), error.absolute_path)
+
+
+_QUOTE_HINTS = {bool: "; quote it (YAML reads y, n, yes, no, on and off as booleans)", int: "; quote it", float: "; quote it"}
+"""What a value that was meant as a text needs."""
+
+_TYPE_NAMES = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+    "null": "null",
+}
+
+_MESSAGES: dict[str, tuple[str, Callable[[_Error], str]]] = {
+    "type": ("wrong-type", _describe_type),
+    "enum": ("value-not-allowed", _describe_values),
+    "const": ("value-not-allowed", lambda e: f"must be {_format_value(e.validator_value)}, not {_format_instance(e)}"),
+    "required": ("missing-field", _describe_missing),
+    "pattern": ("wrong-format", lambda e: f"has not the expected form: {_format_instance(e)} does not match {e.validator_value}"),
+    "minimum": ("out-of-range", lambda e: f"must be at least {e.validator_value}, not {_format_instance(e)}"),
+    "maximum": ("out-of-range", lambda e: f"must be at most {e.validator_value}, not {_format_instance(e)}"),
+    "exclusiveMinimum": ("out-of-range", lambda e: f"must be more than {e.validator_value}, not {_format_instance(e)}"),
+    "exclusiveMaximum": ("out-of-range", lambda e: f"must be less than {e.validator_value}, not {_format_instance(e)}"),
+    "minLength": ("out-of-range", lambda e: _describe_minimum(e, "characters")),
+    "maxLength": ("out-of-range", lambda e: f"must have at most {e.validator_value} characters, not {len(e.instance)}"),
+    "minItems": ("out-of-range", lambda e: _describe_minimum(e, "entries")),
+    "maxItems": ("out-of-range", lambda e: f"must have at most {e.validator_value} entries, not {len(e.instance)}"),
+    "minProperties": ("out-of-range", lambda e: _describe_minimum(e, "members")),
+    "maxProperties": ("out-of-range", lambda e: f"must have at most {e.validator_value} members, not {len(e.instance)}"),
+    "uniqueItems": ("invalid-field", lambda _: "lists the same entry twice"),
+    "anyOf": ("invalid-field", _describe_alternatives),
+    "oneOf": ("invalid-field", _describe_alternatives),
+}
+
+
+def _join_values(values: list[Any]) -> str:
+    shown = [_format_value(value) for value in values]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def _redact_message(message: str, place: Iterable[str | int]) -> str:
+    """A validator's own words, which hold the value."""
+    return f"is wrong: {_REDACTED}" if SECRET_FIELDS.intersection(map(str, place)) else message
+
+
+def _format_instance(error: _Error) -> str:
+    """The value that is wrong, unless nobody should read it."""
+    return _REDACTED if SECRET_FIELDS.intersection(map(str, error.absolute_path)) else _format_value(error.instance)
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{_shorten(value)}"'
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shorten(text: str) -> str:
+    """One line of at most 80 characters."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return plain if len(plain) <= 80 else plain[:77] + "..."

@@ -1,0 +1,245 @@
+"""Which files of a tree are read: by file name and by the gitignore-style patterns of `.sourceignore` files, in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+
+_SLASH: Final = "/"
+_STAR: Final = "*"
+_CLASSES: Final = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t-\r",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
+class IgnoreRule(NamedTuple):
+    """`pattern` is for the whole path below the file's directory; `directories`: it speaks of nothing else."""
+
+    pattern: re.Pattern[str]
+    excludes: bool
+    directories_only: bool
+
+
+def parse_rule(line: str) -> IgnoreRule | None:
+    """The rule of a line, by gitignore's syntax; None for a comment, a blank line, and what git takes for no pattern either."""
+    text = line.removesuffix("\r")
+    while text.endswith(" ") and not text.endswith("\\ "):
+        text = text[:-1]
+    if not text or text.startswith("#"):
+        return None
+    excludes = not text.startswith("!")
+    text = text if excludes else text[1:]
+    directories = text.endswith("/")
+    text = text.removesuffix("/")
+    tokens = _tokenize(text)
+    if not tokens:
+        return None
+    anywhere = "/" not in text
+    if text.startswith("/"):
+        tokens = tokens[1:]
+    pattern = _build_pattern(tokens, anywhere)
+    return None if pattern is None else IgnoreRule(re.compile(pattern, re.DOTALL), excludes, directories)
+
+
+def _tokenize(text: str) -> list[str] | None:
+    """Slashes, stars (a run of two and more stays one token), and expressions for one character each; None where one is not closed."""
+    tokens: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char == "*":
+            end = at
+            while end < len(text) and text[end] == "*":
+                end += 1
+            tokens.append(_STAR if end - at == 1 else _STAR * 2)
+            at = end
+        elif char == "[":
+            found = _parse_bracket(text, at + 1)
+            if found is None:
+                return None
+            tokens.append(found[0])
+            at = found[1]
+        else:
+            if char == "\\":
+                at += 1
+                if at == len(text):
+                    return None
+            tokens.append("[^/]" if char == "?" else _SLASH if text[at] == "/" else re.escape(text[at]))
+            at += 1
+    return tokens
+
+
+def _parse_bracket(text: str, at: int) -> tuple[str, int] | None:
+    """A set of characters, from behind its opening bracket, and where the text goes on; None where it is none."""
+    negated = text[at : at + 1] in ("!", "^")
+    start = at = at + negated
+    parts: list[str] = []
+    while at < len(text) and (text[at] != "]" or at == start):
+        if text.startswith("[:", at):
+            end = text.find(":]", at + 2)
+            if end >= 0:
+                if text[at + 2 : end] not in _CLASSES:
+                    return None
+                parts.append(_CLASSES[text[at + 2 : end]])
+                at = end + 2
+                continue
+        first, at = _parse_bracket_character(text, at)
+        last = first
+        if text.startswith("-", at) and text[at + 1 : at + 2] not in ("", "]"):
+            last, at = _parse_bracket_character(text, at + 1)
+        if not first or not last:
+            return None
+        # Of a range that goes backwards git takes the first.
+        parts.append(f"{_escape(first)}-{_escape(last)}" if first <= last else _escape(first))
+    if at >= len(text):
+        return None
+    found = "".join(parts)
+    if negated:
+        return (f"[^/{found}]", at + 1)
+    return (f"(?!/)[{found}]" if found else "(?!)", at + 1)
+
+
+def _parse_bracket_character(text: str, at: int) -> tuple[str, int]:
+    at += text.startswith("\\", at)
+    return text[at : at + 1], at + 1
+
+
+def _escape(char: str) -> str:
+    return f"\\{char}" if char in "\\]^-[&~|" else char
+
+
+def _build_pattern(tokens: list[str], anywhere: bool) -> str | None:
+    """The expression for a path: groups of segments, between which any directories may be."""
+    groups: list[list[str]] = [[], []] if anywhere else [[]]
+    segment: list[str] = []
+    segments = [segment]
+    for token in tokens:
+        if token == _SLASH:
+            segments.append(segment := [])
+        else:
+            segment.append(token)
+    for position, entry in enumerate(segments):
+        deep = entry == [_STAR * 2] and len(segments) > 1
+        if not entry:
+            return None  # two slashes in a row: no path has them
+        if not deep:
+            groups[-1].append(_build_segment(entry))
+        elif groups[-1] or position == 0:
+            groups.append([])
+    first, *others = ("/".join(group) for group in groups)
+    if not others:
+        return first
+    start = f"{first}/" if first else ""
+    *middle, last = others
+    passed = "".join(f"(?>(?:[^/]+/)*?{group}/)" for group in middle if group)
+    return start + passed + (f"(?:[^/]+/)*{last}" if last else ".+")
+
+
+def _build_segment(tokens: list[str]) -> str:
+    """The expression for one name."""
+    if len(tokens) == 1 and tokens[0][0] == _STAR:
+        return "[^/]+"
+    pieces: list[list[str]] = [[]]
+    for token in tokens:
+        if token[0] == _STAR:
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    first, *others = ("".join(piece) for piece in pieces)
+    if not others:
+        return first
+    *middle, last = others
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle if piece) + f"[^/]*{last}"
+
+
+IGNORE_FILE = ".sourceignore"
+MAX_RULES, MAX_RULE_LENGTH = 2_000, 1_024
+"""Rules of a tree, and characters of one. Every file is held against every rule, whoever wrote them."""
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def is_manifest_path(path: str) -> bool:
+    """Whether a path may hold documents: YAML or JSON by its name, and not inside a directory that begins with a dot."""
+    directory, _, name = path.rpartition("/")
+    if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
+        return False
+    return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
+
+
+class ExcessRule(NamedTuple):
+    """The first line of a file that is not heeded, counted from 1, and whether it is too long; else it is one too many."""
+
+    directory: str
+    line: int
+    too_long: bool
+
+
+class SourceIgnore:
+    """The rules of the `.sourceignore` files of one tree; those of a deeper directory come later, so they win.
+
+    As for git, what is in an excluded directory is excluded, whatever else is said of it.
+    """
+
+    __slots__ = ("_cache", "_rules", "excess")
+
+    def __init__(self, rules: tuple[tuple[str, IgnoreRule], ...], excess: tuple[ExcessRule, ...] = ()) -> None:
+        self._rules, self.excess = tuple(reversed(rules)), excess
+        self._cache: dict[str, bool] = {}
+
+    @classmethod
+    def parse(cls, files: Mapping[str, str]) -> SourceIgnore:
+        """Rules from the texts of `.sourceignore` files by directory ("" for the root). Lines that are no pattern are skipped."""
+        if not any(files.values()):
+            return cls(())
+
+        rules: list[tuple[str, IgnoreRule]] = []
+        excess = []
+        for directory, text in sorted(files.items(), key=lambda entry: (entry[0].count("/") + bool(entry[0]), entry[0])):
+            prefix = f"{directory.strip('/')}/" if directory.strip("/") else ""
+            for number, line in enumerate(text.split("\n"), start=1):
+                long = len(line) > MAX_RULE_LENGTH and not line.startswith("#")
+                rule = None if long else parse_rule(line)
+                if long or (rule is not None and len(rules) >= MAX_RULES):
+                    excess.append(ExcessRule(directory, number, long))
+                    break
+                if rule is not None:
+                    rules.append((prefix, rule))
+        return cls(tuple(rules), tuple(excess))
+
+    def is_ignored(self, path: str) -> bool:
+        """Whether the rules exclude a file: the last rule that speaks of it decides, and before that those about its directories."""
+        if not self._rules:
+            return False
+        cut = path.find("/")
+        while cut >= 0:
+            directory = path[:cut]
+            if directory not in self._cache:
+                self._cache[directory] = self._match_rules(directory, is_directory=True)
+            if self._cache[directory]:
+                return True
+            cut = path.find("/", cut + 1)
+        return self._match_rules(path, is_directory=False)
+
+    def _match_rules(self, path: str, *, is_directory: bool) -> bool:
+        for prefix, rule in self._rules:
+            if (
+                path.startswith(prefix)
+                and (is_directory or not rule.directories_only)
+                and rule.pattern.fullmatch(path, len(prefix))
+            ):
+                return rule.excludes
+        return False

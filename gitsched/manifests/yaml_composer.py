@@ -1,0 +1,211 @@
+"""Decode UTF-8 text and compose it into YAML nodes with libyaml, checking limits on its events before it can recurse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from yaml import MarkedYAMLError, Node, YAMLError
+from yaml._yaml import CParser
+from yaml.events import DocumentStartEvent, MappingEndEvent, MappingStartEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
+
+from gitsched.manifests.parsed_file import Limits
+
+
+class ParseError(NamedTuple):
+    """What is wrong at a place of the text; line and column count from 1."""
+
+    code: str
+    message: str
+    line: int
+    column: int
+
+
+class YamlDocument(NamedTuple):
+    """One YAML document. Marks inside `node` are relative to `line` lines and `offset` characters before it."""
+
+    node: Node
+    line: int
+    offset: int
+
+
+class _Composer(CParser):
+    """libyaml's composer without tag resolution: an implicit tag is "", so plain is told from quoted by the node's style alone.
+
+    `"".format` takes any arguments and returns "" without a Python frame; the composer calls it once a node.
+    """
+
+    resolve = "".format
+    descend_resolver = "".format
+    ascend_resolver = "".format
+
+
+SYNTAX_ERROR: Final = "yaml-syntax"
+
+_MAX_ERRORS = 20
+_SMALL_LENGTH = 128 * 1024
+_SMALL_BRACKETS = 100
+_DEEP_INDENT = 48  # block collections nest by indentation or by `- - -`, at most two a column
+_INDICATORS = bytes(32 if byte in b" -?:\t" else byte for byte in range(256))
+_DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+
+
+def is_small(text: str) -> bool:
+    """Whether a text is so small and flat that it cannot break a bound of depth or nodes."""
+    brackets = text.count("[") + text.count("{")
+    return (
+        len(text) <= _SMALL_LENGTH
+        and brackets <= _SMALL_BRACKETS
+        and b" " * _DEEP_INDENT not in text.encode().translate(_INDICATORS)
+    )
+
+
+def _check_limits(text: str, line: int, limits: Limits) -> ParseError | None:
+    """The first bound of depth, nodes or documents that the text breaks, up to its first syntax error."""
+    depth = nodes = documents = 0
+    parser = CParser(text)
+    try:
+        while parser.check_event():
+            event = parser.get_event()
+            kind = event.__class__
+            if kind is ScalarEvent:
+                nodes += 1
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+                nodes += 1
+                depth += 1
+                if depth > limits.depth:
+                    return _error_at_event(event, line, "too-deep", f"collections are nested more than {limits.depth} deep")
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
+                depth -= 1
+            elif kind is DocumentStartEvent:
+                documents += 1
+                if documents > limits.documents:
+                    return _error_at_event(
+                        event, line, "too-many-documents", f"the file holds more than {limits.documents} documents"
+                    )
+            if nodes > limits.nodes:
+                return _error_at_event(event, line, "too-many-nodes", f"the file holds more than {limits.nodes} values")
+    except YAMLError:
+        return None  # the composer meets the same error and reports it
+    finally:
+        parser.dispose()
+    return None
+
+
+def _error_at_event(event: Any, line: int, code: str, message: str) -> ParseError:
+    return ParseError(code, message, line + event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | ParseError]:
+    """The documents of a text. After a syntax error reading goes on at the next `---` line; after a broken bound it ends."""
+    line = offset = 0
+    tame = is_small(text)
+    faults: set[ParseError] = set()
+    while len(faults) < _MAX_ERRORS:
+        rest = text[offset:] if offset else text
+        fault = None if tame else _check_limits(rest, line, limits)
+        if fault:
+            yield fault
+            return
+        parser = _Composer(rest)
+        try:
+            while parser.check_node():
+                node = parser.get_node()
+                if node is not None:
+                    yield YamlDocument(node, line, offset)
+            return
+        except YAMLError as error:
+            fault, place = _describe_error(error, line)
+        finally:
+            parser.dispose()
+        if fault not in faults:
+            yield fault
+        faults.add(fault)
+        marker = _DOCUMENT_START.search(text, offset + max(rest.rfind("\n", 0, place) + 1, 3))
+        if marker is None:
+            return
+        line += text.count("\n", offset, marker.start())
+        offset = marker.start()
+
+
+_MESSAGES = {
+    "mapping values are not allowed in this context": "a ':' is not allowed here: check the indentation, quote values with ': '",
+    "did not find expected key": "a key is expected here: check the indentation of this line and of the one before it",
+    "could not find expected ':'": "this line is neither a 'key: value' nor part of a value: a ':' is missing",
+    "did not find expected '-' indicator": "a list entry '- ' is expected here: check the indentation",
+    "found character that cannot start any token": "no value begins like this: indent with spaces, not tabs; quote @, ` and %",
+    "found unexpected end of stream": "the file ends inside a quoted text: its closing quote is missing",
+    "found unexpected document indicator": "a document ends inside a quoted text: its closing quote is missing",
+    "found undefined alias": "the alias refers to an anchor that is not defined before it",
+    "second occurrence": "the anchor is defined twice",
+    "did not find expected ',' or ']'": "a list in brackets lacks a ',' or its closing ']'",
+    "did not find expected ',' or '}'": "a mapping in braces lacks a ',' or its closing '}'",
+    "did not find expected <document start>": "a new document must begin with a line '---'",
+    "did not find expected node content": "a value is expected here",
+    "block sequence entries are not allowed in this context": "a list entry '- ' is not allowed here: put it on a line of its own",
+    "block mapping keys are not allowed in this context": "a key is not allowed here: check the indentation",
+    "found a tab character where an indentation space is expected": "a tab is used for indentation: use spaces",
+    "found a tab character that violates indentation": "a tab is used for indentation: use spaces",
+    "found unknown escape character": "unknown escape in a quoted text: write \\\\ for a backslash, or use single quotes",
+    "found undefined tag handle": "the tag uses a handle that is not defined",
+}
+
+
+def _describe_error(error: YAMLError, line: int) -> tuple[ParseError, int]:
+    """The error in plain words, and its place in characters from the start of the composed text."""
+    if not isinstance(error, MarkedYAMLError):
+        return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {error}", line + 1, 1), 0
+    problem = str(error.problem or error.context or "it is malformed")
+    message = _MESSAGES.get(problem, problem)
+    mark = error.problem_mark or error.context_mark
+    if error.context_mark and error.problem_mark and error.context_mark.line != error.problem_mark.line:
+        message += f" ({error.context} that begins in line {line + error.context_mark.line + 1})"
+    if mark is None:
+        return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + 1, 1), 0
+    place = ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + mark.line + 1, mark.column + 1)
+    return place, mark.index
+
+
+_ALLOWED = bytes(byte for byte in range(256) if byte >= 0x20 or byte in b"\t\n\r").replace(b"\x7f", b"")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def has_byte_order_mark(data: bytes) -> bool:
+    """Whether the bytes begin with UTF-8's byte order mark."""
+    return data.startswith(_BYTE_ORDER_MARK)
+
+
+def decode_text(data: bytes) -> str | ParseError:
+    """The text without its byte order mark, or why the bytes are none."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(data) > 3 and 0 in data[:4] and data[:4].count(0) >= 2):
+        return ParseError("not-utf-8", "the file is UTF-16 or UTF-32: save it as UTF-8", 1, 1)
+    plain = data[3:] if has_byte_order_mark(data) else data
+    try:
+        text = plain.decode()
+    except UnicodeDecodeError as error:
+        before = plain[: error.start].decode()
+        return _error_after(before, "not-utf-8", f"the byte 0x{plain[error.start]:02x} is no UTF-8: save the file as UTF-8")
+    if plain.translate(None, _ALLOWED) or not plain.isascii():
+        found = _FORBIDDEN.search(text)
+        if found:
+            return _error_after(
+                text[: found.start()], "control-character", f"the control character U+{ord(found[0]):04X} is not allowed in YAML"
+            )
+    return text
+
+
+def join_surrogates(text: str) -> str:
+    """JSON's escapes of characters beyond 16 bits, which are two, as the single escape that YAML has for them."""
+    return _SURROGATE_PAIR.sub(_join_pair, text) if "\\ud" in text or "\\uD" in text else text
+
+
+def _join_pair(pair: re.Match[str]) -> str:
+    high, low = int(pair[2], 16), int(pair[3], 16)
+    return f"{pair[1]}\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+
+
+def _error_after(before: str, code: str, message: str) -> ParseError:
+    return ParseError(code, message, before.count("\n") + 1, len(before) - before.rfind("\n"))

@@ -1,0 +1,303 @@
+"""Construct JSON values from YAML nodes as sigs.k8s.io/yaml does: YAML 1.1 scalars, no duplicate keys, no foreign tags, bounded
+aliases."""
+
+from __future__ import annotations
+
+import re
+import struct
+from functools import lru_cache
+from itertools import takewhile
+from math import isfinite
+from sys import intern
+from typing import Any, Final
+
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from gitsched.manifests.parsed_file import MAX_ISSUES, Limits
+from gitsched.manifests.yaml_composer import ParseError, YamlDocument
+
+Scalar = None | bool | int | float | str
+
+NUMBER_START: Final = frozenset("+-.0123456789")
+"""First characters of whatever may be a number."""
+
+_BOOLEANS = {True: "y yes true on", False: "n no false off"}
+RESERVED_SCALARS: Final[dict[str, Scalar]] = {
+    **{
+        form: value
+        for value, words in _BOOLEANS.items()
+        for word in words.split()
+        for form in (word, word.capitalize(), word.upper())
+    },
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+}
+"""Plain scalars that are neither strings nor numbers."""
+
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_MAX_DIGITS = 400  # digits: no number of more digits fits a float, and Python refuses to convert very long ones
+
+
+class NumberOutOfRange(ValueError):
+    """An integer too large for any number of JSON as Kubernetes decodes it."""
+
+
+@lru_cache(maxsize=4096)
+def resolve_number(text: str) -> Scalar:
+    """The value of a plain scalar that begins with a character of NUMERIC; infinities and NaN come back as such."""
+    special = _SPECIAL_FLOAT.fullmatch(text)
+    if special:
+        return float(text.replace(".", "", 1))
+    plain = text if text[0] == "." else text.replace("_", "")
+    integer = _INTEGER.fullmatch(plain)
+    if integer:
+        sign, sixteen, two, eight, ten = integer.groups()
+        digits, base = (sixteen, 16) if sixteen else (two, 2) if two else (eight, 8) if eight else (ten, 10)
+        if len(digits) > _MAX_DIGITS * 4:
+            raise NumberOutOfRange(text)
+        value = int(digits, base)
+        return _fit_int64(-value if sign == "-" else value)
+    if not _FLOAT.fullmatch(plain):
+        return text
+    number = float(plain)
+    if number in (float("inf"), float("-inf")):
+        return text  # Go refuses to parse it as a number, so it stays a string
+    return _fit_int64(int(number)) if number.is_integer() and abs(number) < 1e21 else number
+
+
+def _fit_int64(value: int) -> int | float:
+    if -(2**63) <= value < 2**63:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise NumberOutOfRange(str(value)[:20]) from None
+
+
+def format_key(value: Scalar) -> str:
+    """A resolved mapping key as the member name that sigs.k8s.io/yaml makes of it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _format_float32(value)
+    return str(value)
+
+
+def _format_float32(value: float) -> str:
+    """Go's FormatFloat(value, 'g', -1, 32): the shortest digits that name the same 32-bit float."""
+    try:
+        single = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return "+Inf" if value > 0 else "-Inf"
+    shortest = next(
+        (text for text in (f"{single:.{digits}e}" for digits in range(9)) if _is_same_float32(text, single)), f"{single:e}"
+    )
+    mantissa, _, exponent = shortest.partition("e")
+    power = int(exponent)
+    if -4 <= power < 6:
+        return f"{float(shortest):.{max(0, len(mantissa.replace('-', '').replace('.', '')) - 1 - power)}f}"
+    return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def _is_same_float32(text: str, single: float) -> bool:
+    return bool(struct.unpack("f", struct.pack("f", float(text)))[0] == single)
+
+
+_CORE_TAG = "tag:yaml.org,2002:"
+_RESERVED_KEYS = frozenset(RESERVED_SCALARS) | {"<<"}
+
+
+class Constructor:
+    """Builds the values of one document. `faults` collects what is wrong; a value stands in for what could not be built."""
+
+    __slots__ = ("errors", "line", "warnings")
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.errors: list[ParseError] = []
+        self.warnings: list[ParseError] = []
+
+    def construct(self, node: Any) -> Any:
+        """The JSON value of a node. Aliased nodes are built once for every use, so no two places share a value."""
+        kind = node.__class__
+        if kind is ScalarNode:
+            text = node.value
+            if node.tag or (not node.style and (text in RESERVED_SCALARS or text[:1] in NUMBER_START)):
+                return self._construct_scalar(node)
+            return text
+        if node.tag:
+            self._check_tag(node, "map" if kind is MappingNode else "seq")
+        if kind is SequenceNode:
+            return [self.construct(child) for child in node.value]
+        members: dict[str, Any] = {}
+        build = self.construct
+        merges = None
+        for key, value in node.value:
+            name = key.value
+            if (
+                key.__class__ is not ScalarNode
+                or key.tag
+                or (not key.style and (name in _RESERVED_KEYS or name[:1] in NUMBER_START))
+            ):
+                if is_merge_key(key):
+                    if merges is not None:
+                        self._add_error("duplicate-key", f"duplicate key '<<': line {self._line_of(merges[0])} has it already", key)
+                    merges = merges or (key, value)
+                    continue
+                name = self.construct_key(key)
+                if name is None:
+                    continue
+            if name in members:
+                self._report_duplicate(node, name, key)
+            elif value.__class__ is ScalarNode and not value.tag and value.style:
+                members[intern(name)] = value.value
+            else:
+                members[intern(name)] = build(value)
+        return members if merges is None else self._merge_mappings(node, members, *merges)
+
+    def _construct_scalar(self, node: Any) -> Any:
+        tag, text = node.tag, node.value
+        if tag == _CORE_TAG + "str":
+            return text
+        if tag and not (tag.startswith(_CORE_TAG) and tag[len(_CORE_TAG) :] in ("null", "bool", "int", "float", "timestamp")):
+            self._check_tag(node, "str")
+            return text
+        try:
+            value = (
+                RESERVED_SCALARS[text] if text in RESERVED_SCALARS else resolve_number(text) if text[0] in NUMBER_START else text
+            )
+        except NumberOutOfRange:
+            self._add_error("number-out-of-range", "the number is too large for Kubernetes; quote it if it is a text", node)
+            return text
+        if value.__class__ is float and not isfinite(value):
+            self._add_error("not-in-json", f"{text} is a number that JSON cannot hold; quote it if it is a text", node)
+            return text
+        if tag and tag != _CORE_TAG + "timestamp" and not _matches_tag(tag[len(_CORE_TAG) :], value):
+            # Without the text: it may be a value of a Secret, and findings are committed.
+            self._add_error("wrong-tag", f"the value is no {tag[len(_CORE_TAG) :]}, which its tag demands", node)
+            return text
+        return text if tag == _CORE_TAG + "timestamp" else value
+
+    def _check_tag(self, node: Any, core: str) -> None:
+        if node.tag == _CORE_TAG + core:
+            return
+        tag = "!!" + node.tag[len(_CORE_TAG) :] if node.tag.startswith(_CORE_TAG) else node.tag
+        hint = "; write base64 text without the tag" if tag == "!!binary" else ""
+        self._add_error("unsupported-tag", f"the tag {_shorten(tag)} has no meaning in a Kubernetes object{hint}", node)
+
+    def construct_key(self, key: Any) -> str | None:
+        if key.__class__ is ScalarNode:
+            value = self.construct(key)
+            if value is not None:
+                name = format_key(value)
+                if value.__class__ is bool and len(self.warnings) < MAX_ISSUES and key.value.lower() != name:
+                    what = f"the key {key.value} is read as {name}, as Kubernetes reads it; quote it if it is a text"
+                    self.warnings.append(self._make_error("boolean-key", what, key))
+                return name
+        what = "null" if key.__class__ is ScalarNode else "a mapping" if key.__class__ is MappingNode else "a list"
+        self._add_error("unsupported-key", f"{what} cannot be a key; quote the key if it is a text", key)
+        return None
+
+    def _report_duplicate(self, node: Any, name: str, key: Any) -> None:
+        if len(self.errors) >= MAX_ISSUES:
+            return
+        quiet = Constructor(self.line)
+        first = next(
+            k for k, _ in node.value if k.__class__ is ScalarNode and not is_merge_key(k) and quiet.construct_key(k) == name
+        )
+        self._add_error("duplicate-key", f"duplicate key '{_shorten(name)}': line {self._line_of(first)} has it already", key)
+
+    def _merge_mappings(self, node: Any, members: dict[str, Any], key: Any, value: Any) -> dict[str, Any]:
+        """Members of what `<<` names, too. A written key wins wherever `<<` stands, an earlier mapping before a later."""
+        merged: dict[str, Any] = {}
+        for source in value.value if value.__class__ is SequenceNode else (value,):
+            if source.__class__ is not MappingNode:
+                self._add_error("unsupported-merge", "'<<' takes a mapping, or a list of mappings", key)
+                continue
+            for name, inherited in self.construct(source).items():
+                merged.setdefault(name, inherited)
+        before = takewhile(lambda name: name is not key, (name for name, _ in node.value))
+        late = next((name.value for name in before if name.__class__ is ScalarNode and name.value in merged), None)
+        if late is not None and len(self.warnings) < MAX_ISSUES:
+            what = f"'<<' stands after the key '{_shorten(late)}', which it sets too: the written key is taken; put '<<' first"
+            self.warnings.append(self._make_error("late-merge", what, key))
+        return {**merged, **members}
+
+    def _line_of(self, node: Any) -> int:
+        return int(self.line + node.start_mark.line + 1)
+
+    def _make_error(self, code: str, message: str, node: Any) -> ParseError:
+        return ParseError(code, message, self._line_of(node), node.start_mark.column + 1)
+
+    def _add_error(self, code: str, message: str, node: Any) -> None:
+        if len(self.errors) < MAX_ISSUES:
+            self.errors.append(self._make_error(code, message, node))
+
+
+def is_merge_key(key: Any) -> bool:
+    """Whether a key is YAML 1.1's merge key, which only a plain `<<` is."""
+    return key.__class__ is ScalarNode and key.value == "<<" and ((not key.tag and not key.style) or key.tag == _CORE_TAG + "merge")
+
+
+def _matches_tag(name: str, value: Any) -> bool:
+    if name == "null":
+        return value is None
+    if name == "bool":
+        return isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and (name == "float" or isinstance(value, int))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
+    """The first bound on aliases that a document breaks: recursion, their number, or what they expand to.
+
+    Only for documents that may contain aliases. Each node is visited once: an alias comes after the node that it names.
+    """
+    sizes: dict[int, tuple[int, int]] = {}
+    open_nodes: set[int] = set()
+    uses = added = 0
+
+    def visit(node: Node, depth: int, place: Node) -> tuple[int, int] | ParseError:
+        nonlocal uses, added
+        here = id(node)
+        mark = place.start_mark
+        line, column = tree.line + mark.line + 1, mark.column + 1
+        if here in sizes:
+            size, height = sizes[here]
+            uses += 1
+            added += size
+            if uses > limits.aliases:
+                return ParseError("too-many-aliases", f"the document uses aliases more than {limits.aliases} times", line, column)
+            if added > limits.expansion:
+                return ParseError("too-many-aliases", f"aliases expand to more than {limits.expansion} values", line, column)
+            if depth + height > limits.depth:
+                return ParseError("too-deep", f"aliases nest collections more than {limits.depth} deep", line, column)
+            return size, height
+        if here in open_nodes:
+            return ParseError("recursive-alias", "the alias refers to a collection that contains it", line, column)
+        if isinstance(node, ScalarNode):
+            sizes[here] = 1 + len(node.value) // 32, 0
+            return sizes[here]
+        open_nodes.add(here)
+        size, height = 1, 0
+        pairs = (
+            ((child, key) for key, value in node.value for child in (key, value))
+            if isinstance(node, MappingNode)
+            else ((c, c) for c in node.value)
+        )
+        for child, beside in pairs:
+            inner = visit(child, depth + 1, beside)
+            if isinstance(inner, ParseError):
+                return inner
+            size += inner[0]
+            height = max(height, inner[1] + 1)
+        open_nodes.discard(here)
+        sizes[here] = size, height
+        return size, height
+
+    outcome = visit(tree.node, 0, tree.node)
+    return outcome if isinstance(outcome, ParseError) else None

@@ -1,0 +1,51 @@
+"""Planned files of the output branch (an existing blob, an edited blob or new content), and the content of cluster.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class ExistingBlob(NamedTuple):
+    """The very bytes of an existing blob (`blob`: object id, hex)."""
+
+    blob: str
+
+
+END_OF_TEXT = 1 << 62
+"""As the end of a Span: the end of the text, however long it is."""
+
+
+class TextEdit(NamedTuple):
+    """Replace characters [start, end) of the decoded source text by `text`; `end` may be END."""
+
+    start: int
+    end: int
+    text: str
+
+
+class EditedBlob(NamedTuple):
+    """An existing blob with some spans replaced; spans are sorted and do not overlap."""
+
+    blob: str
+    edits: tuple[TextEdit, ...]
+
+
+class NewBlob(NamedTuple):
+    """New content."""
+
+    data: bytes
+
+
+PlannedFile = ExistingBlob | EditedBlob | NewBlob
+
+
+class ClusterInfo(NamedTuple):
+    """What generators downstream read about a cluster; `replicas` and `workloads` count what is placed there."""
+
+    name: str
+    labels: Mapping[str, str]
+    region: str = ""
+    provider: str = ""
+    replicas: int = 0
+    workloads: int = 0

@@ -1,0 +1,1 @@
+"""Caches that let a run do only what changed; each may be deleted at any time."""

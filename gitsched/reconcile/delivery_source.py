@@ -1,0 +1,39 @@
+"""Read what Flux and Argo CD need to know of an output branch: address, branch, directories of clusters, signing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gitsched.git.transport import find_remote_url
+from gitsched.model.errors import Permanent
+from gitsched.reconcile.reconciler import Reconciler
+from gitsched.reconcile.run import RunSettings
+from gitsched.render.delivery_tools import OutputBranch
+from gitsched.render.run_metadata import strip_credentials
+
+
+class DeliverySource(NamedTuple):
+    """`clusters` are the names of those that have a directory, sorted; `signed` says that gitsched.yaml has the commits signed."""
+
+    branch: OutputBranch
+    clusters: tuple[str, ...]
+    signed: bool
+
+
+def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySource:
+    """Where the output is and which clusters it is for. Nothing is written.
+
+    `url` is how delivery tools reach the repository, where that differs from the remote it is pushed to. Permanent when neither is one
+    that they could use.
+    """
+    session = Reconciler(settings._replace(observations="recorded"))
+    observed = session.fetch()
+    output = observed.output
+    known = url or output.remote or find_remote_url(output.repository, "origin")
+    address = strip_credentials(known)
+    if address is None:
+        what = f"{known!r} is no address" if url else "the output has no address"
+        raise Permanent(f"{what} that a cluster could reach; name one with --url, https or ssh")
+    step = session.plan(observed, settings.now)
+    branch = OutputBranch(address, output.branch, observed.prefix)
+    return DeliverySource(branch, tuple(sorted(step.plan.cluster_facts)), step.config.output.signing is not None)

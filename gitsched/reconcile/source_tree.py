@@ -1,0 +1,348 @@
+"""Read a source tree: documents, findings, gitsched.yaml, and the last valid bytes of broken files."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.rendered_tree import LastValidFile
+from gitsched.decide.validation import list_ignored_codes, validate_document
+from gitsched.git import Repository, TreeEntry
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, FileIssue, ParsedDocument, ParsedFile, reject_large_file
+from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore, is_manifest_path
+from gitsched.model.document import Origin, parse_api_group
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.reconcile.cache.parse_cache import ParseCache
+
+FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
+"""Where earlier bytes of a path may be: repositories and blobs, newest first."""
+
+_REPLICA_PATHS = ("spec.replicas", "spec.parallelism", "spec.completions")
+REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
+
+
+class SourceTree(NamedTuple):
+    """`findings` are by file, `beside` those about no file that was read. `kept` maps the path of each broken file to its last valid
+    bytes."""
+
+    documents: tuple[RawDocument, ...]
+    file_findings: Mapping[str, tuple[Finding, ...]]
+    other_findings: tuple[Finding, ...]
+    config: Config
+    last_valid: Mapping[str, LastValidFile]
+
+
+class SourceFile(NamedTuple):
+    """One file as it was read."""
+
+    blob: str
+    file: ParsedFile
+    documents: tuple[RawDocument, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def broken(self) -> bool:
+        """Whether some document of it cannot be used."""
+        return self.file.unreadable or any(parsed.broken for parsed in self.file.documents)
+
+    @property
+    def independent(self) -> bool:
+        """Whether it is sound, and says nothing about other files or an earlier version of itself."""
+        return not (self.broken or self.file.kustomize_inputs or self.file.reason == NOT_YAML)
+
+
+class TreeCache(NamedTuple):
+    """A tree as it was read, to go on from: its pages by path. `whole`: no page is broken, nor are the settings."""
+
+    tree: str
+    files: Mapping[str, SourceFile]
+    source_tree: SourceTree
+    valid: bool
+
+
+class SourceReader:
+    """Reads files of one repository, each blob once."""
+
+    def __init__(self, repository: Repository, memo: ParseCache, config: Config | None = None) -> None:
+        kinds = config.workloads if config is not None else ()
+        self.repository, self._parse_cache = repository, memo
+        self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
+        self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
+        self._validate = partial(validate_document, waived=self._ignored_codes)
+
+    def make_cache_key(self, blob: str, path: str) -> str:
+        name = path.rpartition("/")[2]
+        kind = name if name in KUSTOMIZATION_NAMES else name.rpartition(".")[2]
+        return f"{blob}:{kind}:{','.join((*self._replica_paths, *sorted(self._ignored_codes)))}"
+
+    def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
+        """The reading of a blob under a path."""
+        key = self.make_cache_key(blob, path)
+        file = self._parse_cache.get(key)
+        if file is None:
+            source = repository or self.repository
+            size = source.blob_size(blob)
+            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are remembered
+
+            file = (
+                reject_large_file(size, path)
+                if size > DEFAULT_LIMITS.size
+                else parse_file(source.blob(blob), path=path, check=self._validate, marks=self._replica_paths)
+            )
+            self._parse_cache.put(key, file)
+        return file
+
+    def prefetch(self, entries: Iterable[TreeEntry]) -> None:
+        self._parse_cache.load(self.make_cache_key(entry.blob, entry.path) for entry in entries)
+
+
+def read_source_tree(
+    repository: Repository,
+    tree: str,
+    memo: ParseCache,
+    last_valid: FindLastValid,
+    paths: tuple[str, ...] = (),
+    last: TreeCache | None = None,
+) -> TreeCache:
+    """Read a tree, from the last one where little differs. Symlinks, submodules and odd entries are findings and never followed."""
+    if last is not None and last.tree == tree and last.valid:
+        return last
+    if last is not None and last.valid:
+        book = _read_changed_files(repository, tree, memo, last)
+        if book is not None:
+            return book
+    entries = repository.entries(tree)
+    config, beside = _read_valid_config(repository, tree, memo, last_valid)
+    beside += _list_entry_findings(entries)
+    reader = SourceReader(repository, memo, config)
+    ignore = _read_ignore_rules(repository, entries, config.source.ignore)
+    beside += [_make_ignore_limit_finding(excess) for excess in ignore.excess]
+    wanted = _select_entries(entries, paths or config.source.paths, ignore)
+    reader.prefetch(wanted)
+    pages = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
+    patches = {
+        posixpath.normpath(posixpath.join(posixpath.dirname(path), p))
+        for path, page in pages.items()
+        for p in page.file.kustomize_inputs
+    }
+    for path in patches & pages.keys():
+        del pages[path]
+    mended: list[RawDocument] = []
+    kept: dict[str, LastValidFile] = {}
+    for path, page in pages.items():
+        if page.broken or page.file.reason == NOT_YAML:
+            mended += _restore_last_valid(path, page.blob, page.file, reader, last_valid, kept)
+    beside += [_make_not_yaml_finding(path) for path, page in pages.items() if path in kept and not page.broken]
+    whole = not kept and not any(page.broken for page in pages.values()) and read_config(repository, tree, memo) is not None
+    return _make_tree_cache(tree, pages, config, beside, mended, kept, whole)
+
+
+def _read_changed_files(repository: Repository, tree: str, memo: ParseCache, last: TreeCache) -> TreeCache | None:
+    """The last book with a few pages read anew; None when more than the text of known, sound files differs."""
+    changed = repository.changed_paths(last.tree, tree)
+    if len(changed) > len(last.files) // 4 or any(path not in last.files or path == FILE for path in changed):
+        return None
+    reader = SourceReader(repository, memo, last.source_tree.config)
+    pages = dict(last.files)
+    for path in changed:
+        entry = repository.find_entry(tree, path)
+        if entry is None or entry[1] not in REGULAR_FILE_MODES or not last.files[path].independent:
+            return None
+        pages[path] = read_source_file(path, entry[0], reader)
+        if not pages[path].independent:
+            return None
+    return _make_tree_cache(tree, pages, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True)
+
+
+def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
+    """A file of the source."""
+    file = reader.read(blob, path)
+    documents = tuple(
+        make_raw_document(parsed.body, _make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
+    )
+    problems = (make_problem_finding(problem, path) for problem in file.issues)
+    used, stray = _split_unread_configs(path, documents)
+    return SourceFile(blob, file, used, (*problems, *(_make_unread_config_finding(path, document) for document in stray)))
+
+
+def _split_unread_configs(path: str, documents: Iterable[RawDocument]) -> tuple[tuple[RawDocument, ...], list[RawDocument]]:
+    """The documents without settings that nobody reads, because they are not the first of the one file where settings stand; and those."""
+    used: list[RawDocument] = []
+    stray: list[RawDocument] = []
+    is_read = path == FILE
+    for document in documents:
+        if (document.group, document.kind) != (GROUP, KIND):
+            used.append(document)
+        else:
+            (used if is_read else stray).append(document)
+            is_read = False
+    return tuple(used), stray
+
+
+def _make_unread_config_finding(path: str, document: RawDocument) -> Finding:
+    why = f"only the {FILE} at the top of the repository is" if path != FILE else "only the first of the file is"
+    where = locate_origin(document.origin) if document.origin else Location(path, 1, 1)
+    return Finding("warning", "stray-config", f"this {KIND} is not read: {why}", where, (KIND, "", document.name))
+
+
+def _make_tree_cache(
+    tree: str,
+    pages: Mapping[str, SourceFile],
+    config: Config,
+    beside: list[Finding],
+    mended: list[RawDocument],
+    kept: Mapping[str, LastValidFile],
+    whole: bool,
+) -> TreeCache:
+    documents = [document for page in pages.values() for document in page.documents]
+    findings = {path: page.findings for path, page in pages.items() if page.findings}
+    return TreeCache(tree, pages, SourceTree((*documents, *mended), findings, tuple(beside), config, kept), whole)
+
+
+def _make_not_yaml_finding(path: str) -> Finding:
+    message = f"{path} held documents when it was last read and is no YAML now: they are kept as they were; delete the file to let them go"
+    return Finding("error", "no-longer-yaml", message, Location(path, 1, 1))
+
+
+def make_problem_finding(problem: FileIssue, path: str) -> Finding:
+    """A problem of a file as a finding."""
+    return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
+
+
+def _restore_last_valid(
+    path: str, blob: str, file: ParsedFile, reader: SourceReader, last_valid: FindLastValid, kept: dict[str, LastValidFile]
+) -> list[RawDocument]:
+    """What takes the place of a file's broken documents: the same identities as they last were valid.
+
+    Where a syntax error hides identities, every earlier document that the file does not have now is taken.
+    """
+    present = {_read_identity(parsed) for parsed in file.documents if not parsed.broken}
+    broken = {_read_identity(parsed): parsed for parsed in file.documents if parsed.broken}
+    hidden = file.unreadable or file.reason == NOT_YAML
+    mended: list[RawDocument] = []
+    for repository, earlier in last_valid(path):
+        if earlier == blob:
+            continue  # the last run saw these very bytes
+        before = reader.read(earlier, path, repository)
+        good = [parsed for parsed in before.documents if not parsed.broken]
+        if not good or before.unreadable:
+            continue
+        pruned = any(problem.code == "unknown-field" for problem in before.issues)
+        held = good if pruned else before.documents
+        kept[path] = LastValidFile(
+            earlier, tuple((parsed.body, parsed.spans if parsed.item < 0 else None) for parsed in held), pruned
+        )
+        for parsed in good:
+            identity = _read_identity(parsed)
+            if identity in broken or (hidden and identity not in present):
+                broken.pop(identity, None)
+                mended.append(make_raw_document(parsed.body, _make_origin(parsed, path, earlier)))
+        break
+    return mended + [make_raw_document(parsed.body, _make_origin(parsed, path, blob), broken=True) for parsed in broken.values()]
+
+
+def read_config(repository: Repository, tree: str, memo: ParseCache) -> Config | None:
+    """The settings of a tree, the defaults where it has no gitsched.yaml; None where that is broken."""
+    config, findings = _read_valid_config(repository, tree, memo, lambda _: ())
+    return None if findings else config
+
+
+def _read_valid_config(
+    repository: Repository, tree: str, memo: ParseCache, last_valid: FindLastValid
+) -> tuple[Config, list[Finding]]:
+    entry = repository.find_entry(tree, FILE)
+    if entry is None or entry[1] not in REGULAR_FILE_MODES:
+        return Config(), []
+    reader = SourceReader(repository, memo)
+    reader.prefetch([TreeEntry(FILE, *entry)])
+    file = reader.read(entry[0], FILE)
+    versions = (
+        [file, *(reader.read(blob, FILE, other) for other, blob in last_valid(FILE))]
+        if _find_config_document(file) is None
+        else [file]
+    )
+    for version in versions:
+        parsed = _find_config_document(version)
+        if parsed is not None:
+            return parse_config(parsed.body.get("spec") or {}), []
+    message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
+    return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))]
+
+
+def _find_config_document(file: ParsedFile) -> ParsedDocument | None:
+    sound = (parsed for parsed in file.documents if not parsed.broken)
+    return next((p for p in sound if (parse_api_group(str(p.body.get("apiVersion"))), p.body.get("kind")) == (GROUP, KIND)), None)
+
+
+def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]) -> SourceIgnore:
+    texts = {
+        posixpath.dirname(entry.path): repository.blob(entry.blob).decode("utf-8", "replace")
+        for entry in entries
+        if entry.path.rpartition("/")[2] == IGNORE_FILE
+        and entry.mode in REGULAR_FILE_MODES
+        and not entry.unsafe
+        and repository.blob_size(entry.blob) < 1 << 20
+    }
+    if ignored:
+        texts[""] = "\n".join((texts.get("", ""), *ignored))
+    return SourceIgnore.parse(texts)
+
+
+def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
+    path = posixpath.join(excess.directory, IGNORE_FILE)
+    what = (
+        f"is longer than {MAX_RULE_LENGTH} characters"
+        if excess.too_long
+        else f"is one more than the {MAX_RULES} that a repository may have"
+    )
+    message = f"the rule {what}: it is not heeded, nor is what follows it in {path}"
+    return Finding("error", "ignore-rules", message, Location(path, excess.line, 1))
+
+
+def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore) -> list[TreeEntry]:
+    roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
+    for root in roots:
+        if not any(f"{entry.path}/".startswith(root) for entry in entries):
+            raise Permanent(f"the source has nothing at {root.rstrip('/')}: placing nothing would empty the output branch")
+    return [
+        entry
+        for entry in entries
+        if entry.mode in REGULAR_FILE_MODES
+        and not entry.unsafe
+        and is_manifest_path(entry.path)
+        and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
+        and not ignore.is_ignored(entry.path)
+    ]
+
+
+def _list_entry_findings(entries: list[TreeEntry]) -> list[Finding]:
+    findings = []
+    for entry in entries:
+        where = Location(entry.path, 1, 1)
+        if entry.unsafe:
+            findings.append(
+                Finding("warning", "odd-path", f"{entry.path!r} is no path that a file should have: it is not read", where)
+            )
+        elif entry.mode == 0o120000:
+            findings.append(Finding("info", "symlink", f"{entry.path} is a symbolic link: it is not followed", where))
+        elif entry.mode == 0o160000:
+            findings.append(Finding("info", "submodule", f"{entry.path} is a submodule: it is not read", where))
+        elif entry.mode not in REGULAR_FILE_MODES:
+            findings.append(Finding("warning", "odd-mode", f"{entry.path} has mode {entry.mode:o}: it is not read", where))
+    return findings
+
+
+def _make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
+    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+
+
+def _read_identity(parsed: ParsedDocument) -> tuple[str, str, str, str]:
+    metadata = parsed.body.get("metadata") or {}
+    group = parse_api_group(str(parsed.body.get("apiVersion") or parsed.body.get("api") or ""))
+    return group, str(parsed.body.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))

@@ -1,0 +1,115 @@
+"""Records under status/ (what the upstream API server would store) and SIG-Multicluster PlacementDecisions under placements/.
+
+Delivery tools never apply them, hence `config.kubernetes.io/local-config`: kustomize leaves such objects out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from gitsched.model.document import Body, Key
+from gitsched.model.planned_files import NewBlob
+from gitsched.render.layout import object_name, placement_path
+from gitsched.render.yaml import dump
+
+LOCAL_CONFIG: Final = "config.kubernetes.io/local-config"
+API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
+DECISION_KEY: Final = "multicluster.x-k8s.io/decision-key"
+DECISION_INDEX: Final = "multicluster.x-k8s.io/decision-index"
+PLACEMENT_KEY: Final = "multicluster.x-k8s.io/placement-key"
+MAX_SLICE_DECISIONS = 100
+"""Decisions in one PlacementDecision at most, as in the upstream's schema."""
+
+_RECORD_FIELDS = ("apiVersion", "api", "kind", "metadata", "spec", "status")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
+
+
+class ClusterDecision(NamedTuple):
+    """One cluster of a decision; None where replicas or scores mean nothing."""
+
+    cluster: str
+    replicas: int | None = None
+    score: int | float | None = None
+    reason: str = ""
+
+
+def write_record(body: Body) -> NewBlob:
+    """The file under status/: apiVersion (Krake: api), kind, metadata, spec if the caller left one, status; nothing else.
+
+    Annotations are in the order of their names, so that a record that went through a run has the bytes of one that is new.
+    """
+    return NewBlob(dump(make_record(body)).encode())
+
+
+def make_record(body: Body) -> Body:
+    """What that file says."""
+    record = {name: body[name] for name in _RECORD_FIELDS if name in body}
+    return {**record, "metadata": _mark_local_config(body.get("metadata") or {})}
+
+
+def write_placement_decision(
+    key: Key, decisions: Sequence[tuple[str, int | None, int | float | None, str]], scheduler: str, placement_key: str = ""
+) -> dict[str, NewBlob]:
+    """A workload's PlacementDecision (KEP-5313), by path: one file, a document for each 100 clusters, an empty one for none.
+
+    Decisions keep their order. `placement_key` is the workload's own label of that name. Replicas and scores, which the type has no
+    members for, are JSON objects in annotations; ClusterProfiles are named without a namespace, which Git does not know.
+    """
+    chosen = [ClusterDecision(*decision) for decision in decisions]
+    slices = [chosen[at : at + MAX_SLICE_DECISIONS] for at in range(0, len(chosen), MAX_SLICE_DECISIONS)] or [[]]
+    texts = [
+        dump(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "PlacementDecision",
+                "metadata": _make_metadata(key, part, index, len(slices), placement_key),
+                "schedulerName": scheduler,
+                "decisions": [_make_decision(one) for one in part],
+            }
+        )
+        for index, part in enumerate(slices)
+    ]
+    return {placement_path(key): NewBlob("---\n".join(texts).encode())}
+
+
+def _mark_local_config(metadata: Mapping[str, Any]) -> Body:
+    annotations = metadata.get("annotations")
+    entries = {**annotations} if isinstance(annotations, dict) else {}
+    return {**metadata, "annotations": dict(sorted({**entries, LOCAL_CONFIG: "true"}.items()))}
+
+
+def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int, placement_key: str) -> Body:
+    namespace, base = key.namespace or "default", object_name(key)
+    annotations = {LOCAL_CONFIG: "true"}
+    for name, values in (
+        ("gitsched.io/replicas", {one.cluster: one.replicas for one in part if one.replicas is not None}),
+        ("gitsched.io/scores", {one.cluster: one.score for one in part if one.score is not None}),
+    ):
+        if values:
+            annotations[name] = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    labels = {DECISION_KEY: _make_label(f"{namespace}.{base}")}
+    if count > 1:
+        labels[DECISION_INDEX] = str(index)
+    if placement_key:
+        labels[PLACEMENT_KEY] = placement_key
+    # The KEP's deterministic naming: base and index of the slice. A base that is no object name (system:foo) becomes a digest.
+    name = base if _NAME.fullmatch(base) else _digest(base)
+    return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
+
+
+def _make_decision(one: ClusterDecision) -> Body:
+    reference = {"apiVersion": API_VERSION, "kind": "ClusterProfile", "name": one.cluster}
+    return {"clusterProfileRef": reference, "reason": one.reason} if one.reason else {"clusterProfileRef": reference}
+
+
+def _make_label(text: str) -> str:
+    """A label value: the text, or its digest where it is too long or holds what a label cannot."""
+    return text if len(text) <= 63 and _NAME.fullmatch(text) else _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]

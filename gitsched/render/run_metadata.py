@@ -1,0 +1,203 @@
+"""Metadata of a run: gitsched.json (its inputs and findings, for replay), hydrator.metadata, .gitattributes and the message of the
+output commit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
+from gitsched.model.planned_files import NewBlob
+from gitsched.model.time import EPOCH, format_time, parse_time
+from gitsched.render.layout import RUN_METADATA
+
+FORMAT_VERSION: Final = 1
+
+GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
+""".gitattributes: GitHub and GitLab fold the diffs of generated files and leave them out of the statistics."""
+
+_SCP_URL = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!/)[^\s:]+")
+
+
+class RunMetadata(NamedTuple):
+    """`source` and `source_tree` are Git object ids in hex; `observations` maps an observation's name to what was observed (JSON).
+
+    `observed_at` is when that was, None where nothing was. `retiring` holds since when a cluster that keeps its directory has had no
+    document.
+    """
+
+    source: str
+    version: str
+    time: datetime = EPOCH
+    source_tree: str = ""
+    observations: Mapping[str, Any] = {}
+    observed_at: datetime | None = None
+    findings: Sequence[Finding] = ()
+    next_wakeup: datetime | None = None
+    input_digest: str = ""
+    retiring: Mapping[str, datetime] = {}
+
+
+def write_run_metadata(value: RunMetadata) -> NewBlob:
+    """Canonical JSON: members sorted, a line for each entry of an object or a list, ASCII."""
+    members = {
+        "findings": [_write_finding(finding) for finding in value.findings],
+        "formatVersion": FORMAT_VERSION,
+        "inputDigest": value.input_digest,
+        "nextWakeup": format_time(value.next_wakeup) if value.next_wakeup else None,
+        "observations": dict(value.observations),
+        "observedAt": format_time(value.observed_at) if value.observed_at else None,
+        "retiring": {name: format_time(since) for name, since in value.retiring.items()},
+        "source": value.source,
+        "sourceTree": value.source_tree,
+        "time": format_time(value.time),
+        "version": value.version,
+    }
+    body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
+    return NewBlob(f"{{\n{body}\n}}\n".encode())
+
+
+def parse_run_metadata(data: bytes) -> RunMetadata:
+    """The record of an earlier run; members it does not know are left aside.
+
+    Raises Permanent when it is no record, or one of a later format: an older gitsched must not overwrite what it cannot read.
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Permanent(f"{RUN_METADATA} of the output branch is not JSON: {error}") from error
+    if not isinstance(value, dict) or value.get("formatVersion") != FORMAT_VERSION:
+        found = value.get("formatVersion") if isinstance(value, dict) else None
+        raise Permanent(f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}")
+    findings = value.get("findings")
+    retiring = _as_object(value.get("retiring"))
+    return RunMetadata(
+        source=_as_text(value.get("source")),
+        version=_as_text(value.get("version")),
+        time=parse_time(value.get("time")) or EPOCH,
+        source_tree=_as_text(value.get("sourceTree")),
+        observations=_as_object(value.get("observations")),
+        observed_at=parse_time(value.get("observedAt")),
+        findings=tuple(_read_finding(entry) for entry in findings if isinstance(entry, dict)) if isinstance(findings, list) else (),
+        next_wakeup=parse_time(value.get("nextWakeup")),
+        input_digest=_as_text(value.get("inputDigest")),
+        retiring={name: since for name, text in retiring.items() if (since := parse_time(text))},
+    )
+
+
+def write_hydrator_metadata(
+    source: str, repo_url: str | None, subject: str, author: str, date: datetime, body: str = ""
+) -> NewBlob:
+    """hydrator.metadata, the contract of Argo CD's hydrator and GitOps Promoter; `author` is "Name <address>"."""
+    members = {
+        "author": author,
+        "body": body,
+        "date": format_time(date),
+        "drySha": source,
+        "repoURL": strip_credentials(repo_url) or "",
+        "subject": subject,
+    }
+    shown = {name: text for name, text in members.items() if text}
+    return NewBlob((json.dumps(shown, indent=2, sort_keys=True) + "\n").encode())
+
+
+def strip_credentials(url: str | None) -> str | None:
+    """A repository's URL without anything secret, or None where it names a place on one machine only.
+
+    User information goes from http and https (a token may stand for the user, too), the password from ssh; query and fragment go.
+    """
+    if not url or not url.isprintable():
+        return None
+    if "://" not in url:
+        return url if _SCP_URL.fullmatch(url) else None
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    user = f"{parts.username}@" if parts.scheme == "ssh" and parts.username else ""
+    return urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, "", ""))
+
+
+def _write_finding(finding: Finding) -> dict[str, Any]:
+    entry: dict[str, Any] = {"code": finding.code, "message": finding.message, "severity": finding.severity}
+    if finding.location:
+        entry |= finding.location._asdict()
+    if finding.resource:
+        entry["resource"] = dict(zip(("kind", "namespace", "name"), finding.resource, strict=True))
+    return entry
+
+
+def _read_finding(entry: dict[str, Any]) -> Finding:
+    severity: Severity = next((known for known in SEVERITIES if known == entry.get("severity")), "error")
+    line, column, resource = entry.get("line"), entry.get("column"), entry.get("resource")
+    where = Location(_as_text(entry.get("path")), line, column) if isinstance(line, int) and isinstance(column, int) else None
+    about = (
+        (_as_text(resource.get("kind")), _as_text(resource.get("namespace")), _as_text(resource.get("name")))
+        if isinstance(resource, dict)
+        else None
+    )
+    return Finding(severity, _as_text(entry.get("code")), _as_text(entry.get("message")), where, about)
+
+
+def _write_member(value: Any) -> str:
+    """JSON with the first level on lines of its own; what lies deeper is compact, which also keeps to the fast encoder."""
+    if isinstance(value, dict) and value:
+        return "{\n" + ",\n".join(f"    {_write_compact(name)}: {_write_compact(value[name])}" for name in sorted(value)) + "\n  }"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f"    {_write_compact(entry)}" for entry in value) + "\n  ]"
+    return _write_compact(value)
+
+
+_write_compact = json.JSONEncoder(sort_keys=True).encode
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+CommitCause = Literal["source", "deadline", "observation"]
+
+SUBJECT_LIMIT = 100
+LINE_LIMIT = 200
+BODY_LIMIT = 50
+_BLANKS = re.compile(r" {2,}")
+# A source subject with [skip ci] in it must not switch off the pipelines of the output branch.
+_BRACKETS = str.maketrans("[]", "()")
+
+
+def format_line(text: str, limit: int = LINE_LIMIT) -> str:
+    """Untrusted text as one line of printable characters, at most `limit` of them."""
+    printable = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+    line = _BLANKS.sub(" ", printable).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def write_commit_message(
+    summary: str, lines: Iterable[str], *, source: str, version: str, cause: CommitCause, trailers: Mapping[str, str] | None = None
+) -> str:
+    """Subject `place: <summary>`, the lines as a list (50 at most, then a count), and the trailers.
+
+    `trailers` come after ours; their names are the caller's own words, never input. Ends in one newline.
+    """
+    subject = format_line(f"place: {summary}", SUBJECT_LIMIT).translate(_BRACKETS)
+    entries = [entry for line in lines if (entry := format_line(line).translate(_BRACKETS))]
+    # A list item is never a trailer, a comment, or the "---" at which Git takes a message to end.
+    body = [f"- {entry}" for entry in entries[:BODY_LIMIT]]
+    if len(entries) > BODY_LIMIT:
+        body.append(f"- and {len(entries) - BODY_LIMIT} more")
+    ours = {"Gitsched-Source": source, "Gitsched-Version": version, "Gitsched-Cause": cause, **(trailers or {})}
+    tail = "\n".join(f"{name}: {format_line(value)}" for name, value in ours.items())
+    return "\n\n".join(part for part in (subject, "\n".join(body), tail) if part) + "\n"

@@ -1,0 +1,326 @@
+"""Explanations of a workload and of a cluster, as text and as blocks: policy, groups, candidates, division, capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gitsched.model.explanation import (
+    AbsenceReason,
+    AppliedOverride,
+    ClusterExplanation,
+    ClusterWorkload,
+    Counterfactual,
+    EligibleWorkload,
+    ExplainedCandidate,
+    Explanation,
+    ExplanationTable,
+    ReplicaShare,
+)
+from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
+from gitsched.report.serialization import API_VERSION
+from gitsched.report.summary import format_key
+from gitsched.report.terminal import fits_width, format_columns, format_count, wrap
+
+
+def write_explanation(value: Explanation, width: int) -> str:
+    """Policy, groups, clusters, division and result; lines of at most `width` characters where words allow."""
+    lines = wrap(value.workload + (f"  ({value.location})" if value.location else ""), width)
+    if not value.policy:
+        lines += _write_section("Policy", ["none selects it", value.policy_reason], width)
+        if value.attached_to:
+            lines += _write_section("Attached to", list(value.attached_to), width)
+            lines += _write_section("Why now", [value.trigger], width)
+            lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
+            lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
+        lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
+        return "\n".join(lines) + "\n"
+    if value.only_some_clusters:
+        lines += _write_section("Policy", [value.policy], width)
+        lines += _write_candidates(value.candidates, value.candidate_kind, width)
+        lines += _write_section("Result", [f"it runs in {_format_share(share)}" for share in value.result], width)
+        lines += _write_section("Would be chosen if", list_counterfactuals(value), width)
+        return "\n".join(lines) + "\n"
+    losers = [f"not {loser.policy}: {loser.why}" for loser in value.rejected_policies]
+    policy = f"{value.policy}: {value.policy_reason}" if value.policy_reason else value.policy
+    lines += _write_section("Policy", [policy, value.claim, *losers], width)
+    lines += _write_section("Attached to", list(value.attached_to), width)
+    lines += _write_section("Why now", [value.trigger], width)
+    groups = [
+        f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
+    ]
+    lines += _write_section("Groups, in order", groups, width)
+    lines += _write_candidates(value.candidates, value.candidate_kind, width)
+    lines += _write_section("Selection", [*value.selection], width)
+    lines += _write_section("Division", [*value.division_rule, *map(_format_weighted_share, value.division)], width)
+    lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
+    lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
+    lines += _write_section("Would be chosen if", list_counterfactuals(value), width)
+    lines += [line for table in value.tables for line in _write_table(table, width)]
+    lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
+    return "\n".join(lines) + "\n"
+
+
+def list_explanation_blocks(value: Explanation) -> list[Block]:
+    """The same for Markdown."""
+    head = (value.candidate_kind.capitalize(), "Group", "Fits", "Why")
+    rows = [(e.result.name, e.group, "yes" if e.result.eligible else "no", describe_candidate(e)) for e in value.candidates]
+    policy = f"{value.policy or 'none selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
+    losers = (f"not {loser.policy}: {loser.why}" for loser in value.rejected_policies)
+    groups = [
+        f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
+    ]
+    result = [_format_share(share) for share in value.result] or ["nowhere"]
+    return [
+        Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
+        ListBlock("Result", [] if value.only_some_clusters and not value.result else result),
+        ListBlock("Policy", list(filter(None, [policy, value.claim, *losers]))),
+        ListBlock("Attached to", value.attached_to),
+        ListBlock("Why now", [value.trigger] if value.trigger and not value.only_some_clusters else []),
+        ListBlock("Groups, in order", [] if value.only_some_clusters else groups),
+        TableBlock(head, rows),
+        ListBlock("Selection", value.selection),
+        ListBlock("Division", [*value.division_rule, *map(_format_weighted_share, value.division)]),
+        ListBlock("Overrides, in order", [] if value.only_some_clusters else list(map(describe_override, value.overrides))),
+        ListBlock("Would be chosen if", list_counterfactuals(value)),
+        *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables if not value.only_some_clusters),
+        ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
+    ]
+
+
+def list_counterfactuals(value: Explanation) -> list[str]:
+    """What would have to be otherwise, a line for each cluster."""
+    lines = [f"{entry.cluster}: {_format_counterfactual(entry)}" for entry in value.counterfactuals]
+    return [*lines, f"{format_count(value.unexamined, 'more cluster')}: ask with --why-not CLUSTER"] if value.unexamined else lines
+
+
+def _format_counterfactual(entry: Counterfactual) -> str:
+    changes = " and ".join(change.text + (f" ({change.location})" if change.location else "") for change in entry.changes)
+    if not changes:
+        return "nobody knows by what change"
+    if not entry.sufficient:
+        return f"at least {changes}; whether that is enough is not known"
+    return changes + (f"; it would get {format_count(entry.replicas, 'replica')}" if entry.replicas is not None else "")
+
+
+def _write_section(title: str, entries: list[str], width: int) -> list[str]:
+    shown = [line for entry in entries if entry for line in wrap(entry, width, "  ")]
+    return ["", title, *shown] if shown else []
+
+
+def _write_table(table: ExplanationTable, width: int) -> list[str]:
+    """A table where it fits, else a paragraph for each row."""
+    head, *rest = table.columns
+    lines = format_columns([(f"  {head.upper()}", *map(str.upper, rest)), *((f"  {first}", *more) for first, *more in table.rows)])
+    if not fits_width(lines, width):
+        words = (
+            f"{row[0]}: " + ", ".join(f"{name} {cell}" for name, cell in zip(rest, row[1:], strict=True)) for row in table.rows
+        )
+        lines = [line for text in words for line in wrap(text, width, "  ")]
+    return ["", table.title, *lines] if table.rows else []
+
+
+def _write_candidates(candidates: tuple[ExplainedCandidate, ...], among: str, width: int) -> list[str]:
+    """A table where it fits, else a paragraph for each candidate."""
+    if not candidates:
+        return []
+    rows = [
+        (f"  {entry.result.name}", entry.group, "yes" if entry.result.eligible else "no", describe_candidate(entry))
+        for entry in candidates
+    ]
+    if len({entry.group for entry in candidates}) > 1:
+        table = format_columns([(f"  {among.upper()}", "GROUP", "FITS", "WHY"), *rows])
+    else:
+        table = format_columns([(f"  {among.upper()}", "FITS", "WHY"), *((name, fit, why) for name, _, fit, why in rows)])
+        rows = [(name, "", fit, why) for name, _, fit, why in rows]
+    if not fits_width(table, width):
+        words = (
+            (f"{name.strip()}{f' in {group}' if group else ''}: {fit}" + _append_message(why)) for name, group, fit, why in rows
+        )
+        table = [line for text in words for line in wrap(text, width, "  ")]
+    return ["", f"{among.capitalize()}s", *table]
+
+
+def describe_candidate(entry: ExplainedCandidate) -> str:
+    """The first thing against a candidate with its file:line, or its score, and its room; "" where there is nothing to say."""
+    verdict = entry.result
+    scores = entry.score_details or ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
+    total = f"score {verdict.total:g}" if verdict.total is not None else ""
+    place = f"({entry.location})" if entry.location else ""
+    against = " ".join(filter(None, [verdict.reason, place]))
+    score = " ".join(filter(None, [total, f"= {scores}" if total and scores else scores]))
+    return "; ".join(filter(None, [against, score, entry.capacity]))
+
+
+def describe_override(override: AppliedOverride) -> str:
+    """A policy, what it changes and where."""
+    place = f" ({override.location})" if override.location else ""
+    return f"{override.policy}{place}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
+
+
+def _append_message(message: str) -> str:
+    return f": {message}" if message else ""
+
+
+def _format_weighted_share(share: ReplicaShare) -> str:
+    return _format_share(share) + (f", weight {share.weight}" if share.weight is not None else "")
+
+
+def _format_share(share: ReplicaShare) -> str:
+    return share.cluster if share.replicas is None else f"{share.cluster}: {share.replicas}"
+
+
+WORKLOADS_SHOWN = 50
+CANDIDACIES_SHOWN = 10
+"""Workloads that are listed; the others are counted, and JSON has all."""
+
+
+def write_cluster_explanation(value: ClusterExplanation, width: int) -> str:
+    """Lines of at most `width` characters where words allow."""
+    lines = wrap(_format_cluster_title(value), width)
+    for line in _list_cluster_facts(value):
+        lines += wrap(line, width, "  ")
+    rows = [
+        ("  WORKLOAD", "REPLICAS", "POLICY", ""),
+        *(("  " + name, *more) for name, *more in map(_workload_cells, value.running[:WORKLOADS_SHOWN])),
+    ]
+    lines += ["", _describe_workload_counts(value)]
+    if value.running:
+        table = format_columns(rows)
+        if fits_width(table, width):
+            lines += table
+        else:
+            lines += [
+                part for resident in value.running[:WORKLOADS_SHOWN] for part in wrap(_describe_workload(resident), width, "  ")
+            ]
+    lines += [f"  {line}" for line in _list_omitted(value)]
+    stocks = [("  RESOURCE", "FREE", "LEFT"), *((f"  {s.resource}", s.free, s.left) for s in value.free_resources or ())]
+    lines += [
+        "",
+        "Room",
+        *(format_columns(stocks) if value.free_resources else wrap(_describe_unknown_capacity(value), width, "  ")),
+    ]
+    takers = [_describe_candidacy(entry) for entry in value.eligible if _has_capacity_for(entry)]
+    if takers:
+        shown = [part for text in takers[:CANDIDACIES_SHOWN] for part in wrap(text, width, "  ")]
+        more = [f"  and {len(takers) - CANDIDACIES_SHOWN} more: -o json has all"] if len(takers) > CANDIDACIES_SHOWN else []
+        lines += ["", "Could take, each as if it were alone", *shown, *more]
+    if value.absence_reasons:
+        lines += [
+            "",
+            "Why not more",
+            *(part for absence in value.absence_reasons for part in wrap(_describe_absence(absence), width, "  ")),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def list_cluster_explanation_blocks(value: ClusterExplanation) -> list[Block]:
+    """The same for Markdown."""
+    return [
+        Paragraph(_format_cluster_title(value), heading=True),
+        *(Paragraph(line) for line in _list_cluster_facts(value)),
+        Paragraph(_describe_workload_counts(value)),
+        TableBlock(
+            ("Workload", "Replicas", "Policy", "Remark"),
+            [_workload_cells(resident) for resident in value.running[:WORKLOADS_SHOWN]],
+        ),
+        *(Paragraph(line) for line in _list_omitted(value)),
+        *([] if value.free_resources else [Paragraph(_describe_unknown_capacity(value))]),
+        TableBlock(("Resource", "Free", "Left"), [(s.resource, s.free, s.left) for s in value.free_resources or ()]),
+        ListBlock(
+            "Could take, each as if it were alone",
+            [_describe_candidacy(e) for e in value.eligible if _has_capacity_for(e)][:CANDIDACIES_SHOWN],
+        ),
+        ListBlock("Why not more", list(map(_describe_absence, value.absence_reasons))),
+    ]
+
+
+def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
+    """`kind: ClusterExplanation` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ClusterExplanation",
+        "cluster": value.name,
+        "location": value.location,
+        "region": value.region,
+        "provider": value.provider,
+        "zones": list(value.zones),
+        "labels": dict(value.labels),
+        "remarks": list(value.remarks),
+        "residents": [
+            {
+                "workload": entry.key._asdict(),
+                "replicas": entry.replicas,
+                "policy": entry.policy,
+                "new": entry.new,
+                "leaving": entry.evicting,
+            }
+            for entry in value.running
+        ],
+        "room": None if value.free_resources is None else [stock._asdict() for stock in value.free_resources],
+        "couldTake": [{"workload": e.key._asdict(), "here": e.running, "replicas": e.additional_replicas} for e in value.eligible],
+        "absences": [
+            {"reason": absence.reason, "count": absence.workloads, "examples": [key._asdict() for key in absence.examples]}
+            for absence in value.absence_reasons
+        ],
+    }
+
+
+def _format_cluster_title(value: ClusterExplanation) -> str:
+    return f"Cluster {value.name}" + (f"  ({value.location})" if value.location else "")
+
+
+def _list_cluster_facts(value: ClusterExplanation) -> list[str]:
+    where = [
+        f"region {value.region}" if value.region else "",
+        f"provider {value.provider}" if value.provider else "",
+        f"zone {', '.join(value.zones)}" if value.zones else "",
+    ]
+    labels = ", ".join(f"{name}={text}" for name, text in sorted(value.labels.items()))
+    return list(filter(None, ["; ".join(filter(None, where)), f"labels {labels}" if labels else "", *value.remarks]))
+
+
+def _describe_workload_counts(value: ClusterExplanation) -> str:
+    replicas = sum(resident.replicas or 0 for resident in value.running if not resident.evicting)
+    there = sum(not resident.evicting for resident in value.running)
+    return f"Runs there: {format_count(there, 'workload')}, {format_count(replicas, 'replica')}"
+
+
+def _list_omitted(value: ClusterExplanation) -> list[str]:
+    more = len(value.running) - WORKLOADS_SHOWN
+    return [f"and {more} more: -o json has all"] if more > 0 else []
+
+
+def _describe_unknown_capacity(value: ClusterExplanation) -> str:
+    return "It does not say what is free: it is taken to have enough." if value.free_resources is None else "Nothing is free."
+
+
+def _workload_cells(resident: ClusterWorkload) -> Sequence[str]:
+    remark = "leaving" if resident.evicting else "new" if resident.new else ""
+    return (format_key(resident.key), "" if resident.replicas is None else str(resident.replicas), resident.policy, remark)
+
+
+def _describe_workload(resident: ClusterWorkload) -> str:
+    name, replicas, policy, remark = _workload_cells(resident)
+    parts = [f"{replicas} replicas" if replicas else "", f"by {policy}" if policy else "", remark]
+    return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
+
+
+def _has_capacity_for(entry: EligibleWorkload) -> bool:
+    """Whether it is worth a line: what runs there and cannot grow is not."""
+    return bool(entry.additional_replicas) or not entry.running
+
+
+def _describe_candidacy(entry: EligibleWorkload) -> str:
+    what = (
+        f"room for {format_count(entry.additional_replicas, 'more replica' if entry.running else 'replica')}"
+        if entry.additional_replicas is not None
+        else "room unknown"
+    )
+    return f"{format_key(entry.key)}: {what}"
+
+
+def _describe_absence(absence: AbsenceReason) -> str:
+    named = ", ".join(map(format_key, absence.examples))
+    more = f", and {absence.workloads - len(absence.examples)} more" if absence.workloads > len(absence.examples) else ""
+    return f"{format_count(absence.workloads, 'workload')}: {absence.reason} ({named}{more})"

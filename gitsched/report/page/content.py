@@ -1,0 +1,243 @@
+"""Data of the HTML page: the placement matrix that the script draws, and the rows that the template shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gitsched.model.changes import ManifestChange, Move, RetainedWorkload, SelectionChange
+from gitsched.model.document import Key
+from gitsched.model.explanation import ExplainedCandidate, Explanation
+from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.scheduling import Outcome
+from gitsched.model.simulation import ResilienceChange
+from gitsched.report.explanation import describe_candidate, describe_override
+from gitsched.report.review import Review
+from gitsched.report.simulation import describe_losses, describe_worst_effect
+from gitsched.report.summary import SummaryRow, format_choice, format_clusters, format_key, list_reasons
+from gitsched.report.terminal import escape_unprintable
+from gitsched.report.text import format_manifest_title
+
+ClusterCells = list[list[int | None]]
+
+
+class StringTable:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def index_of(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    @property
+    def strings(self) -> list[str]:
+        return list(self._numbers)
+
+
+def build_matrix(
+    outcomes: Iterable[Outcome],
+    moves: Iterable[Move],
+    facts: Mapping[str, ClusterInfo],
+    explanations: Mapping[Key, Explanation],
+) -> dict[str, Any]:
+    """Clusters as columns, workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...]}`.
+
+    Whatever an entry says in words is a number, an index into `texts`. A place is `[cluster, replicas or None]`, with the index of a
+    column. A workload that is gone is a row, too.
+    """
+    decided = list(outcomes)
+    changed = {move.key: move for move in moves}
+    texts = StringTable()
+    named = {place.cluster for outcome in decided for place in outcome.targets}
+    named |= {cluster for move in changed.values() for cluster in move.before}
+    names = sorted(facts.keys() | named)
+    columns = {name: index for index, name in enumerate(names)}
+    rows = [
+        _build_workload_row(outcome, changed.get(outcome.key), explanations.get(outcome.key), columns, texts)
+        for outcome in sorted(decided, key=_outcome_sort_key)
+    ]
+    rows += [
+        _build_removed_row(move, columns, texts)
+        for key, move in sorted(changed.items())
+        if key not in {each.key for each in decided}
+    ]
+    return {"clusters": [_build_cluster_column(name, facts.get(name)) for name in names], "workloads": rows, "texts": texts.strings}
+
+
+def _outcome_sort_key(outcome: Outcome) -> tuple[str, str, Key]:
+    return outcome.key.namespace, outcome.key.name, outcome.key
+
+
+def _build_cluster_column(name: str, facts: ClusterInfo | None) -> dict[str, Any]:
+    if facts is None:
+        return {"name": name, "region": "", "provider": "", "labels": []}
+    labels = [f"{key}={value}" if value else key for key, value in sorted(facts.labels.items())]
+    return {"name": name, "region": facts.region, "provider": facts.provider, "labels": labels}
+
+
+def _build_workload_row(
+    outcome: Outcome, move: Move | None, explanation: Explanation | None, columns: Mapping[str, int], texts: StringTable
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        **_key_fields(outcome.key),
+        "state": outcome.state,
+        "after": _build_cluster_cells(outcome.replicas_by_cluster, columns),
+        "policy": texts.index_of(outcome.policy),
+        "group": texts.index_of(outcome.group),
+        "reason": texts.index_of(outcome.reason),
+    }
+    leaving = [columns[place.cluster] for place in outcome.targets if place.evicting]
+    if leaving:
+        row["leaving"] = leaving
+    if move is not None:
+        row |= {"before": _build_cluster_cells(move.before, columns), "cause": texts.index_of(move.reason)}
+    if explanation is not None:
+        row["why"] = _build_explanation(explanation, texts)
+    return row
+
+
+def _build_removed_row(move: Move, columns: Mapping[str, int], texts: StringTable) -> dict[str, Any]:
+    return {
+        **_key_fields(move.key),
+        "state": "gone",
+        "after": [],
+        "before": _build_cluster_cells(move.before, columns),
+        "cause": texts.index_of(move.reason),
+    }
+
+
+def _key_fields(key: Key) -> dict[str, str]:
+    return {"kind": key.kind, "namespace": key.namespace, "name": key.name}
+
+
+def _build_cluster_cells(shares: Mapping[str, int | None], columns: Mapping[str, int]) -> ClusterCells:
+    return [[columns[cluster], shares[cluster]] for cluster in sorted(shares)]
+
+
+def _build_explanation(told: Explanation, texts: StringTable) -> dict[str, Any]:
+    number = texts.index_of
+    sections: list[tuple[str, list[str]]] = [
+        ("Policy", [told.policy and f"{told.policy}: {told.policy_reason}", told.claim]),
+        ("Not chosen", [f"{loser.policy}: {loser.why}" for loser in told.rejected_policies]),
+        ("Attached to", list(told.attached_to)),
+        ("Why now", [told.trigger]),
+        (
+            "Groups, in order",
+            [": ".join(filter(None, (each.name, each.verdict, each.message))) for each in told.attempts if each.name],
+        ),
+        ("Selection", list(told.selection)),
+        ("Division", list(told.division_rule)),
+        ("Overrides, in order", list(map(describe_override, told.overrides))),
+        ("Findings", [str(finding) for finding in told.findings]),
+    ]
+    return {
+        "location": number(told.location),
+        "among": number(told.candidate_kind),
+        "sections": [
+            [number(title), [number(line) for line in lines if line]] for title, lines in sections if any(line for line in lines)
+        ],
+        "candidates": _group_candidates(told.candidates, texts),
+    }
+
+
+def _group_candidates(candidates: Iterable[ExplainedCandidate], texts: StringTable) -> list[list[Any]]:
+    """Candidates with the same fate together: `[fits, group, reason, [candidate, ...]]`, those that fit first."""
+    alike: dict[tuple[bool, str, str], list[int]] = {}
+    for entry in candidates:
+        fate = (not entry.result.eligible, entry.group, describe_candidate(entry))
+        alike.setdefault(fate, []).append(texts.index_of(entry.result.name))
+    ordered = sorted(alike.items(), key=lambda item: item[0][0])
+    return [[int(not unfit), texts.index_of(group), texts.index_of(reason), names] for (unfit, group, reason), names in ordered]
+
+
+def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
+    """The numbers at the top, by name."""
+    counts = {level: sum(finding.severity == level for finding in review.findings) for level in SEVERITIES}
+    levels = ((f"{level}s" if level != "info" else "notes", number) for level, number in counts.items() if number)
+    moves = ("that move", len(review.moves))
+    return [("workloads", len(review.outcomes)), *review.states.items(), moves, ("clusters", clusters), *levels]
+
+
+def build_summary_row(row: SummaryRow) -> SummaryRow:
+    """A line of the summary, fit for a page."""
+    return SummaryRow(row.name, escape_unprintable(row.before), escape_unprintable(row.after))
+
+
+def build_choice_row(choice: SelectionChange) -> dict[str, str]:
+    """A document that places nothing itself, and what it chooses."""
+    before, after = format_choice(choice)
+    return {"name": format_key(choice.key), "before": before, "after": after}
+
+
+def build_retained_row(stay: RetainedWorkload) -> dict[str, str]:
+    """A workload that memory holds where it is."""
+    places = (format_clusters(stay.current), format_clusters(stay.if_rescheduled))
+    return {"name": format_key(stay.key), "places": places[0], "anew": places[1], "remedy": escape_unprintable(stay.remedy)}
+
+
+def build_manifest_entry(entry: ManifestChange) -> dict[str, Any]:
+    """One manifest: what becomes of it, and the lines of its difference with their kinds."""
+    kinds = {"+": "new", "-": "old", "@": "soft"}
+    lines = [(kinds.get(line[:1], ""), escape_unprintable(line)) for line in entry.diff.splitlines()]
+    return {"title": escape_unprintable(format_manifest_title(entry)), "lines": lines}
+
+
+def build_loss_table(review: Review) -> dict[str, Any] | None:
+    """The table of losses with the bad ones marked, and what the change does to it; None where nobody asked."""
+    value = review.resilience
+    if value is None:
+        return None
+    table = value.head if isinstance(value, ResilienceChange) else value
+    verdict, told = describe_losses(value)
+    rows = [
+        {
+            "name": escape_unprintable(row.domain.name if row.domain else row.event),
+            "moved": row.moved,
+            "moving": row.started_replicas,
+            "homeless": len(row.unplaced),
+            "short": row.shortfall,
+            "waiting": row.waiting,
+            "worst": escape_unprintable(describe_worst_effect(row)),
+            "bad": bool(row.degraded),
+        }
+        for row in table.rows
+    ]
+    return {
+        "by": table.domain_kind,
+        "rows": rows,
+        "verdict": escape_unprintable(verdict),
+        "told": [escape_unprintable(text) for text in told],
+    }
+
+
+def build_move_row(move: Move) -> dict[str, Any]:
+    """Every cluster of either side, and what becomes of the replicas there."""
+    places = []
+    for cluster in sorted(move.before.keys() | move.after.keys()):
+        earlier, later = move.before.get(cluster), move.after.get(cluster)
+        if cluster not in move.before:
+            places.append(("new", f"+ {cluster}" + _format_replicas(later)))
+        elif cluster not in move.after:
+            places.append(("old", f"− {cluster}" + _format_replicas(earlier)))  # a minus, for eyes
+        elif earlier != later:
+            places.append(("turn", f"{cluster}{_format_replicas(earlier)} →{_format_replicas(later)}"))
+        else:
+            places.append(("", cluster + _format_replicas(later)))
+    return {"name": format_key(move.key), "places": places, "why": [escape_unprintable(text) for text in list_reasons(move)]}
+
+
+def _format_replicas(replicas: int | None) -> str:
+    return "" if replicas is None else f" {replicas}"
+
+
+def build_finding_row(finding: Finding, *, new: bool) -> dict[str, Any]:
+    """A finding; `new` says that the change brings it."""
+    return {
+        "severity": finding.severity,
+        "new": new,
+        "code": finding.code,
+        "where": escape_unprintable(str(finding.location)) if finding.location else "",
+        "message": escape_unprintable(finding.message),
+    }

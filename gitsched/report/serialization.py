@@ -1,0 +1,288 @@
+"""The documented JSON and YAML of `-o json` and `-o yaml`: plans, findings, explanations and simulations as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gitsched.model.document import Key
+from gitsched.model.explanation import Explanation, ReplicaShare
+from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation, WorkloadEffect
+from gitsched.model.time import format_time
+from gitsched.report.review import WORKLOAD_STATES, Review
+from gitsched.report.summary import classify_move, count_moves
+
+API_VERSION = "gitsched.io/v1alpha1"
+
+
+def serialize_review(review: Review) -> dict[str, Any]:
+    """A Plan: `kind: Plan` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Plan",
+        "source": review.source,
+        "time": format_time(review.time),
+        "output": {"branch": review.branch, "place": review.output_repository, "before": review.before, "after": review.after},
+        "changed": review.changed,
+        "refused": review.refused,
+        "base": {
+            "commit": review.base.commit,
+            "merged": review.base.merged,
+            "workloads": None
+            if review.base.states is None
+            else {state: review.base.states.get(state, 0) for state in WORKLOAD_STATES},
+        },
+        "digest": review.digest,
+        "reviewed": list(review.review_messages),
+        "notes": list(review.comparison_notes),
+        "summary": _serialize_summary(review),
+        "workloads": {"total": len(review.outcomes), **review.states, "unclaimed": review.unclaimed},
+        "moves": [
+            {
+                "workload": _serialize_key(move.key),
+                "before": _serialize_clusters(move.before),
+                "after": _serialize_clusters(move.after),
+                "kind": classify_move(move),
+                "reason": move.reason,
+                "causes": [
+                    {"text": cause.text, "location": cause.location._asdict() if cause.location else None, "gone": cause.removed}
+                    for cause in move.causes
+                ],
+            }
+            for move in review.moves
+        ],
+        "placements": [
+            {
+                "workload": _serialize_key(outcome.key),
+                "state": outcome.state,
+                "policy": outcome.policy,
+                "group": outcome.group,
+                "clusters": _serialize_clusters(outcome.replicas_by_cluster),
+                "leaving": [place.cluster for place in outcome.targets if place.evicting],
+                "reason": outcome.reason,
+            }
+            for outcome in review.outcomes
+        ],
+        "choices": [
+            {"by": _serialize_key(choice.key), "before": list(choice.before), "after": list(choice.after)}
+            for choice in review.choices
+        ],
+        "stays": [
+            {
+                "workload": _serialize_key(stay.key),
+                "clusters": _serialize_clusters(stay.current),
+                "anew": _serialize_clusters(stay.if_rescheduled),
+                "remedy": stay.remedy,
+            }
+            for stay in review.retained
+        ],
+        "findings": _serialize_review_findings(review),
+        "manifests": [
+            entry._asdict() | {"clusters": list(entry.clusters), "verb": entry.verb} for entry in review.delivery.rendered
+        ],
+        "nextWakeup": format_time(review.next_wakeup) if review.next_wakeup else None,
+    }
+
+
+def _serialize_summary(review: Review) -> dict[str, Any]:
+    counts = count_moves(review.moves)
+    return {
+        **dict(zip(_COUNT_KEYS, counts, strict=False)),
+        "clusters": [
+            {
+                "cluster": name,
+                "workloads": {"gained": balance.gained, "lost": balance.lost},
+                "replicas": {"gained": balance.replicas_gained, "lost": balance.replicas_lost},
+            }
+            for name, balance in counts.clusters.items()
+        ],
+        "joined": list(review.added_clusters),
+        "gone": list(review.removed_clusters),
+        "files": review.delivery.files,
+        "findings": {"new": len(review.new_findings), "mended": review.fixed_count},
+    }
+
+
+_COUNT_KEYS = ("moved", "resized", "first", "lost", "replicasMoved", "replicasAdded", "replicasRemoved")
+
+
+def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:
+    """Every finding; `new` is null where nobody knows what stood before."""
+    if review.base.findings is None:
+        return [_serialize_finding(finding) | {"new": None} for finding in review.findings]
+    fresh = {id(finding) for finding in review.new_findings}
+    return [_serialize_finding(finding) | {"new": id(finding) in fresh} for finding in review.findings]
+
+
+def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Findings alone, with their counts by severity: `kind: Findings` of docs/cli.md."""
+    entries = list(findings)
+    counts = Counter(finding.severity for finding in entries)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Findings",
+        "counts": {severity: counts[severity] for severity in SEVERITIES},
+        "findings": [_serialize_finding(finding) for finding in entries],
+    }
+
+
+def serialize_explanation(value: Explanation) -> dict[str, Any]:
+    """Why a workload is where it is: `kind: Explanation` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Explanation",
+        "workload": value.workload,
+        "location": value.location,
+        "policy": {
+            "name": value.policy,
+            "reason": value.policy_reason,
+            "claim": value.claim,
+            "losers": [loser._asdict() for loser in value.rejected_policies],
+        },
+        "attachedTo": list(value.attached_to),
+        "groups": [attempt._asdict() for attempt in value.attempts],
+        "clusters": [
+            candidate.result._asdict() | {"location": candidate.location, "group": candidate.group, "room": candidate.capacity}
+            for candidate in value.candidates
+        ],
+        "selection": list(value.selection),
+        "division": {"rule": list(value.division_rule), "shares": [share._asdict() for share in value.division]},
+        "trigger": value.trigger,
+        "result": [_serialize_share(share) for share in value.result],
+        "overrides": [override._asdict() for override in value.overrides],
+        "advice": [
+            {
+                "cluster": entry.cluster,
+                "changes": [{"text": change.text, "location": change.location} for change in entry.changes],
+                "enough": entry.sufficient,
+                "replicas": entry.replicas,
+            }
+            for entry in value.counterfactuals
+        ],
+        "unasked": value.unexamined,
+        "tables": [
+            {"title": table.title, "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows]}
+            for table in value.tables
+        ],
+        "findings": [_serialize_finding(finding) for finding in value.findings],
+    }
+
+
+def _serialize_share(share: ReplicaShare) -> dict[str, Any]:
+    return {"cluster": share.cluster, "replicas": share.replicas}
+
+
+def _serialize_key(key: Key) -> dict[str, str]:
+    return key._asdict()
+
+
+def _serialize_clusters(places: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    return [{"cluster": cluster, "replicas": places[cluster]} for cluster in sorted(places)]
+
+
+def _serialize_finding(finding: Finding) -> dict[str, Any]:
+    kind, namespace, name = finding.resource or ("", "", "")
+    return {
+        "severity": finding.severity,
+        "code": finding.code,
+        "message": finding.message,
+        "location": finding.location._asdict() if finding.location else None,
+        "resource": {"kind": kind, "namespace": namespace, "name": name} if finding.resource else None,
+    }
+
+
+def serialize_simulation(value: Simulation) -> dict[str, Any]:
+    """`kind: Simulation` of docs/cli.md."""
+    return {"apiVersion": API_VERSION, "kind": "Simulation", **_serialize_event(value)}
+
+
+def serialize_resilience(value: Resilience) -> dict[str, Any]:
+    """`kind: Resilience` of docs/cli.md."""
+    return {"apiVersion": API_VERSION, "kind": "Resilience", **_serialize_loss_table(value)}
+
+
+def serialize_resilience_change(value: ResilienceChange) -> dict[str, Any]:
+    """`kind: ResilienceChange` of docs/cli.md."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ResilienceChange",
+        **serialize_losses(value),
+    }
+
+
+def serialize_losses(value: Resilience | ResilienceChange) -> dict[str, Any]:
+    """The member `resilience` of a Plan: the table, or two of them with their difference."""
+    if isinstance(value, ResilienceChange):
+        return {
+            "shifts": [_serialize_shift(shift) for shift in value.impact_changes],
+            "base": _serialize_loss_table(value.base),
+            "head": _serialize_loss_table(value.head),
+        }
+    return _serialize_loss_table(value)
+
+
+def _serialize_loss_table(value: Resilience) -> dict[str, Any]:
+    return {
+        "by": value.domain_kind,
+        "clusters": value.clusters,
+        "workloads": value.workloads,
+        "roomUnknown": list(value.unknown_capacity),
+        "losses": [_serialize_event(row) for row in value.rows],
+    }
+
+
+def _serialize_event(value: Simulation) -> dict[str, Any]:
+    return {
+        "event": value.event,
+        "scope": _serialize_scope(value.domain) if value.domain else None,
+        "lost": list(value.lost),
+        "drained": list(value.drained),
+        "added": list(value.added),
+        "partlyLost": list(value.partly_lost),
+        "workloads": value.workloads,
+        "moved": value.moved,
+        "starting": value.started_replicas,
+        "homeless": len(value.unplaced),
+        "short": value.shortfall,
+        "waiting": value.waiting,
+        "effects": [_serialize_effect(effect) for effect in value.effects],
+        "full": [crowd._asdict() for crowd in value.overloaded],
+        "roomAssumed": list(value.unknown_capacity),
+    }
+
+
+def _serialize_effect(effect: WorkloadEffect) -> dict[str, Any]:
+    return {
+        "workload": effect.key._asdict(),
+        "policy": effect.policy,
+        "before": _serialize_effect_clusters(effect.before),
+        "after": _serialize_effect_clusters(effect.after),
+        "replicas": effect.replicas,
+        "short": effect.shortfall,
+        "shortBefore": effect.shortfall_before,
+        "waiting": effect.waiting,
+        "homeless": effect.becomes_unplaced,
+        "why": effect.reason,
+    }
+
+
+def _serialize_shift(shift: ImpactChange) -> dict[str, Any]:
+    return {
+        "loss": _serialize_scope(shift.domain),
+        "workload": shift.key._asdict(),
+        "before": shift.before,
+        "after": shift.after,
+        "homeless": shift.becomes_unplaced,
+        "worse": shift.is_worse,
+        "cause": shift.cause,
+    }
+
+
+def _serialize_scope(scope: FailureDomain) -> dict[str, str]:
+    return {"by": scope.kind, "name": scope.name}
+
+
+def _serialize_effect_clusters(places: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    return [{"cluster": cluster, "replicas": places[cluster]} for cluster in sorted(places)]

@@ -1,0 +1,200 @@
+"""Deterministic tie-breaking: choose among equal candidates by a hash of the request's identity and the candidate's name, or in the
+order in which Go's unstable sort leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Final
+
+
+def break_tie(identity: str, names: Iterable[str]) -> str:
+    """The winner among candidates that are equally good: the one with the least SHA-256 of `identity`, a line feed and its name.
+
+    Requests with different identities spread evenly, the same request always draws the same, and a candidate that comes or goes
+    changes only the draws that it wins or won. Names must not be empty.
+    """
+    seed = sha256(identity.encode("utf-8", "surrogatepass") + b"\n")
+    best, winner = b"", ""
+    for name in names:
+        ticket = seed.copy()
+        ticket.update(name.encode("utf-8", "surrogatepass"))
+        number = ticket.digest()
+        if not winner or (number, name) < (best, winner):
+            best, winner = number, name
+    return winner
+
+
+_MAX_INSERTION: Final = 12
+"""Up to so many elements insertion does."""
+_SHORTEST_NINTHER: Final = 50
+"""From so many on pivots are medians of medians, and nearly sorted ranges are mended in place."""
+_MAX_STEPS: Final = 5
+_MAX_SWAPS: Final = 12
+"""Comparisons for a median of three medians of three."""
+_UINT64_MASK: Final = (1 << 64) - 1
+
+
+def go_sort_descending(weights: Sequence[int]) -> list[int]:
+    """The positions of `weights` in the order in which Go leaves them when it sorts by weight, largest first."""
+    stable = sorted(range(len(weights)), key=lambda position: -weights[position])
+    if len(weights) <= _MAX_INSERTION or len(set(weights)) == len(weights):
+        return stable
+    sorter = _PdqSorter(weights)
+    sorter.sort(0, len(weights), len(weights).bit_length())
+    return sorter.order
+
+
+class _PdqSorter:
+    """`order` are positions, sorted in place; a position is less than another if its weight is larger."""
+
+    def __init__(self, weights: Sequence[int]) -> None:
+        self._weights = weights
+        self.order = list(range(len(weights)))
+
+    def sort(self, start: int, end: int, depth: int) -> None:
+        """Sort a range; `depth` is how many more bad pivots are borne before the heap takes over."""
+        balanced = partitioned = True
+        while end - start > _MAX_INSERTION:
+            size = end - start
+            if not depth:
+                self._heap_sort(start, end)
+                return
+            if not balanced:
+                self._break_patterns(start, size)
+                depth -= 1
+            pivot, swaps = self._choose_pivot(start, size)
+            if swaps == _MAX_SWAPS:  # every comparison was the wrong way round: the range descends
+                self.order[start:end] = self.order[start:end][::-1]
+                pivot, swaps = end - 1 - (pivot - start), 0
+            if balanced and partitioned and not swaps and self._partial_insertion_sort(start, end):
+                return
+            if start and not self._less(start - 1, pivot):
+                start = self._partition_equal(start, end, pivot)
+                continue
+            middle, partitioned = self._partition(start, end, pivot)
+            left, right = middle - start, end - middle
+            balanced = min(left, right) >= size // 8
+            if left < right:
+                self.sort(start, middle, depth)
+                start = middle + 1
+            else:
+                self.sort(middle + 1, end, depth)
+                end = middle
+        self._insertion_sort(start, end)
+
+    def _less(self, one: int, other: int) -> bool:
+        return self._weights[self.order[one]] > self._weights[self.order[other]]
+
+    def _swap(self, one: int, other: int) -> None:
+        order = self.order
+        order[one], order[other] = order[other], order[one]
+
+    def _insertion_sort(self, start: int, end: int) -> None:
+        for place in range(start + 1, end):
+            self._shift_left(place, start)
+
+    def _shift_left(self, place: int, floor: int) -> None:
+        while place > floor and self._less(place, place - 1):
+            self._swap(place, place - 1)
+            place -= 1
+
+    def _heap_sort(self, start: int, end: int) -> None:
+        size = end - start
+        for root in range((size - 1) // 2, -1, -1):
+            self._sift_down(root, size, start)
+        for last in range(size - 1, -1, -1):
+            self._swap(start, start + last)
+            self._sift_down(0, last, start)
+
+    def _sift_down(self, root: int, size: int, start: int) -> None:
+        while (child := 2 * root + 1) < size:
+            if child + 1 < size and self._less(start + child, start + child + 1):
+                child += 1
+            if not self._less(start + root, start + child):
+                return
+            self._swap(start + root, start + child)
+            root = child
+
+    def _break_patterns(self, start: int, size: int) -> None:
+        """Break up a pattern that makes bad pivots, by a fixed sequence of pseudo-random swaps (xorshift seeded with the size)."""
+        seed, mask = size, (1 << size.bit_length()) - 1
+        first = start + size // 4 * 2 - 1
+        for place in range(first, first + 3):
+            seed ^= seed << 13 & _UINT64_MASK
+            seed ^= seed >> 7
+            seed ^= seed << 17 & _UINT64_MASK
+            other = seed & mask
+            self._swap(place, start + (other - size if other >= size else other))
+
+    def _choose_pivot(self, start: int, size: int) -> tuple[int, int]:
+        """A position for the pivot, and how many of the comparisons on the way were the wrong way round."""
+        quarter = size // 4
+        places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
+        swaps = 0
+        if size >= _SHORTEST_NINTHER:
+            for number, place in enumerate(places):
+                places[number], turned = self._median(place - 1, place, place + 1)
+                swaps += turned
+        pivot, turned = self._median(*places)
+        return pivot, swaps + turned
+
+    def _median(self, low: int, middle: int, high: int) -> tuple[int, int]:
+        swaps = 0
+        if self._less(middle, low):
+            low, middle, swaps = middle, low, swaps + 1
+        if self._less(high, middle):
+            middle, swaps = high, swaps + 1
+        if self._less(middle, low):
+            middle, swaps = low, swaps + 1
+        return middle, swaps
+
+    def _partial_insertion_sort(self, start: int, end: int) -> bool:
+        """Put a few elements of a nearly sorted range into place; whether it is sorted now."""
+        place = start + 1
+        for _ in range(_MAX_STEPS):
+            while place < end and not self._less(place, place - 1):
+                place += 1
+            if place == end:
+                return True
+            if end - start < _SHORTEST_NINTHER:
+                return False
+            self._swap(place, place - 1)
+            if place - start >= 2:
+                self._shift_left(place - 1, 0)
+            if end - place >= 2:
+                after = place + 1
+                while after < end and self._less(after, after - 1):
+                    self._swap(after, after - 1)
+                    after += 1
+        return False
+
+    def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
+        """Lesser elements to the left of the pivot, all others to its right; where it is now, and whether nothing else had to move."""
+        self._swap(start, pivot)
+        low, high = start + 1, end - 1
+        moved = False
+        while True:
+            while low <= high and self._less(low, start):
+                low += 1
+            while low <= high and not self._less(high, start):
+                high -= 1
+            if low > high:
+                self._swap(high, start)
+                return high, not moved
+            self._swap(low, high)
+            moved, low, high = True, low + 1, high - 1
+
+    def _partition_equal(self, start: int, end: int, pivot: int) -> int:
+        """Elements equal to the pivot, which is the least, to the left; where the others begin."""
+        self._swap(start, pivot)
+        low, high = start + 1, end - 1
+        while True:
+            while low <= high and not self._less(start, low):
+                low += 1
+            while low <= high and self._less(start, high):
+                high -= 1
+            if low > high:
+                return low
+            self._swap(low, high)
+            low, high = low + 1, high - 1

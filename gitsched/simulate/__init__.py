@@ -1,0 +1,1 @@
+"""Simulate events on a plan: lost, drained or added clusters, scaled workloads, counterfactual changes."""

@@ -1,0 +1,143 @@
+"""Describe one cluster of a plan: its workloads, its free capacity, and why other workloads do not run there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitsched.decide.registry import APIS
+from gitsched.model.document import Body, Key, as_string_map, get_field
+from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
+from gitsched.model.finding import Finding
+from gitsched.model.quantity import format_count
+from gitsched.model.scheduling import Outcome
+from gitsched.model.taints import parse_taint
+from gitsched.schedule.estimator import Capacity
+from gitsched.simulate.baseline import Baseline, list_capacity_reporters
+from gitsched.simulate.capacity_check import count_fitting_replicas
+from gitsched.simulate.scenario import index_clusters
+
+MAX_EXAMPLES = 3
+"""Workloads named for one reason."""
+FITS = "could run there, and run elsewhere"
+"""Why something is not there that nothing speaks against."""
+
+
+def describe_cluster(ground: Baseline, cluster: str, findings: Iterable[Finding] = ()) -> ClusterExplanation:
+    """A cluster that is among the sites of the plan. `findings` are all that are known; those about it are shown."""
+    entries = index_clusters(ground.decisions.catalog)[cluster]
+    bodies = [document.body for _, document, _ in entries]
+    origin = entries[0][1].origin
+    resources = {document.key.resource for _, document, _ in entries}
+    sites = [site for _, _, site in entries]
+    left, reasons = _measure_free_capacity(ground, cluster), _explain_absences(ground, cluster)
+    return ClusterExplanation(
+        name=cluster,
+        location=f"{origin.path}:{origin.line}" if origin else "",
+        region=next((site.region for site in sites if site.region), ""),
+        provider=next((site.provider for site in sites if site.provider), ""),
+        zones=next((site.zones for site in sites if site.zones), ()),
+        labels={name: text for body in bodies for name, text in as_string_map(get_field(body, "metadata", "labels")).items()},
+        remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
+        running=tuple(_list_workloads(ground, cluster)),
+        free_resources=None if left is None else tuple(_list_resources(*left)),
+        eligible=tuple(_list_candidates(ground, reasons, left)),
+        absence_reasons=_group_absences(reasons),
+    )
+
+
+def _list_remarks(bodies: Iterable[Body]) -> Iterator[str]:
+    for body in bodies:
+        if get_field(body, "metadata", "deletionTimestamp"):
+            yield "it is being deleted"
+        for taint in get_field(body, "spec", "taints") or ():
+            yield f"taint {parse_taint(taint)}"
+
+
+def _list_workloads(ground: Baseline, cluster: str) -> Iterator[ClusterWorkload]:
+    for key, outcome in sorted(ground.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])):
+        for place in outcome.targets:
+            if place.cluster == cluster:
+                known = cluster in ground.running_replicas.get(key, {})
+                yield ClusterWorkload(key, place.replicas, outcome.policy, not known and not place.evicting, place.evicting)
+
+
+class RemainingCapacity(NamedTuple):
+    """What is free on a cluster as an API knows it, and what of it the plan is about to take."""
+
+    api: str
+    capacity: Capacity
+    planned: Mapping[str, int]
+
+
+def _measure_free_capacity(ground: Baseline, cluster: str) -> RemainingCapacity | None:
+    """What is free by the first API that knows it."""
+    for api, session in list_capacity_reporters(ground.decisions.engines).items():
+        room = session.free_capacity().get(cluster)
+        if room is None:
+            continue
+        taken: dict[str, int] = {}
+        for key, outcome in ground.decisions.outcomes.items():
+            more = _count_increase(outcome, ground.running_replicas.get(key, {}), cluster) if outcome.api == api else 0
+            for name, amount in session.resource_request(ground.decisions.templates[key]) if more else ():
+                taken[name] = taken.get(name, 0) + amount * more
+        return RemainingCapacity(api, room, taken)
+    return None
+
+
+def _list_resources(_api: str, room: Capacity, taken: Mapping[str, int]) -> Iterator[FreeResource]:
+    for name, amount in sorted(room.free.items()):
+        yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - taken.get(name, 0)))
+
+
+def _list_candidates(ground: Baseline, reasons: Mapping[Key, str], left: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
+    """The workloads that run there, and those that could."""
+    for key, outcome in sorted(ground.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])):
+        here = key not in reasons
+        if not here and reasons[key] != FITS:
+            continue
+        more = None
+        if left is not None and outcome.api == left.api and outcome.replicas is not None:
+            session = list_capacity_reporters(ground.decisions.engines)[left.api]
+            more = count_fitting_replicas(left.capacity, left.planned, session.resource_request(ground.decisions.templates[key]))[0]
+        yield EligibleWorkload(key, here, more)
+
+
+def _count_increase(outcome: Outcome, running: Mapping[str, int | None], cluster: str) -> int:
+    return max((outcome.replicas_by_cluster.get(cluster) or 0) - (running.get(cluster) or 0), 0)
+
+
+def _format_amount(resource: str, count: int) -> str:
+    return format_count(resource, count, binary=resource in ("memory", "ephemeral-storage"))
+
+
+def _explain_absences(ground: Baseline, cluster: str) -> dict[Key, str]:
+    """The reason of every workload that is not there."""
+    outcomes = ground.decisions.outcomes.items()
+    absent = ((key, outcome) for key, outcome in outcomes if all(place.cluster != cluster for place in outcome.targets))
+    return {key: _explain_absence(ground, key, outcome, cluster) for key, outcome in absent}
+
+
+def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
+    by_reason: dict[str, list[Key]] = {}
+    for key, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(key)
+    found = [AbsenceReason(reason, len(keys), tuple(sorted(keys)[:MAX_EXAMPLES])) for reason, keys in by_reason.items()]
+    return tuple(sorted(found, key=lambda absence: (-absence.workloads, absence.reason)))
+
+
+def _explain_absence(ground: Baseline, key: Key, outcome: Outcome, cluster: str) -> str:
+    session = next(session for session in ground.decisions.engines if session.name == outcome.api)
+    verdicts = session.evaluate_own(*_make_reference(key)) or session.evaluate_candidates(ground.decisions.templates[key])
+    verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
+    if verdict is None:
+        groups = next(api.groups for api in APIS if api.name == outcome.api)
+        known = any(document.key.group in groups for _, document, _ in index_clusters(ground.decisions.catalog)[cluster])
+        if not known:
+            return f"decided by {outcome.api}, which has no such cluster"
+        return outcome.reason if outcome.state != "placed" else "decided among other clusters"
+    return verdict.reason or (FITS if verdict.eligible else "nothing is said about it")
+
+
+def _make_reference(key: Key) -> tuple[str, str, str]:
+    return key.kind, key.name, key.namespace

@@ -1,0 +1,67 @@
+"""Find counterfactuals: apply the changes that a policy API proposes, schedule again, and see whether the workload reaches the
+cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from gitsched.apis.engine import ChangeProposing
+from gitsched.decide.catalog import Catalog
+from gitsched.model.document import Document, Key
+from gitsched.model.explanation import Counterfactual, ProposedChange
+from gitsched.simulate.baseline import Baseline, decide_changed_catalog
+from gitsched.simulate.scenario import edit_catalog
+
+_MAX_CHANGES = 8
+"""Changes that one answer may have."""
+_AFTER_PLAN = timedelta(seconds=1)
+"""Somebody makes the changes after what is decided."""
+
+
+def find_counterfactuals(ground: Baseline, key: Key, clusters: Iterable[str]) -> tuple[Counterfactual, ...]:
+    """What would bring a workload to each of some clusters where it does not run."""
+    template = ground.decisions.templates[key]
+    found = ground.decisions.outcomes.get(key)
+    shares = found.replicas_by_cluster if found is not None else {}
+    return tuple(_find_counterfactual(ground, template, cluster) for cluster in clusters if cluster not in shares)
+
+
+def _find_counterfactual(ground: Baseline, template: Document, cluster: str) -> Counterfactual:
+    """One change after another, each looked for in the world that the earlier ones made."""
+    later = ground._replace(time=ground.time + _AFTER_PLAN)
+    catalog, sessions = ground.decisions.catalog, ground.decisions.engines
+    changes: list[ProposedChange] = []
+    while len(changes) < _MAX_CHANGES:
+        edit = next(
+            (e for s in sessions if isinstance(s, ChangeProposing) and (e := s.propose(template, cluster)) is not None), None
+        )
+        if edit is None or edit.change in changes:
+            break
+        changes.append(edit.change)
+        if edit.document is None:
+            break
+        known = edit.document.key in catalog.api_documents_by_key
+        catalog = edit_catalog(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
+        template = catalog.templates.get(template.key, template)
+        after = decide_changed_catalog(later, catalog, {template.key})
+        sessions = after.engines
+        shares = after.outcomes[template.key].replicas_by_cluster if template.key in after.outcomes else {}
+        if cluster in shares:
+            return Counterfactual(
+                cluster, _restore_origins(changes, ground.decisions.catalog), sufficient=True, replicas=shares[cluster]
+            )
+    return Counterfactual(cluster, _restore_origins(changes, ground.decisions.catalog))
+
+
+def _restore_origins(changes: list[ProposedChange], catalog: Catalog) -> tuple[ProposedChange, ...]:
+    """The second change of a document was found in a copy of it: its place is in the file all the same."""
+    if all(change.field is None or change.field.origin.blob for change in changes):
+        return tuple(changes)
+    documents = (*catalog.templates.values(), *catalog.api_documents_by_key.values())
+    known = {document.origin._replace(blob=""): document.origin for document in documents if document.origin is not None}
+    bound = ((change, change.field) for change in changes)
+    return tuple(
+        change if rule is None else change._replace(field=rule._replace(origin=known.get(rule.origin, rule.origin)))
+        for change, rule in bound
+    )

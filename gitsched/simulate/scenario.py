@@ -1,0 +1,281 @@
+"""Scenarios of a simulation (lose, drain, add, copy, scale), and the catalog after a scenario was applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
+from gitsched.decide.catalog import Catalog
+from gitsched.decide.registry import APIS, RESERVED
+from gitsched.decide.validation import validate_document
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.errors import Permanent
+from gitsched.model.labels import Selector
+from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
+
+MAX_NAMES = 8
+"""Names that one message lists at most."""
+_CLUSTER_KINDS: Mapping[tuple[str, str], Topology] = {
+    (api.topology.group, api.topology.kind): api.topology for api in APIS if api.topology is not None
+}
+_REPLICA_PATHS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("apps", "Deployment"): (("spec", "replicas"),),
+    ("apps", "ReplicaSet"): (("spec", "replicas"),),
+    ("apps", "StatefulSet"): (("spec", "replicas"),),
+    ("sources.knative.dev", "KafkaSource"): (("spec", "consumers"),),
+    ("batch", "Job"): (("spec", "parallelism"), ("spec", "completions")),
+}
+"""Where built-in kinds say how many; a missing count is 1."""
+
+
+class Scaling(NamedTuple):
+    """Workloads whose replicas grow or shrink by a factor, rounded up.
+
+    `kind`, `namespace` and `name` are patterns as of a shell; `labels` must hold, too, where given. `pattern` and `factor_text` are how
+    somebody wrote it.
+    """
+
+    pattern: str
+    factor_text: str
+    factor: Fraction
+    kind: str = "*"
+    namespace: str = "*"
+    name: str = "*"
+    labels: Selector | None = None
+
+    def selects(self, document: Document) -> bool:
+        key = document.key
+        pairs = ((key.kind, self.kind), (key.namespace, self.namespace), (key.name, self.name))
+        if not all(fnmatchcase(value, pattern) for value, pattern in pairs):
+            return False
+        return self.labels is None or self.labels.matches(as_string_map(get_field(document.body, "metadata", "labels")))
+
+
+class Scenario(NamedTuple):
+    """Everything that happens at once. `add` are documents of clusters, `copies` pairs of a cluster and the name of another one like it.
+
+    `silent` says that what is lost only does not answer any more: then nothing happens but what settings and policies do about that.
+    `fresh` forgets what was decided before: everything is placed as if for the first time.
+    """
+
+    lose: tuple[FailureDomain, ...] = ()
+    drain: tuple[FailureDomain, ...] = ()
+    add: tuple[Body, ...] = ()
+    copies: tuple[tuple[str, str], ...] = ()
+    scale: tuple[Scaling, ...] = ()
+    fresh: bool = False
+    unreachable: bool = False
+
+
+def describe_scenario(scenario: Scenario) -> str:
+    """What happens, as a sentence without its full stop."""
+    said = [
+        *_describe_scopes(scenario.lose, ("does not answer", "do not answer") if scenario.unreachable else ("is lost", "are lost")),
+        *_describe_scopes(scenario.drain, ("is drained", "are drained")),
+        *(f"cluster {get_field(body, 'metadata', 'name')} is added" for body in scenario.add),
+        *(f"cluster {new} is added, like {name}" for name, new in scenario.copies),
+        *(f"the replicas of {scaling.pattern} are multiplied by {scaling.factor_text}" for scaling in scenario.scale),
+        *(["everything is placed as if for the first time"] if scenario.fresh else ()),
+    ]
+    return "; ".join(said) or "nothing happens"
+
+
+def _describe_scopes(scopes: tuple[FailureDomain, ...], what: tuple[str, str]) -> list[str]:
+    names = [str(scope) for scope in scopes]
+    told = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return [f"{told} {what[len(names) > 1]}"] if names else []
+
+
+class ChangedCatalog(NamedTuple):
+    """A catalog in which a scenario has happened, and to whom."""
+
+    catalog: Catalog
+    lost: tuple[str, ...]
+    drained: tuple[str, ...]
+    added: tuple[str, ...]
+    partly_lost: tuple[str, ...]
+    scaled: int
+
+
+ClusterIndex = Mapping[str, list[tuple[Topology, Document, ClusterLocation]]]
+"""The documents that stand for each cluster or node, by its name: several APIs may know the same one."""
+
+
+def index_clusters(catalog: Catalog, unit: str = CLUSTER) -> ClusterIndex:
+    """All clusters, or all nodes. Broken documents count, too."""
+    found: dict[str, list[tuple[Topology, Document, ClusterLocation]]] = {}
+    for kind, sites in _CLUSTER_KINDS.items():
+        if sites.level != unit:
+            continue
+        sound = catalog.api_documents.get(kind, ()) if kind[0] in RESERVED else _list_kind(catalog.templates, kind)
+        for document in (*sound, *_list_kind(catalog.broken, kind)):
+            site = sites.read_location(document)
+            found.setdefault(site.name, []).append((sites, document, site))
+    return dict(sorted(found.items()))
+
+
+def _list_kind(documents: Mapping[Key, Document], kind: tuple[str, str]) -> list[Document]:
+    return [document for key, document in sorted(documents.items()) if (key.group, key.kind) == kind]
+
+
+def index_clusters_and_nodes(catalog: Catalog, nodes: bool) -> ClusterIndex:
+    """All that can be lost. `nodes` says that nodes matter, because something is placed inside a cluster."""
+    return {**index_clusters(catalog), **(index_clusters(catalog, NODE) if nodes else {})}
+
+
+def list_failure_domains(catalog: Catalog, by: str, nodes: bool = False) -> list[str]:
+    """Every cluster, node, zone, region or provider that can be lost, in order."""
+    entries = (entry for entries in index_clusters_and_nodes(catalog, nodes).values() for entry in entries)
+    return sorted({value for _, _, site in entries for value in site.domains(by)})
+
+
+def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime, nodes: bool = False) -> ChangedCatalog:
+    """Let a scenario happen. Permanent where it names what is not there, or is there already."""
+    sites = index_clusters_and_nodes(catalog, nodes)
+    lost, partial = _resolve_scopes(sites, scenario.lose)
+    drained = [name for name in _resolve_scopes(sites, scenario.drain)[0] if name not in lost]
+    changes: dict[Key, Document | None] = {}
+    for name in lost:
+        for kind, document, _ in sites[name]:
+            body = (kind.mark_unreachable if scenario.unreachable else kind.mark_lost)(document.body, moment)
+            changes[document.key] = None if body is None else document._replace(body=body)
+    for name in drained:
+        for kind, document, _ in sites[name]:
+            if kind.drain is None:
+                raise Permanent(f"{document.key} cannot be drained: its API knows no such thing; say that it is lost instead")
+            changes[document.key] = document._replace(body=kind.drain(document.body, moment))
+    new = [*_copy_clusters(sites, scenario.copies), *_add_clusters(sites, scenario.add)]
+    templates, scaled = _scale_workloads(catalog.templates, scenario.scale, config)
+    return ChangedCatalog(
+        edit_catalog(catalog._replace(templates=templates), changes, [document for _, document in new]),
+        tuple(lost),
+        tuple(drained),
+        tuple(name for name, _ in new),
+        tuple(partial),
+        scaled,
+    )
+
+
+def _resolve_scopes(sites: ClusterIndex, scopes: Iterable[FailureDomain]) -> tuple[list[str], list[str]]:
+    """The clusters that stand nowhere else than in the scopes, and those that also do."""
+    wanted = list(scopes)
+    whole: dict[str, None] = {}
+    partial: dict[str, None] = {}
+    for by in FAILURE_DOMAIN_KINDS:
+        gone = {scope.name for scope in wanted if scope.kind == by}
+        met: set[str] = set()
+        for name, entries in sites.items() if gone else ():
+            values = {value for _, _, site in entries for value in site.domains(by)}
+            met |= values
+            if values & gone:
+                (whole if values <= gone else partial).setdefault(name)
+        for unknown in sorted(gone - met):
+            raise Permanent(f"there is no {by} {unknown!r}; there {format_known_names(sorted(met), by)}")
+    return sorted(whole), sorted(partial.keys() - whole.keys())
+
+
+def format_known_names(names: list[str], by: str = "cluster") -> str:
+    """The first of the names that there are, for a message."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    if names:
+        return f"are: {', '.join(names[:MAX_NAMES])}{more}"
+    return "is none" if by in (CLUSTER, NODE) else f"is none: no cluster says in which {by} it stands"
+
+
+def _copy_clusters(sites: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
+    for name, new in copies:
+        if name not in sites:
+            raise Permanent(f"there is no cluster {name!r} to make another one like")
+        for kind, document, _ in sites[name]:
+            yield _check_new_cluster(
+                kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), sites
+            )
+
+
+def _add_clusters(sites: ClusterIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
+    for body in bodies:
+        api_version = str(body.get("apiVersion") or body.get("api") or "")
+        kind = _CLUSTER_KINDS.get((parse_api_group(api_version), str(body.get("kind"))))
+        if kind is None:
+            raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is no cluster, so it cannot be added")
+        verdict = validate_document(body)
+        wrong = [issue.message for issue in verdict.issues if issue.severity == "error"]
+        if wrong:
+            raise Permanent(f"the added {body.get('kind')} {get_field(body, 'metadata', 'name')} is not valid: {'; '.join(wrong)}")
+        name, namespace = str(get_field(body, "metadata", "name") or ""), get_field(body, "metadata", "namespace")
+        space = str(namespace or "default") if kind.group == "kubernetes" else ""
+        yield _check_new_cluster(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), sites)
+
+
+def _check_new_cluster(kind: Topology, document: Document, sites: Mapping[str, object]) -> tuple[str, Document]:
+    name = kind.read_location(document).name
+    if name in sites:
+        raise Permanent(f"there is a {kind.level} {document.key.name!r} already")
+    return name, document
+
+
+def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: Sequence[Document] = ()) -> Catalog:
+    """A catalog in which documents that APIs read are others, gone (None), or new; those that were broken are not any more."""
+    changes = {key: None if document is None else _clear_blob_id(document) for key, document in changes.items()}
+    settings = {kind: list(documents) for kind, documents in catalog.api_documents.items()}
+    for kind in {(key.group, key.kind) for key in changes} & settings.keys():
+        kept = (changes.get(document.key, document) for document in settings[kind])
+        settings[kind] = [document for document in kept if document is not None]
+    broken = {key: document for key, document in catalog.broken.items() if key not in changes}
+    told = (*(document for document in changes.values() if document is not None), *new)
+    placed = {document.key: document for document in told if document.key.group not in RESERVED}
+    known = {document.key for documents in settings.values() for document in documents}
+    for document in (document for document in told if document.key not in known | placed.keys()):
+        settings.setdefault((document.key.group, document.key.kind), []).append(document)
+    ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
+    return catalog._replace(
+        api_documents=ordered, templates={**catalog.templates, **placed} if placed else catalog.templates, broken=broken
+    )
+
+
+def _clear_blob_id(document: Document) -> Document:
+    """A changed document is not what its blob holds any more, and nobody may take it for that."""
+    return document._replace(origin=document.origin._replace(blob="")) if document.origin is not None else document
+
+
+def _scale_workloads(
+    templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
+) -> tuple[Mapping[Key, Document], int]:
+    declared = {
+        (parse_api_group(kind.api_version), kind.kind): (tuple(kind.replicas_path.split(".")),)
+        for kind in config.workloads
+        if kind.replicas_path
+    }
+    changed: dict[Key, Document] = {}
+    for scaling in scalings:
+        hit = False
+        for key, template in templates.items():
+            paths = declared.get((key.group, key.kind)) or _REPLICA_PATHS.get((key.group, key.kind), ())
+            if paths and scaling.selects(template):
+                hit = True
+                before = changed.get(key, template)
+                changed[key] = before._replace(body=_multiply_replicas(before.body, paths, scaling.factor))
+        if not hit:
+            raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
+    return {**templates, **{key: _clear_blob_id(document) for key, document in changed.items()}}, len(changed)
+
+
+def _multiply_replicas(body: Body, paths: tuple[tuple[str, ...], ...], factor: Fraction) -> Body:
+    for path in paths:
+        count = get_field(body, *path)
+        if count is None and path != paths[0]:
+            continue
+        if count is None or (isinstance(count, int) and not isinstance(count, bool)):
+            body = _set_field(body, path, -((-1 if count is None else -count) * factor.numerator // factor.denominator))
+    return body
+
+
+def _set_field(body: Body, path: tuple[str, ...], value: int) -> Body:
+    name, *rest = path
+    inner = body.get(name)
+    return {**body, name: _set_field(inner if isinstance(inner, dict) else {}, tuple(rest), value) if rest else value}

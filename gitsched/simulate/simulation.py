@@ -1,0 +1,175 @@
+"""Simulate a scenario on a plan: schedule again on the changed documents and list the effect on each workload."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from gitsched.apis.engine import InnerPlacementReporting, PolicyEngine
+from gitsched.model.document import Key, get_field
+from gitsched.model.scheduling import Outcome
+from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
+from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog, list_capacity_reporters
+from gitsched.simulate.capacity_check import check_capacity
+from gitsched.simulate.scenario import (
+    ChangedCatalog,
+    Scenario,
+    apply_scenario,
+    describe_scenario,
+    index_clusters,
+    list_failure_domains,
+)
+
+ReplicasByWorkload = dict[Key, dict[str, int | None]]
+
+
+def simulate(ground: Baseline, scenario: Scenario) -> Simulation:
+    """Let a scenario happen to a plan. Permanent where it names what is not there."""
+    changed = apply_scenario(ground.decisions.catalog, scenario, ground.config, ground.time, ground.has_inner_placements)
+    after = decide_changed_catalog(ground, changed.catalog, _list_affected(ground, scenario, changed), scenario.fresh)
+    known = ground.decisions.outcomes
+    places: ReplicasByWorkload = {
+        key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()
+    }
+    crowding = check_capacity(ground, after, places)
+    for key in ground.decisions.quarantined & known.keys():  # nobody decides about them until their documents are mended
+        places[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
+    effects = []
+    for key in sorted(places, key=lambda key: (key.namespace, key.name, key)):
+        effect = _evaluate_workload(
+            key, known.get(key), after.outcomes.get(key), places[key], crowding.waiting.get(key, 0), changed.lost
+        )
+        if effect.moves or effect.lost_replicas:
+            effects.append(effect)
+    inside = list(_evaluate_inner_placements(ground, after, changed.lost))
+    effects += [effect for effect in inside if effect.moves or effect.lost_replicas]
+    alone = (
+        scenario.lose[0]
+        if scenario.lose and scenario == Scenario(lose=scenario.lose[:1], unreachable=scenario.unreachable)
+        else None
+    )
+    return Simulation(
+        event=describe_scenario(scenario),
+        domain=alone,
+        lost=changed.lost,
+        drained=changed.drained,
+        added=changed.added,
+        partly_lost=changed.partly_lost,
+        workloads=len(known.keys() | after.outcomes.keys()) + len(inside),
+        effects=tuple(effects),
+        overloaded=crowding.overloaded,
+        unknown_capacity=crowding.unknown_capacity,
+    )
+
+
+def simulate_all_losses(ground: Baseline, by: str, silent: bool = False) -> Resilience:
+    """Every single loss of a cluster, node, zone, region or provider, the worst first; `silent` ones only do not answer."""
+    catalog = ground.decisions.catalog
+    rows = [
+        simulate(ground, Scenario(lose=(FailureDomain(by, name),), unreachable=silent))
+        for name in list_failure_domains(catalog, by, ground.has_inner_placements)
+    ]
+    rooms = (
+        room for session in list_capacity_reporters(ground.decisions.engines).values() for room in session.free_capacity().items()
+    )
+    return Resilience(
+        by,
+        len(index_clusters(catalog)),
+        len(ground.decisions.outcomes)
+        + sum(len(session.inner_placements()) for session in list_inner_placement_reporters(ground.decisions.engines)),
+        tuple(sorted(rows, key=_make_sort_key)),
+        tuple(sorted(name for name, room in rooms if room is None)),
+    )
+
+
+def list_inner_placement_reporters(sessions: Iterable[PolicyEngine]) -> list[InnerPlacementReporting]:
+    """The sessions that place something inside a cluster."""
+    return [session for session in sessions if isinstance(session, InnerPlacementReporting)]
+
+
+def _evaluate_inner_placements(ground: Baseline, after: SimulationResult, lost: Collection[str]) -> Iterator[WorkloadEffect]:
+    """What is placed inside a cluster does nothing on a lost node, though it stays there."""
+    before = {
+        key: load
+        for session in list_inner_placement_reporters(ground.decisions.engines)
+        for key, load in session.inner_placements().items()
+    }
+    for key, load in (
+        entry for session in list_inner_placement_reporters(after.engines) for entry in session.inner_placements().items()
+    ):
+        had: Mapping[str, int] = before[key].placed if key in before else {}
+        has = {place: count for place, count in load.placed.items() if load.nodes.get(place) not in lost}
+        down = sum(load.placed.values()) - sum(has.values())
+        short_before = max(before[key].desired - sum(had.values()), 0) if key in before else 0
+        short = max(load.desired - sum(has.values()), 0)
+        why = f"{down} of them stay on pods that are down until their node is back" if down else ""
+        yield WorkloadEffect(
+            key,
+            dict(had),
+            dict(has),
+            load.desired,
+            short,
+            short_before,
+            reason=why or ("no pod has room for the rest" if short > short_before else ""),
+        )
+
+
+def _make_sort_key(row: Simulation) -> tuple[int, int, int, str]:
+    return (-len(row.unplaced), -(row.shortfall + row.waiting), -row.moved, row.domain.name if row.domain else "")
+
+
+def _list_affected(ground: Baseline, scenario: Scenario, changed: ChangedCatalog) -> Collection[Key] | None:
+    """The workloads whose decision can be another one; None for all."""
+    if scenario.add or scenario.copies or scenario.scale or scenario.fresh:
+        return None
+    gone = {*changed.lost, *changed.drained}
+    return frozenset(key for key, reach in ground.relevant_clusters.items() if reach is None or not gone.isdisjoint(reach))
+
+
+def _drop_lost(shares: Mapping[str, int | None], lost: Collection[str]) -> dict[str, int | None]:
+    return {name: count for name, count in shares.items() if name not in lost}
+
+
+def _evaluate_workload(
+    key: Key,
+    before: Outcome | None,
+    after: Outcome | None,
+    places: Mapping[str, int | None],
+    waiting: int,
+    lost: Collection[str],
+) -> WorkloadEffect:
+    now = after or before
+    short, was_short = (
+        _count_shortfall(after or before, places),
+        _count_shortfall(before, before.replicas_by_cluster) if before else 0,
+    )
+    lacking = short > was_short or (before is not None and bool(before.replicas_by_cluster) and not places)
+    return WorkloadEffect(
+        key=key,
+        before=before.replicas_by_cluster if before else {},
+        after=places,
+        replicas=now.replicas if now else None,
+        shortfall=short,
+        shortfall_before=was_short,
+        waiting=waiting,
+        policy=now.policy if now else "",
+        reason=_describe_cause(after, lost) if lacking else "",
+    )
+
+
+def _count_shortfall(outcome: Outcome | None, places: Mapping[str, int | None]) -> int:
+    """How many replicas have no place; of what is not divided all are, or none."""
+    if outcome is None or not outcome.replicas or (places and None in places.values()):
+        return 0
+    return max(outcome.replicas - sum(count or 0 for count in places.values()), 0)
+
+
+def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
+    """Why nothing better was found, in the words of its API."""
+    if outcome is None:
+        return "its document is broken, or there twice, so that nobody decides about it"
+    for _, body in outcome.records:
+        for condition in get_field(body, "status", "conditions") or ():
+            if condition.get("type") == "Scheduled" and condition.get("status") == "False":
+                return str(condition.get("message") or condition.get("reason") or "")
+    bound = sorted(outcome.replicas_by_cluster.keys() & set(lost))
+    return f"it stays bound to {', '.join(bound)}: nothing makes it leave" if bound else outcome.reason

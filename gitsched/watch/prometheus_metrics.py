@@ -1,0 +1,163 @@
+"""Prometheus metrics: gauges of the last run, counters and histograms since the start."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from gitsched import __version__
+from gitsched.model.errors import Conflict, Temporary
+from gitsched.report.review import Review
+from gitsched.watch.health import WatchHealth
+from gitsched.watch.http_routes import WebhookOutcome
+from gitsched.watch.loop import ReconcileAttempt
+
+if TYPE_CHECKING:
+    from gitsched.forge.status_reporter import StatusOutcome as Delivery
+
+_DURATION_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
+_OPENMETRICS, _PLAIN_TEXT = "application/openmetrics-text", "text/plain"
+_FORMATS = frozenset(
+    {
+        (_OPENMETRICS, ""),
+        (_OPENMETRICS, "version=0.0.1"),
+        (_OPENMETRICS, "version=1.0.0"),
+        (_PLAIN_TEXT, "version=0.0.4"),
+        (_PLAIN_TEXT, "version=1.0.0"),
+    }
+)
+_RESULTS = ("committed", "unchanged", "refused", "conflict", "temporary", "permanent")
+
+
+class LastRun(NamedTuple):
+    """What the last run that ended well left, and when that was (seconds since 1970)."""
+
+    review: Review
+    time: float
+
+
+class PrometheusMetrics:
+    """All metrics of one process, in a registry of their own. For several threads at once."""
+
+    def __init__(self, condition: WatchHealth) -> None:
+        # They would double the series and say nothing that process_start_time_seconds does not.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's only function without annotations
+        self._registry = CollectorRegistry()
+        self._last = _LastRunCollector(condition)
+        self._registry.register(self._last)
+        ProcessCollector(registry=self._registry)
+        self._runs = Histogram(
+            "gitsched_reconcile_duration_seconds",
+            "Time of one run, from looking at the remote to the moved ref.",
+            ["result"],
+            buckets=_DURATION_BUCKETS,
+            registry=self._registry,
+        )
+        self._latency = Histogram(
+            "gitsched_push_to_commit_seconds",
+            "Time from a push to the source until the output branch had moved.",
+            buckets=_DURATION_BUCKETS,
+            registry=self._registry,
+        )
+        self._moves = self._create_counter("gitsched_decisions_changed", "Workloads whose placement a commit changed.")
+        self._conflicts = self._create_counter(
+            "gitsched_conflicts", "Races for the output branch that somebody else won with another commit."
+        )
+        self._webhooks = self._create_counter("gitsched_webhooks", "Webhooks that came, by what became of them.", "outcome")
+        self._statuses = self._create_counter(
+            "gitsched_statuses", "Commit statuses for the forge, by what became of them.", "outcome"
+        )
+        # A series that appears with its first event has no increase that an alert could see.
+        for result in _RESULTS:
+            self._runs.labels(result)
+        for hook in ("accepted", "unsigned", "refused"):
+            self._webhooks.labels(hook)
+        for delivery in ("sent", "failed", "dropped"):
+            self._statuses.labels(delivery)
+
+    def record_attempt(self, attempt: ReconcileAttempt, review: Review | None, now: float) -> None:
+        """A run is over; `review` is what it decided, unless it failed."""
+        self._runs.labels(_classify_attempt(attempt)).observe(attempt.seconds)
+        if isinstance(attempt.error, Conflict):
+            self._conflicts.inc()
+        if review is not None:
+            self._last.last_run = LastRun(review, now)
+            self._moves.inc(len(review.moves) if review.after is not None else 0)
+
+    def record_latency(self, seconds: float) -> None:
+        """A push has led to a commit."""
+        self._latency.observe(seconds)
+
+    def count_webhook(self, outcome: WebhookOutcome) -> None:
+        """A webhook came."""
+        self._webhooks.labels(outcome).inc()
+
+    def count_status(self, outcome: Delivery) -> None:
+        """A status was sent, or was not."""
+        self._statuses.labels(outcome).inc()
+
+    def expose(self, accepted: str) -> tuple[str, bytes]:
+        """The type and text of all metrics, in what an Accept header prefers."""
+        encode, media = choose_encoder(_filter_accept(accepted))
+        return media, encode(self._registry)
+
+    def _create_counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(name, help_text, labels, registry=self._registry)
+
+
+def _filter_accept(accepted: str) -> str:
+    """What an Accept header says of the formats that there are: the encoder writes back, or chokes on, whatever version it is given."""
+    found = []
+    for entry in accepted.split(","):
+        media, *parameters = (part.strip() for part in entry.split(";"))
+        version = next((part for part in parameters if part.startswith("version=")), "")
+        if (media, version) in _FORMATS:
+            found.append(f"{media};{version}" if version else media)
+    return ",".join(found)
+
+
+class _LastRunCollector(Collector):
+    """Gauges, all of one run: read from one value, so that no scrape sees half of the next."""
+
+    def __init__(self, condition: WatchHealth) -> None:
+        self.last_run: LastRun | None = None
+        self._health = condition
+
+    def collect(self) -> Iterable[Metric]:
+        yield InfoMetricFamily("gitsched_build", "The version that runs.", value={"version": __version__})
+        ready = self._health.check_readiness().healthy
+        yield GaugeMetricFamily("gitsched_ready", "Whether the output follows the source, as /readyz says.", value=ready)
+        if (seen := self.last_run) is None:
+            return
+        review = seen.review
+        yield GaugeMetricFamily("gitsched_last_success_timestamp_seconds", "When the last run ended well.", value=seen.time)
+        decisions = GaugeMetricFamily("gitsched_decisions", "Workloads by what was decided about them.", labels=["state"])
+        for state, number in review.states.items():
+            decisions.add_metric([state], number)
+        yield decisions
+        yield GaugeMetricFamily("gitsched_unclaimed_objects", "Objects that no policy selects.", value=review.unclaimed)
+        findings = GaugeMetricFamily("gitsched_findings", "Findings about the source, by code.", labels=["severity", "code"])
+        for (severity, code), number in sorted(Tally((f.severity, f.code) for f in review.findings).items()):
+            findings.add_metric([severity, code], number)
+        yield findings
+        refused = bool(review.refused)
+        yield GaugeMetricFamily("gitsched_guard_refused", "Whether the guard against removals holds a commit back.", value=refused)
+        if review.next_wakeup is not None:
+            moment = review.next_wakeup.timestamp()
+            yield GaugeMetricFamily(
+                "gitsched_next_wakeup_timestamp_seconds", "When time alone can change a decision.", value=moment
+            )
+
+
+def _classify_attempt(attempt: ReconcileAttempt) -> str:
+    if attempt.run is not None:
+        return "refused" if attempt.run.refused else "committed" if attempt.run.after is not None else "unchanged"
+    return (
+        "conflict" if isinstance(attempt.error, Conflict) else "temporary" if isinstance(attempt.error, Temporary) else "permanent"
+    )
