@@ -48,7 +48,9 @@ def names(decided: Any) -> list[str]:
         pytest.param({"tolerations": (Toleration("", "Exists", "", ""),)}, ["a", "b", "c", "d"], id="everything tolerated"),
         pytest.param({"previous": (Assignment("b", 2),)}, ["b", "a", "c"], id="taints spare what is held, which comes first"),
         pytest.param({"required_api": ("apps/v1", "Deployment")}, ["a"], id="the API must be served"),
-        pytest.param({"required_api": ("apps/v1", "Deployment"), "previous": (Assignment("c", 2),)}, ["c", "a"], id="or what is there held"),
+        pytest.param(
+            {"required_api": ("apps/v1", "Deployment"), "previous": (Assignment("c", 2),)}, ["c", "a"], id="unless it is there"
+        ),
         pytest.param({"required_fields": ("region",)}, ["a", "c"], id="a field must have a value"),
         pytest.param({"required_fields": ("region",), "previous": (Assignment("d", 1),)}, ["a", "c"], id="also where it is held"),
         pytest.param({"evicted": ("a",)}, ["c"], id="evicted ones are out"),

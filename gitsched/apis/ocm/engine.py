@@ -153,11 +153,12 @@ class OcmEngine:
         return evaluate_clusters(found, self.fleet)
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
-        from gitsched.apis.ocm.explanation import propose_change  # only who asks for it needs it
+        from gitsched.apis.ocm.explanation import ProposalInputs, propose_change  # loaded only when changes are proposed
 
         workload = self._read_workload(template)
         found = None if workload is None else self.run.results.get(workload.references[0][0])
-        return None if found is None else propose_change(self, found, cluster)
+        inputs = ProposalInputs(self.fleet, self.cluster_sets, self.snapshot.documents)
+        return None if found is None else propose_change(inputs, found, cluster)
 
     def explain(self, template: Document) -> Explanation | None:
         from gitsched.apis.ocm.explanation import explain_placement, explain_workload  # only the verb explain needs it

@@ -3,25 +3,21 @@ change that brings a workload closer to a cluster."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from gitsched.apis.engine import ChangeProposal
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
-from gitsched.apis.ocm.scheduling import PlacementResult
+from gitsched.apis.ocm.scheduling import ClusterSets, PlacementResult
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding, Pointer
 from gitsched.model.scheduling import Affinity, CandidateResult, Outcome
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.selection import SELECTION_FILTERS, SelectionRequest, SelectionResult, find_toleration_end
-from gitsched.schedule.selection import explain_selection as judge
-
-if TYPE_CHECKING:
-    from gitsched.apis.ocm.engine import OcmEngine
-
+from gitsched.schedule.selection import SELECTION_FILTERS, SelectionRequest, SelectionResult, explain_selection, find_toleration_end
 
 NOT_ELIGIBLE = "it is in none of the cluster sets that the Placement may choose from, or being deleted"
 
@@ -34,7 +30,7 @@ def evaluate_clusters(found: PlacementResult, fleet: Fleet) -> list[CandidateRes
     chosen = set(choice.selected)
     edge = _find_last_selected(choice)
     verdicts = []
-    for index, verdict in enumerate(judge(found.request, choice, fleet, NOT_ELIGIBLE)):
+    for index, verdict in enumerate(explain_selection(found.request, choice, fleet, NOT_ELIGIBLE)):
         if verdict.eligible and index not in chosen and edge is not None and verdict.total is not None:
             total, name = edge[0], fleet.names[edge[1]]
             why = (
@@ -161,42 +157,48 @@ _MAX_ADDON_SCORE = 100
 """The most that an AddOnPlacementScore may say."""
 
 
-def propose_change(session: OcmEngine, found: PlacementResult, cluster: str) -> ChangeProposal | None:
+class ProposalInputs(NamedTuple):
+    """What a proposal is made from: the clusters, the sets they are in, and the documents by (group, kind)."""
+
+    fleet: Fleet
+    cluster_sets: ClusterSets
+    documents: Mapping[tuple[str, str], tuple[Document, ...]]
+
+
+def propose_change(inputs: ProposalInputs, found: PlacementResult, cluster: str) -> ChangeProposal | None:
     """The next change that would bring a Placement nearer to a cluster; None where nobody knows one."""
-    index = session.fleet.index.get(cluster)
-    document = next(
-        (d for d in session.snapshot.documents.get((names.GROUP, names.MANAGED_CLUSTER), ()) if d.key.name == cluster), None
-    )
+    index = inputs.fleet.index.get(cluster)
+    document = next((d for d in inputs.documents.get((names.GROUP, names.MANAGED_CLUSTER), ()) if d.key.name == cluster), None)
     if index is None or document is None:
         return None
-    if session.fleet.candidates[index].deleting:
+    if inputs.fleet.candidates[index].deleting:
         return _describe_change("it were not being deleted", document, ("metadata", "deletionTimestamp"))
     if not found.eligible.clusters >> index & 1:
-        return _join_cluster_set(session, found, index)
+        return _join_cluster_set(inputs, found, index)
     if found.request is None or found.choice is None:
         return _describe_change("the Placement were mended", found.placement.document, ("spec",))
     if not found.choice.remaining[0] >> index & 1:
-        return _match_predicate(session, found, document)
+        return _match_predicate(inputs, found, document)
     if not found.choice.remaining[1] >> index & 1:
-        return _add_toleration(session, found, found.request, index)
+        return _add_toleration(inputs, found, found.request, index)
     if index in found.choice.selected:
         return _describe_change("the clusters before it had reported success", found.placement.document, ())
-    return _raise_addon_score(session, found.request, found.choice, index) or _raise_number_of_clusters(
+    return _raise_addon_score(inputs, found.request, found.choice, index) or _raise_number_of_clusters(
         found, found.request, found.choice, index
     )
 
 
-def _join_cluster_set(session: OcmEngine, found: PlacementResult, index: int) -> ChangeProposal | None:
+def _join_cluster_set(inputs: ProposalInputs, found: PlacementResult, index: int) -> ChangeProposal | None:
     """Into what the Placement may choose from: by its list of sets, a binding, or a set that has the cluster."""
-    holding = session.cluster_sets.list_sets_of(index)
+    holding = inputs.cluster_sets.list_sets_of(index)
     placement = found.placement
     bound = [name for name in holding if name in found.eligible.bound_sets]
     if bound:
         sets = [*placement.cluster_sets, bound[0]]
         return _edit_document(placement.document, f"clusterSets named {bound[0]}", ("spec", "clusterSets"), sets)
     if not holding and found.eligible.eligible_sets:
-        candidate = session.fleet.candidates[index]
-        document = next(d for d in session.snapshot.documents[names.GROUP, names.MANAGED_CLUSTER] if d.key.name == candidate.name)
+        candidate = inputs.fleet.candidates[index]
+        document = next(d for d in inputs.documents[names.GROUP, names.MANAGED_CLUSTER] if d.key.name == candidate.name)
         group = found.eligible.eligible_sets[0]
         return _edit_document(
             document, f"it were in the cluster set {group}", ("metadata", "labels"), {**candidate.labels, names.SET_LABEL: group}
@@ -215,11 +217,11 @@ def _join_cluster_set(session: OcmEngine, found: PlacementResult, index: int) ->
     return ChangeProposal(ProposedChange(text), Document(key, str(body["apiVersion"]), body))
 
 
-def _match_predicate(session: OcmEngine, found: PlacementResult, document: Document) -> ChangeProposal | None:
+def _match_predicate(inputs: ProposalInputs, found: PlacementResult, document: Document) -> ChangeProposal | None:
     """A label or a claim that the first predicate wants; expressions are beyond what can be changed for it."""
     predicates = found.placement.predicates
     affinity = None if isinstance(predicates, Misconfiguration) or not predicates else predicates[0].affinity
-    labels = dict(session.fleet.candidates[session.fleet.index[document.key.name]].labels)
+    labels = dict(inputs.fleet.candidates[inputs.fleet.index[document.key.name]].labels)
     for requirement in affinity.labels.requirements if affinity is not None and affinity.labels else ():
         if not requirement.matches(labels):
             pointer = ("metadata", "labels")
@@ -231,7 +233,7 @@ def _match_predicate(session: OcmEngine, found: PlacementResult, document: Docum
                 document, f"its label {requirement.key} were {value}", pointer, {**labels, requirement.key: value}
             )
     claimed = (
-        _change_claim(document, session.fleet.candidates[session.fleet.index[document.key.name]], affinity) if affinity else None
+        _change_claim(document, inputs.fleet.candidates[inputs.fleet.index[document.key.name]], affinity) if affinity else None
     )
     return claimed or _describe_change("it met the expressions of the predicate", found.placement.document, ("spec", "predicates"))
 
@@ -253,7 +255,9 @@ def _change_claim(document: Document, candidate: Candidate, affinity: Affinity) 
     )
 
 
-def _raise_addon_score(session: OcmEngine, request: SelectionRequest, choice: SelectionResult, index: int) -> ChangeProposal | None:
+def _raise_addon_score(
+    inputs: ProposalInputs, request: SelectionRequest, choice: SelectionResult, index: int
+) -> ChangeProposal | None:
     """The least value of an add-on's score with which it is among the best."""
     if request.spreads or not request.limit:
         return None
@@ -267,8 +271,8 @@ def _raise_addon_score(session: OcmEngine, request: SelectionRequest, choice: Se
             continue
         resource, _, score = rest.partition("/")
         value = column[at] - (-need // term.weight)
-        key = Key(names.GROUP, names.ADDON_SCORE, session.fleet.names[index], resource)
-        entry = next((d for d in session.snapshot.documents.get((names.GROUP, names.ADDON_SCORE), ()) if d.key == key), None)
+        key = Key(names.GROUP, names.ADDON_SCORE, inputs.fleet.names[index], resource)
+        entry = next((d for d in inputs.documents.get((names.GROUP, names.ADDON_SCORE), ()) if d.key == key), None)
         if value <= _MAX_ADDON_SCORE and entry is not None:
             written = get_field(entry.body, "status", "scores") or ()
             scores = [{**s, "value": value} if s.get("name") == score else s for s in written]
@@ -278,8 +282,8 @@ def _raise_addon_score(session: OcmEngine, request: SelectionRequest, choice: Se
     return None
 
 
-def _add_toleration(session: OcmEngine, found: PlacementResult, request: SelectionRequest, index: int) -> ChangeProposal | None:
-    for taint in session.fleet.candidates[index].taints:
+def _add_toleration(inputs: ProposalInputs, found: PlacementResult, request: SelectionRequest, index: int) -> ChangeProposal | None:
+    for taint in inputs.fleet.candidates[index].taints:
         end = find_toleration_end(taint, request.tolerations, request.now)
         if taint.effect not in request.taint_effects.ignored and (end is None or end <= request.now):
             entry = {"key": taint.key, "effect": taint.effect}

@@ -35,7 +35,9 @@ def test_what_a_hub_placed_stays_where_it_is(run: Any) -> None:
     assert run(world()).clusters("web") == {"m1": 3, "m2": 2}
     moved_in = run(world(HUB))
     assert moved_in.clusters("web") == {"m1": 4, "m2": 1}
-    assert {place.cluster: place.replicas for place in moved_in.outcome("web").previous_targets} == {"m1": 4, "m2": 1}, "nothing moves"
+    assert {place.cluster: place.replicas for place in moved_in.outcome("web").previous_targets} == {"m1": 4, "m2": 1}, (
+        "nothing moves"
+    )
 
 
 def test_once_there_is_a_record_it_counts_and_not_the_hub_s(run: Any) -> None:
