@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from gitsched.git import transport
-from gitsched.git.refs import check_ref_update
-from gitsched.git.repository import NOTES_REF, Repository
-from gitsched.git.source import PrivateClone, SourceRepository, fetch_branch, parse_branch
+from gitsched.git.refs import NOTES_REF, check_ref_update, update_ref, write_note
+from gitsched.git.repository import Repository
+from gitsched.git.source import PrivateClone, RemoteSource, SourceRepository, fetch_branch, parse_branch
+from gitsched.git.transport import find_remote_url, push_notes, read_remote_refs
+from gitsched.git.transport import push as push_commit
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 
@@ -23,7 +24,7 @@ def open_output(source: SourceRepository, *, branch: str, location: str | None, 
     """
     where = location if location is not None else source.url
     if location is None or (where is not None and where == source.url):
-        repository, clone = source.repository, getattr(source, "clone", None)
+        repository, clone = source.repository, source.clone if isinstance(source, RemoteSource) else None
     elif is_url(location):
         clone = PrivateClone(location, cache)
         repository = clone.repository
@@ -44,7 +45,7 @@ def open_output(source: SourceRepository, *, branch: str, location: str | None, 
 def _find_remote(repository: Repository, push: str | None) -> str | None:
     if push is None:
         return None
-    url = transport.find_remote_url(repository, push) if not is_url(push) and not push.startswith("/") else push
+    url = find_remote_url(repository, push) if not is_url(push) and not push.startswith("/") else push
     if url is None:
         raise Permanent(f"{repository.root} has no remote {push!r}")
     return check_url(url)
@@ -106,10 +107,10 @@ class OutputRepository:
             raise ValueError(f"commit {commit} has the parents {parents}, expected was {expected}")
         mine = True
         if self.remote is not None and commit != expected:
-            mine = transport.push(repository, self.remote, self._ref, commit, expected)
+            mine = push_commit(repository, self.remote, self._ref, commit, expected)
             self._update_local_refs(repository, commit)
         elif commit != expected:
-            repository.update_ref(self._ref, commit, expected if repository.resolve_ref(self._ref) is not None else None)
+            update_ref(repository, self._ref, commit, expected if repository.resolve_ref(self._ref) is not None else None)
         if note is not None and mine:
             self._write_note(repository, commit, note)
         return mine
@@ -129,14 +130,14 @@ class OutputRepository:
         if self._source.url is not None:
             theirs = {identify_repository(self._source.url)}
         else:
-            origin = transport.find_remote_url(self._source.repository, "origin")
+            origin = find_remote_url(self._source.repository, "origin")
             theirs = {identify_repository(self._source.repository.common_dir), *({identify_repository(origin)} if origin else ())}
         return identify_repository(self._clone.url if self._clone is not None else self._opened.common_dir) in theirs
 
     def _fetch_remote(self, repository: Repository) -> None:
         assert self.remote is not None
         depth = 1 if self._clone is not None or repository.is_shallow else None
-        found = transport.read_remote_refs(self.remote, [self._ref, NOTES_REF], repository=repository)
+        found = read_remote_refs(self.remote, [self._ref, NOTES_REF], repository=repository)
         for ref, into in ((self._ref, self._tracking_ref), (NOTES_REF, NOTES_REF)):
             fetch_branch(repository, self.remote, ref, into, depth=depth, found=found.get(ref))
 
@@ -150,7 +151,7 @@ class OutputRepository:
             _log.warning("%s in %s has commits of its own and stays where it is", self._ref, repository.root)
             return
         try:
-            repository.update_ref(self._ref, commit, local)
+            update_ref(repository, self._ref, commit, local)
         except Conflict as error:
             # The remote has moved, and it is the truth; whoever moved the local branch meanwhile will see that.
             _log.warning("%s", error)
@@ -159,8 +160,8 @@ class OutputRepository:
         made = repository.commit(commit)
         complaint: GitschedError | None
         try:
-            repository.write_note(commit, note, time=made.time, name=made.name, email=made.email)
-            complaint = transport.push_notes(repository, self.remote, NOTES_REF) if self.remote is not None else None
+            write_note(repository, commit, note, time=made.time, name=made.name, email=made.email)
+            complaint = push_notes(repository, self.remote, NOTES_REF) if self.remote is not None else None
         except GitschedError as error:
             complaint = error
         if complaint is not None:

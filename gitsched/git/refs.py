@@ -6,20 +6,18 @@ import re
 import time as clock
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gitsched.git.process import run_git
+from gitsched.git.repository import Repository
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
-if TYPE_CHECKING:
-    from gitsched.git.repository import Repository
-
+NOTES_REF = "refs/notes/hydrator.metadata"
 _LOCK_ERROR = re.compile(r"Unable to create '(.+?\.lock)': File exists")
 _CONFLICT_ERROR = re.compile(r"but expected [0-9a-f]+|reference already exists|unable to resolve reference|reference is missing")
 _REF_FORMAT = re.compile(r"refs/(?!.*(?://|\.\.|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(?:/|$)|/$|\.$))[^/].*", re.DOTALL)
 _ZERO_OID = "0" * 40
-_LOCK_WAIT = 2.0
+_REF_LOCK_TIMEOUT = 2.0
 _NOTE_ATTEMPTS = 5
 
 
@@ -37,7 +35,7 @@ def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> N
     checked out in a worktree (its files would silently go stale) and for a name that another branch's name stands in the way of.
     """
     check_ref_update(repository, check_ref(ref))
-    deadline = clock.monotonic() + _LOCK_WAIT
+    deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
     while True:
         done = run_git(
             ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO_OID], git_dir=repository.path
@@ -78,7 +76,9 @@ def find_worktree(repository: Repository, ref: str) -> str | None:
     return next((place for head, place in heads if head.exists() and head.read_text().strip() == f"ref: {ref}"), None)
 
 
-def write_note(repository: Repository, commit: str, text: str, ref: str, *, time: datetime, name: str, email: str) -> None:
+def write_note(
+    repository: Repository, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str
+) -> None:
     """Set the note of a commit; Conflict when five attempts all lost against other writers."""
     for attempt in range(_NOTE_ATTEMPTS):
         head = repository.resolve_ref(ref)
@@ -100,7 +100,7 @@ def write_note(repository: Repository, commit: str, text: str, ref: str, *, time
             return
 
 
-def read_note(repository: Repository, commit: str, ref: str) -> str | None:
+def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str | None:
     """The note of a commit, or None."""
     head = repository.resolve_ref(ref)
     if head is None:

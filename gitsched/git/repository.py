@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitsched.git import process
-from gitsched.git.commits import format_commit, parse_commit
+from gitsched.git.commits import Signer, format_commit, parse_commit
 from gitsched.git.discovery import reject_embedded_repository
 from gitsched.git.packfile import BLOB, COMMIT, TREE, RawObject, write_pack
+from gitsched.git.process import run_git
 from gitsched.git.trees import TreeBuilder, TreeEntry, TreeReader, is_tree
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
@@ -22,9 +22,6 @@ from gitsched.model.planned_files import EditedBlob, PlannedFile
 if TYPE_CHECKING:
     import pygit2
 
-    from gitsched.git.commits import Signer
-
-NOTES_REF = "refs/notes/hydrator.metadata"
 _PACK_THRESHOLD = 100
 """From so many new objects on one pack costs less than their files."""
 _SAMPLE_SIZE = 64
@@ -237,24 +234,6 @@ class Repository:
             data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
         return self._write_object(COMMIT, data)
 
-    def update_ref(self, ref: str, new: str, old: str | None) -> None:
-        """Move a ref from `old` (None: it must not exist) to `new`, or raise Conflict; a crash leaves it at one of the two."""
-        from gitsched.git.refs import update_ref
-
-        update_ref(self, ref, new, old)
-
-    def write_note(self, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str) -> None:
-        """Set the note of a commit, replacing an earlier one; Conflict when others keep changing the notes."""
-        from gitsched.git.refs import write_note
-
-        write_note(self, commit, text, ref, time=time, name=name, email=email)
-
-    def read_note(self, commit: str, ref: str = NOTES_REF) -> str | None:
-        """The text of a commit's note; None when it has none."""
-        from gitsched.git.refs import read_note
-
-        return read_note(self, commit, ref)
-
     def _write_objects(self, objects: Sequence[RawObject]) -> None:
         if len(objects) >= _PACK_THRESHOLD:
             # A process that starts afresh plans what is there already; asking costs less than packing it, but not in a new repository.
@@ -323,7 +302,7 @@ def _open_libgit2(path: Path) -> pygit2.Repository:
             ) from error
         if "not owned by" not in str(error):
             raise Permanent(f"cannot open the repository at {path}: {error}") from error
-        if process.run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
+        if run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
             raise Permanent(
                 f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` trusts it"
             ) from error

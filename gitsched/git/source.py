@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gitsched.git import transport
 from gitsched.git.process import CorruptRepository, run_git
 from gitsched.git.refs import check_ref
 from gitsched.git.repository import Repository
+from gitsched.git.transport import fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.urls import check_url, is_url, redact
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 
@@ -208,7 +208,7 @@ class LocalSource(SourceRepository):
     def fetch_commit(self, oid: str) -> bool:
         if self._repository.has(oid) or not self._repository.is_shallow:
             return self._repository.has(oid)
-        url = transport.find_remote_url(self._repository, "origin")
+        url = find_remote_url(self._repository, "origin")
         return url is not None and _fetch_commit(self._repository, url, oid)
 
     def deepen(self, *oids: str) -> None:
@@ -237,14 +237,14 @@ class RemoteSource(SourceRepository):
         name: str
         found: str | None
         if branch is None:
-            default = transport.read_default_branch(self.clone.url, repository=repository)
+            default = read_default_branch(self.clone.url, repository=repository)
             if default is None:
                 raise Permanent(f"{redact(self.clone.url)} has no default branch, or no commit on it")
             name, found = default
             repository.set_head(name)
         else:
             name = parse_branch(branch)
-            found = transport.read_remote_ref(self.clone.url, _BRANCH_PREFIX + name, repository=repository)
+            found = read_remote_ref(self.clone.url, _BRANCH_PREFIX + name, repository=repository)
         fetch_branch(repository, self.clone.url, _BRANCH_PREFIX + name, _BRANCH_PREFIX + name, depth=1, found=found)
         if repository.resolve_ref(_BRANCH_PREFIX + name) is None:
             raise Permanent(f"{redact(self.clone.url)} has no branch {name}")
@@ -271,7 +271,7 @@ class RemoteSource(SourceRepository):
 
     def deepen(self, *oids: str) -> None:
         if self.repository.is_shallow:
-            self.clone.refresh(lambda repository: transport.fetch(repository, self.clone.url, oids, depth=_FULL_DEPTH))
+            self.clone.refresh(lambda repository: fetch(repository, self.clone.url, oids, depth=_FULL_DEPTH))
 
 
 def parse_branch(name: str) -> str:
@@ -288,14 +288,14 @@ def fetch_branch(repository: Repository, url: str, ref: str, into: str, *, depth
     if found is None:
         repository.delete_ref(into)
     elif repository.resolve_ref(into) != found or not repository.is_intact(found):
-        transport.fetch(repository, url, [f"+{ref}:{into}"], depth=depth)
+        fetch(repository, url, [f"+{ref}:{into}"], depth=depth)
 
 
 def _fetch_commit(repository: Repository, url: str, oid: str) -> bool:
     if len(oid) != 40 or not all(digit in "0123456789abcdef" for digit in oid):
         return False
     try:
-        transport.fetch(repository, url, [oid], depth=1)
+        fetch(repository, url, [oid], depth=1)
     except Permanent:
         # A server may refuse single commits, or have forgotten this one: it is not to be had, which is an answer.
         return False

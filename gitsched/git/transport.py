@@ -5,21 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gitsched.git.process import GitResult, RefLocked, classify_failure, run_git
 from gitsched.git.refs import check_ref
+from gitsched.git.repository import Repository
 from gitsched.git.urls import check_url, is_loopback, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
-
-if TYPE_CHECKING:
-    from gitsched.git.repository import Repository
 
 LS_REMOTE_TIMEOUT = 60.0
 TRANSFER_TIMEOUT = 600.0
 """Seconds until a look at a remote's refs, or a transfer, is given up."""
 
-_LOCK_WAITS = (0.1, 0.3, 1.0)
+_PUSH_RETRY_DELAYS = (0.1, 0.3, 1.0)
 """Another writer's push holds the server's lock on a ref for moments; only a lock that stays is worth telling."""
 
 _TRANSPORT_CONFIG = (
@@ -105,7 +102,7 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
         raise ValueError(f"commit {new} has the parents {parents}, expected was {expected}")
     lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
     doing = f"cannot push to {ref} of {redact(url)}"
-    for wait in (*_LOCK_WAITS, None):
+    for wait in (*_PUSH_RETRY_DELAYS, None):
         failure: GitschedError
         try:
             done = _run_push(repository, url, [lease], f"{new}:{ref}")

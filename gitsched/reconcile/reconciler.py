@@ -20,6 +20,7 @@ from gitsched.decide.plan_state import compute_totals, make_plan_rows
 from gitsched.decide.registry import APIS, RESERVED
 from gitsched.diff.plans import compare_choices, list_choices, read_choices
 from gitsched.git import OutputRepository, Repository, SourceRepository, is_url, make_signer, open_source
+from gitsched.git.refs import read_note
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.errors import Permanent
@@ -276,7 +277,7 @@ class Reconciler:
             return run
         note = make_source_note(source.oid)
         if not changed:
-            if observed.output_head and repository.read_note(observed.output_head) != note and source.oid:
+            if observed.output_head and read_note(repository, observed.output_head) != note and source.oid:
                 output.publish(observed.output_head, observed.output_head, note)
             # Since when a cluster retires is told by the record, which is only written with a commit.
             same = observed.record is not None and observed.record.retiring == planned.retiring

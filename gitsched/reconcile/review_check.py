@@ -11,6 +11,7 @@ from gitsched.diff.plans import (
     list_manifest_changes,
 )
 from gitsched.git import Repository
+from gitsched.git.refs import read_note
 from gitsched.model.changes import Move, SelectionChange
 from gitsched.reconcile.fetch import Fetched
 from gitsched.reconcile.run import RunResult, RunSettings
@@ -87,4 +88,4 @@ def _has_seen_source(observed: Fetched) -> bool:
     oid, head = observed.source.oid, observed.output_head
     if observed.record is not None and observed.record.source == oid:
         return True
-    return head is not None and observed.output.repository.read_note(head) == make_source_note(oid)
+    return head is not None and read_note(observed.output.repository, head) == make_source_note(oid)

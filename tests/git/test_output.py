@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import OutputRepository, open_output, open_source
+from gitsched.git.refs import read_note, update_ref
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
@@ -123,7 +124,7 @@ def test_the_remote_is_the_truth_for_a_fresh_checkout(output: OutputRepository, 
     b = make(ci, "b", a)
     ci.publish(b, a, "n")
     assert output.fetch() == b, "fetched, and noted"
-    assert output.repository.read_note(b) == "n\n"
+    assert read_note(output.repository, b) == "n\n"
     assert output.repository.resolve_ref("refs/remotes/origin/placements") == b
     assert not output.repository.is_shallow
     output.publish(make(output, "c", b), b, None)
@@ -132,7 +133,7 @@ def test_the_remote_is_the_truth_for_a_fresh_checkout(output: OutputRepository, 
 @pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
 def test_local_commits_that_the_remote_never_had_are_kept(output: OutputRepository, work: Path, git, caplog):
     own = make(output, "own")
-    output.repository.update_ref(REF, own, None)
+    update_ref(output.repository, REF, own, None)
     a = make(output, "a")
     with caplog.at_level(logging.WARNING):
         output.publish(a, None, None)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import Repository, open_repository, refs
-from gitsched.git.refs import check_ref
+from gitsched.git.refs import check_ref, read_note, update_ref, write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
@@ -29,19 +29,19 @@ def test_a_ref_is_created_moved_and_guarded(bare: Path, git):
     repository = open_repository(bare)
     a = make(repository, "a")
     b = make(repository, "b", a)
-    repository.update_ref(OUT, a, None)
+    update_ref(repository, OUT, a, None)
     with pytest.raises(Conflict, match="no longer absent"):
-        repository.update_ref(OUT, b, None)
+        update_ref(repository, OUT, b, None)
     with pytest.raises(Conflict, match=f"no longer at {b}"):
-        repository.update_ref(OUT, a, b)
+        update_ref(repository, OUT, a, b)
     git("pack-refs", "--all", at=bare)
     with pytest.raises(Conflict):
-        repository.update_ref(OUT, a, b)
-    repository.update_ref(OUT, b, a)
+        update_ref(repository, OUT, a, b)
+    update_ref(repository, OUT, b, a)
     assert repository.resolve("placements") == repository.resolve_ref(OUT) == b
     git("update-ref", "-d", OUT, at=bare)
     with pytest.raises(Conflict):
-        repository.update_ref(OUT, a, b)
+        update_ref(repository, OUT, a, b)
 
 
 def test_a_branch_in_a_worktree_is_never_moved_under_it(work: Path, git, tmp_path: Path):
@@ -49,60 +49,60 @@ def test_a_branch_in_a_worktree_is_never_moved_under_it(work: Path, git, tmp_pat
     head = repository.resolve("main")
     new = make(repository, "new", head)
     with pytest.raises(Permanent, match=r"checked out in .*work"):
-        repository.update_ref("refs/heads/main", new, head)
+        update_ref(repository, "refs/heads/main", new, head)
     linked = tmp_path / "linked"
     git("worktree", "add", "-q", "-b", "placements", str(linked), at=work)
     for place in (work, linked):
         with pytest.raises(Permanent, match=r"checked out in .*linked"):
-            open_repository(place).update_ref(OUT, new, head)
+            update_ref(open_repository(place), OUT, new, head)
     assert open_repository(linked).common_dir == str(work / ".git")
     git("worktree", "remove", str(linked), at=work)
-    repository.update_ref(OUT, new, head)
+    update_ref(repository, OUT, new, head)
 
 
 def test_a_linked_worktree_writes_where_the_main_one_reads(work: Path, git, tmp_path: Path):
     git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), at=work)
     repository = open_repository(tmp_path / "linked")
     tree = repository.write_tree({f"{i}": NewBlob(b"%d" % i) for i in range(200)}, base=None, read=repository)
-    repository.update_ref(OUT, repository.commit_tree(tree, [], "m", **ADA), None)
+    update_ref(repository, OUT, repository.commit_tree(tree, [], "m", **ADA), None)
     assert len(open_repository(work).entries(open_repository(work).commit(open_repository(work).resolve(OUT)).tree)) == 200
 
 
 def test_the_head_of_a_bare_repository_is_no_worktree(bare: Path):
     repository = open_repository(bare)
-    repository.update_ref("refs/heads/main", make(repository, "a"), None)
+    update_ref(repository, "refs/heads/main", make(repository, "a"), None)
 
 
 def test_a_symbolic_ref_is_refused(bare: Path, git):
     repository = open_repository(bare)
     git("symbolic-ref", OUT, "refs/heads/main", at=bare)
     with pytest.raises(Permanent, match="symbolic ref to refs/heads/main"):
-        repository.update_ref(OUT, make(repository, "a"), None)
+        update_ref(repository, OUT, make(repository, "a"), None)
     assert repository.resolve("main") is None
 
 
 def test_a_branch_in_the_way_is_named(bare: Path):
     repository = open_repository(bare)
     a = make(repository, "a")
-    repository.update_ref(OUT, a, None)
+    update_ref(repository, OUT, a, None)
     with pytest.raises(Permanent, match="'refs/heads/placements' exists"):
-        repository.update_ref(OUT + "/x", a, None)
+        update_ref(repository, OUT + "/x", a, None)
 
 
 def test_a_commit_that_is_not_there_is_refused(bare: Path):
     with pytest.raises(Permanent, match="1111"):
-        open_repository(bare).update_ref(OUT, "1" * 40, None)
+        update_ref(open_repository(bare), OUT, "1" * 40, None)
 
 
 def test_a_lock_left_behind_is_named(bare: Path, monkeypatch):
     repository = open_repository(bare)
-    monkeypatch.setattr(refs, "_LOCK_WAIT", 0.1)
+    monkeypatch.setattr(refs, "_REF_LOCK_TIMEOUT", 0.1)
     lock = bare / f"{OUT}.lock"
     lock.touch()
     with pytest.raises(Temporary, match=str(lock)):
-        repository.update_ref(OUT, make(repository, "a"), None)
+        update_ref(repository, OUT, make(repository, "a"), None)
     lock.unlink()
-    repository.update_ref(OUT, make(repository, "a"), None)
+    update_ref(repository, OUT, make(repository, "a"), None)
 
 
 NO_REFS = [
@@ -127,7 +127,7 @@ def test_names_that_are_no_refs_are_refused_as_git_refuses_them(ref: str, bare: 
     with pytest.raises(Permanent, match="not a name"):
         check_ref(ref)
     with pytest.raises(Permanent):
-        open_repository(bare).update_ref(ref, "1" * 40, None)
+        update_ref(open_repository(bare), ref, "1" * 40, None)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,7 @@ RACE = """
 import sys
 from datetime import UTC, datetime
 from gitsched.git import open_repository
+from gitsched.git.refs import update_ref
 from gitsched.model.errors import Conflict, Temporary
 from gitsched.model.planned_files import NewBlob
 repository = open_repository(sys.argv[1])
@@ -152,7 +153,7 @@ while won < 15:
     tree = repository.write_tree({f"{sys.argv[2]}-{won}": NewBlob(b"")}, base=base, read=repository)
     new = repository.commit_tree(tree, [head] if head else [], "m", name="A", email="a", time=datetime(2024, 5, 1, tzinfo=UTC))
     try:
-        repository.update_ref("refs/heads/placements", new, head)
+        update_ref(repository, "refs/heads/placements", new, head)
         won += 1
     except Conflict:
         pass
@@ -171,14 +172,14 @@ def test_racing_processes_lose_nothing(bare: Path, git):
 def test_a_note_is_what_git_shows(work: Path, git):
     repository = open_repository(work)
     commit = repository.resolve("HEAD")
-    assert repository.read_note(commit) is None
-    repository.write_note(commit, '{"drySha": "1"}', **ADA)
-    repository.write_note(commit, '{"drySha": "2"}', **ADA)
+    assert read_note(repository, commit) is None
+    write_note(repository, commit, '{"drySha": "1"}', **ADA)
+    write_note(repository, commit, '{"drySha": "2"}', **ADA)
     ref = "refs/notes/hydrator.metadata"
     assert git("notes", f"--ref={ref}", "show", commit, at=work) == '{"drySha": "2"}'
-    assert repository.read_note(commit) == '{"drySha": "2"}\n'
+    assert read_note(repository, commit) == '{"drySha": "2"}\n'
     head = repository.resolve_ref(ref)
-    repository.write_note(commit, '{"drySha": "2"}', **ADA)
+    write_note(repository, commit, '{"drySha": "2"}', **ADA)
     assert repository.resolve_ref(ref) == head, "the same note is no new commit"
 
 
@@ -192,7 +193,7 @@ def test_a_note_joins_those_that_git_fanned_out(work: Path, git):
     subprocess.run(["git", "update-index", "--index-info"], cwd=work, input=index.encode(), env=env, check=True)
     tree = subprocess.run(["git", "write-tree"], cwd=work, env=env, capture_output=True, check=True).stdout.decode().strip()
     git("update-ref", "refs/notes/x", git("commit-tree", "-m", "n", tree, at=work), at=work)
-    repository.write_note(commit, "mine", "refs/notes/x", **ADA)
-    repository.write_note(commit, "mine again", "refs/notes/x", **ADA)
+    write_note(repository, commit, "mine", "refs/notes/x", **ADA)
+    write_note(repository, commit, "mine again", "refs/notes/x", **ADA)
     assert git("notes", "--ref=x", "show", commit, at=work) == "mine again"
-    assert repository.read_note(commit, "refs/notes/x") == "mine again\n"
+    assert read_note(repository, commit, "refs/notes/x") == "mine again\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.git import Repository, open_repository, transport
+from gitsched.git.refs import write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
 
@@ -107,7 +108,7 @@ def test_a_declining_hook_is_final_and_its_words_are_passed_on(mine: Repository,
 
 
 def test_a_lock_left_on_the_server_is_named(mine: Repository, remote: str, bare: Path, monkeypatch):
-    monkeypatch.setattr(transport, "_LOCK_WAITS", (0.01,))
+    monkeypatch.setattr(transport, "_PUSH_RETRY_DELAYS", (0.01,))
     lock = bare / f"{OUT}.lock"
     lock.touch()
     with pytest.raises(Temporary, match=f"locked by .*{lock.name}"):
@@ -132,7 +133,7 @@ def test_a_symbolic_branch_is_refused(mine: Repository, remote: str, git, bare: 
 def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     notes = "refs/notes/hydrator.metadata"
-    mine.write_note(a, "n", **ADA)
+    write_note(mine, a, "n", **ADA)
     transport.push(mine, remote, OUT, a, None)
     assert transport.push_notes(mine, remote, notes) is None
     assert git("notes", f"--ref={notes}", "show", a, at=bare) == "n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gitsched.git import open_repository
 from gitsched.git.packfile import BLOB, _encode_index, hash_object
+from gitsched.git.refs import update_ref
 from gitsched.git.trees import apply_edits, check_path
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, TextEdit
@@ -61,7 +62,7 @@ def test_many_objects_become_one_pack_that_git_finds_flawless(bare: Path, git):
     files |= {f"same{i}/x": NewBlob(b"x") for i in range(50)}
     tree = repository.write_tree(files, base=None, read=repository)
     commit = repository.commit_tree(tree, [], "All", **ADA)
-    repository.update_ref("refs/heads/out", commit, None)
+    update_ref(repository, "refs/heads/out", commit, None)
     (pack,) = (bare / "objects/pack").glob("*.pack")
     git("verify-pack", str(pack.with_suffix(".idx")), at=bare)
     git("fsck", "--strict", "--full", "--no-dangling", at=bare)
