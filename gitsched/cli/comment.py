@@ -73,6 +73,6 @@ def _take_token(path: Path | None) -> Credential:
 def _find_repository_url(location: str) -> str | None:
     """The address of a repository on its forge: its own, or that of its `origin`."""
     from gitsched.git import is_url, open_repository
-    from gitsched.git.transport import find_remote_url
+    from gitsched.git.refs import find_remote_url
 
     return location if is_url(location) else find_remote_url(open_repository(location), "origin")

@@ -140,7 +140,7 @@ def _take_credential(name: str, variable: str, path: Path | None, session: Recon
 def _find_repository_url(session: Reconciler) -> str | None:
     """The address of the source on its forge: its own, or that of the remote that is pushed to."""
     from gitsched.git import is_url
-    from gitsched.git.transport import find_remote_url
+    from gitsched.git.refs import find_remote_url
 
     source, push = session.source, session.settings.push or "origin"
     if source.url is not None:

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gitsched.git.commits import Signer as Signer
-    from gitsched.git.commits import make_signer as make_signer
+    from gitsched.git.objects import Signer as Signer
+    from gitsched.git.objects import make_signer as make_signer
     from gitsched.git.output import OutputRepository as OutputRepository
     from gitsched.git.output import open_output as open_output
     from gitsched.git.repository import Repository as Repository
@@ -23,10 +23,10 @@ _LAZY_MODULES = {
     "TreeEntry": "trees",
     "OutputRepository": "output",
     "Repository": "repository",
-    "Signer": "commits",
+    "Signer": "objects",
     "SourceRepository": "source",
     "is_url": "urls",
-    "make_signer": "commits",
+    "make_signer": "objects",
     "open_output": "output",
     "open_repository": "repository",
     "open_source": "source",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from gitsched.git.refs import NOTES_REF, check_ref_update, update_ref, write_note
+from gitsched.git.refs import NOTES_REF, check_ref_update, find_remote_url, push_notes, read_remote_refs, update_ref, write_note
+from gitsched.git.refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import PrivateClone, RemoteSource, SourceRepository, fetch_branch, parse_branch
-from gitsched.git.transport import find_remote_url, push_notes, read_remote_refs
-from gitsched.git.transport import push as push_commit
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 

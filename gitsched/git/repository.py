@@ -10,9 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitsched.git.commits import Signer, format_commit, parse_commit
-from gitsched.git.discovery import reject_embedded_repository
-from gitsched.git.packfile import BLOB, COMMIT, TREE, RawObject, write_pack
+from gitsched.git.objects import BLOB, COMMIT, TREE, RawObject, Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
 from gitsched.git.trees import TreeBuilder, TreeEntry, TreeReader, is_tree
 from gitsched.model.commit import Commit
@@ -21,6 +19,7 @@ from gitsched.model.planned_files import EditedBlob, PlannedFile
 
 if TYPE_CHECKING:
     import pygit2
+
 
 _PACK_THRESHOLD = 100
 """From so many new objects on one pack costs less than their files."""
@@ -318,3 +317,31 @@ def _open_libgit2(path: Path) -> pygit2.Repository:
 def _find_common_dir(path: Path) -> str:
     pointer = path / "commondir"
     return str((path / pointer.read_text().strip()).resolve()) if pointer.exists() else str(path)
+
+
+def reject_embedded_repository(place: Path) -> None:
+    """Permanent for a bare repository that is part of the commit that is checked out around it."""
+    root = next((parent for parent in place.parents if (parent / ".git").exists()), None)
+    if ".git" in place.parts or root is None or place.name == ".git":
+        return
+    import pygit2
+
+    try:
+        around = pygit2.Repository(str(root))
+        committed = _has_path(around, (place.relative_to(root) / "HEAD").as_posix())
+    except pygit2.GitError:
+        return  # no repository after all, or none of this user's, which git would not trust either
+    if committed:
+        raise Permanent(
+            f"{place} is a repository that was committed into the one at {root}, by somebody whose settings would then count: "
+            "name the one that is meant with -C"
+        )
+
+
+def _has_path(repository: pygit2.Repository, path: str) -> bool:
+    import pygit2
+
+    try:
+        return path in repository.revparse_single("HEAD").peel(pygit2.Tree)
+    except KeyError:
+        return False

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gitsched.git.process import CorruptRepository, run_git
-from gitsched.git.refs import check_ref
+from gitsched.git.refs import check_ref, fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.repository import Repository
-from gitsched.git.transport import fetch, find_remote_url, read_default_branch, read_remote_ref
 from gitsched.git.urls import check_url, is_url, redact
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 

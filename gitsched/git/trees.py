@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
-from gitsched.git.packfile import BLOB, TREE, RawObject, hash_object
+from gitsched.git.objects import BLOB, TREE, RawObject, hash_object
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import Body, is_namespaced, parse_api_group
-from gitsched.model.finding import Issue
+from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 
 _LOOKS_LIKE_MANIFEST = re.compile(r"""^[ \t{]*["']?(?:apiVersion|api|kind)["']?[ \t]*:""", re.MULTILINE)
@@ -49,7 +49,7 @@ class DocumentClass(NamedTuple):
     category: str
     reason: str = ""
     code: str = ""
-    pointer: tuple[str | int, ...] = ()
+    pointer: Pointer = ()
     known: bool = True
 
 

@@ -26,20 +26,20 @@ from gitsched.manifests.parsed_file import (
     ParsedFile,
     reject_large_file,
 )
-from gitsched.manifests.source_spans import find_spans, locate_field, locate_node, make_item_spans
 from gitsched.manifests.yaml_composer import (
     SYNTAX_ERROR,
     ParseError,
     YamlDocument,
+    check_aliases,
     compose_documents,
     decode_text,
     has_byte_order_mark,
     is_small,
     join_surrogates,
 )
-from gitsched.manifests.yaml_constructor import Constructor, check_aliases
+from gitsched.manifests.yaml_nodes import Constructor, find_spans, locate_field, locate_node, make_item_spans
 from gitsched.model.document import Body, SourceSpans
-from gitsched.model.finding import Issue, Severity, ValidationResult
+from gitsched.model.finding import Issue, Pointer, Severity, ValidationResult
 
 __all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
 
@@ -223,7 +223,7 @@ class _FileParser:
         first = places[0] if places else (1 << 60, 0)
         self.issues.extend(FileIssue("error", *fault) for fault in builder.errors if (fault.line, fault.column) < first)
 
-    def _add_unnamed(self, tree: YamlDocument, kind: DocumentClass, pointer: tuple[str | int, ...]) -> None:
+    def _add_unnamed(self, tree: YamlDocument, kind: DocumentClass, pointer: Pointer) -> None:
         severity: Severity = "error" if kind.known else "warning"
         self.issues.append(FileIssue(severity, kind.code, kind.reason, *locate_node(tree, tree.node, pointer)))
         if kind.known:
@@ -244,7 +244,7 @@ class _FileParser:
     ) -> None:
         metadata = body["metadata"]
         resource = (body["kind"], metadata.get("namespace") or "", metadata["name"])
-        base: tuple[str | int, ...] = ("items", item) if item >= 0 else ()
+        base: Pointer = ("items", item) if item >= 0 else ()
         problems = [FileIssue("error", *fault, resource) for fault in faults]
         problems += [FileIssue("warning", *fault, resource) for fault in warnings]
         issues: list[Issue] = validate_object_meta(body)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import KRAKE_GROUPS, Body
-from gitsched.model.finding import Issue, ValidationResult
+from gitsched.model.finding import Issue, Pointer, ValidationResult
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
@@ -94,7 +94,7 @@ class SchemaPruner:
                 entry["additionalProperties"] = is_open if rest is None else self._make_definition(rest, definitions)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _prune_value(self, value: Any, schema: Any, at: tuple[str | int, ...], issues: list[Issue]) -> Any:
+    def _prune_value(self, value: Any, schema: Any, at: Pointer, issues: list[Issue]) -> Any:
         kind = value.__class__
         if kind is not dict and kind is not list:
             return value
@@ -155,7 +155,7 @@ class SchemaPruner:
         return parts
 
 
-def _report_unknown_field(issues: list[Issue], name: str, known: dict[str, Any], at: tuple[str | int, ...]) -> None:
+def _report_unknown_field(issues: list[Issue], name: str, known: dict[str, Any], at: Pointer) -> None:
     if len(issues) >= MAX_ISSUES:
         return
     from difflib import get_close_matches  # rarely needed

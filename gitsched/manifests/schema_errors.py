@@ -12,7 +12,7 @@ from referencing import Registry
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
 from gitsched.model.document import SECRET_FIELDS, Body
-from gitsched.model.finding import Issue
+from gitsched.model.finding import Issue, Pointer
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator as Compiled
@@ -40,7 +40,7 @@ def explain_errors(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
 
 
 def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
-    by_place: dict[tuple[str | int, ...], list[_Error]] = {}
+    by_place: dict[Pointer, list[_Error]] = {}
     for error in Draft202012Validator(schema, registry=Registry()).iter_errors(body):
         by_place.setdefault(tuple(error.absolute_path), []).append(error)
     for place in sorted(by_place, key=_path_sort_key):
@@ -53,7 +53,7 @@ def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
             yield _make_issue(_find_closest(max(errors, key=relevance)))
 
 
-def _path_sort_key(place: tuple[str | int, ...]) -> tuple[tuple[int, str], ...]:
+def _path_sort_key(place: Pointer) -> tuple[tuple[int, str], ...]:
     return tuple((step, "") if isinstance(step, int) else (-1, step) for step in place)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from yaml import MarkedYAMLError, Node, YAMLError
+from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, YAMLError
 from yaml._yaml import CParser
 from yaml.events import DocumentStartEvent, MappingEndEvent, MappingStartEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
 
@@ -127,6 +127,57 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
             return
         line += text.count("\n", offset, marker.start())
         offset = marker.start()
+
+
+def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
+    """The first bound on aliases that a document breaks: recursion, their number, or what they expand to.
+
+    Only for documents that may contain aliases. Each node is visited once: an alias comes after the node that it names.
+    """
+    sizes: dict[int, tuple[int, int]] = {}
+    open_nodes: set[int] = set()
+    uses = added = 0
+
+    def visit(node: Node, depth: int, place: Node) -> tuple[int, int] | ParseError:
+        nonlocal uses, added
+        here = id(node)
+        mark = place.start_mark
+        line, column = tree.line + mark.line + 1, mark.column + 1
+        if here in sizes:
+            size, height = sizes[here]
+            uses += 1
+            added += size
+            if uses > limits.aliases:
+                return ParseError("too-many-aliases", f"the document uses aliases more than {limits.aliases} times", line, column)
+            if added > limits.expansion:
+                return ParseError("too-many-aliases", f"aliases expand to more than {limits.expansion} values", line, column)
+            if depth + height > limits.depth:
+                return ParseError("too-deep", f"aliases nest collections more than {limits.depth} deep", line, column)
+            return size, height
+        if here in open_nodes:
+            return ParseError("recursive-alias", "the alias refers to a collection that contains it", line, column)
+        if isinstance(node, ScalarNode):
+            sizes[here] = 1 + len(node.value) // 32, 0
+            return sizes[here]
+        open_nodes.add(here)
+        size, height = 1, 0
+        pairs = (
+            ((child, key) for key, value in node.value for child in (key, value))
+            if isinstance(node, MappingNode)
+            else ((c, c) for c in node.value)
+        )
+        for child, beside in pairs:
+            inner = visit(child, depth + 1, beside)
+            if isinstance(inner, ParseError):
+                return inner
+            size += inner[0]
+            height = max(height, inner[1] + 1)
+        open_nodes.discard(here)
+        sizes[here] = size, height
+        return size, height
+
+    outcome = visit(tree.node, 0, tree.node)
+    return outcome if isinstance(outcome, ParseError) else None
 
 
 _MESSAGES = {

@@ -82,7 +82,7 @@ class Issue(NamedTuple):
     severity: Severity
     code: str
     message: str
-    pointer: tuple[str | int, ...] = ()
+    pointer: Pointer = ()
 
 
 class ValidationResult(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gitsched.git.transport import find_remote_url
+from gitsched.git.refs import find_remote_url
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.reconciler import Reconciler
 from gitsched.reconcile.run import RunSettings

@@ -39,13 +39,8 @@ def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
 
 
 def write_manifest(body: Body) -> NewBlob:
-    """The file of an object that has no text of its own, without what only an API server writes."""
-    return NewBlob(dump(strip_server_owned(body)).encode())
-
-
-def strip_server_owned(body: Body) -> Body:
-    """The body without what only an API server writes (Flux refuses a manifest that has it); the same object if there is none."""
-    return remove_server_owned(body)
+    """The file of an object that has no text of its own, without the fields that only an API server writes, since Flux refuses them."""
+    return NewBlob(dump(remove_server_owned(body)).encode())
 
 
 def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]]) -> tuple[TextEdit, ...] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import TreeEntry, commits, open_repository, trees
+from gitsched.git import TreeEntry, objects, open_repository, trees
 from gitsched.git.trees import MAX_DEPTH
 from gitsched.model.errors import Permanent
 
@@ -280,12 +280,12 @@ def test_a_ref_moved_by_another_process_is_seen_by_an_open_repository(work: Path
 @pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "unicode_escape", "hex", "rot13", "x" * 1000, "\x01"])
 def test_a_commit_of_an_encoding_that_is_none_is_read_as_utf_8(encoding: str):
     raw = f"tree {'0' * 40}\ncommitter A <a@b> 1 +0000\nencoding {encoding}\n\nfür\n\n{'a-' * 300_000}\n\nA: b\n"
-    commit = commits.parse_commit("0" * 40, raw.encode())
+    commit = objects.parse_commit("0" * 40, raw.encode())
     assert (commit.subject, commit.trailers) == ("für", (("A", "b"),))
 
 
 def test_a_trailer_of_very_many_lines_is_put_together_once():
-    (trailer,) = commits.parse_trailers("Subject\n\nA: b\n" + " c\n" * 1_000_000)
+    (trailer,) = objects.parse_trailers("Subject\n\nA: b\n" + " c\n" * 1_000_000)
     assert trailer == ("A", "b" + " c" * 1_000_000)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import open_repository, process, transport
+from gitsched.git import open_repository, process, refs
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
 from gitsched.model.errors import Permanent
 
@@ -95,9 +95,9 @@ def test_refused_before_any_process_starts(url: str, monkeypatch, work: Path):
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
         lambda: check_url(url),
-        lambda: transport.read_remote_ref(url, "refs/heads/main"),
-        lambda: transport.fetch(repository, url, ["refs/heads/main:refs/heads/x"]),
-        lambda: transport.push(repository, url, "refs/heads/x", head, None),
+        lambda: refs.read_remote_ref(url, "refs/heads/main"),
+        lambda: refs.fetch(repository, url, ["refs/heads/main:refs/heads/x"]),
+        lambda: refs.push(repository, url, "refs/heads/x", head, None),
     ):
         with pytest.raises(Permanent) as caught:
             attempt()
@@ -117,10 +117,10 @@ def test_refs_that_are_none_are_refused_before_any_process_starts(ref: str, monk
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     for attempt in (
-        lambda: transport.read_remote_ref("/srv/x", ref),
-        lambda: transport.fetch(repository, "/srv/x", [f"{ref}:refs/heads/x"]),
-        lambda: transport.fetch(repository, "/srv/x", [f"+refs/heads/x:{ref}"]),
-        lambda: transport.push(repository, "/srv/x", ref, head, None),
+        lambda: refs.read_remote_ref("/srv/x", ref),
+        lambda: refs.fetch(repository, "/srv/x", [f"{ref}:refs/heads/x"]),
+        lambda: refs.fetch(repository, "/srv/x", [f"+refs/heads/x:{ref}"]),
+        lambda: refs.push(repository, "/srv/x", ref, head, None),
     ):
         with pytest.raises(Permanent):
             attempt()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.git import Repository, open_repository, transport
+from gitsched.git import Repository, open_repository, refs
 from gitsched.git.refs import write_note
 from gitsched.model.errors import Conflict, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
@@ -41,61 +41,61 @@ def remote(request: pytest.FixtureRequest, bare: Path) -> str:
 def test_a_push_creates_and_moves_a_branch(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
-    assert transport.read_remote_ref(remote, OUT) is None
-    assert transport.push(mine, remote, OUT, a, None)
-    transport.push(mine, remote, OUT, b, a)
-    assert transport.read_remote_ref(remote, OUT) == b == git("rev-parse", OUT, at=bare)
+    assert refs.read_remote_ref(remote, OUT) is None
+    assert refs.push(mine, remote, OUT, a, None)
+    refs.push(mine, remote, OUT, b, a)
+    assert refs.read_remote_ref(remote, OUT) == b == git("rev-parse", OUT, at=bare)
     git("fsck", "--strict", at=bare)
 
 
 def test_the_loser_of_a_race_is_told(mine: Repository, remote: str):
     a, other = make(mine, "a"), make(mine, "other")
-    transport.push(mine, remote, OUT, a, None)
+    refs.push(mine, remote, OUT, a, None)
     with pytest.raises(Conflict, match="no longer absent"):
-        transport.push(mine, remote, OUT, other, None)
+        refs.push(mine, remote, OUT, other, None)
     b, c = make(mine, "b", a), make(mine, "c", a)
-    transport.push(mine, remote, OUT, b, a)
+    refs.push(mine, remote, OUT, b, a)
     with pytest.raises(Conflict, match=f"no longer at {a}"):
-        transport.push(mine, remote, OUT, c, a)
-    assert transport.read_remote_ref(remote, OUT) == b
+        refs.push(mine, remote, OUT, c, a)
+    assert refs.read_remote_ref(remote, OUT) == b
 
 
 def test_a_reset_by_a_person_is_not_undone(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
     c = make(mine, "c", b)
-    transport.push(mine, remote, OUT, a, None)
-    transport.push(mine, remote, OUT, b, a)
+    refs.push(mine, remote, OUT, a, None)
+    refs.push(mine, remote, OUT, b, a)
     git("update-ref", OUT, a, at=bare)
     with pytest.raises(Conflict):
-        transport.push(mine, remote, OUT, c, b)
-    assert transport.read_remote_ref(remote, OUT) == a
+        refs.push(mine, remote, OUT, c, b)
+    assert refs.read_remote_ref(remote, OUT) == a
 
 
 def test_a_commit_that_would_drop_history_is_never_pushed(mine: Repository, remote: str):
     a = make(mine, "a")
-    transport.push(mine, remote, OUT, a, None)
+    refs.push(mine, remote, OUT, a, None)
     for commit, expected in ((make(mine, "orphan"), a), (make(mine, "two", a, make(mine, "x")), a), (make(mine, "b", a), None)):
         with pytest.raises(ValueError, match="parents"):
-            transport.push(mine, remote, OUT, commit, expected)
-    assert transport.read_remote_ref(remote, OUT) == a
+            refs.push(mine, remote, OUT, commit, expected)
+    assert refs.read_remote_ref(remote, OUT) == a
 
 
 def test_a_push_that_landed_may_be_repeated(mine: Repository, remote: str):
     a = make(mine, "a")
     b = make(mine, "b", a)
-    assert transport.push(mine, remote, OUT, a, None)
-    assert not transport.push(mine, remote, OUT, a, None), "the second says that the first had done it"
-    assert transport.push(mine, remote, OUT, b, a)
-    assert not transport.push(mine, remote, OUT, b, a)
+    assert refs.push(mine, remote, OUT, a, None)
+    assert not refs.push(mine, remote, OUT, a, None), "the second says that the first had done it"
+    assert refs.push(mine, remote, OUT, b, a)
+    assert not refs.push(mine, remote, OUT, b, a)
 
 
 def test_a_push_whose_answer_was_lost_is_a_success(mine: Repository, server):
     a = make(mine, "a")
     server.lose_ack = True
-    transport.push(mine, server.url("open"), OUT, a, None)
+    refs.push(mine, server.url("open"), OUT, a, None)
     assert not server.lose_ack
-    assert transport.read_remote_ref(server.url("open"), OUT) == a
+    assert refs.read_remote_ref(server.url("open"), OUT) == a
 
 
 def test_a_declining_hook_is_final_and_its_words_are_passed_on(mine: Repository, remote: str, bare: Path):
@@ -104,46 +104,46 @@ def test_a_declining_hook_is_final_and_its_words_are_passed_on(mine: Repository,
     hook.write_text("#!/bin/sh\necho 'the branch is protected' >&2\nexit 1\n")
     hook.chmod(0o755)
     with pytest.raises(Permanent, match="the branch is protected"):
-        transport.push(mine, remote, OUT, make(mine, "a"), None)
+        refs.push(mine, remote, OUT, make(mine, "a"), None)
 
 
 def test_a_lock_left_on_the_server_is_named(mine: Repository, remote: str, bare: Path, monkeypatch):
-    monkeypatch.setattr(transport, "_PUSH_RETRY_DELAYS", (0.01,))
+    monkeypatch.setattr(refs, "_PUSH_RETRY_DELAYS", (0.01,))
     lock = bare / f"{OUT}.lock"
     lock.touch()
     with pytest.raises(Temporary, match=f"locked by .*{lock.name}"):
-        transport.push(mine, remote, OUT, make(mine, "a"), None)
+        refs.push(mine, remote, OUT, make(mine, "a"), None)
     lock.unlink()
-    transport.push(mine, remote, OUT, make(mine, "a"), None)
+    refs.push(mine, remote, OUT, make(mine, "a"), None)
 
 
 def test_a_branch_in_the_way_is_final(mine: Repository, remote: str):
-    transport.push(mine, remote, OUT, make(mine, "a"), None)
+    refs.push(mine, remote, OUT, make(mine, "a"), None)
     with pytest.raises(Permanent, match="cannot create"):
-        transport.push(mine, remote, OUT + "/x", make(mine, "a"), None)
+        refs.push(mine, remote, OUT + "/x", make(mine, "a"), None)
 
 
 def test_a_symbolic_branch_is_refused(mine: Repository, remote: str, git, bare: Path):
-    transport.push(mine, remote, "refs/heads/main", make(mine, "a"), None)
+    refs.push(mine, remote, "refs/heads/main", make(mine, "a"), None)
     git("symbolic-ref", OUT, "refs/heads/main", at=bare)
     with pytest.raises(Permanent, match="symbolic ref to refs/heads/main"):
-        transport.read_remote_ref(remote, OUT)
+        refs.read_remote_ref(remote, OUT)
 
 
 def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     notes = "refs/notes/hydrator.metadata"
     write_note(mine, a, "n", **ADA)
-    transport.push(mine, remote, OUT, a, None)
-    assert transport.push_notes(mine, remote, notes) is None
+    refs.push(mine, remote, OUT, a, None)
+    assert refs.push_notes(mine, remote, notes) is None
     assert git("notes", f"--ref={notes}", "show", a, at=bare) == "n"
     git("update-ref", notes, git("commit-tree", "-m", "x", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", at=bare), at=bare)
     b = make(mine, "b", a)
-    transport.push(mine, remote, OUT, b, a)
-    complaint = transport.push_notes(mine, remote, notes)
+    refs.push(mine, remote, OUT, b, a)
+    complaint = refs.push_notes(mine, remote, notes)
     assert isinstance(complaint, Conflict)
     assert "rejected" in str(complaint)
-    assert transport.read_remote_ref(remote, OUT) == b
+    assert refs.read_remote_ref(remote, OUT) == b
 
 
 def test_a_fetch_brings_a_branch_whole_or_cut_off(mine: Repository, remote: str, git, tmp_path: Path, bare: Path):
@@ -153,19 +153,19 @@ def test_a_fetch_brings_a_branch_whole_or_cut_off(mine: Repository, remote: str,
     git("init", "-q", "--bare", "shallow")
     git("init", "-q", "--bare", "whole")
     shallow, whole = open_repository(tmp_path / "shallow"), open_repository(tmp_path / "whole")
-    transport.fetch(whole, remote, [f"+{OUT}:{OUT}"])
+    refs.fetch(whole, remote, [f"+{OUT}:{OUT}"])
     assert whole.resolve_ref(OUT) == b
     assert whole.has(a)
     assert whole.resolve_ref("refs/tags/v1") is None
-    transport.fetch(shallow, remote, [f"+{OUT}:{OUT}"], depth=1)
+    refs.fetch(shallow, remote, [f"+{OUT}:{OUT}"], depth=1)
     assert (shallow.resolve_ref(OUT), shallow.has(a), shallow.is_shallow) == (b, False, True)
-    transport.fetch(shallow, remote, [a], depth=1)
+    refs.fetch(shallow, remote, [a], depth=1)
     assert shallow.has(a)
     c = make(shallow, "c", b)
-    transport.push(shallow, remote, OUT, c, b)
+    refs.push(shallow, remote, OUT, c, b)
     assert git("rev-list", "--count", OUT, at=bare) == "3"
     with pytest.raises(Permanent, match="find remote ref"):
-        transport.fetch(shallow, remote, ["refs/heads/absent:refs/heads/absent"])
+        refs.fetch(shallow, remote, ["refs/heads/absent:refs/heads/absent"])
 
 
 def test_a_hostile_tree_is_refused_by_a_fetch(mine: Repository, remote: str, git, bare: Path, tmp_path: Path):
@@ -175,23 +175,23 @@ def test_a_hostile_tree_is_refused_by_a_fetch(mine: Repository, remote: str, git
     git("update-ref", OUT, git("commit-tree", "-m", "evil", tree, at=bare), at=bare)
     git("init", "-q", "--bare", "fresh")
     with pytest.raises(Permanent, match="hasDotdot"):
-        transport.fetch(open_repository(tmp_path / "fresh"), remote, [f"+{OUT}:{OUT}"])
+        refs.fetch(open_repository(tmp_path / "fresh"), remote, [f"+{OUT}:{OUT}"])
 
 
 def test_credentials_come_from_the_callers_helper(mine: Repository, server, tmp_path: Path, monkeypatch):
     url = server.url("auth")
     a = make(mine, "a")
     with pytest.raises(Permanent, match="could not read Username"):
-        transport.push(mine, url, OUT, a, None)
+        refs.push(mine, url, OUT, a, None)
     config = tmp_path / "gitconfig"
     config.write_text('[credential]\n\thelper = "!f() { echo username=ada; echo password=$MY_TOKEN; }; f"\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("MY_TOKEN", "wrong")
     with pytest.raises(Permanent, match="Authentication failed"):
-        transport.push(mine, url, OUT, a, None)
+        refs.push(mine, url, OUT, a, None)
     monkeypatch.setenv("MY_TOKEN", "secret")
-    transport.push(mine, url, OUT, a, None)
-    assert transport.read_remote_ref(url, OUT) == a
+    refs.push(mine, url, OUT, a, None)
+    assert refs.read_remote_ref(url, OUT) == a
 
 
 def test_the_token_that_a_ci_checkout_left_is_used(mine: Repository, server, git, work: Path):
@@ -199,22 +199,22 @@ def test_the_token_that_a_ci_checkout_left_is_used(mine: Repository, server, git
     header = "AUTHORIZATION: basic YWRhOnNlY3JldA=="
     git("config", f"http.http://127.0.0.1:{server.port}/.extraheader", header, at=work)
     with pytest.raises(Permanent, match="could not read Username"):
-        transport.read_remote_ref(url, OUT)
+        refs.read_remote_ref(url, OUT)
     a = make(mine, "a")
-    transport.push(mine, url, OUT, a, None)
-    assert transport.read_remote_ref(url, OUT, repository=mine) == a
+    refs.push(mine, url, OUT, a, None)
+    assert refs.read_remote_ref(url, OUT, repository=mine) == a
 
 
 def test_a_password_in_the_url_works_and_is_never_shown(mine: Repository, server):
     a = make(mine, "a")
-    transport.push(mine, server.url("auth", user="ada:secret"), OUT, a, None)
+    refs.push(mine, server.url("auth", user="ada:secret"), OUT, a, None)
     for url in (
         server.url("auth", user="ada:s3cret"),
         server.url("forbidden", user="ada:s3cret"),
         server.url("down", user="ada:s3cret"),
     ):
         with pytest.raises((Permanent, Temporary)) as caught:
-            transport.push(mine, url, OUT, make(mine, "b", a), a)
+            refs.push(mine, url, OUT, make(mine, "b", a), a)
         assert "s3cret" not in "".join(map(str, (caught.value, caught.value.__cause__, caught.value.__context__)))
 
 
@@ -225,9 +225,9 @@ def test_a_password_in_the_url_works_and_is_never_shown(mine: Repository, server
 def test_what_a_server_answers_decides_what_to_do(mine: Repository, server, zone: str, error: type[Exception], words: str):
     url = server.url(zone, "absent.git")
     for attempt in (
-        lambda: transport.read_remote_ref(url, OUT),
-        lambda: transport.fetch(mine, url, [f"{OUT}:{OUT}"]),
-        lambda: transport.push(mine, url, OUT, make(mine, "a"), None),
+        lambda: refs.read_remote_ref(url, OUT),
+        lambda: refs.fetch(mine, url, [f"{OUT}:{OUT}"]),
+        lambda: refs.push(mine, url, OUT, make(mine, "a"), None),
     ):
         with pytest.raises(error, match=words):
             attempt()
@@ -236,9 +236,9 @@ def test_what_a_server_answers_decides_what_to_do(mine: Repository, server, zone
 def test_a_server_that_is_not_there_may_be_there_later(mine: Repository):
     for url in ("https://127.0.0.1:1/x", "https://no-such-host.invalid/x"):
         with pytest.raises(Temporary):
-            transport.read_remote_ref(url, OUT)
+            refs.read_remote_ref(url, OUT)
     with pytest.raises(Permanent, match="does not appear"):
-        transport.read_remote_ref("file:///no/such/repository", OUT)
+        refs.read_remote_ref("file:///no/such/repository", OUT)
 
 
 def test_a_server_that_never_answers_is_given_up(mine: Repository, monkeypatch, tmp_path: Path):
@@ -247,46 +247,46 @@ def test_a_server_that_never_answers_is_given_up(mine: Repository, monkeypatch, 
     script.chmod(0o755)
     monkeypatch.setenv("GIT_SSH", str(script))
     monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
-    monkeypatch.setattr(transport, "LS_REMOTE_TIMEOUT", 0.5)
+    monkeypatch.setattr(refs, "LS_REMOTE_TIMEOUT", 0.5)
     with pytest.raises(Temporary, match="did not finish"):
-        transport.read_remote_ref("ssh://example.org/x", OUT)
+        refs.read_remote_ref("ssh://example.org/x", OUT)
     assert not (tmp_path / "survived").exists(), "ssh was ended along with git"
 
 
 def test_an_address_that_settings_turn_into_another_protocol_is_refused(mine: Repository, git, work: Path):
     git("config", "url.git://127.0.0.1:1/.insteadOf", "https://example.org/", at=work)
     with pytest.raises(Permanent, match="transport 'git' not allowed"):
-        transport.read_remote_ref("https://example.org/x", OUT, repository=mine)
+        refs.read_remote_ref("https://example.org/x", OUT, repository=mine)
 
 
 def test_a_relative_remote_is_relative_to_the_worktree(mine: Repository, work: Path, bare: Path, git):
     git("remote", "add", "near", "../bare.git", at=work)
     git("remote", "add", "far", "https://example.org/x", at=work)
     git("remote", "set-url", "--push", "far", "git@example.org:x", at=work)
-    assert transport.find_remote_url(mine, "near") == str(bare)
-    assert transport.find_remote_url(mine, "far") == "git@example.org:x"
-    assert transport.find_remote_url(mine, "none") is None
+    assert refs.find_remote_url(mine, "near") == str(bare)
+    assert refs.find_remote_url(mine, "far") == "git@example.org:x"
+    assert refs.find_remote_url(mine, "none") is None
     with pytest.raises(Permanent):
-        transport.find_remote_url(mine, "--all")
+        refs.find_remote_url(mine, "--all")
 
 
 RACE = """
 import sys
 from datetime import UTC, datetime
-from gitsched.git import open_repository, transport
+from gitsched.git import open_repository, refs
 from gitsched.model.errors import Conflict, Temporary
 from gitsched.model.planned_files import NewBlob
 mine, url, name, ref = open_repository(sys.argv[1]), sys.argv[2], sys.argv[3], "refs/heads/placements"
 won = 0
 while won < 5:
-    head = transport.read_remote_ref(url, ref)
+    head = refs.read_remote_ref(url, ref)
     if head and not mine.has(head):
-        transport.fetch(mine, url, [head])
+        refs.fetch(mine, url, [head])
     base = mine.commit(head).tree if head else None
     tree = mine.write_tree({f"{name}-{won}": NewBlob(b"")}, base=base, read=mine)
     new = mine.commit_tree(tree, [head] if head else [], "m", name="A", email="a", time=datetime(2024, 5, 1, tzinfo=UTC))
     try:
-        transport.push(mine, url, ref, new, head)
+        refs.push(mine, url, ref, new, head)
         won += 1
     except Conflict:
         pass
@@ -306,9 +306,9 @@ def test_two_writers_racing_on_one_remote_lose_nothing(git, bare: Path, tmp_path
 
 PUSH = """
 import sys
-from gitsched.git import open_repository, transport
+from gitsched.git import open_repository, refs
 print("pushing", flush=True)
-transport.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sys.argv[3], sys.argv[4])
+refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sys.argv[3], sys.argv[4])
 """
 
 
@@ -316,7 +316,7 @@ transport.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements
 def test_a_writer_killed_while_it_pushes_leaves_the_old_or_the_new(mine: Repository, git, bare: Path, work: Path, delay: float):
     url = f"file://{bare}"
     a = make(mine, "a")
-    transport.push(mine, url, OUT, a, None)
+    refs.push(mine, url, OUT, a, None)
     tree = mine.write_tree({f"big{i}": NewBlob(os.urandom(200_000)) for i in range(100)}, base=None, read=mine)
     b = mine.commit_tree(tree, [a], "big", **ADA)
     writer = subprocess.Popen([sys.executable, "-c", PUSH, str(work), url, b, a], stdout=subprocess.PIPE, start_new_session=True)
@@ -330,8 +330,8 @@ def test_a_writer_killed_while_it_pushes_leaves_the_old_or_the_new(mine: Reposit
         with contextlib.suppress(ProcessLookupError):  # it was done meanwhile
             os.killpg(pid, signal.SIGKILL)
     writer.communicate()
-    seen = transport.read_remote_ref(url, OUT)
+    seen = refs.read_remote_ref(url, OUT)
     assert seen in (a, b)
     git("fsck", "--strict", "--connectivity-only", at=bare)
-    transport.push(mine, url, OUT, b, a)
-    assert transport.read_remote_ref(url, OUT) == b
+    refs.push(mine, url, OUT, b, a)
+    assert refs.read_remote_ref(url, OUT) == b

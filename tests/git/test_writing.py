@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitsched.git import open_repository
-from gitsched.git.packfile import BLOB, _encode_index, hash_object
+from gitsched.git.objects import BLOB, _encode_index, hash_object
 from gitsched.git.refs import update_ref
 from gitsched.git.trees import apply_edits, check_path
 from gitsched.model.errors import Permanent

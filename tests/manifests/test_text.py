@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.manifests.parser import ParsedDocument, ParsedFile, locate_field, parse_file
-from gitsched.manifests.source_spans import SERVER_OWNED, remove_server_owned
+from gitsched.model.document import SERVER_OWNED, remove_server_owned
 
 
 def read_text(text: str, marks: tuple[str, ...] = ("spec.replicas",)) -> ParsedFile:

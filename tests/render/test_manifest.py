@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from gitsched.model.document import Document
+from gitsched.model.document import Document, remove_server_owned
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob
-from gitsched.render.cluster_directory import plan_manifest, strip_server_owned
+from gitsched.render.cluster_directory import plan_manifest
 
 from .conftest import BLOB, Place, Resolve
 
@@ -61,7 +61,7 @@ def test_a_dump_loses_what_the_server_wrote_and_nothing_else(place: Place, resol
     assert text == (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  # who owns it\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
     )
-    assert yaml.safe_load(resolve(plan_manifest(document), DUMPED)) == strip_server_owned(document.body)
+    assert yaml.safe_load(resolve(plan_manifest(document), DUMPED)) == remove_server_owned(document.body)
 
 
 def test_of_several_documents_only_this_one_goes(place: Place, resolve: Resolve) -> None:
@@ -117,13 +117,13 @@ def test_stripping_leaves_the_users_own_words() -> None:
         "spec": {"status": 1, "metadata": {"uid": "mine"}},
         "status": {},
     }
-    assert strip_server_owned(body) == {"metadata": {"name": "web", "labels": {"uid": "x"}}, "spec": body["spec"]}
+    assert remove_server_owned(body) == {"metadata": {"name": "web", "labels": {"uid": "x"}}, "spec": body["spec"]}
     clean = {"metadata": {"name": "web"}}
-    assert strip_server_owned(clean) is clean
+    assert remove_server_owned(clean) is clean
 
 
 def test_the_last_applied_copy_goes_too() -> None:
     last = "kubectl.kubernetes.io/last-applied-configuration"
-    assert strip_server_owned({"metadata": {"name": "a", "annotations": {last: "{}"}}}) == {"metadata": {"name": "a"}}
+    assert remove_server_owned({"metadata": {"name": "a", "annotations": {last: "{}"}}}) == {"metadata": {"name": "a"}}
     kept = {"metadata": {"name": "a", "annotations": {"mine": "1"}}}
-    assert strip_server_owned({"metadata": {"name": "a", "annotations": {last: "{}", "mine": "1"}}}) == kept
+    assert remove_server_owned({"metadata": {"name": "a", "annotations": {last: "{}", "mine": "1"}}}) == kept

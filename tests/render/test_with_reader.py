@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import ParsedDocument, parse_file
-from gitsched.model.document import Body, Document, Key, Origin, parse_api_group
+from gitsched.model.document import Body, Document, Key, Origin, parse_api_group, remove_server_owned
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PlannedFile
-from gitsched.render.cluster_directory import plan_manifest, strip_server_owned
+from gitsched.render.cluster_directory import plan_manifest
 from gitsched.render.yaml import dump
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
@@ -115,14 +115,14 @@ def test_every_document_of_a_file_arrives_alone_and_whole(source: str) -> None:
     found = documents(source)
     assert found
     for document in found:
-        assert bodies(content(plan_manifest(document), source)) == [strip_server_owned(document.body)]
+        assert bodies(content(plan_manifest(document), source)) == [remove_server_owned(document.body)]
 
 
 @pytest.mark.parametrize("count", [0, 5, 12])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_every_document_of_a_file_takes_its_share(source: str, count: int) -> None:
     for document in documents(source):
-        expected = strip_server_owned(document.body)
+        expected = remove_server_owned(document.body)
         expected = {**expected, "spec": {**expected.get("spec", {}), "replicas": count}}
         assert bodies(content(plan_manifest(document, ("spec.replicas", count)), source)) == [expected]
 

@@ -8,12 +8,11 @@ from typing import Any
 from gitsched.apis.krake import names
 from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
 from gitsched.model.document import Body, as_object, get_field
-from gitsched.model.finding import Issue
+from gitsched.model.finding import Issue, Pointer
 from gitsched.model.urls import parse_http_url
 
 _GLOBAL_KINDS = ("GlobalCloud", "GlobalInfrastructureProvider", "GlobalMetric", "GlobalMetricsProvider")
 _QUOTING_HINT = " (between brackets YAML ends it at a comma: quote it)"
-Pointer = tuple[str | int, ...]
 DocumentValidator = Callable[[Body], Iterator[Issue]]
 
 

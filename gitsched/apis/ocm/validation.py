@@ -26,10 +26,9 @@ from gitsched.apis.ocm.names import (
 from gitsched.apis.ocm.placement import uses_spread_policy
 from gitsched.manifests.object_meta import validate_object_meta
 from gitsched.model.document import Body, get_field
-from gitsched.model.finding import Issue
+from gitsched.model.finding import Issue, Pointer
 from gitsched.model.time import parse_time
 
-Pointer = tuple[str | int, ...]
 _OPERATORS = ("Exists", "Equal", "")
 _MAX_TOLERATION_SECONDS = 9_223_372_036
 """Seconds that fit into a Go duration; beyond, upstream's arithmetic wraps around."""

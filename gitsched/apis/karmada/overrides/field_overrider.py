@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json, parse_pointer
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
-from gitsched.manifests.yaml_composer import YamlDocument, compose_documents, decode_text
-from gitsched.manifests.yaml_constructor import Constructor, check_aliases
+from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
+from gitsched.manifests.yaml_nodes import Constructor
 from gitsched.model.document import Body
 from gitsched.render.yaml import dump
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gitsched.model.finding import Issue
+from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 
-Pointer = tuple[str | int, ...]
 _LABEL_FORMAT = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _MAX_ANNOTATIONS_SIZE = 256 * 1024
 
