@@ -14,7 +14,7 @@ from gitsched.forge import comments
 from gitsched.forge.comments import CommentAPI, MergeRequestComments, PullRequestComments, write_comment
 from gitsched.model.errors import Permanent, Temporary
 
-from .conversation import LIMIT, OTHERS, OURS, Talk
+from .fake_forge import LIMIT, OTHERS, OURS, FakeForge
 
 TOKEN = "ghs_0123456789abcdef"
 MARK = "<!-- gitsched:plan id=default -->"
@@ -23,41 +23,41 @@ FORGES: dict[str, Callable[[str, str, int], CommentAPI]] = {"github": PullReques
 
 
 @pytest.fixture
-def talk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+def talk(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]:
     monkeypatch.setattr(comments, "_MIN_DELAY", 0.01)
     monkeypatch.setattr(comments, "_MAX_DELAY", 0.02)
-    server = Talk(TOKEN)
+    server = FakeForge(TOKEN)
     yield server
     server.close()
 
 
 @pytest.fixture(params=["a job's token of GitHub", "a person's token of GitHub", "a token of GitLab"])
-def place(request: pytest.FixtureRequest, talk: Talk) -> CommentAPI:
+def place(request: pytest.FixtureRequest, talk: FakeForge) -> CommentAPI:
     talk.account = None if request.param.startswith("a job") else OURS
     return FORGES["gitlab" if request.param.endswith("GitLab") else "github"](talk.url, "acme/fleet", 5)
 
 
-def test_the_first_plan_is_written_and_the_next_one_takes_its_place(talk: Talk, place: CommentAPI) -> None:
+def test_the_first_plan_is_written_and_the_next_one_takes_its_place(talk: FakeForge, place: CommentAPI) -> None:
     assert write_comment(place, TOKEN, FIRST) == "written"
     assert write_comment(place, TOKEN, SECOND) == "renewed"
     assert talk.texts == [SECOND]
 
 
-def test_a_plan_that_says_the_same_is_not_sent_again(talk: Talk, place: CommentAPI) -> None:
+def test_a_plan_that_says_the_same_is_not_sent_again(talk: FakeForge, place: CommentAPI) -> None:
     write_comment(place, TOKEN, FIRST)
     before = len(talk.asked)
     assert write_comment(place, TOKEN, FIRST) == "unchanged"
     assert {method for method, _ in talk.asked[before:]} == {"GET"}
 
 
-def test_it_is_found_behind_many_others(talk: Talk, place: CommentAPI) -> None:
+def test_it_is_found_behind_many_others(talk: FakeForge, place: CommentAPI) -> None:
     talk.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
     write_comment(place, TOKEN, FIRST)
     write_comment(place, TOKEN, SECOND)
     assert (len(talk.texts), talk.texts[-1]) == (251, SECOND)
 
 
-def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: Talk, place: CommentAPI) -> None:
+def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: FakeForge, place: CommentAPI) -> None:
     """Its author could edit it after us, and what they write would look like ours."""
     forged = f"{MARK}\n\n### Nothing changes, merge it\n"
     talk.comments = [(1, OTHERS, False, forged)]
@@ -65,32 +65,32 @@ def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: Talk, plac
     assert talk.texts == [forged, SECOND]
 
 
-def test_a_quoted_mark_is_no_mark(talk: Talk, place: CommentAPI) -> None:
+def test_a_quoted_mark_is_no_mark(talk: FakeForge, place: CommentAPI) -> None:
     quoted = f"> {MARK}\n\nWhat does this mean?"
     talk.comments = [(1, OURS, True, quoted)]
     write_comment(place, TOKEN, FIRST)
     assert talk.texts == [quoted, FIRST]
 
 
-def test_plans_with_different_marks_stand_side_by_side(talk: Talk, place: CommentAPI) -> None:
+def test_plans_with_different_marks_stand_side_by_side(talk: FakeForge, place: CommentAPI) -> None:
     other = FIRST.replace("default", "edge")
     for text in (FIRST, other, SECOND):
         write_comment(place, TOKEN, text)
     assert talk.texts == [SECOND, other]
 
 
-def test_a_forge_that_is_busy_is_asked_again(talk: Talk, place: CommentAPI) -> None:
+def test_a_forge_that_is_busy_is_asked_again(talk: FakeForge, place: CommentAPI) -> None:
     talk.refusals = [(502, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
     assert write_comment(place, TOKEN, FIRST) == "written"
 
 
-def test_a_forge_that_stays_busy_is_worth_another_run(talk: Talk, place: CommentAPI) -> None:
+def test_a_forge_that_stays_busy_is_worth_another_run(talk: FakeForge, place: CommentAPI) -> None:
     talk.refusals = [(503, {})] * 20
     with pytest.raises(Temporary):
         write_comment(place, TOKEN, FIRST)
 
 
-def test_nobody_there_is_worth_another_run(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_there_is_worth_another_run(talk: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
     talk.close()
     with pytest.raises(Temporary) as told:
         write_comment(PullRequestComments(talk.url, "acme/fleet", 5), TOKEN, FIRST)
@@ -100,7 +100,7 @@ def test_nobody_there_is_worth_another_run(talk: Talk, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("code", "says"), [(403, "from a fork it only reads"), (404, "no such request"), (401, "token"), (422, "too long")]
 )
-def test_a_refusal_says_what_it_means_without_the_token(talk: Talk, place: CommentAPI, code: int, says: str) -> None:
+def test_a_refusal_says_what_it_means_without_the_token(talk: FakeForge, place: CommentAPI, code: int, says: str) -> None:
     talk.refusals = [(code, {})]
     with pytest.raises(Permanent) as told:
         write_comment(place, TOKEN, FIRST)
@@ -108,7 +108,7 @@ def test_a_refusal_says_what_it_means_without_the_token(talk: Talk, place: Comme
     assert TOKEN not in str(told.value)
 
 
-def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: Talk, place: CommentAPI) -> None:
+def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: FakeForge, place: CommentAPI) -> None:
     write_comment(place, TOKEN, FIRST)
     with pytest.raises(Permanent):
         write_comment(place, TOKEN, f"{MARK}\n{'x' * LIMIT}")
@@ -116,7 +116,7 @@ def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: Talk, plac
 
 
 @pytest.mark.parametrize("text", ["", "### no mark", "<!-- gitsched:plan id= -->", "<!-- gitsched:plan id=a b -->\n", f" x{MARK}"])
-def test_a_text_without_a_mark_is_not_sent(talk: Talk, place: CommentAPI, text: str) -> None:
+def test_a_text_without_a_mark_is_not_sent(talk: FakeForge, place: CommentAPI, text: str) -> None:
     with pytest.raises(Permanent):
         write_comment(place, TOKEN, text)
     assert talk.asked == []
@@ -129,7 +129,7 @@ def run(*arguments: str, data: str = FIRST, at: Path, **more: str) -> subprocess
     return subprocess.run([*PROGRAM, *arguments], input=data, cwd=at, env=os.environ | more, capture_output=True, text=True)
 
 
-def test_the_command_takes_the_project_from_origin_and_the_token_from_the_environment(talk: Talk, tmp_path: Path) -> None:
+def test_the_command_takes_the_project_from_origin_and_the_token_from_the_environment(talk: FakeForge, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
     subprocess.run(["git", "remote", "add", "origin", "https://github.com/acme/fleet.git"], cwd=tmp_path, check=True)
     asked = ("-", "--forge", "github", "--request", "5", "--forge-api", talk.url)
@@ -141,7 +141,7 @@ def test_the_command_takes_the_project_from_origin_and_the_token_from_the_enviro
     assert talk.texts == [SECOND]
 
 
-def test_without_a_token_nothing_is_asked(talk: Talk, tmp_path: Path) -> None:
+def test_without_a_token_nothing_is_asked(talk: FakeForge, tmp_path: Path) -> None:
     places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
     done = run("-", "--forge", "gitlab", "--request", "5", *places, at=tmp_path)
     assert (done.returncode, talk.asked) == (2, [])
@@ -155,7 +155,7 @@ def test_a_token_does_not_go_to_an_address_without_encryption(tmp_path: Path) ->
     assert TOKEN not in done.stderr
 
 
-def test_exit_codes_tell_what_to_run_again(talk: Talk, tmp_path: Path) -> None:
+def test_exit_codes_tell_what_to_run_again(talk: FakeForge, tmp_path: Path) -> None:
     places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
     talk.refusals = [(404, {})]
     done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forge.conversation import Talk
+from tests.forge.fake_forge import FakeForge
 from tests.scenarios.conftest import START, cluster, deployment, policy
 
 TOKEN = "ghs_0123456789abcdef"
@@ -130,7 +130,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def talk() -> Iterator[Talk]:
-    server = Talk(TOKEN)
+def talk() -> Iterator[FakeForge]:
+    server = FakeForge(TOKEN)
     yield server
     server.close()

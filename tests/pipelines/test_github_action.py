@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.forge.conversation import Talk
+from tests.forge.fake_forge import FakeForge
 from tests.scenarios.conftest import cluster, deployment
 
 from .conftest import GITSCHED, TOKEN, Hub, git
@@ -40,7 +40,7 @@ def action(environment: dict[str, str], tmp_path: Path) -> Action:
     return run
 
 
-def pull_request(hub: Hub, head: str, talk: Talk | None = None, *, fork: bool = False, number: int = 5) -> dict[str, Any]:
+def pull_request(hub: Hub, head: str, talk: FakeForge | None = None, *, fork: bool = False, number: int = 5) -> dict[str, Any]:
     return {
         "event_name": "pull_request",
         "repository": "acme/fleet",
@@ -55,7 +55,7 @@ def pull_request(hub: Hub, head: str, talk: Talk | None = None, *, fork: bool = 
     }
 
 
-def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hub, action: Action, talk: Talk) -> None:
+def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hub, action: Action, talk: FakeForge) -> None:
     head, before = hub.request(LOST), hub.placements
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
     assert done.code == 0, done.log
@@ -70,7 +70,7 @@ def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hu
     assert hub.placements == before, "a plan writes nothing"
 
 
-def test_the_plan_says_what_losses_would_do_where_somebody_asks(hub: Hub, action: Action, talk: Talk) -> None:
+def test_the_plan_says_what_losses_would_do_where_somebody_asks(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"clusters/second.yaml": cluster("second", "closed:NoSchedule")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), resilience="clusters")
     assert done.code == 0, done.log
@@ -79,7 +79,7 @@ def test_the_plan_says_what_losses_would_do_where_somebody_asks(hub: Hub, action
     assert "If any one cluster is lost" in comment
 
 
-def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: Talk) -> None:
+def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: FakeForge) -> None:
     first = hub.request(LOST)
     action(hub.clone("refs/pull/5/merge"), pull_request(hub, first, talk))
     head = hub.request({"README.md": "nothing of interest\n"})
@@ -89,7 +89,7 @@ def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: Talk) 
     assert done.outputs["changed"] == "false"
 
 
-def test_what_main_gained_meanwhile_is_no_part_of_the_plan(hub: Hub, action: Action, talk: Talk) -> None:
+def test_what_main_gained_meanwhile_is_no_part_of_the_plan(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"apps/api.yaml": deployment("api", 3)})
     hub.commit({"apps/web.yaml": deployment("web", 7)})
     hub.push("main")
@@ -102,7 +102,7 @@ def test_what_main_gained_meanwhile_is_no_part_of_the_plan(hub: Hub, action: Act
     assert "| `Deployment default/web`" not in comment
 
 
-def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, action: Action, talk: Talk) -> None:
+def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, action: Action, talk: FakeForge) -> None:
     """Its token only reads. The plan is in the summary, and nothing is asked of the forge."""
     head = hub.request(LOST)
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk, fork=True))
@@ -113,7 +113,7 @@ def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, actio
 
 
 def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking_it_out(
-    hub: Hub, action: Action, talk: Talk
+    hub: Hub, action: Action, talk: FakeForge
 ) -> None:
     head = hub.request(LOST | {"gitsched.py": "raise SystemExit('executed')\n"})
     at = hub.clone()
@@ -130,7 +130,7 @@ def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking
     assert not (at / "gitsched.py").exists()
 
 
-def test_settings_of_a_stranger_send_nobody_anywhere(hub: Hub, action: Action, talk: Talk, tmp_path: Path) -> None:
+def test_settings_of_a_stranger_send_nobody_anywhere(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
     """Where the output is, the branch says that the pull request would be merged into."""
     elsewhere = tmp_path / "elsewhere.git"
     git("init", "-q", "--bare", str(elsewhere), at=tmp_path)
@@ -143,7 +143,7 @@ def test_settings_of_a_stranger_send_nobody_anywhere(hub: Hub, action: Action, t
     assert str(elsewhere) not in "".join(path.read_text() for path in (tmp_path / "cache").rglob("config"))
 
 
-def test_a_number_that_a_stranger_named_is_not_believed(hub: Hub, action: Action, talk: Talk) -> None:
+def test_a_number_that_a_stranger_named_is_not_believed(hub: Hub, action: Action, talk: FakeForge) -> None:
     """The number comes from an artifact of the fork's run; the commit of that run comes from GitHub."""
     hub.request({"apps/api.yaml": deployment("api", 3)}, number=4)
     head = hub.request(LOST, number=5)
@@ -160,7 +160,7 @@ def test_a_number_that_a_stranger_named_is_not_believed(hub: Hub, action: Action
     assert (done.code, talk.asked) == (1, [])
 
 
-def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, action: Action, talk: Talk) -> None:
+def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), sarif="true")
     assert done.code == 1
@@ -173,14 +173,14 @@ def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, 
     assert [result["ruleId"] for result in run["results"] if result["level"] == "error"] == ["value-not-allowed"]
 
 
-def test_mistakes_may_be_let_pass(hub: Hub, action: Action, talk: Talk) -> None:
+def test_mistakes_may_be_let_pass(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), fail_on="none", annotations="false")
     assert done.code == 0
     assert "::error" not in done.log
 
 
-def test_names_of_a_hostile_pull_request_are_text(hub: Hub, action: Action, talk: Talk, tmp_path: Path) -> None:
+def test_names_of_a_hostile_pull_request_are_text(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
     name = "$(touch pwned)`touch pwned`'\"; touch pwned #"
     head = hub.request({f"apps/{name}.yaml": deployment("x").replace("replicas: 2", "replicas: nope"), **LOST})
     at = hub.clone("refs/pull/5/merge")
@@ -202,7 +202,7 @@ def test_installing_runs_nothing_of_the_pull_request(hub: Hub, environment: dict
     assert not (tmp_path / "pwned").exists()
 
 
-def test_no_manifest_gives_the_runner_a_command(hub: Hub, action: Action, talk: Talk) -> None:
+def test_no_manifest_gives_the_runner_a_command(hub: Hub, action: Action, talk: FakeForge) -> None:
     """The runner reads what a step prints: `::` at the beginning of a line, also after blanks, and `##[` anywhere."""
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  text: |\n{}\n    {}\n"
     lines = "\n".join(f"    {line}" for line in ("::stop-commands::x", "##[add-mask]e", "::set-output name=plan::x"))
@@ -258,7 +258,7 @@ def test_a_reconcile_with_mistakes_commits_what_is_valid_and_fails(hub: Hub, act
     assert hub.where("deployment-api") == ["first"]
 
 
-def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, talk: Talk) -> None:
+def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, talk: FakeForge) -> None:
     done = action(hub.clone(), {"event_name": "push"}, output_branch="decided")
     assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)
     head = hub.request(LOST)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.forge.conversation import OURS, Talk
+from tests.forge.fake_forge import OURS, FakeForge
 from tests.scenarios.conftest import cluster
 
 from .conftest import TOKEN, Hub, git
@@ -36,7 +36,7 @@ def outputs(at: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in (at / "gitsched.env").read_text().splitlines())
 
 
-def merge_request(hub: Hub, head: str, talk: Talk, *, fork: bool = False) -> dict[str, str]:
+def merge_request(hub: Hub, head: str, talk: FakeForge, *, fork: bool = False) -> dict[str, str]:
     return {
         "CI_PROJECT_ID": "9" if fork else "1",
         "CI_MERGE_REQUEST_PROJECT_ID": "1",
@@ -49,7 +49,7 @@ def merge_request(hub: Hub, head: str, talk: Talk, *, fork: bool = False) -> dic
     }
 
 
-def test_gitlab_plans_a_merge_request_and_comments(hub: Hub, talk: Talk, environment: dict[str, str]) -> None:
+def test_gitlab_plans_a_merge_request_and_comments(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
     talk.account = OURS
     head, before = hub.request(LOST), hub.placements
     at = hub.clone("refs/heads/topic", depth=None)
@@ -63,7 +63,7 @@ def test_gitlab_plans_a_merge_request_and_comments(hub: Hub, talk: Talk, environ
     assert hub.placements == before
 
 
-def test_gitlab_tells_what_losses_would_do_where_somebody_asks(hub: Hub, talk: Talk, environment: dict[str, str]) -> None:
+def test_gitlab_tells_what_losses_would_do_where_somebody_asks(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
     head = hub.request(LOST)
     at = hub.clone("refs/heads/topic", depth=None)
     done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk), GITSCHED_RESILIENCE="clusters")
@@ -72,7 +72,7 @@ def test_gitlab_tells_what_losses_would_do_where_somebody_asks(hub: Hub, talk: T
 
 
 def test_gitlab_plans_a_forks_request_in_the_fork_against_the_projects_branches(
-    hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path
+    hub: Hub, talk: FakeForge, environment: dict[str, str], tmp_path: Path
 ) -> None:
     head = hub.request(LOST)
     fork = tmp_path / "mallory.git"
@@ -87,7 +87,7 @@ def test_gitlab_plans_a_forks_request_in_the_fork_against_the_projects_branches(
     assert talk.asked == []
 
 
-def test_gitlab_fails_a_request_with_mistakes_after_it_commented(hub: Hub, talk: Talk, environment: dict[str, str]) -> None:
+def test_gitlab_fails_a_request_with_mistakes_after_it_commented(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
     talk.account = OURS
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     at = hub.clone("refs/heads/topic", depth=None)
@@ -101,7 +101,7 @@ BROKEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsc
 
 @pytest.mark.parametrize("kind", ["file", "link", "directory"])
 def test_a_request_does_not_bring_its_own_plan(
-    hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path, kind: str
+    hub: Hub, talk: FakeForge, environment: dict[str, str], tmp_path: Path, kind: str
 ) -> None:
     """What the job leaves has the name of what somebody may have committed, and a plan that fails leaves nothing."""
     talk.account = OURS
@@ -225,7 +225,9 @@ def test_tekton_reconciles_without_a_checkout(hub: Hub, environment: dict[str, s
     assert "second" in hub.where()
 
 
-def test_tekton_plans_and_comments_only_with_a_token(hub: Hub, talk: Talk, environment: dict[str, str], tmp_path: Path) -> None:
+def test_tekton_plans_and_comments_only_with_a_token(
+    hub: Hub, talk: FakeForge, environment: dict[str, str], tmp_path: Path
+) -> None:
     head = hub.request(LOST)
     at = hub.clone("refs/heads/topic", depth=None)
     git("fetch", "-q", "origin", "main:refs/remotes/origin/main", at=at)

@@ -22,7 +22,7 @@ from gitsched.schedule.vreplicas.plugins import (
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy, can_keep_vreplicas, schedule_vpod
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, Pod, Vpod, VreplicasByOrdinal
 
-from .situations import MOST_PODS, adapters, profiles, shares, vpods
+from .vreplica_builders import MOST_PODS, adapters, profiles, shares, vpods
 
 DEFAULT = SchedulingStrategy(DEFAULT_SCHEDULER_PROFILE, DEFAULT_DESCHEDULER_PROFILE)
 

@@ -9,7 +9,7 @@ from gitsched.schedule.vreplicas.candidate_pods import CandidatePods
 from gitsched.schedule.vreplicas.plugins import Profile
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, VreplicasByOrdinal
 
-from .situations import adapters, choose_slowly, profiles, shares
+from .vreplica_builders import adapters, choose_slowly, profiles, shares
 
 
 @settings(max_examples=300)

@@ -16,7 +16,7 @@ LIMIT = 65_536
 OURS, OTHERS = 41, 7
 
 
-class Talk(LocalServer):
+class FakeForge(LocalServer):
     """`comments` are [number, author, is an app, text]. `account` is who the token is of, None for that of a job, which may not ask.
 
     `refusals` are answers (status, headers) that come first. `asked` is what was asked: method and path.
