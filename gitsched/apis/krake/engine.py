@@ -11,7 +11,7 @@ from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.constraints import describe_mismatch
 from gitsched.apis.krake.metrics import NO_METRICS
 from gitsched.apis.krake.names import ResourceRef, cluster_directory
-from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
+from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.scheduling_status import read_previous
 from gitsched.apis.krake.status import (
     index_clouds_and_projects,
@@ -162,22 +162,6 @@ class KrakeEngine:
         if target is None or not (Key(*target) in self.scheduler.clusters or Key(*target) in self.scheduler.quarantined_clusters):
             return ()
         return (TargetCluster(cluster_directory(target.namespace, target.name)),)
-
-
-def evaluate_application(decided: ApplicationDecision) -> list[CandidateResult]:
-    """How every cluster fared in the look that counts, and every cloud where one might have been made."""
-    app, step, around = decided.app, decided.decisive_attempt, decided.context
-    mask, held = step.matching, step.current
-    if not mask and not step.status.awaited_cluster:  # a look that ended before the clusters were looked at says nothing of them
-        mask, held = (
-            around.clusters.match_constraints(app.constraints),
-            around.clusters.find_index(step.status.target) if held is None else held,
-        )
-    verdicts = around.clusters.evaluate(app.constraints, held, mask)
-    if around.clouds is not None:
-        offered = around.clouds.match_constraints(app.constraints)
-        verdicts += around.clouds.evaluate(app.constraints, None, offered, around.clouds.select_comparable(offered))
-    return sorted(verdicts)
 
 
 def _describe_move(decided: ApplicationDecision) -> str:

@@ -12,9 +12,8 @@ from gitsched.apis.krake.applications import ApplicationAttempt
 from gitsched.apis.krake.candidates import ScoredCandidates
 from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, format_constraints
-from gitsched.apis.krake.engine import evaluate_application
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
-from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
+from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.status import report_application, report_resources
 from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
 from gitsched.model.document import Document, get_field

@@ -207,3 +207,19 @@ class KrakeScheduler:
         """When a decision is made: at the source's moment, or when the metrics that it rests upon were observed, if that was later."""
         at, seen = self.snapshot.at, self._observed_at
         return max(at, seen) if seen is not None and any(arena.has_live_metrics for arena in arenas) else at
+
+
+def evaluate_application(decided: ApplicationDecision) -> list[CandidateResult]:
+    """How every cluster fared in the look that counts, and every cloud where one might have been made."""
+    app, step, around = decided.app, decided.decisive_attempt, decided.context
+    mask, held = step.matching, step.current
+    if not mask and not step.status.awaited_cluster:  # a look that ended before the clusters were looked at says nothing of them
+        mask, held = (
+            around.clusters.match_constraints(app.constraints),
+            around.clusters.find_index(step.status.target) if held is None else held,
+        )
+    verdicts = around.clusters.evaluate(app.constraints, held, mask)
+    if around.clouds is not None:
+        offered = around.clouds.match_constraints(app.constraints)
+        verdicts += around.clouds.evaluate(app.constraints, None, offered, around.clouds.select_comparable(offered))
+    return sorted(verdicts)
