@@ -62,7 +62,7 @@ def test_explain_says_how_clusters_fare_for_whoever_must_not_move(gitsched: Run,
     assert gitsched("reconcile", at=tenant).returncode == 0
     commit(tenant, app=DOCUMENTS["app"].replace("[zone is x]}", "[zone is x]}, migration: false"))
     told = gitsched("explain", "app/shop/web", at=tenant).stdout
-    assert "it must not migrate." in told
+    assert "its migration is disabled." in told
     assert "one      yes   score" in told
 
 
@@ -85,8 +85,8 @@ def test_a_constraint_that_yaml_cut_in_two_is_told_as_one(gitsched: Run, tenant:
     commit(tenant, app=DOCUMENTS["app"].replace("[zone is x]", "[zone in (x, y)]"))
     found = gitsched("validate", at=tenant)
     assert found.returncode == 1
-    assert "app.yaml:6:36: error: 'zone in (x' is no label constraint" in found.stdout
-    assert "quote it" in found.stdout
+    assert "app.yaml:6:36: error: 'zone in (x' is not a label constraint" in found.stdout
+    assert "quote the constraint" in found.stdout
 
 
 @pytest.mark.parametrize("host", ["prom:9090", "http://prom", "prom/x", "*", "*prom", "a b", "[::1]:80"])

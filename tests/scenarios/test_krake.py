@@ -163,7 +163,7 @@ def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometh
     assert run.plan.next_wakeup is not None
     assert run.plan.next_wakeup.isoformat() == "2026-03-02T10:00:00+00:00"
     told = write_explanation(explain_resource(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
-    assert "From 2026-03-02T10:00:00Z on a better cluster may win." in told
+    assert "From 2026-03-02T10:00:00Z on a better cluster can replace it." in told
     tenant.reconcile(2)
     assert place(tenant) == "two"
 
@@ -381,10 +381,10 @@ def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometh
     prometheus.values = {"a": 0.5, "b": 0.4}
     tenant.reconcile()
     text = write_explanation(explain_resource(tenant.settings(1, observations="recorded"), "Application", "tenant-a", "echo"), 160)
-    assert "one has 0.545455, its stickiness of 0.1 included" in text
-    assert "two has 0.363636: to win it needs a score above 0.545455, as with b above 0.6 instead of 0.4" in text
+    assert "one has 0.545455, including its stickiness of 0.1" in text
+    assert "two has 0.363636: to win it needs a score above 0.545455, for example with b above 0.6 instead of 0.4" in text
     assert "score 0.545455 = (a 0.5 + stickiness 0.1) / 1.1" in text
-    assert f"Metrics are those of {format_time(moment(0))}" in text
+    assert f"Metrics were observed at {format_time(moment(0))}" in text
 
 
 def test_an_outage_is_no_news_of_a_cluster_that_is_offline_anyway(tenant: Fleet, prometheus: Prometheus) -> None:

@@ -1,4 +1,4 @@
-"""Krake: applications onto clusters, clusters onto clouds, Magnum clusters onto projects, by labels and weighted metrics."""
+"""Krake: schedule Applications to Clusters, Clusters to clouds and MagnumClusters to Projects by labels and weighted metrics."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ __all__ = ["ConstraintError", "parse_label_constraint", "parse_metric_constraint
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gitsched.apis.krake import constraints  # most repositories have none
+    from gitsched.apis.krake import constraints  # imported lazily: most repositories have no Krake documents
 
     return getattr(constraints, name)

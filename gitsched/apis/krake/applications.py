@@ -1,7 +1,7 @@
 """Schedule one Application to a cluster, in the order of Krake's scheduler.
 
-One look at an application, in this order: is it to be scheduled at all; is a retry due; may it move; is a cluster being made for it; is
-its cluster still fit and its last move recent; else the best cluster by score. The order and the words are Krake's.
+An attempt checks in Krake's order: whether to schedule the application at all, whether a retry is due, whether migration is allowed,
+whether a cluster is being created for it, whether its matching cluster was chosen recently, and last which cluster has the best score.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
-from gitsched.apis.krake import names
 from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.constraints import ConstraintSet, parse_constraints
 from gitsched.apis.krake.metrics import read_float
+from gitsched.apis.krake.names import NO_SUITABLE_RESOURCE, ResourceRef
 from gitsched.apis.krake.scheduling_status import SchedulingStatus
 from gitsched.model.document import Body, Document, Key, get_field
 
-FINAL_STATES = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
-"""The states that the scheduler gives to an application."""
-NO_MATCH_REASON = {"code": names.NO_SUITABLE_RESOURCE, "message": "No matching Kubernetes cluster found"}
+FINAL_APPLICATION_STATES = ("DEGRADED", "FAILED", "WAITING_FOR_CLUSTER_CREATION")
+"""Application states that the scheduler sets."""
+NO_MATCH_REASON = {"code": NO_SUITABLE_RESOURCE, "message": "No matching Kubernetes cluster found"}
 _MAX_DELAY = timedelta(days=3650)
 
 Action = Literal["bind", "touch", "none", "fail", "ignored", "create", "hold"]
 
 
 class Application(NamedTuple):
-    """An application as its document describes it; `delay` is between two tries, `tries` how often again (-1: for ever)."""
+    """The scheduling settings of an Application document. A `retry_limit` of -1 means no limit."""
 
     document: Document
     constraints: ConstraintSet
@@ -40,13 +40,16 @@ class Application(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """What its lots are drawn with."""
+        """The key of deterministic tie-breaking."""
         return f"Application/{self.key.namespace}/{self.key.name}"
 
 
 class ApplicationContext(NamedTuple):
-    """What an application may be put on. `clouds` matter only to one that may have a cluster made; `broken` are clusters that cannot be
-    read, or whose clouds cannot: what runs there stays."""
+    """Candidates and settings of an application's namespace.
+
+    `clouds` is set only for applications with auto_cluster_create. `uncertain_clusters` have an invalid document, or a cloud with one:
+    applications that run there stay.
+    """
 
     clusters: ScoredCandidates
     clouds: ScoredCandidates | None
@@ -56,9 +59,12 @@ class ApplicationContext(NamedTuple):
 
 
 class ApplicationAttempt(NamedTuple):
-    """One look. `memory` is what it leaves, `mask` the clusters that satisfy everything, `held` the present one. `at` is its index where
-    one was chosen; `compared` says that scores decided. `change` is when time alone will change the outcome. `cloud` is where a cluster
-    is to be made."""
+    """One scheduling attempt of an application.
+
+    `status` is the resulting status. `matching` is the bit mask of the clusters that satisfy all constraints, `current` the index of the
+    cluster before the attempt. `next_change` is the time at which the result changes without a commit. `cloud` is the cloud for a cluster
+    that has to be created.
+    """
 
     time: datetime
     action: Action
@@ -68,16 +74,16 @@ class ApplicationAttempt(NamedTuple):
     scores_compared: bool = False
     reason: str = ""
     next_change: datetime | None = None
-    cloud: names.ResourceRef | None = None
+    cloud: ResourceRef | None = None
 
     @property
     def changes_status(self) -> bool:
-        """Whether it leaves a trace."""
+        """Whether the attempt changes the recorded status."""
         return self.action in ("bind", "touch", "fail", "create")
 
 
 def parse_application(document: Document) -> Application:
-    """The application of a valid document."""
+    """Parse a valid Application document."""
     spec: Body = document.body.get("spec") or {}
     constraints = spec.get("constraints") or {}
     return Application(
@@ -91,128 +97,132 @@ def parse_application(document: Document) -> Application:
 
 
 def schedule_application(
-    app: Application, memory: SchedulingStatus, around: ApplicationContext, moment: datetime, source: datetime
+    app: Application, status: SchedulingStatus, context: ApplicationContext, time: datetime, source_time: datetime
 ) -> ApplicationAttempt:
-    """Decide one application at a moment. `source` is the moment of its document: a look that something else causes leaves no trace of
-    one more try in vain."""
-    quiet = _skip_scheduling(app, memory, moment)
-    if quiet is not None:
-        return quiet
-    clusters = around.clusters
-    if memory.awaited_cluster and not (memory.target and memory.target.name == memory.awaited_cluster):
-        return _wait_for_cluster(memory, clusters, moment)
-    mask, held = clusters.match_constraints(app.constraints), clusters.find_index(memory.target)
-    kept = _find_hold_reason(app, memory, around, mask, held)
-    if kept:
-        return ApplicationAttempt(moment, "hold", memory, mask, held, reason=kept)
-    if not mask and not app.creates_cluster:
-        return _fail_scheduling(app, memory, mask, held, moment, source)
-    fresh = memory.scheduled is not None and moment - memory.scheduled < around.reschedule_after
-    if held is not None and mask >> held & 1 and fresh:
-        chosen, _ = clusters.choose_best(mask, held, app.identity)
-        change = None if chosen == held else (memory.scheduled or moment) + around.reschedule_after
-        step = _keep_cluster(memory, mask, held, moment)
-        return step._replace(next_change=change, reason="it was placed a short while ago")
+    """Schedule one application at a given time.
+
+    `source_time` is the time of the source commit. A later attempt that fails again without using up a retry does not change the status.
+    """
+    skipped = _skip_scheduling(app, status, time)
+    if skipped is not None:
+        return skipped
+    clusters = context.clusters
+    if status.awaited_cluster and not (status.target and status.target.name == status.awaited_cluster):
+        return _wait_for_cluster(status, clusters, time)
+    matching, current = clusters.match_constraints(app.constraints), clusters.find_index(status.target)
+    hold_reason = _find_hold_reason(app, status, context, matching, current)
+    if hold_reason:
+        return ApplicationAttempt(time, "hold", status, matching, current, reason=hold_reason)
+    if not matching and not app.creates_cluster:
+        return _fail_scheduling(app, status, matching, current, time, source_time)
+    recently_scheduled = status.scheduled is not None and time - status.scheduled < context.reschedule_after
+    if current is not None and matching >> current & 1 and recently_scheduled:
+        chosen, _ = clusters.choose_best(matching, current, app.identity)
+        next_change = None if chosen == current else (status.scheduled or time) + context.reschedule_after
+        attempt = _keep_cluster(status, matching, current, time)
+        return attempt._replace(next_change=next_change, reason="it was scheduled recently")
     if app.creates_cluster:
-        created = _request_cluster(app, memory, around, mask, held, moment, source)
+        created = _request_cluster(app, status, context, matching, current, time, source_time)
         if created is not None:
             return created
-    chosen, _ = clusters.choose_best(mask, held, app.identity)
-    if chosen == held:
-        return _keep_cluster(memory, mask, held, moment)._replace(scores_compared=True)
-    bound = memory.bind(clusters.candidates[chosen].ref)._replace(scheduled=moment, triggered=moment)
-    return ApplicationAttempt(moment, "bind", bound, mask, held, scores_compared=True)
+    chosen, _ = clusters.choose_best(matching, current, app.identity)
+    if chosen == current:
+        return _keep_cluster(status, matching, current, time)._replace(scores_compared=True)
+    bound = status.bind(clusters.candidates[chosen].ref)._replace(scheduled=time, triggered=time)
+    return ApplicationAttempt(time, "bind", bound, matching, current, scores_compared=True)
 
 
-def _skip_scheduling(app: Application, memory: SchedulingStatus, moment: datetime) -> ApplicationAttempt | None:
-    """The look that leads to nothing, for reasons of the application itself; None where it has to be scheduled."""
+def _skip_scheduling(app: Application, status: SchedulingStatus, time: datetime) -> ApplicationAttempt | None:
+    """Return the attempt that ends because of the application's own state; None if it has to be scheduled."""
     if is_deleted(app.document.body):
-        return ApplicationAttempt(moment, "ignored", memory, reason="it is being deleted")
-    if memory.state == "FAILED":
-        return ApplicationAttempt(moment, "ignored", memory, reason="it has failed; only another version of it is looked at again")
-    if memory.state == "DEGRADED" and (memory.next_retry is None or moment < memory.next_retry):
-        return ApplicationAttempt(moment, "none", memory, reason="its next try is not due", next_change=memory.next_retry)
-    if memory.target is not None and not app.migration:
-        if memory.triggered is None or memory.modified > memory.triggered:
-            return ApplicationAttempt(moment, "touch", memory._replace(triggered=moment), reason="it must not migrate")
-        return ApplicationAttempt(moment, "none", memory, reason="it must not migrate")
-    if memory.migration_timeout > int(moment.timestamp()):
-        end = datetime.fromtimestamp(memory.migration_timeout, moment.tzinfo) if memory.migration_timeout < 1 << 37 else None
-        return ApplicationAttempt(moment, "none", memory, reason="its migration has a time-out that is not over", next_change=end)
+        return ApplicationAttempt(time, "ignored", status, reason="it is being deleted")
+    if status.state == "FAILED":
+        return ApplicationAttempt(time, "ignored", status, reason="it has failed; it is scheduled again when its document changes")
+    if status.state == "DEGRADED" and (status.next_retry is None or time < status.next_retry):
+        return ApplicationAttempt(time, "none", status, reason="its next retry is not due", next_change=status.next_retry)
+    if status.target is not None and not app.migration:
+        if status.triggered is None or status.modified > status.triggered:
+            return ApplicationAttempt(time, "touch", status._replace(triggered=time), reason="its migration is disabled")
+        return ApplicationAttempt(time, "none", status, reason="its migration is disabled")
+    if status.migration_timeout > int(time.timestamp()):
+        end = datetime.fromtimestamp(status.migration_timeout, time.tzinfo) if status.migration_timeout < 1 << 37 else None
+        return ApplicationAttempt(time, "none", status, reason="its migration timeout has not passed", next_change=end)
     return None
 
 
-def _keep_cluster(memory: SchedulingStatus, mask: int, held: int, moment: datetime) -> ApplicationAttempt:
-    """On the same cluster. A new version is marked as seen by the scheduler; a periodic look leaves no trace."""
-    if memory.triggered is not None and memory.modified <= memory.triggered:
-        return ApplicationAttempt(moment, "none", memory, mask, held)
-    return ApplicationAttempt(moment, "touch", memory._replace(triggered=moment), mask, held)
+def _keep_cluster(status: SchedulingStatus, matching: int, current: int, time: datetime) -> ApplicationAttempt:
+    """Keep the current cluster. Only a new version of the document changes the status: it is marked as processed."""
+    if status.triggered is not None and status.modified <= status.triggered:
+        return ApplicationAttempt(time, "none", status, matching, current)
+    return ApplicationAttempt(time, "touch", status._replace(triggered=time), matching, current)
 
 
 def _fail_scheduling(
-    app: Application, memory: SchedulingStatus, mask: int, held: int | None, moment: datetime, source: datetime
+    app: Application, status: SchedulingStatus, matching: int, current: int | None, time: datetime, source_time: datetime
 ) -> ApplicationAttempt:
-    """Nothing matches: try again later while there are tries, else give up. What is bound stays where it is."""
-    left = app.retry_limit if memory.retries is None else memory.retries
-    endless = app.retry_limit <= 0 and (left > 0 or app.retry_limit == -1)
-    again = memory.state == "DEGRADED" and memory.reason == NO_MATCH_REASON
-    if endless and again and (memory.recorded or moment > source):
-        return ApplicationAttempt(moment, "none", memory, mask, held, reason=NO_MATCH_REASON["message"])
-    failed = memory._replace(reason=NO_MATCH_REASON, retries=left)
-    if left > 0 or app.retry_limit == -1:
-        retry = moment + app.retry_delay
-        failed = failed._replace(state="DEGRADED", next_retry=retry, retries=left - 1 if app.retry_limit > 0 else left)
+    """Handle an application without a matching cluster: schedule a retry, or fail when none is left. A bound application stays."""
+    retries = app.retry_limit if status.retries is None else status.retries
+    unlimited = app.retry_limit <= 0 and (retries > 0 or app.retry_limit == -1)
+    failed_before = status.state == "DEGRADED" and status.reason == NO_MATCH_REASON
+    if unlimited and failed_before and (status.recorded or time > source_time):
+        return ApplicationAttempt(time, "none", status, matching, current, reason=NO_MATCH_REASON["message"])
+    failed = status._replace(reason=NO_MATCH_REASON, retries=retries)
+    if retries > 0 or app.retry_limit == -1:
+        retry = time + app.retry_delay
+        failed = failed._replace(state="DEGRADED", next_retry=retry, retries=retries - 1 if app.retry_limit > 0 else retries)
         return ApplicationAttempt(
-            moment, "fail", failed, mask, held, reason=NO_MATCH_REASON["message"], next_change=None if endless else retry
+            time, "fail", failed, matching, current, reason=NO_MATCH_REASON["message"], next_change=None if unlimited else retry
         )
-    return ApplicationAttempt(moment, "fail", failed._replace(state="FAILED"), mask, held, reason=NO_MATCH_REASON["message"])
+    return ApplicationAttempt(time, "fail", failed._replace(state="FAILED"), matching, current, reason=NO_MATCH_REASON["message"])
 
 
-def _find_hold_reason(app: Application, memory: SchedulingStatus, around: ApplicationContext, mask: int, held: int | None) -> str:
-    """Why an application keeps what it has, because nobody knows what is best; "" where that is known."""
-    if memory.target is not None and Key(*memory.target) in around.uncertain_clusters:
-        return f"the document of its cluster {memory.target.name}, or of that cluster's cloud, is broken"
-    if not around.hold_on_failure:
+def _find_hold_reason(
+    app: Application, status: SchedulingStatus, context: ApplicationContext, matching: int, current: int | None
+) -> str:
+    """Return why the application keeps its cluster without comparison (invalid documents, missing metrics); "" if there is no reason."""
+    if status.target is not None and Key(*status.target) in context.uncertain_clusters:
+        return f"the document of its cluster {status.target.name}, or of that cluster's cloud, is invalid"
+    if not context.hold_on_failure:
         return ""
-    clusters = around.clusters
+    clusters = context.clusters
     unknown = clusters.awaiting_metrics & clusters.match_affinity(app.constraints)
-    if held is not None:
-        return f"nobody knows the metrics of its cluster {memory.target.name}" if memory.target and unknown >> held & 1 else ""
-    return "nobody knows the metrics of the clusters that could take it" if unknown and not mask and not app.creates_cluster else ""
+    if current is not None:
+        return f"the metrics of its cluster {status.target.name} are unknown" if status.target and unknown >> current & 1 else ""
+    return "the metrics of the clusters that match are unknown" if unknown and not matching and not app.creates_cluster else ""
 
 
-def _wait_for_cluster(memory: SchedulingStatus, clusters: ScoredCandidates, moment: datetime) -> ApplicationAttempt:
-    """A cluster is being made for it: as soon as that is there, it is taken, whatever the constraints."""
-    at = clusters.fleet.index.get(memory.awaited_cluster)
-    if at is None or not clusters.candidates[at].online:
-        return ApplicationAttempt(moment, "none", memory, reason=f"it waits for the cluster {memory.awaited_cluster}")
-    bound = memory.bind(clusters.candidates[at].ref)._replace(scheduled=moment, triggered=moment)
-    return ApplicationAttempt(moment, "bind", bound, reason=f"the cluster {memory.awaited_cluster} was made for it")
+def _wait_for_cluster(status: SchedulingStatus, clusters: ScoredCandidates, time: datetime) -> ApplicationAttempt:
+    """Wait for the cluster that is being created for the application; bind to it once it is online, whatever the constraints."""
+    index = clusters.fleet.index.get(status.awaited_cluster)
+    if index is None or not clusters.candidates[index].online:
+        return ApplicationAttempt(time, "none", status, reason=f"it is waiting for the cluster {status.awaited_cluster}")
+    bound = status.bind(clusters.candidates[index].ref)._replace(scheduled=time, triggered=time)
+    return ApplicationAttempt(time, "bind", bound, reason=f"the cluster {status.awaited_cluster} was created for it")
 
 
 def _request_cluster(
     app: Application,
-    memory: SchedulingStatus,
-    around: ApplicationContext,
-    mask: int,
-    held: int | None,
-    moment: datetime,
-    source: datetime,
+    status: SchedulingStatus,
+    context: ApplicationContext,
+    matching: int,
+    current: int | None,
+    time: datetime,
+    source_time: datetime,
 ) -> ApplicationAttempt | None:
-    """Have a cluster made, where a cloud is better than every cluster; None where a cluster wins. Equals are won by clusters."""
-    clouds = around.clouds
-    offered = clouds.select_comparable(clouds.match_constraints(app.constraints)) if clouds is not None else 0
-    if clouds is None or not offered:
-        return None if mask else _fail_scheduling(app, memory, mask, held, moment, source)
-    cloud, score = clouds.choose_best(offered, None, app.identity)
-    if mask and around.clusters.choose_best(mask, held, app.identity)[1] >= score:
+    """Request a new cluster if a cloud scores higher than every matching cluster; return None if a cluster wins or ties."""
+    clouds = context.clouds
+    matching_clouds = clouds.select_comparable(clouds.match_constraints(app.constraints)) if clouds is not None else 0
+    if clouds is None or not matching_clouds:
+        return None if matching else _fail_scheduling(app, status, matching, current, time, source_time)
+    cloud, score = clouds.choose_best(matching_clouds, None, app.identity)
+    if matching and context.clusters.choose_best(matching, current, app.identity)[1] >= score:
         return None
-    waiting = memory._replace(state="WAITING_FOR_CLUSTER_CREATION")
-    return ApplicationAttempt(moment, "create", waiting, mask, held, scores_compared=True, cloud=clouds.candidates[cloud].ref)
+    waiting = status._replace(state="WAITING_FOR_CLUSTER_CREATION")
+    return ApplicationAttempt(time, "create", waiting, matching, current, scores_compared=True, cloud=clouds.candidates[cloud].ref)
 
 
 def _read_retry_delay(factor: object, seconds: object) -> timedelta:
-    """backoff times backoff_delay, within what a calendar can hold."""
+    """Return backoff * backoff_delay, limited to ten years."""
     product = 1.0
     for value in (factor, seconds):
         product *= read_float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 1.0
@@ -220,5 +230,5 @@ def _read_retry_delay(factor: object, seconds: object) -> timedelta:
 
 
 def list_manifests(document: Document) -> list[Body]:
-    """The Kubernetes objects of an application."""
+    """Return the Kubernetes objects in spec.manifest."""
     return [entry for entry in get_field(document.body, "spec", "manifest") or () if isinstance(entry, dict)]

@@ -17,7 +17,7 @@ from gitsched.schedule.fleet import Fleet, pack_mask
 _BLANK = re.compile(r"[ \t]*")
 _TOKEN = re.compile(r"[^ ,()=!]+")
 _MAX_LENGTH = 4096
-"""Characters of a constraint at most; what is longer cannot be valid, and is not looked at."""
+"""Maximum length of a constraint in characters; longer text is rejected without parsing."""
 
 _EQUAL = {"is": "==", "=": "==", "==": "==", "is not": "!=", "!=": "!="}
 _LABEL_OPERATORS = {**_EQUAL, "in": "in", "not in": "not in"}
@@ -39,7 +39,7 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 
 
 class ConstraintError(ValueError):
-    """A text that is no constraint. `position` counts characters from 0."""
+    """A constraint with a syntax error. `position` is the character offset, counted from 0."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -47,20 +47,20 @@ class ConstraintError(ValueError):
 
 
 class LabelConstraint(NamedTuple):
-    """`operator` is ==, !=, in or not in."""
+    """A parsed label constraint. `operator` is ==, !=, in or not in."""
 
     key: str
     operator: str
     values: tuple[str, ...]
 
     def match(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy it. A label that is missing satisfies nothing, not even `is not`."""
+        """Return whether the labels satisfy the constraint. A missing label satisfies no operator, `is not` included."""
         value = labels.get(self.key)
         return value is not None and (value in self.values) is (self.operator in ("==", "in"))
 
 
 class MetricConstraint(NamedTuple):
-    """`operator` is ==, !=, >, >=, < or <=; `values` holds the one operand as it was written."""
+    """A parsed metric constraint. `operator` is ==, !=, >, >=, < or <=; `values` holds the one operand as written."""
 
     key: str
     operator: str
@@ -68,32 +68,32 @@ class MetricConstraint(NamedTuple):
 
     @property
     def bound(self) -> float | None:
-        """The operand; None where it is no number, which nothing satisfies."""
+        """The operand as a number; None if it is not a number, so that no value satisfies the constraint."""
         try:
             return float(self.values[0])
         except ValueError:
             return None
 
     def match(self, metrics: Mapping[str, float]) -> bool:
-        """Whether values by metric name satisfy it. A missing metric satisfies nothing, not even `is not`."""
+        """Return whether the metric values satisfy the constraint. A missing metric satisfies no operator, `is not` included."""
         value, bound = metrics.get(self.key), self.bound
         return value is not None and bound is not None and _COMPARISONS[self.operator](value, bound)
 
 
 @lru_cache(maxsize=1 << 14)
 def parse_label_constraint(text: str) -> LabelConstraint:
-    """The constraint on labels that a text is. Raises ConstraintError, a ValueError that knows the position."""
+    """Parse a label constraint. Raises ConstraintError, a ValueError with the position."""
     return LabelConstraint(*_parse(text, _LABEL_SPELLINGS, "label"))
 
 
 @lru_cache(maxsize=1 << 14)
 def parse_metric_constraint(text: str) -> MetricConstraint:
-    """The constraint on metrics that a text is. Raises ConstraintError, a ValueError that knows the position."""
+    """Parse a metric constraint. Raises ConstraintError, a ValueError with the position."""
     return MetricConstraint(*_parse(text, _METRIC_SPELLINGS, "metric"))
 
 
 class _OperatorSpelling(NamedTuple):
-    """One way to write an operator; blanks between its words are optional."""
+    """One spelling of an operator; blanks between its words are optional."""
 
     pattern: re.Pattern[str]
     operator: str
@@ -117,83 +117,83 @@ class _Token(NamedTuple):
 
 
 class _ConstraintParser:
-    """One attempt after another at a text; remembers how far the best one came, and what it wanted there."""
+    """Backtracking parser of one constraint; records the furthest failure and the token expected there."""
 
     def __init__(self, text: str) -> None:
         self.text, self.furthest, self.expected = text, -1, ""
 
-    def skip_blanks(self, at: int) -> int:
-        match = _BLANK.match(self.text, at)
-        return match.end() if match else at
+    def skip_blanks(self, position: int) -> int:
+        match = _BLANK.match(self.text, position)
+        return match.end() if match else position
 
-    def record_failure(self, at: int, wanted: str) -> None:
-        if at > self.furthest:
-            self.furthest, self.expected = at, wanted
+    def record_failure(self, position: int, expected: str) -> None:
+        if position > self.furthest:
+            self.furthest, self.expected = position, expected
 
-    def read_token(self, at: int, wanted: str) -> _Token | None:
-        at = self.skip_blanks(at)
-        match = _TOKEN.match(self.text, at)
+    def read_token(self, position: int, expected: str) -> _Token | None:
+        position = self.skip_blanks(position)
+        match = _TOKEN.match(self.text, position)
         if match is None:
-            self.record_failure(at, wanted)
+            self.record_failure(position, expected)
             return None
-        return _Token(match[0], at)
+        return _Token(match[0], position)
 
-    def read_values(self, at: int, listed: bool) -> list[_Token] | None:
-        """The value, or the values in parentheses, if they reach the end of the text."""
+    def read_values(self, position: int, listed: bool) -> list[_Token] | None:
+        """Read the value, or the list of values in parentheses; None if the text does not end after them."""
         if listed:
-            words, at = self.read_list(self.skip_blanks(at))
+            values, position = self.read_list(self.skip_blanks(position))
         else:
-            word = self.read_token(at, "a value")
-            words, at = ([word], self.skip_blanks(word.position + len(word.text))) if word else ([], at)
-        if words and at < len(self.text):
-            self.record_failure(at, "the end of the constraint")
+            value = self.read_token(position, "a value")
+            values, position = ([value], self.skip_blanks(value.position + len(value.text))) if value else ([], position)
+        if values and position < len(self.text):
+            self.record_failure(position, "the end of the constraint")
             return None
-        return words or None
+        return values or None
 
-    def read_list(self, at: int) -> tuple[list[_Token], int]:
-        """The values in parentheses, and where the text goes on; none where it is no such list. Commas may trail, any number of them."""
-        words: list[_Token] = []
-        if not self.text.startswith("(", at):
-            self.record_failure(at, "a list of values such as (DE, SK)")
-            return [], at
-        at += 1
-        while word := self.read_token(at, "a value"):
-            words.append(word)
-            at = self.skip_blanks(word.position + len(word.text))
-            if not self.text.startswith(",", at):
+    def read_list(self, position: int) -> tuple[list[_Token], int]:
+        """Read a list of values in parentheses, with any number of trailing commas; return no values if the list is malformed."""
+        values: list[_Token] = []
+        if not self.text.startswith("(", position):
+            self.record_failure(position, "a list of values such as (DE, SK)")
+            return [], position
+        position += 1
+        while value := self.read_token(position, "a value"):
+            values.append(value)
+            position = self.skip_blanks(value.position + len(value.text))
+            if not self.text.startswith(",", position):
                 break
-            at += 1
-            after = self.skip_blanks(at)
-            if self.text.startswith((",", ")"), after):
-                if "\t" in self.text[at:after]:  # where a value may stand, a tab is one
-                    self.record_failure(at, "a value")
-                    return [], at
+            position += 1
+            following = self.skip_blanks(position)
+            if self.text.startswith((",", ")"), following):
+                if "\t" in self.text[position:following]:  # Krake's grammar reads a tab here as a value
+                    self.record_failure(position, "a value")
+                    return [], position
                 break
-        while words and self.text.startswith(",", self.skip_blanks(at)):
-            at = self.skip_blanks(at) + 1
-        at = self.skip_blanks(at)
-        if not words or not self.text.startswith(")", at):
-            self.record_failure(at, "',' or ')'" if words else "a value")
-            return [], at
-        return words, self.skip_blanks(at + 1)
+        while values and self.text.startswith(",", self.skip_blanks(position)):
+            position = self.skip_blanks(position) + 1
+        position = self.skip_blanks(position)
+        if not values or not self.text.startswith(")", position):
+            self.record_failure(position, "',' or ')'" if values else "a value")
+            return [], position
+        return values, self.skip_blanks(position + 1)
 
 
 def _parse(text: str, spellings: tuple[_OperatorSpelling, ...], language: str) -> tuple[str, str, tuple[str, ...]]:
     if len(text) > _MAX_LENGTH:
-        raise ConstraintError(f"a {language} constraint has {_MAX_LENGTH} characters at most", _MAX_LENGTH)
-    reading = _ConstraintParser(text)
-    key = reading.read_token(0, f"the name of a {language}")
+        raise ConstraintError(f"is too long: a {language} constraint has at most {_MAX_LENGTH} characters", _MAX_LENGTH)
+    parser = _ConstraintParser(text)
+    key = parser.read_token(0, f"the name of a {language}")
     if key is not None:
-        start = reading.skip_blanks(key.position + len(key.text))
-        reading.record_failure(start, f"an operator such as {'is, is not, in, not in' if language == 'label' else 'is, >, <='}")
+        start = parser.skip_blanks(key.position + len(key.text))
+        parser.record_failure(start, f"an operator such as {'is, is not, in, not in' if language == 'label' else 'is, >, <='}")
         for spelling in spellings:
             match = spelling.pattern.match(text, start)
-            words = reading.read_values(match.end(), spelling.operator in ("in", "not in")) if match else None
-            if words is not None:
-                _validate_tokens(key, words)
-                return key.text, spelling.operator, tuple(word.text for word in words)
+            values = parser.read_values(match.end(), spelling.operator in ("in", "not in")) if match else None
+            if values is not None:
+                _validate_tokens(key, values)
+                return key.text, spelling.operator, tuple(value.text for value in values)
     raise ConstraintError(
-        f"is no {language} constraint: expected {reading.expected} at character {reading.furthest + 1}", reading.furthest
+        f"is not a {language} constraint: expected {parser.expected} at character {parser.furthest + 1}", parser.furthest
     )
 
 
@@ -209,15 +209,15 @@ def _validate_tokens(key: _Token, values: list[_Token]) -> None:
 
 def _quote(text: str) -> str:
     shown = text if len(text) <= 60 else text[:57] + "..."
-    return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown) + "'"
+    return "'" + "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in shown) + "'"
 
 
 CUSTOM_RESOURCES = "custom_resources"
-"""The field of a candidate that says which custom resources it has."""
+"""The candidate field that lists custom resources."""
 
 
 class ConstraintSet(NamedTuple):
-    """What a candidate must satisfy. `affinity` is what a fleet answers by itself: labels and custom resources."""
+    """All constraints on a candidate. `affinity` expresses the labels and custom resources as a query to a Fleet."""
 
     labels: tuple[LabelConstraint, ...]
     custom_resources: tuple[str, ...]
@@ -226,7 +226,7 @@ class ConstraintSet(NamedTuple):
 
 
 def parse_constraints(value: Any) -> ConstraintSet:
-    """The member of a spec's `constraints`. The texts are valid: admission has seen them."""
+    """Parse one member of spec.constraints. Validation has accepted the document, so every constraint parses."""
     body: Body = value if isinstance(value, dict) else {}
     labels = tuple(parse_label_constraint(text) for text in body.get("labels") or ())
     resources = tuple(str(name) for name in body.get(CUSTOM_RESOURCES) or ())
@@ -239,13 +239,13 @@ def parse_constraints(value: Any) -> ConstraintSet:
 
 
 def format_constraints(constraints: ConstraintSet) -> str:
-    """All constraints in one line; "" without any."""
+    """Return all constraints in one line; "" if there are none."""
     custom = (f"custom resource {name}" for name in constraints.custom_resources)
     return "; ".join((*map(_format_constraint, constraints.labels), *custom, *map(_format_constraint, constraints.metrics)))
 
 
 def _make_requirements(constraint: LabelConstraint) -> Iterator[Requirement]:
-    """A label that is missing satisfies no operator of Krake's, so that an exclusion asks for the label, too."""
+    """Translate a label constraint. In Krake a missing label satisfies no operator, so an exclusion also requires the label."""
     if constraint.operator in ("==", "in"):
         yield Requirement(constraint.key, "In", constraint.values)
     else:
@@ -253,31 +253,31 @@ def _make_requirements(constraint: LabelConstraint) -> Iterator[Requirement]:
         yield Requirement(constraint.key, "NotIn", constraint.values)
 
 
-def match_metric_constraint(constraint: MetricConstraint, fleet: Fleet, measures: Sequence[Mapping[str, float]]) -> int:
-    """The candidates whose measurements, by index, satisfy a metric constraint."""
-    return fleet.get_or_compute(("metric", constraint), lambda: pack_mask(constraint.match(measured) for measured in measures))
+def match_metric_constraint(constraint: MetricConstraint, fleet: Fleet, metric_values: Sequence[Mapping[str, float]]) -> int:
+    """Return the mask of the candidates whose metric values, given by index, satisfy a metric constraint."""
+    return fleet.get_or_compute(("metric", constraint), lambda: pack_mask(constraint.match(metrics) for metrics in metric_values))
 
 
 def describe_mismatch(
-    constraints: ConstraintSet, labels: Mapping[str, str], resources: Sequence[str], measured: Mapping[str, float]
+    constraints: ConstraintSet, labels: Mapping[str, str], resources: Sequence[str], metrics: Mapping[str, float]
 ) -> str:
-    """Why a candidate does not satisfy constraints: the first one that it does not; "" if it does."""
+    """Return the first constraint that a candidate violates, with the reason; "" if it satisfies all."""
     for label in constraints.labels:
         if not label.match(labels):
-            actual = _describe_value(labels.get(label.key), f"there is no label {label.key}")
+            actual = _describe_value(labels.get(label.key), f"label {label.key} is missing")
             return f"label constraint {_format_constraint(label)}: {actual}"
     for resource in constraints.custom_resources:
         if resource not in resources:
-            return f"custom resource {resource} is not there"
+            return f"custom resource {resource} is missing"
     for metric in constraints.metrics:
-        if not metric.match(measured):
-            value = measured.get(metric.key)
-            return f"metric constraint {_format_constraint(metric)}: {_describe_value(value, f'there is no metric {metric.key}')}"
+        if not metric.match(metrics):
+            value = metrics.get(metric.key)
+            return f"metric constraint {_format_constraint(metric)}: {_describe_value(value, f'metric {metric.key} is missing')}"
     return ""
 
 
-def _describe_value(value: object, nothing: str) -> str:
-    return nothing if value is None else f"it is {value}"
+def _describe_value(value: object, missing: str) -> str:
+    return missing if value is None else f"it is {value}"
 
 
 def _format_constraint(constraint: LabelConstraint | MetricConstraint) -> str:

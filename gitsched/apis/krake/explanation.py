@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.engine import ChangeProposal
-from gitsched.apis.krake import names
 from gitsched.apis.krake.applications import ApplicationAttempt
 from gitsched.apis.krake.candidates import ScoredCandidates
 from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, format_constraints
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
+from gitsched.apis.krake.names import CLUSTER, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.status import report_application, report_resources
 from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
@@ -23,11 +23,11 @@ from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import format_time
 
 _MAX_THRESHOLDS = 3
-"""Metrics of a rival that are told."""
+"""Maximum number of metric thresholds listed for one competitor."""
 
 
 class MetricThreshold(NamedTuple):
-    """A value of a metric, as its provider says it, beyond which a rival wins; `above` says on which side of it."""
+    """The raw value of a metric at which a competitor wins: above or below `limit`."""
 
     ref: MetricRef
     value: MetricValue
@@ -39,214 +39,234 @@ class MetricThreshold(NamedTuple):
         return f"{self.ref.name} {side} {self.limit:.6g} instead of {self.value.raw:.6g}"
 
 
-def describe_required_score(arena: ScoredCandidates, rival: int, held: int, goal: float) -> str:
-    """What a rival needs for more than `goal`, the score of the cluster `held`."""
-    turns = list(find_metric_thresholds(arena, rival, held))
-    if not arena.candidates[rival].metrics.values:
-        return f"to win it needs a score above {goal:.6g}, and it has no metrics"
-    if not turns:
-        return f"to win it needs a score above {goal:.6g}, which no metric alone can give it"
-    ways = " or ".join(map(str, turns[:_MAX_THRESHOLDS])) + (", or another" if len(turns) > _MAX_THRESHOLDS else "")
-    return f"to win it needs a score above {goal:.6g}, as with {ways}"
+def describe_required_score(scored: ScoredCandidates, competitor: int, current: int, target_score: float) -> str:
+    """Describe what a competitor needs to exceed `target_score`, the score of the current cluster."""
+    thresholds = list(find_metric_thresholds(scored, competitor, current))
+    if not scored.candidates[competitor].metrics.values:
+        return f"to win it needs a score above {target_score:.6g}, but it has no metrics"
+    if not thresholds:
+        return f"to win it needs a score above {target_score:.6g}, which no single metric can provide"
+    options = " or ".join(map(str, thresholds[:_MAX_THRESHOLDS])) + (
+        ", or another metric" if len(thresholds) > _MAX_THRESHOLDS else ""
+    )
+    return f"to win it needs a score above {target_score:.6g}, for example with {options}"
 
 
-def find_metric_thresholds(arena: ScoredCandidates, rival: int, held: int) -> Iterator[MetricThreshold]:
-    """For each metric of a rival the value from which on it wins against the cluster `held`, everything else staying as it is.
+def find_metric_thresholds(scored: ScoredCandidates, competitor: int, current: int) -> Iterator[MetricThreshold]:
+    """Yield for each metric of a competitor the value at which it wins against the current cluster, if nothing else changes.
 
-    Scores are linear in a metric, also where both clusters have it. A metric that cannot go that far is left out.
+    Scores are linear in a metric, even if both clusters have it. Metrics whose allowed range does not contain such a value are skipped.
     """
-    ahead, behind = arena.ranking.score(held, held=True), arena.ranking.score(rival, held=False)
-    if ahead is None or behind is None:
+    current_score, competitor_score = scored.ranking.score(current, held=True), scored.ranking.score(competitor, held=False)
+    if current_score is None or competitor_score is None:
         return
-    values = arena.candidates[rival].metrics.values
+    values = scored.candidates[competitor].metrics.values
     # A cluster may refer to a metric more than once, with different weights.
     for ref, value in {(ref.name, ref.namespaced): (ref, value) for ref, value in values}.values():
-        fall, lead = _score_slope(arena, rival, ref, held=False), _score_slope(arena, held, ref, held=True)
-        if fall == lead:
+        competitor_slope, current_slope = (
+            _score_slope(scored, competitor, ref, current=False),
+            _score_slope(scored, current, ref, current=True),
+        )
+        if competitor_slope == current_slope:
             continue
-        share = value.normalized + (ahead - behind) / (fall - lead)
-        limit, above = value.minimum + share * (value.maximum - value.minimum), fall > lead
+        normalized = value.normalized + (current_score - competitor_score) / (competitor_slope - current_slope)
+        limit, above = value.minimum + normalized * (value.maximum - value.minimum), competitor_slope > current_slope
         if any((raw > limit) if above else (raw < limit) for raw in value.allowed_values or (value.minimum, value.maximum)):
             yield MetricThreshold(ref, value, limit, above)
 
 
-def _score_slope(arena: ScoredCandidates, index: int, ref: MetricRef, *, held: bool) -> float:
-    """By how much the score of a cluster that has one rises with the share of a metric."""
-    values = arena.candidates[index].metrics.values
+def _score_slope(scored: ScoredCandidates, index: int, ref: MetricRef, *, current: bool) -> float:
+    """Return the change of a cluster's score per unit of a normalised metric."""
+    values = scored.candidates[index].metrics.values
     weight = sum(other.weight for other, _ in values if (other.name, other.namespaced) == (ref.name, ref.namespaced))
-    return weight / arena.ranking.total_weight(index, held=held)
+    return weight / scored.ranking.total_weight(index, held=current)
 
 
 DocumentsByKind = Mapping[tuple[str, str], tuple[Document, ...]]
 
 
-def propose_change(decided: ApplicationDecision, documents: DocumentsByKind, cluster: str) -> ChangeProposal | None:
-    """The next change that would bring an application nearer to a cluster; None where nobody knows one."""
-    app, step, arena = decided.app, decided.decisive_attempt, decided.context.clusters
-    known = (d for d in documents.get(names.CLUSTER, ()) if names.cluster_directory(d.key.namespace, d.key.name) == cluster)
+def propose_change(decision: ApplicationDecision, documents: DocumentsByKind, cluster: str) -> ChangeProposal | None:
+    """Return the next document change on the way to moving an application to a cluster; None if none is known."""
+    app, attempt, scored = decision.app, decision.decisive_attempt, decision.context.clusters
+    known = (d for d in documents.get(CLUSTER, ()) if cluster_directory(d.key.namespace, d.key.name) == cluster)
     document = next(known, None)
     if document is None:
         return None
-    at = next((i for i, site in enumerate(arena.candidates) if (site.ref.namespace, site.ref.name) == document.key[2:]), None)
-    if at is None:
+    index = next(
+        (i for i, candidate in enumerate(scored.candidates) if (candidate.ref.namespace, candidate.ref.name) == document.key[2:]),
+        None,
+    )
+    if index is None:
         return ChangeProposal(describe_change(f"it were in the namespace {app.key.namespace}", document))
-    site = arena.candidates[at]
-    asked = app.constraints.affinity.labels.requirements if app.constraints.affinity.labels else ()
-    lacking = propose_labels(document, site.labels, asked)
-    if lacking is not None:
-        return lacking
-    missing = next((name for name in app.constraints.custom_resources if name not in site.custom_resources), None)
+    candidate = scored.candidates[index]
+    requirements = app.constraints.affinity.labels.requirements if app.constraints.affinity.labels else ()
+    label_change = propose_labels(document, candidate.labels, requirements)
+    if label_change is not None:
+        return label_change
+    missing = next((name for name in app.constraints.custom_resources if name not in candidate.custom_resources), None)
     if missing is not None:
-        has = [*(get_field(document.body, "spec", CUSTOM_RESOURCES) or ()), missing]
-        return propose_edit(f"it had the custom resource {missing}", document, ("spec", CUSTOM_RESOURCES), has)
-    if not site.eligible:
-        return ChangeProposal(describe_change(f"this were not so: {site.reason}", document))
-    if not step.matching >> at & 1:
+        resources = [*(get_field(document.body, "spec", CUSTOM_RESOURCES) or ()), missing]
+        return propose_edit(f"it had the custom resource {missing}", document, ("spec", CUSTOM_RESOURCES), resources)
+    if not candidate.eligible:
+        return ChangeProposal(describe_change(f"this were not so: {candidate.reason}", document))
+    if not attempt.matching >> index & 1:
         return ChangeProposal(describe_change("its metrics satisfied the constraints", document, ("spec", "metrics")))
     if not app.migration:
         return propose_edit("migration were allowed", app.document, ("spec", "constraints", "migration"), True)
-    if not step.scores_compared:
-        return ChangeProposal(describe_change(f"this were not so: {step.reason}", app.document)) if step.reason else None
-    best = arena.ranking.score_among(step.current, step.matching, step.current) if step.current is not None else None
-    total = arena.ranking.score_among(at, step.matching, step.current)
-    if best is None or total is None:
+    if not attempt.scores_compared:
+        return ChangeProposal(describe_change(f"this were not so: {attempt.reason}", app.document)) if attempt.reason else None
+    best_score = (
+        scored.ranking.score_among(attempt.current, attempt.matching, attempt.current) if attempt.current is not None else None
+    )
+    total = scored.ranking.score_among(index, attempt.matching, attempt.current)
+    if best_score is None or total is None:
         return None
-    turns = find_metric_thresholds(arena, at, step.current) if step.current is not None else ()
-    way = next((f", as with {turn}" for turn in turns), "")
+    thresholds = find_metric_thresholds(scored, index, attempt.current) if attempt.current is not None else ()
+    example = next((f", for example with {threshold}" for threshold in thresholds), "")
     return ChangeProposal(
-        describe_change(f"its score were more than {best:.6g} instead of {total:.6g}{way}", document, ("spec", "metrics"))
+        describe_change(f"its score were more than {best_score:.6g} instead of {total:.6g}{example}", document, ("spec", "metrics"))
     )
 
 
 _MAX_COMPETITORS = 5
-"""Rivals whose distance is told."""
+"""Maximum number of competitors that an explanation compares."""
 
 
-def explain_application(decided: ApplicationDecision, observed: datetime | None) -> Explanation:
-    """The whole way of an application through its handler; `observed` is when metrics were."""
-    app, step = decided.app, decided.decisive_attempt
-    place = locate_document(app.document)
-    target = decided.attempts[-1].status.target
-    verdicts = evaluate_application(decided)
+def explain_application(decision: ApplicationDecision, observed: datetime | None) -> Explanation:
+    """Explain the decision about an application; `observed` is the time of the observed metrics."""
+    app, attempt = decision.app, decision.decisive_attempt
+    source_location = locate_document(app.document)
+    target = decision.attempts[-1].status.target
+    results = evaluate_application(decision)
     return Explanation(
         workload=str(app.key),
-        location=f"{place.path}:{place.line}" if place else "",
+        location=f"{source_location.path}:{source_location.line}" if source_location else "",
         policy="spec.constraints",
-        policy_reason=format_constraints(app.constraints) or f"none, so any cluster in {app.key.namespace} will do",
-        candidates=tuple(_list_candidates(decided, verdicts)),
-        selection=tuple(_describe_competitors(decided, verdicts)),
-        trigger=_describe_trigger(decided, step) + _describe_observation_time(decided, observed),
+        policy_reason=format_constraints(app.constraints) or f"none, so any cluster in {app.key.namespace} matches",
+        candidates=tuple(_list_candidates(decision, results)),
+        selection=tuple(_describe_competitors(decision, results)),
+        trigger=_describe_trigger(decision, attempt) + _describe_observation_time(decision, observed),
         result=(ReplicaShare(f"{target.namespace}.{target.name}"),) if target else (),
-        findings=tuple(report_application(decided, None, target is not None)),
+        findings=tuple(report_application(decision, None, target is not None)),
     )
 
 
-def explain_binding(decisions: KrakeScheduler, document: Document) -> Explanation | None:
-    """Why a Cluster has its cloud, or a MagnumCluster its project; None for anything else."""
+def explain_binding(scheduler: KrakeScheduler, document: Document) -> Explanation | None:
+    """Explain why a Cluster has its cloud, or a MagnumCluster its project; None for other documents."""
     key = document.key
-    verdicts = decisions.evaluate_backends(key)
-    if verdicts is None:
+    results = scheduler.evaluate_backends(key)
+    if results is None:
         return None
-    binding = (decisions.bindings.get(key) or decisions.magnum_bindings[key])[1]
+    binding = (scheduler.bindings.get(key) or scheduler.magnum_bindings[key])[1]
     target = binding.status.target
-    among = "project" if key in decisions.magnum_bindings else "cloud"
-    unwanted = target is None and binding.action == "ignored"
-    told = f"Bound to {target.kind} {target.name}" if target else "Not bound"
-    place = locate_document(document)
+    candidate_kind = "project" if key in scheduler.magnum_bindings else "cloud"
+    needs_no_binding = target is None and binding.action == "ignored"
+    summary = f"Bound to {target.kind} {target.name}" if target else "Not bound"
+    source_location = locate_document(document)
     return Explanation(
         workload=str(key),
-        location=f"{place.path}:{place.line}" if place else "",
+        location=f"{source_location.path}:{source_location.line}" if source_location else "",
         policy="spec.constraints",
-        policy_reason=format_constraints(read_constraints(document)) or f"none, so any {among} will do",
-        candidates=() if unwanted else tuple(map(ExplainedCandidate, verdicts)),
-        trigger=told + (f": {binding.reason}." if binding.reason else ", by the best score."),
+        policy_reason=format_constraints(read_constraints(document)) or f"none, so any {candidate_kind} matches",
+        candidates=() if needs_no_binding else tuple(map(ExplainedCandidate, results)),
+        trigger=summary + (f": {binding.reason}." if binding.reason else ": it has the best score."),
         result=(ReplicaShare(f"{target.kind} {target.name}"),) if target else (),
-        findings=tuple(finding for finding in report_resources(decisions) if finding.resource == key.resource),
-        candidate_kind=among,
+        findings=tuple(finding for finding in report_resources(scheduler) if finding.resource == key.resource),
+        candidate_kind=candidate_kind,
     )
 
 
-def _describe_competitors(decided: ApplicationDecision, verdicts: list[CandidateResult]) -> list[str]:
-    """What its cluster has ahead of the best others: how far their scores are from the one that counts."""
-    step, arena = decided.decisive_attempt, decided.context.clusters
-    if step.current is None or not step.matching >> step.current & 1:
+def _describe_competitors(decision: ApplicationDecision, results: list[CandidateResult]) -> list[str]:
+    """Compare the score of the current cluster with the best other scores."""
+    attempt, scored = decision.decisive_attempt, decision.context.clusters
+    if attempt.current is None or not attempt.matching >> attempt.current & 1:
         return []
-    held = arena.ranking.score_among(step.current, step.matching, step.current)
-    name, sticky = arena.fleet.names[step.current], arena.settings.stickiness
-    ranked = (verdict for verdict in verdicts if verdict.total is not None and verdict.name in arena.fleet.index)
-    rivals = [(-verdict.total, verdict.name) for verdict in ranked if verdict.total is not None and verdict.name != name]
-    if held is None:
+    current_score = scored.ranking.score_among(attempt.current, attempt.matching, attempt.current)
+    name, sticky = scored.fleet.names[attempt.current], scored.settings.stickiness
+    ranked = (result for result in results if result.total is not None and result.name in scored.fleet.index)
+    competitors = [(-result.total, result.name) for result in ranked if result.total is not None and result.name != name]
+    if current_score is None:
         return []
-    needs = [f"{name} has {held:.6g}, its stickiness of {sticky:g} included"]
-    needs += [_describe_competitor(arena, rival, -total, step.current, held) for total, rival in sorted(rivals)[:_MAX_COMPETITORS]]
-    if not rivals:
-        return [*needs, "no other cluster is compared with it"]
-    return [*needs, f"and {len(rivals) - _MAX_COMPETITORS} more"] if len(rivals) > _MAX_COMPETITORS else needs
+    needs = [f"{name} has {current_score:.6g}, including its stickiness of {sticky:g}"]
+    needs += [
+        _describe_competitor(scored, competitor, -total, attempt.current, current_score)
+        for total, competitor in sorted(competitors)[:_MAX_COMPETITORS]
+    ]
+    if not competitors:
+        return [*needs, "no other cluster has a score"]
+    return [*needs, f"and {len(competitors) - _MAX_COMPETITORS} more"] if len(competitors) > _MAX_COMPETITORS else needs
 
 
-def _describe_competitor(arena: ScoredCandidates, name: str, score: float, held: int, goal: float) -> str:
-    if score > goal:
-        return f"{name} has {score:.6g}, {score - goal:.6g} more: it would win"
-    if score == goal:
-        return f"{name} has as much: the lot decides"
-    return f"{name} has {score:.6g}: {describe_required_score(arena, arena.fleet.index[name], held, goal)}"
+def _describe_competitor(scored: ScoredCandidates, name: str, score: float, current: int, target_score: float) -> str:
+    if score > target_score:
+        return f"{name} has {score:.6g}, {score - target_score:.6g} more: it would win"
+    if score == target_score:
+        return f"{name} has the same score: a hash of the names decides"
+    return f"{name} has {score:.6g}: {describe_required_score(scored, scored.fleet.index[name], current, target_score)}"
 
 
-def _describe_trigger(decided: ApplicationDecision, step: ApplicationAttempt) -> str:
-    memory = decided.previous
-    when = format_time(step.time)
-    match step.action:
-        case "bind" if memory.target is None:
+def _describe_trigger(decision: ApplicationDecision, attempt: ApplicationAttempt) -> str:
+    previous = decision.previous
+    when = format_time(attempt.time)
+    match attempt.action:
+        case "bind" if previous.target is None:
             return f"Scheduled at {when}: it had no cluster."
         case "bind":
-            former = memory.target.name if memory.target else "nowhere"
-            return f"Moved at {when} from {former}: {step.reason or 'another cluster is better'}."
+            former = previous.target.name if previous.target else "nowhere"
+            return f"Moved at {when} from {former}: {attempt.reason or 'another cluster is better'}."
         case "touch":
-            return f"Looked at again at {when} because it changed: {step.reason or 'its cluster is still the best'}."
+            return f"Checked again at {when} because it changed: {attempt.reason or 'its cluster is still the best'}."
         case "fail":
-            return f"Tried at {when}: {step.reason}.{_describe_retry(decided)}"
+            return f"Tried at {when}: {attempt.reason}.{_describe_retry(decision)}"
         case "create":
-            return f"A cluster is to be made for it on {step.cloud.name if step.cloud else 'a cloud'}, which is better than every cluster."
-        case _ if step.status.target is None:
-            return f"Without a cluster: {step.reason}.{_describe_retry(decided)}"
+            cloud = attempt.cloud.name if attempt.cloud else "a cloud"
+            return f"Requests a new cluster on {cloud}, which scores higher than every existing cluster."
+        case _ if attempt.status.target is None:
+            return f"No cluster: {attempt.reason}.{_describe_retry(decision)}"
         case _:
-            return f"Stays: {step.reason or 'its cluster is still the best'}.{_describe_reschedule_time(decided, step)}"
+            return f"Stays: {attempt.reason or 'its cluster is still the best'}.{_describe_reschedule_time(decision, attempt)}"
 
 
-def _describe_reschedule_time(decided: ApplicationDecision, step: ApplicationAttempt) -> str:
-    """Until when a recent decision keeps an application from a better cluster."""
-    since, held = decided.previous.scheduled, step.current
-    if step.action == "hold" or since is None or held is None or step.scores_compared or not step.matching >> held & 1:
+def _describe_reschedule_time(decision: ApplicationDecision, attempt: ApplicationAttempt) -> str:
+    """Describe from when a better cluster can replace the recently chosen one."""
+    since, current = decision.previous.scheduled, attempt.current
+    if (
+        attempt.action == "hold"
+        or since is None
+        or current is None
+        or attempt.scores_compared
+        or not attempt.matching >> current & 1
+    ):
         return ""
-    return f" From {format_time(since + decided.context.reschedule_after)} on a better cluster may win."
+    return f" From {format_time(since + decision.context.reschedule_after)} on a better cluster can replace it."
 
 
-def _describe_retry(decided: ApplicationDecision) -> str:
-    last = decided.attempts[-1]
+def _describe_retry(decision: ApplicationDecision) -> str:
+    last = decision.attempts[-1]
     due = last.status.next_retry if last.status.state == "DEGRADED" else None
-    return f" It is tried again from {format_time(due)} on." if due and due > last.time else ""
+    return f" The next retry is at {format_time(due)}." if due and due > last.time else ""
 
 
-def _describe_observation_time(decided: ApplicationDecision, observed: datetime | None) -> str:
-    """When the values were observed that scores are made of."""
-    return f" Metrics are those of {format_time(observed)}." if observed and decided.context.clusters.has_live_metrics else ""
+def _describe_observation_time(decision: ApplicationDecision, observed: datetime | None) -> str:
+    """Describe when the metrics in the scores were observed."""
+    return f" Metrics were observed at {format_time(observed)}." if observed and decision.context.clusters.has_live_metrics else ""
 
 
-def _list_candidates(decided: ApplicationDecision, verdicts: list[CandidateResult]) -> Iterator[ExplainedCandidate]:
-    """Every cluster and cloud, those with a score with how it came about."""
-    for verdict in verdicts:
-        arena, clouds = decided.context.clusters, decided.context.clouds
-        if clouds is not None and verdict.name in clouds.fleet.index:
-            arena = clouds
-        at = arena.fleet.index[verdict.name]
-        sticky = verdict.scores.get("stickiness", 0.0)
-        told = verdict.total is not None and arena.ranking.score(at, held=bool(sticky)) is not None
-        yield ExplainedCandidate(verdict, score_details=_format_weighted_mean(arena, at, sticky) if told else "")
+def _list_candidates(decision: ApplicationDecision, results: list[CandidateResult]) -> Iterator[ExplainedCandidate]:
+    """Yield every cluster and cloud, with the terms of its score."""
+    for result in results:
+        scored, clouds = decision.context.clusters, decision.context.clouds
+        if clouds is not None and result.name in clouds.fleet.index:
+            scored = clouds
+        index = scored.fleet.index[result.name]
+        sticky = result.scores.get("stickiness", 0.0)
+        has_score = result.total is not None and scored.ranking.score(index, held=bool(sticky)) is not None
+        yield ExplainedCandidate(result, score_details=_format_weighted_mean(scored, index, sticky) if has_score else "")
 
 
-def _format_weighted_mean(arena: ScoredCandidates, index: int, sticky: float) -> str:
-    """The mean of a site's metrics by their weights, as its numbers."""
-    values = arena.candidates[index].metrics.values
+def _format_weighted_mean(scored: ScoredCandidates, index: int, sticky: float) -> str:
+    """Return the weighted mean of a candidate's metrics as a formula."""
+    values = scored.candidates[index].metrics.values
     parts = [f"{ref.name} {value.normalized:.6g}{f' * {ref.weight:g}' if ref.weight != 1 else ''}" for ref, value in values]
-    below = arena.ranking.total_weight(index, held=bool(sticky))
-    return f"({' + '.join([*parts, *([f'stickiness {sticky:g}'] if sticky else [])])}) / {below:g}"
+    denominator = scored.ranking.total_weight(index, held=bool(sticky))
+    return f"({' + '.join([*parts, *([f'stickiness {sticky:g}'] if sticky else [])])}) / {denominator:g}"

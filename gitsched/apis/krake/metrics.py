@@ -1,4 +1,4 @@
-"""Metrics of clusters, clouds and projects: resolve a reference to a normalised value, or to the reason why there is none."""
+"""Metrics of clusters, clouds and projects: resolve a reference to a normalised value, or to the reason for its absence."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from gitsched.apis.engine import Snapshot
-from gitsched.apis.krake import names
+from gitsched.apis.krake.names import (
+    INVALID_METRIC,
+    METRIC_KINDS,
+    METRICS_PROVIDER_KINDS,
+    UNKNOWN_METRIC,
+    UNKNOWN_METRICS_PROVIDER,
+    UNREACHABLE_METRICS_PROVIDER,
+)
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.schedule.scores import WeightedSum
 
 
 class MetricRef(NamedTuple):
-    """A metric as a cluster, cloud or project refers to it."""
+    """A cluster's, cloud's or project's reference to a metric, with its weight."""
 
     name: str
     weight: float
@@ -21,8 +28,11 @@ class MetricRef(NamedTuple):
 
 
 class MetricReason(NamedTuple):
-    """Why a metric has no value. `failed` says that its provider was asked and did not answer as it should, or that its
-    document is broken, which says nothing about the resource. `message` is Krake's, `told` the same for people who have no Krake."""
+    """The reason why a metric has no value.
+
+    `provider_failed` means that the query of the provider failed or that a document is invalid, so the resource itself is not at fault.
+    `message` is Krake's own text; `description` replaces it in findings where the text only fits a Krake installation.
+    """
 
     code: str
     message: str
@@ -31,14 +41,14 @@ class MetricReason(NamedTuple):
 
     @property
     def body(self) -> Body:
-        """As Krake writes it."""
+        """The reason in Krake's JSON form."""
         return {"code": self.code, "message": self.message}
 
 
 class MetricValue(NamedTuple):
-    """`raw` is what the provider said, `share` where that lies between the metric's `least` (0) and `most` (1). `live`: it was observed.
+    """The value of a metric: `raw` from the provider, `normalized` to 0 (`minimum`) through 1 (`maximum`).
 
-    `allowed` are the only values that it may have, none for all between those two.
+    `live` values are observed, others come from a static provider. `allowed_values` is empty if every value in the range is allowed.
     """
 
     raw: float
@@ -50,9 +60,9 @@ class MetricValue(NamedTuple):
 
 
 class MetricResults(NamedTuple):
-    """What all the metrics of one resource say. All or nothing: where one has a reason, there are no values.
+    """All metrics of one resource. If any metric has no value, `values` is empty and `reasons` lists the failed metrics.
 
-    `standing` is what the values add up to, in their order; None without any.
+    `weighted_sum` adds the values in their order; it is None without values.
     """
 
     values: tuple[tuple[MetricRef, MetricValue], ...] = ()
@@ -61,21 +71,21 @@ class MetricResults(NamedTuple):
 
     @property
     def declared(self) -> bool:
-        """Whether the resource names any metric, one that can be read or not."""
+        """Whether the resource refers to any metric, readable or not."""
         return bool(self.values or self.reasons)
 
     @property
     def provider_failed(self) -> bool:
-        """Whether only providers that do not answer are to blame."""
+        """Whether every failure is a failure of a provider."""
         return bool(self.reasons) and all(reason.provider_failed for _, reason in self.reasons)
 
     @property
     def live(self) -> bool:
-        """Whether anything of it was observed, or should have been."""
+        """Whether any value is observed, or would be if its provider answered."""
         return self.provider_failed or any(value.live for _, value in self.values)
 
     def constraint_values(self, mode: str) -> dict[str, float]:
-        """What metric constraints are compared with, by metric: weighted, normalised or raw; of two of a name the last one."""
+        """Return the values that metric constraints compare, by metric name: weighted, normalised or raw. The last duplicate counts."""
         return {
             ref.name: value.raw if mode == "raw" else value.normalized * (ref.weight if mode == "weighted" else 1.0)
             for ref, value in self.values
@@ -85,120 +95,126 @@ class MetricResults(NamedTuple):
 NO_METRICS = MetricResults()
 
 MetricResult = tuple[MetricRef, MetricValue | MetricReason]
-"""A metric as a resource refers to it, and what it says there."""
+"""A reference to a metric, and its value or the reason why it has none."""
 
 
-def combine_results(readings: tuple[MetricResult, ...]) -> MetricResults:
-    """All the metrics of a resource."""
-    if not readings:
+def combine_results(results: tuple[MetricResult, ...]) -> MetricResults:
+    """Combine the metrics of one resource."""
+    if not results:
         return NO_METRICS
     total, weight = 0.0, 0.0
-    for ref, found in readings:
+    for ref, found in results:
         if isinstance(found, MetricReason):
-            return MetricResults((), tuple((ref.name, found) for ref, found in readings if isinstance(found, MetricReason)))
+            return MetricResults((), tuple((ref.name, found) for ref, found in results if isinstance(found, MetricReason)))
         total += found.normalized * ref.weight
         weight += ref.weight
-    return MetricResults(cast("tuple[tuple[MetricRef, MetricValue], ...]", readings), (), WeightedSum(total, weight))
+    return MetricResults(cast("tuple[tuple[MetricRef, MetricValue], ...]", results), (), WeightedSum(total, weight))
 
 
 class MetricReader:
-    """Metrics and their providers of one world. Every metric is looked up once."""
+    """Read metrics of one snapshot. Each metric is resolved once."""
 
-    def __init__(self, world: Snapshot) -> None:
-        self._observations = world.observations
-        self._quarantined = world.quarantined
-        self._metrics = [_index_by_name(world, kind) for kind in names.METRIC_KINDS]
-        self._providers = [_index_by_name(world, kind) for kind in names.METRICS_PROVIDER_KINDS]
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._observations = snapshot.observations
+        self._quarantined = snapshot.quarantined
+        self._metrics = [_index_by_name(snapshot, kind) for kind in METRIC_KINDS]
+        self._providers = [_index_by_name(snapshot, kind) for kind in METRICS_PROVIDER_KINDS]
         self._values: dict[tuple[str, bool, str], MetricValue | MetricReason] = {}
         self._results: dict[tuple[str, float, Any, str], MetricResult] = {}
 
     def read(self, entries: Any, namespace: str, owner: str) -> tuple[MetricResult, ...]:
-        """The metrics that a spec lists, of the resource `owner`, which lies in `namespace` ("" for a global one)."""
+        """Return the metrics that a spec lists; `owner` is the resource's name, `namespace` is "" for a global resource."""
         known = self._results
         found = []
         for entry in entries or ():
-            # A fleet refers to a handful of metrics, with the same weights over and over.
+            # Many resources refer to the same metrics with the same weights.
             key = entry["name"], entry["weight"], entry.get("namespaced"), namespace
-            reading = known.get(key)
-            if reading is None:
+            result = known.get(key)
+            if result is None:
                 ref = MetricRef(str(entry["name"]), read_float(entry["weight"]), entry.get("namespaced") is True)
-                reading = ref, self._look_up(ref, namespace, owner)
-                if namespace:  # what a global resource is told has its name in it
-                    known[key] = reading
-            found.append(reading)
+                result = ref, self._look_up(ref, namespace, owner)
+                if namespace:  # the error message of a global resource contains its name
+                    known[key] = result
+            found.append(result)
         return tuple(found)
 
     def _look_up(self, ref: MetricRef, namespace: str, owner: str) -> MetricValue | MetricReason:
         if ref.namespaced and not namespace:
             message = f"Attempt to reference a namespaced metric {ref.name} on a non-namespaced resource {owner}"
-            return MetricReason(names.INVALID_METRIC, message)
-        space = namespace if ref.namespaced else ""
-        key = ref.name, ref.namespaced, space
+            return MetricReason(INVALID_METRIC, message)
+        namespace = namespace if ref.namespaced else ""
+        key = ref.name, ref.namespaced, namespace
         found = self._values.get(key)
         if found is None:
-            found = self._values[key] = self._resolve(ref, space)
+            found = self._values[key] = self._resolve(ref, namespace)
         return found
 
-    def _resolve(self, ref: MetricRef, space: str) -> MetricValue | MetricReason:
-        metric = self._metrics[ref.namespaced].get((space, ref.name))
+    def _resolve(self, ref: MetricRef, namespace: str) -> MetricValue | MetricReason:
+        metric = self._metrics[ref.namespaced].get((namespace, ref.name))
         if metric is None:
             message = f"The metric '{ref.name}' was not found in the Krake database."
-            return self._describe_missing(names.UNKNOWN_METRIC, message, names.METRIC_KINDS[ref.namespaced], space, ref.name)
-        named = get_field(metric.body, "spec", "provider") or {}
-        provider = self._providers[ref.namespaced].get((space, str(named.get("name"))))
+            return self._describe_missing(UNKNOWN_METRIC, message, METRIC_KINDS[ref.namespaced], namespace, ref.name)
+        provider_ref = get_field(metric.body, "spec", "provider") or {}
+        provider = self._providers[ref.namespaced].get((namespace, str(provider_ref.get("name"))))
         if provider is None:
-            message = f"The metrics provider '{named.get('name')}' was not found in the Krake database."
+            message = f"The metrics provider '{provider_ref.get('name')}' was not found in the Krake database."
             return self._describe_missing(
-                names.UNKNOWN_METRICS_PROVIDER, message, names.METRICS_PROVIDER_KINDS[ref.namespaced], space, str(named.get("name"))
+                UNKNOWN_METRICS_PROVIDER,
+                message,
+                METRICS_PROVIDER_KINDS[ref.namespaced],
+                namespace,
+                str(provider_ref.get("name")),
             )
-        raw = self._read_provider_value(provider, str(named.get("metric")))
+        raw = self._read_provider_value(provider, str(provider_ref.get("metric")))
         live = get_field(provider.body, "spec", "type") != "static"
         return raw if isinstance(raw, MetricReason) else _normalize(ref.name, raw, metric.body["spec"], live)
 
-    def _describe_missing(self, code: str, message: str, kind: tuple[str, str], space: str, name: str) -> MetricReason:
-        """A document that is not there, or that nobody can use: a slip in that says as little about a cluster as a silent provider."""
-        broken = Key(*kind, space, name) in self._quarantined
-        where = f" in namespace {space}" if space else ""
-        told = f"there is no {kind[1]} '{name}'{where}"
-        return MetricReason(code, message, broken, f"the document of {kind[1]} '{name}'{where} is broken" if broken else told)
+    def _describe_missing(self, code: str, message: str, kind: tuple[str, str], namespace: str, name: str) -> MetricReason:
+        """Return the reason for a missing or invalid document; an invalid one counts as a provider failure."""
+        quarantined = Key(*kind, namespace, name) in self._quarantined
+        where = f" in namespace {namespace}" if namespace else ""
+        description = f"there is no {kind[1]} '{name}'{where}"
+        return MetricReason(
+            code, message, quarantined, f"the document of {kind[1]} '{name}'{where} is invalid" if quarantined else description
+        )
 
     def _read_provider_value(self, provider: Document, metric: str) -> float | MetricReason:
         spec = provider.body["spec"]
         if spec["type"] == "static":
             value = spec["static"]["metrics"].get(metric)
-            return MetricReason(names.INVALID_METRIC, f"Metric '{metric}' not defined") if value is None else read_float(value)
+            return MetricReason(INVALID_METRIC, f"Metric '{metric}' not defined") if value is None else read_float(value)
         key = provider.key
-        seen = self._observations.get((key.kind, key.namespace, key.name, metric))
-        if isinstance(seen, (int, float)) and not isinstance(seen, bool):
-            return float(seen)
-        if seen is None:  # whoever plans without observations gets what Krake does about a provider that cannot be reached
+        observed = self._observations.get((key.kind, key.namespace, key.name, metric))
+        if isinstance(observed, (int, float)) and not isinstance(observed, bool):
+            return float(observed)
+        if observed is None:  # without observations, handle the provider as unreachable
             message = f"The metric '{metric}' of the provider '{key.name}' was not observed"
-            return MetricReason(names.UNREACHABLE_METRICS_PROVIDER, message)
-        code = getattr(seen, "code", "") or names.UNREACHABLE_METRICS_PROVIDER
-        return MetricReason(code, str(getattr(seen, "error", seen)), provider_failed=True)
+            return MetricReason(UNREACHABLE_METRICS_PROVIDER, message)
+        code = getattr(observed, "code", "") or UNREACHABLE_METRICS_PROVIDER
+        return MetricReason(code, str(getattr(observed, "error", observed)), provider_failed=True)
 
 
 def read_float(number: float) -> float:
-    """A number of a document that was parsed elsewhere: an integer that no float can hold is infinite."""
+    """Convert a number of a document to float; an integer beyond float's range becomes infinite."""
     try:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
 
 
-def _index_by_name(world: Snapshot, kind: tuple[str, str]) -> Mapping[tuple[str, str], Document]:
-    return {(document.key.namespace, document.key.name): document for document in world.documents.get(kind, ())}
+def _index_by_name(snapshot: Snapshot, kind: tuple[str, str]) -> Mapping[tuple[str, str], Document]:
+    return {(document.key.namespace, document.key.name): document for document in snapshot.documents.get(kind, ())}
 
 
 def _normalize(name: str, raw: float, spec: Body, live: bool) -> MetricValue | MetricReason:
-    least, most, allowed = read_float(spec["min"]), read_float(spec["max"]), spec.get("allowed_values") or ()
-    if not least <= raw <= most:
-        return MetricReason(names.INVALID_METRIC, f"Invalid metric value for '{name}': {raw} out of range")
+    minimum, maximum, allowed = read_float(spec["min"]), read_float(spec["max"]), spec.get("allowed_values") or ()
+    if not minimum <= raw <= maximum:
+        return MetricReason(INVALID_METRIC, f"Invalid metric value for '{name}': {raw} out of range")
     if allowed and raw not in [int(value) for value in allowed]:
-        return MetricReason(names.INVALID_METRIC, f"Invalid metric value for '{name}': {raw} not in {list(allowed)}")
-    if least == most:
-        return MetricReason(names.INVALID_METRIC, f"The metric '{name}' has the same min and max, {least}: nothing can be compared")
-    share = (raw - least) / (most - least)
-    if not math.isfinite(share):
-        return MetricReason(names.INVALID_METRIC, f"The metric '{name}' has a range too wide to compare anything in")
-    return MetricValue(raw, share, live, least, most, tuple(map(int, allowed)))
+        return MetricReason(INVALID_METRIC, f"Invalid metric value for '{name}': {raw} not in {list(allowed)}")
+    if minimum == maximum:
+        return MetricReason(INVALID_METRIC, f"The metric '{name}' has the same min and max, {minimum}: nothing can be compared")
+    normalized = (raw - minimum) / (maximum - minimum)
+    if not math.isfinite(normalized):
+        return MetricReason(INVALID_METRIC, f"The metric '{name}' has a range too wide to compare anything in")
+    return MetricValue(raw, normalized, live, minimum, maximum, tuple(map(int, allowed)))

@@ -18,7 +18,7 @@ MAGNUM_CLUSTER: Final = (OPENSTACK, "MagnumCluster")
 PROJECT: Final = (OPENSTACK, "Project")
 METRIC_KINDS: Final = ((CORE, "GlobalMetric"), (CORE, "Metric"))
 METRICS_PROVIDER_KINDS: Final = ((CORE, "GlobalMetricsProvider"), (CORE, "MetricsProvider"))
-"""The global kind, and the one inside a namespace."""
+"""The global kind and the namespaced kind."""
 
 NO_SUITABLE_RESOURCE: Final = "NO_SUITABLE_RESOURCE"
 INVALID_METRIC: Final = "INVALID_METRIC"
@@ -38,7 +38,7 @@ _LABEL_PART = re.compile(r"\w([\w.-]{0,61}\w)?", re.ASCII)
 
 
 class ResourceRef(NamedTuple):
-    """A reference to one of Krake's resources, whose cluster, cloud or project it is; `namespace` is "" for a global one."""
+    """Krake's reference to a cluster, cloud or project; `namespace` is "" for a global resource."""
 
     group: str
     kind: str
@@ -47,17 +47,17 @@ class ResourceRef(NamedTuple):
 
     @property
     def body(self) -> Body:
-        """As Krake writes it."""
+        """The reference in Krake's JSON form."""
         return {"api": self.group, "kind": self.kind, "namespace": self.namespace or None, "name": self.name}
 
 
 def is_name(text: object) -> bool:
-    """Whether a resource or namespace may be called so."""
+    """Return whether the text is a valid name of a resource or namespace."""
     return isinstance(text, str) and bool(_NAME.fullmatch(text))
 
 
 def is_label_key(text: object) -> bool:
-    """A name of at most 63 characters after an optional prefix of at most 253."""
+    """Return whether the text is a valid label key: a name of at most 63 characters after an optional prefix of at most 253."""
     if not isinstance(text, str):
         return False
     prefix, slash, name = text.partition("/")
@@ -65,22 +65,22 @@ def is_label_key(text: object) -> bool:
 
 
 def is_label_value(text: object) -> bool:
-    """Whether a label may have this value; an empty one is none."""
+    """Return whether the text is a valid label value. An empty value is invalid."""
     return isinstance(text, str) and bool(_LABEL_PART.fullmatch(text))
 
 
 def read_ref(value: Any) -> ResourceRef | None:
-    """The reference that a status holds, or None."""
+    """Parse a reference in a status; None if it is not a reference."""
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not isinstance(value.get("name"), str):
         return None
     return ResourceRef(str(value.get("api") or ""), value["kind"], str(value.get("namespace") or ""), value["name"])
 
 
 def make_ref(key: Key) -> ResourceRef:
-    """The reference to a document."""
+    """Return the reference to a document."""
     return ResourceRef(*key)
 
 
 def cluster_directory(namespace: str, name: str) -> str:
-    """A cluster's name on the output branch, where clusters of all namespaces lie side by side."""
+    """Return the name of a cluster's directory on the output branch, which holds the clusters of all namespaces."""
     return f"{namespace}.{name}"

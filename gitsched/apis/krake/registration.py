@@ -11,33 +11,33 @@ _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
 
 def apply_defaults(body: Body) -> Body:
-    """The body with the constraints that its command line always sends; the same object when they are there."""
-    wanted = _CONSTRAINT_TARGETS.get(str(body.get("kind")))
+    """Add the empty constraints that Krake's command line always sends; return the same object if nothing is missing."""
+    target = _CONSTRAINT_TARGETS.get(str(body.get("kind")))
     spec = body.get("spec")
-    if wanted is None or body.get("api") != "kubernetes" or not isinstance(spec, dict) or spec.get("constraints") is not None:
+    if target is None or body.get("api") != "kubernetes" or not isinstance(spec, dict) or spec.get("constraints") is not None:
         return body
-    return {**body, "spec": {**spec, "constraints": {wanted: {}}}}
+    return {**body, "spec": {**spec, "constraints": {target: {}}}}
 
 
 _SCHEDULED_KINDS = (APPLICATION, CLUSTER, MAGNUM_CLUSTER)
 
 
-def _is_used(world: Snapshot) -> bool:
-    return any(kind in world.documents for kind in _SCHEDULED_KINDS) or any(
-        (key.group, key.kind) in _SCHEDULED_KINDS for key in world.quarantined
+def _is_used(snapshot: Snapshot) -> bool:
+    return any(kind in snapshot.documents for kind in _SCHEDULED_KINDS) or any(
+        (key.group, key.kind) in _SCHEDULED_KINDS for key in snapshot.quarantined
     )
 
 
-def _create_engine(world: Snapshot) -> PolicyEngine:
-    from gitsched.apis.krake.engine import KrakeEngine  # `validate` does not need it
+def _create_engine(snapshot: Snapshot) -> PolicyEngine:
+    from gitsched.apis.krake.engine import KrakeEngine  # imported lazily: `gitsched validate` does not need it
 
-    return KrakeEngine(world)
+    return KrakeEngine(snapshot)
 
 
 def _find_validator(group: str, kind: str) -> DocumentValidator | None:
     if group not in GROUPS:
         return None
-    from gitsched.apis.krake.validation import VALIDATORS  # most repositories have no document of it
+    from gitsched.apis.krake.validation import VALIDATORS  # imported lazily: most repositories have no Krake documents
 
     return VALIDATORS.get((group, kind))
 

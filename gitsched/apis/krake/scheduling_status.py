@@ -12,18 +12,18 @@ from gitsched.model.document import Body, Document, get_field
 from gitsched.model.time import format_time, parse_time
 
 SPEC_DIGEST_ANNOTATION: Final = "gitsched.io/spec-digest"
-"""The annotation of a record that tells a new version of a document from an old one."""
+"""Record annotation with a digest of the document version that was scheduled."""
 VERSIONED_METADATA: Final = ("annotations", "inherit_labels", "labels")
-"""Metadata that a user changes; with the spec they make a version."""
+"""Metadata fields that belong to a document version, together with the spec."""
 _STATE_FIELD: Final = frozenset(("state",))
 _HISTORY_FIELDS: Final = frozenset(("created", "modified", "owners"))
 
 
 class SchedulingStatus(NamedTuple):
-    """Of an Application, Cluster or MagnumCluster; `target` is the cluster, cloud or project that it is bound to.
+    """The scheduling status of an Application, Cluster or MagnumCluster; `target` is the cluster, cloud or project that it is bound to.
 
-    `modified` is when the document got its present version, `digest` what tells versions apart, "" where there is no record yet. `known`
-    says that the last run recorded this very version.
+    `modified` is the time of the document's current version and `digest` identifies that version ("" without a previous record).
+    `recorded` means that the previous run recorded the same version.
     """
 
     state: str
@@ -42,45 +42,48 @@ class SchedulingStatus(NamedTuple):
     migration_timeout: int = 0
 
     def bind(self, target: ResourceRef) -> SchedulingStatus:
-        """Bound to a target, which is an owner from now on."""
+        """Return the status bound to a target, which also becomes an owner."""
         owners = self.owners if target.body in self.owners else (*self.owners, target.body)
         return self._replace(target=target, owners=owners)
 
 
-def read_previous(document: Document, previous: Body | None, at: datetime, final: tuple[str, ...]) -> SchedulingStatus:
-    """The memory of a document. `final` are the states that gitsched itself gives: they count until the document changes.
+def read_previous(document: Document, previous: Body | None, time: datetime, final: tuple[str, ...]) -> SchedulingStatus:
+    """Read the status of a document from its previous record and the document itself.
 
-    A failure belongs to the version that failed: in Git, nobody can delete and create a resource anew, but everybody can mend it.
+    `final` are the states that gitsched sets; they stay until the document changes. A failure applies only to the version that failed:
+    in Git, users correct a document instead of deleting the resource and creating it again.
     """
     source, metadata = document.body.get("status") or {}, document.body.get("metadata") or {}
-    if previous is None and source.keys() <= _STATE_FIELD and _HISTORY_FIELDS.isdisjoint(metadata):  # as most clusters are
-        return SchedulingStatus(str(source.get("state") or "PENDING"), at, at, "", recorded=False)
-    # A record lies on a branch that people could have written to.
-    record, before = (part if isinstance(part, dict) else {} for part in map((previous or {}).get, ("status", "metadata")))
-    # Without a record there is nothing to compare with, and most clusters never get one.
+    if previous is None and source.keys() <= _STATE_FIELD and _HISTORY_FIELDS.isdisjoint(metadata):  # fast path: most clusters
+        return SchedulingStatus(str(source.get("state") or "PENDING"), time, time, "", recorded=False)
+    # Users can edit the output branch, so a record may have any shape.
+    record, previous_metadata = (
+        part if isinstance(part, dict) else {} for part in map((previous or {}).get, ("status", "metadata"))
+    )
+    # The digest is only compared with a previous record, which most clusters do not have.
     digest = digest_version(document.body) if previous is not None else ""
-    recorded = get_field(before, "annotations", SPEC_DIGEST_ANNOTATION)
-    known, changed = recorded is not None and recorded == digest, recorded is not None and recorded != digest
+    recorded = get_field(previous_metadata, "annotations", SPEC_DIGEST_ANNOTATION)
+    unchanged, changed = recorded is not None and recorded == digest, recorded is not None and recorded != digest
 
     def read(name: str) -> Any:
         value = record.get(name)
         return source.get(name) if value is None else value
 
-    created = parse_time(metadata.get("created")) or parse_time(before.get("created")) or at
-    modified = parse_time(metadata.get("modified")) or parse_time(before.get("modified"))
+    created = parse_time(metadata.get("created")) or parse_time(previous_metadata.get("created")) or time
+    modified = parse_time(metadata.get("modified")) or parse_time(previous_metadata.get("modified"))
     state = str(source.get("state") or record.get("state") or "PENDING")
     if record.get("state") in final:
         state = str(record["state"])
     if changed and state in final:
         state = str(source.get("state") or "PENDING")
-    retries, owners, reason = read("retries"), before.get("owners") or metadata.get("owners"), read("reason")
-    paused = source.get("migration_timeout")
+    retries, owners, reason = read("retries"), previous_metadata.get("owners") or metadata.get("owners"), read("reason")
+    migration_timeout = source.get("migration_timeout")
     return SchedulingStatus(
         state=state,
-        modified=at if changed else modified or created,
+        modified=time if changed else modified or created,
         created=created,
         digest=digest,
-        recorded=known,
+        recorded=unchanged,
         target=read_ref(read("project" if document.key.kind == "MagnumCluster" else "scheduled_to")),
         scheduled=parse_time(read("scheduled")),
         triggered=parse_time(read("kube_controller_triggered")),
@@ -89,31 +92,31 @@ def read_previous(document: Document, previous: Body | None, at: datetime, final
         reason=reason if isinstance(reason, dict) and not (changed and reason is not source.get("reason")) else None,
         owners=tuple(owner for owner in owners if isinstance(owner, dict)) if isinstance(owners, list) else (),
         awaited_cluster=str(read("auto_cluster_create_started") or ""),
-        migration_timeout=paused if isinstance(paused, int) else 0,
+        migration_timeout=migration_timeout if isinstance(migration_timeout, int) else 0,
     )
 
 
 def digest_version(body: Body) -> str:
-    """What tells versions of a document apart: the spec, and the metadata that users write."""
+    """Return a digest of a document's version: its spec and the metadata that users write."""
     metadata = body.get("metadata") or {}
     parts = [body.get("spec"), {name: metadata[name] for name in VERSIONED_METADATA if metadata.get(name)}]
     try:
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    except TypeError:  # keys that are no texts, from a parser other than ours, have no order
+    except TypeError:  # keys of mixed types cannot be sorted
         text = json.dumps(_stringify_keys(parts), sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def _stringify_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _stringify_keys(held) for key, held in value.items()}
-    return [_stringify_keys(held) for held in value] if isinstance(value, list) else value
+        return {str(key): _stringify_keys(item) for key, item in value.items()}
+    return [_stringify_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def make_record(
-    document: Document, memory: SchedulingStatus, status: Body, labels: Body | None = None, spec: Body | None = None
+    document: Document, scheduling: SchedulingStatus, status: Body, labels: Body | None = None, spec: Body | None = None
 ) -> Body:
-    """The resource as Krake's server would show it, without the rest of its spec: that may hold what nobody should read."""
+    """Return the resource as Krake's API server would show it; other members of its spec may contain secrets and are left out."""
     key = document.key
     metadata: Body = {"name": key.name, "namespace": key.namespace}
     uid = get_field(document.body, "metadata", "uid")
@@ -124,10 +127,10 @@ def make_record(
     if spec is not None and get_field(document.body, "metadata", "inherit_labels") is True:
         metadata["inherit_labels"] = True
     metadata |= {
-        "created": format_time(memory.created),
-        "modified": format_time(memory.modified),
-        "owners": list(memory.owners),
-        "annotations": {SPEC_DIGEST_ANNOTATION: memory.digest or digest_version(document.body)},
+        "created": format_time(scheduling.created),
+        "modified": format_time(scheduling.modified),
+        "owners": list(scheduling.owners),
+        "annotations": {SPEC_DIGEST_ANNOTATION: scheduling.digest or digest_version(document.body)},
     }
     body: Body = {"api": key.group, "kind": key.kind, "metadata": metadata}
     if spec is not None:
@@ -135,6 +138,6 @@ def make_record(
     return {**body, "status": {name: value for name, value in status.items() if value is not None}}
 
 
-def format_optional_time(moment: datetime | None) -> str | None:
-    """A moment as a record has it."""
-    return format_time(moment) if moment else None
+def format_optional_time(time: datetime | None) -> str | None:
+    """Return the time in the format of a record, or None."""
+    return format_time(time) if time else None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.krake import names
 from gitsched.apis.krake.candidates import CLUSTER_STATES, FAILING_METRICS, ONLINE, ResourceCandidate, is_deleted, read_state
 from gitsched.apis.krake.clusters import CloudBinding
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
-from gitsched.apis.krake.names import ResourceRef
+from gitsched.apis.krake.names import CLOUD, CLUSTER, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
@@ -16,49 +15,55 @@ from gitsched.model.finding import Finding, locate_document
 from gitsched.render.layout import status_path
 
 _COPIED_FIELDS = ("running_on", "migration_retries", "migration_timeout")
-"""Members of an application's status that others write; the rest of it may hold what nobody should read."""
+"""Status fields that other controllers write. Other fields may contain secrets and are not copied."""
 
 
-def make_application_record(document: Document, memory: SchedulingStatus) -> Body:
-    """An Application with its status."""
+def make_application_record(document: Document, scheduling: SchedulingStatus) -> Body:
+    """Return the record of an Application."""
     source = document.body.get("status") or {}
     status = {
-        "state": memory.state,
-        "reason": memory.reason,
-        "scheduled": format_optional_time(memory.scheduled),
-        "scheduled_to": memory.target.body if memory.target else None,
-        "kube_controller_triggered": format_optional_time(memory.triggered),
-        "retries": memory.retries,
-        "scheduled_retry": format_optional_time(memory.next_retry),
-        "auto_cluster_create_started": memory.awaited_cluster or None,
+        "state": scheduling.state,
+        "reason": scheduling.reason,
+        "scheduled": format_optional_time(scheduling.scheduled),
+        "scheduled_to": scheduling.target.body if scheduling.target else None,
+        "kube_controller_triggered": format_optional_time(scheduling.triggered),
+        "retries": scheduling.retries,
+        "scheduled_retry": format_optional_time(scheduling.next_retry),
+        "auto_cluster_create_started": scheduling.awaited_cluster or None,
         **{name: source.get(name) for name in _COPIED_FIELDS},
     }
-    return make_record(document, memory, status)
+    return make_record(document, scheduling, status)
 
 
 def make_cluster_record(
-    document: Document, binding: CloudBinding, site: ResourceCandidate | None, spec: Body | None
+    document: Document, binding: CloudBinding, candidate: ResourceCandidate | None, spec: Body | None
 ) -> Body | None:
-    """A Cluster of which there is something to say: its cloud, why it has none, or which of its metrics fail. `spec` is of one that is
-    to be made."""
-    memory = binding.status
-    failing = site is not None and site.state == FAILING_METRICS and memory.state != "FAILED"
-    if binding.action == "ignored" and not failing and memory.state not in ("FAILED",) and not memory.recorded:
+    """Return the record of a Cluster; None if there is no cloud, failure or failing metric to record.
+
+    `spec` is the spec of a cluster that an application requested.
+    """
+    scheduling = binding.status
+    failing = candidate is not None and candidate.state == FAILING_METRICS and scheduling.state != "FAILED"
+    if binding.action == "ignored" and not failing and scheduling.state not in ("FAILED",) and not scheduling.recorded:
         return None
     status = {
-        "state": FAILING_METRICS if failing else site.state if site and memory.state != "FAILED" else memory.state,
-        "reason": memory.reason,
-        "metrics_reasons": _list_metric_reasons(site) if site else None,
-        "scheduled": format_optional_time(memory.scheduled),
-        "scheduled_to": memory.target.body if memory.target else None,
+        "state": FAILING_METRICS
+        if failing
+        else candidate.state
+        if candidate and scheduling.state != "FAILED"
+        else scheduling.state,
+        "reason": scheduling.reason,
+        "metrics_reasons": _list_metric_reasons(candidate) if candidate else None,
+        "scheduled": format_optional_time(scheduling.scheduled),
+        "scheduled_to": scheduling.target.body if scheduling.target else None,
     }
-    return make_record(document, memory, status, spec=spec)
+    return make_record(document, scheduling, status, spec=spec)
 
 
 def make_magnum_cluster_record(document: Document, binding: CloudBinding, projects: Mapping[ResourceRef, Document]) -> Body:
-    """A MagnumCluster with its project, and the labels and metrics that it has from there; its own labels win."""
-    memory = binding.status
-    project = projects.get(memory.target) if memory.target else None
+    """Return the record of a MagnumCluster with its project and the project's labels and metrics. Its own labels take precedence."""
+    scheduling = binding.status
+    project = projects.get(scheduling.target) if scheduling.target else None
     labels = as_string_map(get_field(document.body, "metadata", "labels"))
     metrics = list(get_field(document.body, "spec", "metrics") or ())
     template = get_field(document.body, "status", "template")
@@ -68,130 +73,136 @@ def make_magnum_cluster_record(document: Document, binding: CloudBinding, projec
         metrics += [entry for entry in get_field(project.body, "spec", "metrics") or () if entry.get("name") not in known]
         template = get_field(project.body, "spec", "template")
     status = {
-        "state": memory.state,
-        "reason": memory.reason,
-        "project": memory.target.body if memory.target else None,
+        "state": scheduling.state,
+        "reason": scheduling.reason,
+        "project": scheduling.target.body if scheduling.target else None,
         "template": template,
     }
-    return make_record(document, memory, status, labels=labels, spec={"metrics": metrics})
+    return make_record(document, scheduling, status, labels=labels, spec={"metrics": metrics})
 
 
 def make_failing_metrics_records(
-    sites: Iterable[ResourceCandidate], documents: Mapping[ResourceRef, Document]
+    candidates: Iterable[ResourceCandidate], documents: Mapping[ResourceRef, Document]
 ) -> Iterator[tuple[Key, Body]]:
-    """The clouds and projects whose metrics cannot be read."""
-    for site in sites:
-        document = documents.get(site.ref)
-        if document is None or not site.metrics.reasons:
+    """Yield the records of the clouds and projects whose metrics cannot be read."""
+    for candidate in candidates:
+        document = documents.get(candidate.ref)
+        if document is None or not candidate.metrics.reasons:
             continue
-        status = {"state": FAILING_METRICS, "metrics_reasons": _list_metric_reasons(site)}
-        metadata = {"name": site.ref.name} | ({"namespace": site.ref.namespace} if site.ref.namespace else {})
-        yield document.key, {"api": site.ref.group, "kind": site.ref.kind, "metadata": metadata, "status": status}
+        status = {"state": FAILING_METRICS, "metrics_reasons": _list_metric_reasons(candidate)}
+        metadata = {"name": candidate.ref.name} | ({"namespace": candidate.ref.namespace} if candidate.ref.namespace else {})
+        yield document.key, {"api": candidate.ref.group, "kind": candidate.ref.kind, "metadata": metadata, "status": status}
 
 
-def _list_metric_reasons(site: ResourceCandidate) -> Body | None:
-    return {name: reason.body for name, reason in site.metrics.reasons} or None
+def _list_metric_reasons(candidate: ResourceCandidate) -> Body | None:
+    return {name: reason.body for name, reason in candidate.metrics.reasons} or None
 
 
 def index_clouds_and_projects(documents: Mapping[tuple[str, str], tuple[Document, ...]]) -> dict[ResourceRef, Document]:
-    """The clouds and projects of a world, by what refers to them."""
-    kinds = (names.CLOUD, names.GLOBAL_CLOUD, names.PROJECT)
-    return {names.make_ref(document.key): document for kind in kinds for document in documents.get(kind, ())}
+    """Return the clouds and projects by reference."""
+    kinds = (CLOUD, GLOBAL_CLOUD, PROJECT)
+    return {make_ref(document.key): document for kind in kinds for document in documents.get(kind, ())}
 
 
 _MAX_NAMED = 3
-"""Resources named in a finding that is about many."""
+"""Maximum number of resources that one finding names."""
 
 
-def report_resources(decisions: KrakeScheduler) -> Iterator[Finding]:
-    """What is to be said about clusters, clouds, projects and Magnum clusters."""
-    silent: dict[MetricReason, list[tuple[str, Document]]] = {}
-    for cluster in decisions.clusters.values():
-        document, readings = cluster.document, cluster.candidate.metrics
-        if readings.declared:
-            yield from _report_metrics(document, readings, silent)
+def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
+    """Yield the findings about Clusters, clouds, Projects and MagnumClusters."""
+    failed_providers: dict[MetricReason, list[tuple[str, Document]]] = {}
+    for cluster in scheduler.clusters.values():
+        document, metrics = cluster.document, cluster.candidate.metrics
+        if metrics.declared:
+            yield from _report_metrics(document, metrics, failed_providers)
         if cluster.cloud_missing and cluster.cloud is not None:
-            what = "has a broken document" if cluster.cloud_quarantined else "is not there"
+            what = "has an invalid document" if cluster.cloud_quarantined else "does not exist"
             message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
             yield _warn("krake-cloud-missing", message, document)
         state = read_state(document.body)
         if state == ONLINE:
             continue
         if get_field(document.body, "status", "state") is None and get_field(document.body, "spec", "kubeconfig"):
-            message = f"nobody says that {document.key} is ONLINE, so nothing is placed there: write status.state"
+            message = (
+                f"the state of {document.key} is not set, so nothing is scheduled there: set status.state, for example to ONLINE"
+            )
             yield _warn("krake-cluster-state", message, document)
         elif state not in CLUSTER_STATES:
-            message = f"{document.key} is {state[:60]!r}, which is no state of a cluster: nothing is placed there"
+            message = f"{document.key} is {state[:60]!r}, which is not a state of a cluster, so nothing is scheduled there"
             hint = "; did you mean ONLINE?" if state.upper() == ONLINE else ""
             yield _warn("krake-cluster-state", message + hint, document)
-    owners = index_clouds_and_projects(decisions.snapshot.documents)
-    for site in decisions.clouds_and_projects:
-        if site.ref in owners:
-            yield from _report_metrics(owners[site.ref], site.metrics, silent)
-    yield from _report_failed_providers(silent)
-    for document, binding in (*decisions.bindings.values(), *decisions.magnum_bindings.values()):
+    owners = index_clouds_and_projects(scheduler.snapshot.documents)
+    for candidate in scheduler.clouds_and_projects:
+        if candidate.ref in owners:
+            yield from _report_metrics(owners[candidate.ref], candidate.metrics, failed_providers)
+    yield from _report_failed_providers(failed_providers)
+    for document, binding in (*scheduler.bindings.values(), *scheduler.magnum_bindings.values()):
         yield from _report_binding(document, binding)
 
 
-def report_application(decided: ApplicationDecision, gone: Key | None, stays: bool) -> Iterator[Finding]:
-    """What is to be said about an application; `gone` is its cluster where that has no document any more."""
-    document, step = decided.app.document, decided.attempts[-1]
+def report_application(decision: ApplicationDecision, missing_cluster: Key | None, stays: bool) -> Iterator[Finding]:
+    """Yield the findings about an application; `missing_cluster` is its cluster if that has no document any more."""
+    document, attempt = decision.app.document, decision.attempts[-1]
     key = document.key
     if is_deleted(document.body):
         return
-    if step.action == "hold" and stays:
-        yield _warn("stale-decision", f"{key} keeps its previous placement: {step.reason}", document)
-    elif step.action == "hold":
-        yield _warn("unschedulable", f"{key} is not placed yet: {step.reason}", document)
-    elif step.status.state == "FAILED":
-        yield _warn("unschedulable", f"{key} has failed: {_describe_failure(decided)}", document)
-    elif step.status.state == "DEGRADED" and step.status.reason and not step.matching:
+    if attempt.action == "hold" and stays:
+        yield _warn("stale-decision", f"{key} keeps its previous placement: {attempt.reason}", document)
+    elif attempt.action == "hold":
+        yield _warn("unschedulable", f"{key} is not placed yet: {attempt.reason}", document)
+    elif attempt.status.state == "FAILED":
+        yield _warn("unschedulable", f"{key} has failed: {_describe_failure(decision)}", document)
+    elif attempt.status.state == "DEGRADED" and attempt.status.reason and not attempt.matching:
         where = " and stays where it is" if stays else ""
-        yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_describe_failure(decided)}", document)
-    elif step.status.awaited_cluster and not stays:
-        yield _warn("krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decided, step.status.awaited_cluster)}", document)
-    if decided.previous.target is not None and decided.previous.scheduled is None:
-        message = f"{key} is bound, and its status does not say since when: it counts as placed long ago"
+        yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_describe_failure(decision)}", document)
+    elif attempt.status.awaited_cluster and not stays:
+        yield _warn(
+            "krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decision, attempt.status.awaited_cluster)}", document
+        )
+    if decision.previous.target is not None and decision.previous.scheduled is None:
+        message = f"{key} is bound, but status.scheduled is missing: it is assumed to be scheduled long ago"
         yield _warn("krake-timestamps", message, document)._replace(severity="info")
-    if gone is not None:
-        yield _warn("cluster-gone", f"{key} is bound to {gone}, which is not there: nothing is rendered for it", document)
+    if missing_cluster is not None:
+        yield _warn(
+            "cluster-gone", f"{key} is bound to {missing_cluster}, which does not exist, so nothing is rendered for it", document
+        )
     if not get_field(document.body, "spec", "manifest"):
-        message = f"{key} has no spec.manifest: TOSCA is not translated, so nothing is rendered"
+        message = f"{key} has no spec.manifest, and TOSCA is not translated, so nothing is rendered"
         yield _warn("krake-nothing-to-render", message, document)
 
 
-def _describe_awaited_cluster(decided: ApplicationDecision, name: str) -> str:
-    """What somebody has to do, for an application that waits for a cluster."""
-    if name in decided.context.clusters.fleet.index:
-        return f"waits until its cluster {name} is {ONLINE}"
-    where = status_path(Key(*names.CLUSTER, decided.app.key.namespace, name))
-    said = f"{where} of the output branch says how. Commit it with a kubeconfig and its state"
-    return f"waits for the cluster {name}, which is to be made: {said}"
+def _describe_awaited_cluster(decision: ApplicationDecision, name: str) -> str:
+    """Describe what an application is waiting for, and how to create the cluster that it requested."""
+    if name in decision.context.clusters.fleet.index:
+        return f"is waiting until its cluster {name} is {ONLINE}"
+    where = status_path(Key(*CLUSTER, decision.app.key.namespace, name))
+    instruction = f"commit {where} from the output branch with a kubeconfig and its state"
+    return f"is waiting for the cluster {name}, which has to be created: {instruction}"
 
 
-def _describe_failure(decided: ApplicationDecision) -> str:
-    app, around = decided.app, decided.context
+def _describe_failure(decision: ApplicationDecision) -> str:
+    app, context = decision.app, decision.context
     if not (
-        around.clusters.candidates
+        context.clusters.candidates
         or app.creates_cluster
-        or any(key.namespace == app.key.namespace for key in around.uncertain_clusters)
+        or any(key.namespace == app.key.namespace for key in context.uncertain_clusters)
     ):
-        return f"there is no Cluster in namespace {app.key.namespace}, and applications stay in theirs"
-    reason = decided.attempts[-1].status.reason or {}
-    return str(reason.get("message") or reason.get("code") or "nobody says why")
+        return f"no Cluster found in namespace {app.key.namespace}, and an application runs on clusters of its own namespace"
+    reason = decision.attempts[-1].status.reason or {}
+    return str(reason.get("message") or reason.get("code") or "unknown reason")
 
 
-def _report_failed_providers(silent: dict[MetricReason, list[tuple[str, Document]]]) -> Iterator[Finding]:
-    """What providers did not answer: for each answer that is missing one finding, where it is missing everywhere."""
-    for reason, entries in silent.items():
+def _report_failed_providers(failed_providers: dict[MetricReason, list[tuple[str, Document]]]) -> Iterator[Finding]:
+    """Yield the findings about failed providers: one for each reason that concerns many resources."""
+    for reason, entries in failed_providers.items():
         if len(entries) <= _MAX_NAMED:
             yield from (_report_metric(metric, document, reason) for metric, document in entries)
             continue
         metrics = list(dict.fromkeys(metric for metric, _ in entries))
-        asked = f"metric{'s' if len(metrics) > 1 else ''} {', '.join(metrics[:_MAX_NAMED])}{', ...' if len(metrics) > _MAX_NAMED else ''}"
+        subject = f"metric{'s' if len(metrics) > 1 else ''} {', '.join(metrics[:_MAX_NAMED])}{', ...' if len(metrics) > _MAX_NAMED else ''}"
         owners = list(dict.fromkeys(str(document.key) for _, document in entries))
         more = f" and {len(owners) - _MAX_NAMED} more" if len(owners) > _MAX_NAMED else ""
-        message = f"the {asked} of {', '.join(owners[:_MAX_NAMED])}{more} cannot be used: {reason.description or reason.message}"
+        message = f"the {subject} of {', '.join(owners[:_MAX_NAMED])}{more} cannot be used: {reason.description or reason.message}"
         yield _warn("krake-failing-metric", message, entries[0][1])
 
 
@@ -201,17 +212,17 @@ def _report_metric(metric: str, document: Document, reason: MetricReason) -> Fin
 
 
 def _report_metrics(
-    document: Document, readings: MetricResults, silent: dict[MetricReason, list[tuple[str, Document]]]
+    document: Document, metrics: MetricResults, failed_providers: dict[MetricReason, list[tuple[str, Document]]]
 ) -> Iterator[Finding]:
-    """What is wrong with the metrics of one resource; what providers alone are to blame for goes into `silent`."""
-    for metric, reason in readings.reasons:
+    """Yield the findings about one resource's metrics; failures of providers are collected in `failed_providers` instead."""
+    for metric, reason in metrics.reasons:
         if reason.provider_failed:
-            silent.setdefault(reason, []).append((metric, document))
+            failed_providers.setdefault(reason, []).append((metric, document))
         else:
             yield _report_metric(metric, document, reason)
-    standing = readings.weighted_sum
-    if standing is not None and not standing.weight:
-        message = f"the weights of {document.key}'s metrics add up to 0: no mean can be taken, and they are left aside"
+    weighted_sum = metrics.weighted_sum
+    if weighted_sum is not None and not weighted_sum.weight:
+        message = f"the weights of {document.key}'s metrics add up to 0: its score is undefined, so its metrics are ignored"
         yield _warn("krake-weights", message, document)
 
 

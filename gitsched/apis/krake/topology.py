@@ -10,7 +10,7 @@ from gitsched.model.document import Body, Document, as_string_map, get_field
 
 
 def _read_location(document: Document) -> ClusterLocation:
-    """By the labels that people use: Krake has no place for where a cluster stands."""
+    """Read the location from common labels, because Krake's API has no field for it."""
     labels = as_string_map(get_field(document.body, "metadata", "labels"))
     region = labels.get("topology.kubernetes.io/region") or labels.get("region") or labels.get("location") or ""
     zone = labels.get("topology.kubernetes.io/zone") or labels.get("zone")
@@ -18,11 +18,11 @@ def _read_location(document: Document) -> ClusterLocation:
     return ClusterLocation(name, region, labels.get("provider") or "", (zone,) if zone else ())
 
 
-def _mark_lost(_body: Body, _moment: datetime) -> Body | None:
+def _mark_lost(_body: Body, _time: datetime) -> Body | None:
     return None
 
 
-def _mark_unreachable(body: Body, _moment: datetime) -> Body:
+def _mark_unreachable(body: Body, _time: datetime) -> Body:
     return {**body, "status": {**(body.get("status") or {}), "state": "OFFLINE"}}
 
 

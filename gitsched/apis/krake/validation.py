@@ -2,63 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gitsched.apis.krake import names
+from gitsched.apis.engine import DocumentValidator
 from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
+from gitsched.apis.krake.names import (
+    APPLICATION,
+    CLOUD,
+    CLUSTER,
+    GLOBAL_CLOUD,
+    INFRASTRUCTURE,
+    KEY_RULE,
+    MAGNUM_CLUSTER,
+    METRIC_KINDS,
+    METRICS_PROVIDER_KINDS,
+    NAME_RULE,
+    PROJECT,
+    VALUE_RULE,
+    is_label_key,
+    is_label_value,
+    is_name,
+)
 from gitsched.model.document import Body, as_object, get_field
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.urls import parse_http_url
 
 _GLOBAL_KINDS = ("GlobalCloud", "GlobalInfrastructureProvider", "GlobalMetric", "GlobalMetricsProvider")
-_QUOTING_HINT = " (between brackets YAML ends it at a comma: quote it)"
-DocumentValidator = Callable[[Body], Iterator[Issue]]
+_QUOTING_HINT = " (in a YAML flow sequence a comma ends the item: quote the constraint)"
 
 
 def validate_metadata(body: Body) -> Iterator[Issue]:
-    """Names and labels, by Krake's rules and not by those of Kubernetes."""
+    """Validate names and labels by Krake's rules, which differ from those of Kubernetes."""
     metadata = body["metadata"]
     for part in ("name", "namespace"):
         text = metadata.get(part)
-        if text is not None and not names.is_name(text):
-            yield _error(f"invalid-{part}", f"{text!r:.80} is no {part}: {names.NAME_RULE}", "metadata", part)
+        if text is not None and not is_name(text):
+            yield _error(f"invalid-{part}", f"{text!r:.80} is not a valid {part}: {NAME_RULE}", "metadata", part)
     if metadata.get("namespace") and body["kind"] in _GLOBAL_KINDS:
-        yield _error("invalid-namespace", f"a {body['kind']} is in no namespace", "metadata", "namespace")
+        yield _error("invalid-namespace", f"a {body['kind']} is not namespaced: remove metadata.namespace", "metadata", "namespace")
     labels = metadata.get("labels") or {}
     if not isinstance(labels, dict):
         yield _error("invalid-labels", "metadata.labels must be a mapping of strings", "metadata", "labels")
         return
     for key, value in labels.items():
-        if not names.is_label_key(key):
-            yield _error("invalid-labels", f"{key!r:.80} cannot be a label: {names.KEY_RULE}", "metadata", "labels", key)
-        elif not names.is_label_value(value):
-            yield _error(
-                "invalid-labels", f"{value!r:.80} cannot be a label's value: {names.VALUE_RULE}", "metadata", "labels", key
-            )
+        if not is_label_key(key):
+            yield _error("invalid-labels", f"{key!r:.80} is not a valid label key: {KEY_RULE}", "metadata", "labels", key)
+        elif not is_label_value(value):
+            yield _error("invalid-labels", f"{value!r:.80} is not a valid label value: {VALUE_RULE}", "metadata", "labels", key)
 
 
 def validate_application(body: Body) -> Iterator[Issue]:
-    """An Application."""
+    """Validate an Application."""
     yield from validate_metadata(body)
     spec = body["spec"]
     if not any(spec.get(part) for part in ("manifest", "tosca", "csar")):
-        yield _error("missing-field", "one of manifest, tosca and csar must say what the application is", "spec")
+        yield _error("missing-field", "one of manifest, tosca and csar is required", "spec")
     yield from _validate_constraints(spec, "cluster")
 
 
 def validate_cluster(body: Body) -> Iterator[Issue]:
-    """A Cluster."""
+    """Validate a Cluster."""
     yield from validate_metadata(body)
     spec = body["spec"]
     kubeconfig, tosca = spec.get("kubeconfig"), spec.get("tosca")
     if not kubeconfig and not tosca:
-        yield _error("missing-field", "one of kubeconfig and tosca must say what the cluster is", "spec")
+        yield _error("missing-field", "one of kubeconfig and tosca is required", "spec")
     for part in ("clusters", "contexts", "users"):
         entries = kubeconfig.get(part) if kubeconfig else [{}]
         if not isinstance(entries, list) or len(entries) != 1:
-            count = len(entries) if isinstance(entries, list) else "something else"
-            message = f"a kubeconfig has exactly one of its {part} here, not {count}"
+            count = len(entries) if isinstance(entries, list) else "a value that is not a list"
+            message = f"kubeconfig.{part} must have exactly one entry, found {count}"
             yield _error("krake-kubeconfig", message, "spec", "kubeconfig")
     if isinstance(tosca, dict) and tosca and get_field(tosca, "topology_template", "outputs", "kubeconfig") is None:
         message = "the TOSCA template must have topology_template.outputs.kubeconfig"
@@ -67,7 +81,7 @@ def validate_cluster(body: Body) -> Iterator[Issue]:
 
 
 def validate_global_cloud(body: Body) -> Iterator[Issue]:
-    """A GlobalCloud, which is in no namespace and so cannot refer into one."""
+    """Validate a GlobalCloud, which is not namespaced and cannot refer to namespaced resources."""
     yield from validate_metadata(body)
     yield from _validate_type(body["spec"])
     openstack = body["spec"].get("openstack") or {}
@@ -81,66 +95,69 @@ def validate_global_cloud(body: Body) -> Iterator[Issue]:
 
 
 def validate_magnum_cluster(body: Body) -> Iterator[Issue]:
-    """A MagnumCluster."""
+    """Validate a MagnumCluster."""
     yield from validate_metadata(body)
     yield from _validate_constraints(body["spec"], "project")
 
 
 def validate_metric(body: Body) -> Iterator[Issue]:
-    """A Metric or GlobalMetric."""
+    """Validate a Metric or GlobalMetric."""
     yield from validate_metadata(body)
-    least, most = body["spec"]["min"], body["spec"]["max"]
-    if least >= most:
-        message = f"min is {least} and max is {most}: no value can be used"
+    minimum, maximum = body["spec"]["min"], body["spec"]["max"]
+    if minimum >= maximum:
+        message = f"min must be less than max: min is {minimum}, max is {maximum}, so every value is rejected"
         yield Issue("warning", "krake-metric-range", message, ("spec", "min"))
 
 
 def validate_provider(body: Body) -> Iterator[Issue]:
-    """A Cloud, InfrastructureProvider or GlobalInfrastructureProvider: what its type needs is there."""
+    """Validate a Cloud, InfrastructureProvider or GlobalInfrastructureProvider."""
     yield from validate_metadata(body)
     yield from _validate_type(body["spec"])
 
 
 def validate_metrics_provider(body: Body) -> Iterator[Issue]:
-    """A MetricsProvider or GlobalMetricsProvider: what its type needs is there, and it can be asked."""
+    """Validate a MetricsProvider or GlobalMetricsProvider: its type's settings, URL and secrets."""
     yield from validate_provider(body)
     kind = body["spec"]["type"]
-    said = as_object(body["spec"].get(kind))
-    url, address = said.get("url"), parse_http_url(str(said.get("url")))
-    # What may hold a password is never told as it stands.
+    settings = as_object(body["spec"].get(kind))
+    url, address = settings.get("url"), parse_http_url(str(settings.get("url")))
+    # Messages never quote the URL, because it may contain a password.
     if isinstance(url, str) and address is None:
         yield Issue(
-            "warning", "krake-provider-url", "the url is no http or https URL: nobody can be asked there", ("spec", kind, "url")
+            "warning",
+            "krake-provider-url",
+            "the url is not an http or https URL, so the provider cannot be queried",
+            ("spec", kind, "url"),
         )
-    secrets = {"url": address.password if address else None, "token": said.get("token")}
+    secrets = {"url": address.password if address else None, "token": settings.get("token")}
     for name in (name for name, secret in secrets.items() if secret):
-        message = f"everybody who can read this repository can use the secret in {name}; with tokenFrom it stays with the operator"
+        message = f"{name} contains a secret that every reader of this repository can use: use tokenFrom instead"
         yield Issue("info", "krake-secret-in-git", message, ("spec", kind, name))
-    if {"env", "file"} <= as_object(said.get("tokenFrom")).keys():
-        message = "tokenFrom has both env and file: the variable counts, the file is never read"
+    if {"env", "file"} <= as_object(settings.get("tokenFrom")).keys():
+        message = "tokenFrom has both env and file: the variable is used and the file is ignored"
         yield Issue("warning", "krake-token-twice", message, ("spec", kind, "tokenFrom"))
 
 
 def _validate_type(spec: Body) -> Iterator[Issue]:
     kind = spec["type"]
     if not isinstance(spec.get(kind), dict):
-        yield _error("missing-field", f"the type is {kind}, so {kind} must say the rest", "spec")
+        yield _error("missing-field", f"the type is {kind}, so spec.{kind} is required", "spec")
 
 
 def _validate_constraints(spec: Body, target: str) -> Iterator[Issue]:
-    wanted = (spec.get("constraints") or {}).get(target) or {}
+    constraints = (spec.get("constraints") or {}).get(target) or {}
     for part, parse in (("labels", parse_label_constraint), ("metrics", parse_metric_constraint)):
-        for index, text in enumerate(wanted.get(part) or ()):
-            at: Pointer = ("spec", "constraints", target, part, index)
+        for index, text in enumerate(constraints.get(part) or ()):
+            pointer: Pointer = ("spec", "constraints", target, part, index)
             try:
                 constraint: Any = parse(text)
             except ConstraintError as error:
                 hint = _QUOTING_HINT if isinstance(text, str) and text.count("(") != text.count(")") else ""
-                yield Issue("error", f"krake-{part[:-1]}-constraint", f"{text!r:.100} {error}{hint}", at)
+                yield Issue("error", f"krake-{part[:-1]}-constraint", f"{text!r:.100} {error}{hint}", pointer)
                 continue
             if part == "metrics" and constraint.bound is None:
-                message = f"{constraint.values[0]!r:.80} is no number: nothing satisfies this constraint"
-                yield Issue("warning", "krake-constraint-number", message, at)
+                message = f"{constraint.values[0]!r:.80} is not a number, so no value satisfies this constraint"
+                yield Issue("warning", "krake-constraint-number", message, pointer)
 
 
 def _error(code: str, message: str, *pointer: str | int) -> Issue:
@@ -148,14 +165,14 @@ def _error(code: str, message: str, *pointer: str | int) -> Issue:
 
 
 VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {
-    names.APPLICATION: validate_application,
-    names.CLUSTER: validate_cluster,
-    names.CLOUD: validate_provider,
-    names.GLOBAL_CLOUD: validate_global_cloud,
-    names.MAGNUM_CLUSTER: validate_magnum_cluster,
-    names.PROJECT: validate_metadata,
-    **dict.fromkeys(names.METRIC_KINDS, validate_metric),
-    **dict.fromkeys(names.METRICS_PROVIDER_KINDS, validate_metrics_provider),
-    (names.INFRASTRUCTURE, "InfrastructureProvider"): validate_provider,
-    (names.INFRASTRUCTURE, "GlobalInfrastructureProvider"): validate_provider,
+    APPLICATION: validate_application,
+    CLUSTER: validate_cluster,
+    CLOUD: validate_provider,
+    GLOBAL_CLOUD: validate_global_cloud,
+    MAGNUM_CLUSTER: validate_magnum_cluster,
+    PROJECT: validate_metadata,
+    **dict.fromkeys(METRIC_KINDS, validate_metric),
+    **dict.fromkeys(METRICS_PROVIDER_KINDS, validate_metrics_provider),
+    (INFRASTRUCTURE, "InfrastructureProvider"): validate_provider,
+    (INFRASTRUCTURE, "GlobalInfrastructureProvider"): validate_provider,
 }

@@ -101,7 +101,7 @@ def test_a_cluster_inherits_labels_and_metrics_from_its_cloud_if_it_says_so() ->
     schedule = story.run()
     assert story.place() == "heir"
     reasons = {verdict.name: verdict.reason for verdict in schedule.explain("Application", "echo", "tenant-a")}
-    assert "no label zone" in reasons["other"]
+    assert "label zone is missing" in reasons["other"]
 
 
 def project_of(*documents: Body, labels: list[str] | None = None) -> str | None:

@@ -43,9 +43,9 @@ def test_whoever_has_to_make_it_is_told() -> None:
     story = wanting()
     for seconds in (0, 60):
         (message,) = (finding.message for finding in story.run(seconds).findings if finding.code == "krake-cluster-wanted")
-        assert f"status/kubernetes/cluster/{SPACE}/{made(story)}.yaml of the output branch says how" in message
+        assert f"commit status/kubernetes/cluster/{SPACE}/{made(story)}.yaml from the output branch with" in message
     (message,) = (finding.message for finding in story.run(90, cluster(made(story), "CONNECTING")).findings)
-    assert f"waits until its cluster {made(story)} is ONLINE" in message
+    assert f"is waiting until its cluster {made(story)} is ONLINE" in message
     assert codes(story.run(120, cluster(made(story)))) == set()
 
 

@@ -118,7 +118,9 @@ def test_an_application_in_the_wrong_namespace_is_told_so() -> None:
     elsewhere = {**cluster("one"), "metadata": {"name": "one", "namespace": "other"}}
     story = Story(application(), elsewhere)
     (told,) = (finding.message for finding in story.run().findings)
-    assert told.endswith(f"could not be scheduled: there is no Cluster in namespace {SPACE}, and applications stay in theirs")
+    assert told.endswith(
+        f"could not be scheduled: no Cluster found in namespace {SPACE}, and an application runs on clusters of its own namespace"
+    )
     assert story.status()["reason"]["message"] == "No matching Kubernetes cluster found"
 
 
@@ -230,7 +232,7 @@ def test_a_record_that_somebody_wrote_over_is_no_memory() -> None:
     assert story.place() == "one"
 
 
-@pytest.mark.parametrize(("state", "hint"), [("Online", "did you mean ONLINE?"), ("up", "no state of a cluster")])
+@pytest.mark.parametrize(("state", "hint"), [("Online", "did you mean ONLINE?"), ("up", "not a state of a cluster")])
 def test_a_state_that_is_none_is_told(state: str, hint: str) -> None:
     schedule = Story(cluster("one", state)).run()
     (message,) = (finding.message for finding in schedule.findings if finding.code == "krake-cluster-state")

@@ -68,10 +68,12 @@ def test_beyond_the_value_that_is_told_the_rival_wins(
 @pytest.mark.parametrize(
     ("shares", "its", "allowed", "words"),
     [
-        pytest.param({"a": 0.8, "b": 0.2}, {"b": 1}, (), "as with b above 28 instead of 14", id="one metric"),
-        pytest.param({"a": 0.8, "b": 0.2, "c": 0}, {"b": 1, "c": 9}, (), "as with c above 27.9192 instead of 10", id="one of two"),
-        pytest.param({"a": 0.8, "b": 0.2, "c": 0}, {"b": 1, "c": 1}, (), "which no metric alone can give it", id="not alone"),
-        pytest.param({"a": 0.8, "b": 0.2}, {"b": 1}, (14, 28), "which no metric alone can give it", id="not among the allowed"),
+        pytest.param({"a": 0.8, "b": 0.2}, {"b": 1}, (), "for example with b above 28 instead of 14", id="one metric"),
+        pytest.param(
+            {"a": 0.8, "b": 0.2, "c": 0}, {"b": 1, "c": 9}, (), "for example with c above 27.9192 instead of 10", id="one of two"
+        ),
+        pytest.param({"a": 0.8, "b": 0.2, "c": 0}, {"b": 1, "c": 1}, (), "which no single metric can provide", id="not alone"),
+        pytest.param({"a": 0.8, "b": 0.2}, {"b": 1}, (14, 28), "which no single metric can provide", id="not among the allowed"),
         pytest.param({"a": 0.8}, {}, (), "it has no metrics", id="no metrics"),
     ],
 )
