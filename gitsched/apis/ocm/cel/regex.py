@@ -1,390 +1,282 @@
-r"""Regular expressions in RE2 syntax, matched in linear time with a cost limit (to be replaced by google-re2).
+r"""Regular expressions, matched by RE2 and read as Go's regexp package reads them.
 
-A pattern becomes a program of few instructions that is run for all its alternatives at once, so that every character of the text is
-looked at once for each instruction. Unicode classes by name (\p{...}) other than L, N and their parts are not known.
+A pattern is checked and translated before RE2 compiles it, because the two differ. Go refuses `\C`, group names that are not ASCII,
+repetition counts of nine digits and more, and expressions nested more than 1000 deep; RE2 accepts them. Go 1.25 and newer ignore case,
+spaces, underscores and hyphens in the names of Unicode classes and know more names; RE2 does not.
+
+Differences that remain: RE2 has the characters of Unicode 15.1, Go 1.26 those of 15.0; unassigned characters are not in `\p{C}`; and a
+pattern that needs more than 8 MiB, or has more than 100,000 characters, is refused. Underscores in names of scripts (`\p{Old_Italic}`)
+are accepted, which Go 1.25 and 1.26 alone refuse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from gitsched.apis.ocm.cel.character_classes import PERL, POSIX, WORD, CharacterTest, equals_character, in_class, in_range
+from gitsched.apis.ocm.cel.character_classes import write_class
+from gitsched.apis.ocm.cel.overloads import CostTracker
 
-_LARGEST_REPEAT, _LARGEST_PROGRAM = 1000, 5000
-_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_ESCAPES = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
+_MEMORY: Final = 8 << 20
+"""Bytes that RE2 may use for a compiled pattern and its caches."""
+_PATTERNS: Final = 32
+"""Compiled patterns that are kept: with `_MEMORY`, at most 256 MiB."""
+_LONGEST: Final = 100_000
+"""Characters of a pattern. RE2 writes to stderr about patterns with more than a million parts, whatever its options say."""
+_DEEPEST: Final = 1000
+_MOST_REPEATS: Final = 1000
+_TOO_LARGE: Final = 600_000
+"""Instructions that the cost of a refused pattern is computed with: about the most that fit in `_MEMORY`."""
+_CLASS_INSTRUCTIONS: Final = 1000
+"""What a Unicode class is worth in instructions while a pattern is compiled."""
+_COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(?:,(0|[1-9][0-9]*)?)?\}", re.ASCII)
+_GROUP_NAME = re.compile(r"\(\?P?<([^>]*)>")
+_FLAGS = re.compile(r"\(\?[imsU-]*([:)])")
+_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class InvalidPattern(Exception):
     """What is wrong with a pattern. Never leaves this package."""
 
 
-class Instruction(NamedTuple):
-    """One instruction: char (a test), split (two ways, the first preferred), jump, save (a group's border), assert or match.
-
-    Splits and jumps say how far to go from where they stand, so that programs can be put together as they are.
-    """
-
-    kind: str
-    x: Any = None
-    y: int = 0
-
-
 class Pattern(NamedTuple):
-    program: tuple[Instruction, ...]
-    groups: int
+    """A compiled pattern; `size` is its length in RE2's instructions, `effort` what compiling it is worth in instructions."""
+
+    compiled: Any
+    size: int
+    effort: int
 
 
-class PatternFlags(NamedTuple):
-    fold: bool = False
-    lines: bool = False
-    dot_all: bool = False
-    lazy: bool = False
+def search(pattern: str, text: str, spend: CostTracker, count: int = -1) -> list[str]:
+    """The matches of a pattern from left to right, as Go's FindAllString gives them: at most `count`, or all if it is negative.
 
-
-@lru_cache(maxsize=256)
-def compile_pattern(text: str) -> Pattern:
-    """A pattern as a program. BadPattern where it is none."""
-    reader = _PatternParser(text)
-    program = [Instruction("save", 0), *reader.parse(), Instruction("save", 1), Instruction("match")]
-    return Pattern(tuple(program), reader.groups)
-
-
-def search(pattern: Pattern, text: str, spend: Callable[[int], None], start: int = 0) -> tuple[int, ...] | None:
-    """The borders of the leftmost match and of its groups (-1: not part of it), the preferred one of those that begin there."""
-    program, slots = pattern.program, 2 * (pattern.groups + 1)
-    best: tuple[int, ...] | None = None
-    threads: list[tuple[int, tuple[int, ...]]] = []
-    for at in range(start, len(text) + 1):
-        if best is None:
-            threads.append((0, (-1,) * slots))
-        if not threads:
+    The cost is that of Kubernetes, a product of the lengths of text and pattern, or what RE2 may need in the worst case if that is more.
+    InvalidPattern if the pattern is not valid.
+    """
+    usual = -(-(len(text) + 1) // 10) * -(-len(pattern) // 4)
+    spend(usual)
+    try:
+        compiled, size, effort = compile_pattern(pattern)
+    except InvalidPattern:
+        spend(_TOO_LARGE // 10)
+        raise
+    data = _encode(text)
+    spend(max(0, len(data) * size // 100 + effort // 10 - usual))
+    found: list[str] = []
+    at, last = 0, -1
+    while at <= len(data) and (count < 0 or len(found) < count):
+        if at:
+            spend(1 + (len(data) - at) * size // 1000)
+        match = compiled.search(data, at)
+        if match is None:
             break
-        character = text[at] if at < len(text) else None
-        following: list[tuple[int, tuple[int, ...]]] = []
-        seen: set[int] = set()
-        spend(1 + len(threads))
-        for place, borders in _follow_empty_transitions(program, threads, at, text, seen, spend):
-            step = program[place]
-            if step.kind == "match":
-                best = borders
-                break  # whatever follows is less preferred
-            if character is not None and step.x(character):
-                following.append((place + 1, borders))
-        threads = following
-    return best
-
-
-def _follow_empty_transitions(
-    program: tuple[Instruction, ...],
-    threads: list[tuple[int, tuple[int, ...]]],
-    at: int,
-    text: str,
-    seen: set[int],
-    spend: Callable[[int], None],
-) -> list[tuple[int, tuple[int, ...]]]:
-    """The threads after all steps that read nothing, in the order of preference."""
-    found = []
-    stack = threads[::-1]
-    while stack:
-        place, borders = stack.pop()
-        if place in seen:
-            continue
-        seen.add(place)
-        step = program[place]
-        match step.kind:
-            case "jump":
-                stack.append((place + step.x, borders))
-            case "split":
-                stack += [(place + step.y, borders), (place + step.x, borders)]
-            case "save":
-                stack.append((place + 1, (*borders[: step.x], at, *borders[step.x + 1 :])))
-            case "assert":
-                if _assertion_holds(step.x, at, text):
-                    stack.append((place + 1, borders))
-            case _:
-                found.append((place, borders))
-    spend(len(seen) // 4)
+        start, end = match.span()
+        # RE2 finds \B between the bytes of one character, too. Right behind another match, an empty one does not count.
+        if not _is_inside(data, start) and (end > start or start != last):
+            found.append(data[start:end].decode())
+        at = last = end
+        if start == end:
+            at += 1
+            while _is_inside(data, at):
+                at += 1
     return found
 
 
-def _assertion_holds(what: str, at: int, text: str) -> bool:
-    before, after = text[at - 1] if at else "", text[at] if at < len(text) else ""
-    match what:
-        case "start":
-            return at == 0
-        case "end":
-            return at == len(text)
-        case "line start":
-            return before in ("", "\n")
-        case "line end":
-            return after in ("", "\n")
-    border = (before in WORD) != (after in WORD)
-    return border == (what == "border")
+def _is_inside(data: bytes, at: int) -> bool:
+    """Whether a place is between the bytes of one character."""
+    return at < len(data) and data[at] & 0xC0 == 0x80
 
 
-class _PatternParser:
-    """A pattern on its way to a program."""
+def compile_pattern(text: str) -> Pattern:
+    """A pattern, compiled. InvalidPattern if Go's regexp package refuses it, or if it is too large."""
+    found = _compile(text)
+    if isinstance(found, str):
+        raise InvalidPattern(found)
+    return found
 
-    __slots__ = ("_at", "_text", "groups")
+
+@lru_cache(maxsize=_PATTERNS)
+def _compile(text: str) -> Pattern | str:
+    """A pattern, or what is wrong with it."""
+    import re2  # type: ignore[import-untyped]  # takes 10 ms to load, and most repositories have no patterns
+
+    if len(text) > _LONGEST:
+        return f"longer than {_LONGEST} characters"
+    options = re2.Options()
+    options.max_mem, options.log_errors, options.never_capture = _MEMORY, False, True
+    try:
+        translated, classes = _Translator(text).read()
+        compiled = re2.compile(_encode(translated), options)
+    except InvalidPattern as problem:
+        return str(problem)
+    except re2.error as problem:
+        reason = problem.args[0]
+        return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+    finally:
+        re2.purge()  # its own cache keeps 128 patterns
+    return Pattern(compiled, compiled.programsize, compiled.programsize + _CLASS_INSTRUCTIONS * classes)
+
+
+def _encode(text: str) -> bytes:
+    """UTF-8. Surrogates, which parseJSON() may give, become U+FFFD, as Go reads them."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text).encode()
+
+
+class _Level:
+    """The whole pattern or an open group of it: how high the tree of its parts is, as Go counts the height.
+
+    A sequence directly in a sequence, or alternatives directly in alternatives, do not make the tree higher.
+    """
+
+    __slots__ = ("branches", "capturing", "height", "highest", "items", "kind", "last")
+
+    def __init__(self, capturing: bool) -> None:
+        self.capturing = capturing
+        self.branches = self.highest = 0
+        self.items = self.height = self.last = 0
+        self.kind = ""
+        """What the last item is: a sequence, alternatives, or something else."""
+
+    def add(self, height: int, kind: str = "") -> None:
+        self.items += 2 if kind == "sequence" else 1
+        self.last, self.kind = height, kind
+        self.height = max(self.height, height - (kind == "sequence"))
+
+    def repeat(self) -> None:
+        self.items -= self.kind == "sequence"
+        self.last, self.kind = self.last + 1, ""
+        self.height = max(self.height, self.last)
+
+    def end_branch(self) -> None:
+        flat = self.items == 1 and self.kind == "alternatives"
+        self.kind = "sequence" if self.items > 1 else ""
+        self.branches += 2 if flat else 1
+        self.highest = max(self.highest, self.height - flat + (self.items > 1), 1)
+        self.items = self.height = self.last = 0
+
+    def close(self) -> tuple[int, str]:
+        self.end_branch()
+        if self.branches > 1:
+            self.kind = "alternatives"
+        height = self.highest + (self.branches > 1) + self.capturing
+        if height > _DEEPEST:
+            raise InvalidPattern("expression nests too deeply")
+        return height, "" if self.capturing else self.kind
+
+
+class _Translator:
+    """Reads a pattern once from left to right, copies it, and stops at what Go refuses though RE2 would accept it.
+
+    What both refuse is left to RE2.
+    """
+
+    __slots__ = ("_at", "_classes", "_levels", "_out", "_text")
 
     def __init__(self, text: str) -> None:
-        self._text, self._at, self.groups = text, 0, 0
+        self._text, self._at, self._classes = text, 0, 0
+        self._out: list[str] = []
+        self._levels = [_Level(False)]
 
-    def parse(self) -> list[Instruction]:
-        steps, _ = self._alternatives(PatternFlags(), 0)
-        if self._at < len(self._text):
-            raise InvalidPattern("unexpected )")
-        return steps
-
-    def _next(self, *words: str) -> str:
-        for word in words:
-            if self._text.startswith(word, self._at):
-                self._at += len(word)
-                return word
-        return ""
-
-    def _alternatives(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction], PatternFlags]:
-        if depth > 50:
-            raise InvalidPattern("nested too deeply")
-        branches = []
-        while True:
-            steps, flags = self._sequence(flags, depth)
-            branches.append(steps)
-            if not self._next("|"):
-                break
-        program = branches.pop()
-        for branch in reversed(branches):
-            program = [Instruction("split", 1, len(branch) + 2), *branch, Instruction("jump", len(program) + 1), *program]
-        return program, flags
-
-    def _sequence(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction], PatternFlags]:
-        steps: list[Instruction] = []
-        while self._at < len(self._text) and self._text[self._at] not in "|)":
-            atom, flags = self._atom(flags, depth)
-            if atom is not None:
-                steps += self._repeat(atom, flags)
-            if len(steps) > _LARGEST_PROGRAM:
-                raise InvalidPattern("too large")
-        return steps, flags
-
-    def _repeat(self, atom: list[Instruction], flags: PatternFlags) -> list[Instruction]:
-        repeated = False
-        while True:
-            bounds = self._bounds()
-            if bounds is None:
-                return atom
-            if repeated:
-                raise InvalidPattern("a repetition is repeated")
-            least, most = bounds
-            lazy = bool(self._next("?")) != flags.lazy
-            atom, repeated = _repeat_atom(atom, least, most, lazy), True
-
-    def _bounds(self) -> tuple[int, int | None] | None:
-        sign = self._next("*", "+", "?")
-        if sign:
-            return _QUANTIFIERS[sign]
-        end = self._text.find("}", self._at)
-        if not self._text.startswith("{", self._at) or end < 0:
-            return None
-        least, comma, most = self._text[self._at + 1 : end].partition(",")
-        if not least.isdecimal() or (most and not most.isdecimal()):
-            return None  # a brace that stands for itself
-        self._at = end + 1
-        low, high = int(least), int(most) if most else None if comma else int(least)
-        if low > _LARGEST_REPEAT or (high is not None and (high > _LARGEST_REPEAT or high < low)):
-            raise InvalidPattern("a repetition out of bounds")
-        return low, high
-
-    def _atom(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction] | None, PatternFlags]:
-        character = self._text[self._at]
-        self._at += 1
-        match character:
-            case "(":
-                return self._group(flags, depth)
-            case "[":
-                return [Instruction("char", self._class(flags))], flags
-            case ".":
-                return [Instruction("char", (lambda c: True) if flags.dot_all else (lambda c: c != "\n"))], flags
-            case "^":
-                return [Instruction("assert", "line start" if flags.lines else "start")], flags
-            case "$":
-                return [Instruction("assert", "line end" if flags.lines else "end")], flags
-            case "\\":
-                return self._escape(flags), flags
-            case "*" | "+" | "?":
-                raise InvalidPattern(f"nothing to repeat before {character}")
-        return [Instruction("char", equals_character(character, flags.fold))], flags
-
-    def _group(self, flags: PatternFlags, depth: int) -> tuple[list[Instruction] | None, PatternFlags]:
-        inner = flags
-        number = 0
-        if self._next("?"):
-            if self._next("P<", "<"):
-                end = self._text.find(">", self._at)
-                if end < 0 or not self._text[self._at : end].isidentifier():
-                    raise InvalidPattern("a group without a name")
-                self._at = end + 1
-                self.groups += 1
-                number = self.groups
-            else:
-                inner, closed = self._flags(flags)
-                if closed:
-                    return None, inner
-        else:
-            self.groups += 1
-            number = self.groups
-        steps, _ = self._alternatives(inner, depth + 1)
-        if not self._next(")"):
-            raise InvalidPattern("missing )")
-        return [Instruction("save", 2 * number), *steps, Instruction("save", 2 * number + 1)] if number else steps, flags
-
-    def _flags(self, flags: PatternFlags) -> tuple[PatternFlags, bool]:
-        value = True
-        names = {"i": "fold", "m": "lines", "s": "dot_all", "U": "lazy"}
+    def read(self) -> tuple[str, int]:
+        """The pattern for RE2, and how many Unicode classes it names."""
         while self._at < len(self._text):
-            character = self._text[self._at]
-            self._at += 1
-            if character in names:
-                flags = flags._replace(**{names[character]: value})
-            elif character == "-" and value:
-                value = False
-            elif character in ":)":
-                return flags, character == ")"
-            else:
-                break
-        raise InvalidPattern("a group of an unknown kind")
+            self._read_part()
+        self._levels[0].close()
+        return "".join(self._out), self._classes
 
-    def _escape(self, flags: PatternFlags) -> list[Instruction]:
-        if self._at >= len(self._text):
-            raise InvalidPattern("a backslash at the end")
-        character = self._text[self._at]
+    def _copy(self, end: int) -> None:
+        self._out.append(self._text[self._at : end])
+        self._at = end
+
+    def _read_part(self) -> None:
+        character, level = self._text[self._at], self._levels[-1]
         match character:
-            case "b" | "B":
-                self._at += 1
-                return [Instruction("assert", "border" if character == "b" else "no border")]
-            case "A" | "z":
-                self._at += 1
-                return [Instruction("assert", "start" if character == "A" else "end")]
-            case "Q":
-                end = self._text.find("\\E", self._at)
-                quoted = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
-                self._at = len(self._text) if end < 0 else end + 2
-                return [Instruction("char", equals_character(c, flags.fold)) for c in quoted]
-        known = self._escape_class()
-        return [Instruction("char", known if known is not None else equals_character(self._character(), flags.fold))]
+            case "\\":
+                self._read_escape(bracketed=False)
+                level.add(1)
+            case "[":
+                self._read_brackets()
+                level.add(1)
+            case "(":
+                self._open_group()
+            case ")":
+                self._copy(self._at + 1)
+                if len(self._levels) > 1:
+                    self._levels[-2].add(*self._levels.pop().close())
+            case "|":
+                self._copy(self._at + 1)
+                level.end_branch()
+            case "*" | "+" | "?" | "{":
+                self._read_repetition(level)
+            case _:
+                self._copy(self._at + 1)
+                level.add(1)
 
-    def _escape_class(self) -> CharacterTest | None:
-        """The class that an escape stands for, if it is one; the backslash has been read."""
-        character = self._text[self._at]
-        if character.lower() in PERL:
-            self._at += 1
-            return in_class(PERL[character.lower()], character.isupper())
-        if character not in "pP":
-            return None
-        self._at += 1
-        name = self._text[self._at : self._at + 1]
-        if name == "{":
-            end = self._text.find("}", self._at)
-            name, self._at = self._text[self._at + 1 : end], end + 1
-        else:
-            self._at += 1
-        negative = (character == "P") != name.startswith("^")
-        name = name.removeprefix("^")
-        tests: dict[str, CharacterTest] = {
-            "L": str.isalpha,
-            "Lu": str.isupper,
-            "Ll": str.islower,
-            "N": str.isnumeric,
-            "Nd": str.isdecimal,
-        }
-        if name not in tests:
-            raise InvalidPattern(f"the class {name!r} is not known")
-        test = tests[name]
-        return (lambda c: not test(c)) if negative else test
+    def _read_repetition(self, level: _Level) -> None:
+        end = self._at + 1
+        if self._text[self._at] == "{":
+            counted = _COUNTED.match(self._text, self._at)
+            if counted is None:
+                self._copy(end)
+                level.add(1)
+                return
+            if any(len(number) > 4 or int(number) > _MOST_REPEATS for number in counted.groups() if number):
+                raise InvalidPattern(f"invalid repeat count: {counted[0][:20]}")
+            end = counted.end()
+        self._copy(end + self._text.startswith("?", end))
+        level.repeat()
 
-    def _character(self) -> str:
-        """One escaped character; the backslash has been read."""
-        character = self._text[self._at]
-        self._at += 1
-        if character in _ESCAPES:
-            return _ESCAPES[character]
-        if character == "x":
-            if self._next("{"):
-                end = self._text.find("}", self._at)
-                digits, self._at = self._text[self._at : end], end + 1
-            else:
-                digits, self._at = self._text[self._at : self._at + 2], self._at + 2
-            if not digits or not all(c in POSIX["xdigit"] for c in digits) or int(digits, 16) > 0x10FFFF:
-                raise InvalidPattern("an escape that is no character")
-            return chr(int(digits, 16))
-        if character == "0":
-            return "\0"
-        if character in WORD:
-            raise InvalidPattern(f"\\{character} means nothing")
-        return character
+    def _open_group(self) -> None:
+        named = _GROUP_NAME.match(self._text, self._at)
+        flags = _FLAGS.match(self._text, self._at)
+        if named is not None and not _NAME.fullmatch(named[1]):
+            raise InvalidPattern(f"invalid named capture: {named[0][:40]}")
+        found = named or flags
+        self._copy(self._at + 1 if found is None else found.end())
+        if flags is None or flags[1] == ":":
+            self._levels.append(_Level(flags is None))
 
-    def _class(self, flags: PatternFlags) -> CharacterTest:
-        negative = bool(self._next("^"))
-        tests: list[CharacterTest] = []
-        first = True
-        while first or not self._text.startswith("]", self._at):
-            if self._at >= len(self._text):
-                raise InvalidPattern("missing ]")
-            first = False
-            known = self._nested_class()
-            if known is not None:
-                tests.append(known)
+    def _read_brackets(self) -> None:
+        """A class between brackets, of which a ] that stands first is a member."""
+        text = self._text
+        self._copy(self._at + 1 + text.startswith("^", self._at + 1))
+        self._copy(self._at + text.startswith("]", self._at))
+        while self._at < len(text) and text[self._at] != "]":
+            if text[self._at] == "\\":
+                self._read_escape(bracketed=True)
                 continue
-            low = self._class_character()
-            if self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at):
-                self._at += 1
-                high = self._class_character()
-                if high < low:
-                    raise InvalidPattern("a range from high to low")
-                tests.append(in_range(low, high, flags.fold))
-            else:
-                tests.append(equals_character(low, flags.fold))
-        self._at += 1
-        return lambda c: any(test(c) for test in tests) != negative
+            end = text.find(":]", self._at + 2) if text.startswith("[:", self._at) else -1
+            self._copy(self._at + 1 if end < 0 else end + 2)
+        self._copy(self._at + 1)
 
-    def _nested_class(self) -> CharacterTest | None:
-        if self._text.startswith("[:", self._at):
-            end = self._text.find(":]", self._at)
-            name = self._text[self._at + 2 : end]
-            if end >= 0 and name.removeprefix("^") in POSIX:
-                self._at = end + 2
-                return in_class(POSIX[name.removeprefix("^")], name.startswith("^"))
-        if self._text.startswith("\\", self._at) and self._text[self._at + 1 : self._at + 2] in tuple("dDsSwWpP"):
-            self._at += 1
-            return self._escape_class()
-        return None
-
-    def _class_character(self) -> str:
-        if self._at >= len(self._text):
-            raise InvalidPattern("missing ]")
-        character = self._text[self._at]
-        self._at += 1
-        if character == "\\":
-            if self._at >= len(self._text):
-                raise InvalidPattern("missing ]")
-            return self._character()
-        return character
-
-
-def _repeat_atom(atom: list[Instruction], least: int, most: int | None, lazy: bool) -> list[Instruction]:
-    if len(atom) * max(least, most or 0, 1) > _LARGEST_PROGRAM:
-        raise InvalidPattern("too large")
-    steps = atom * least
-    if most is None:
-        return [*steps, _split(1, len(atom) + 2, lazy), *atom, Instruction("jump", -len(atom) - 1)]
-    optional: list[Instruction] = []
-    for _ in range(most - least):
-        optional = [_split(1, len(atom) + len(optional) + 1, lazy), *atom, *optional]
-    return [*steps, *optional]
-
-
-def _split(enter: int, leave: int, lazy: bool) -> Instruction:
-    return Instruction("split", leave, enter) if lazy else Instruction("split", enter, leave)
+    def _read_escape(self, *, bracketed: bool) -> None:
+        text, at = self._text, self._at
+        kind = text[at + 1 : at + 2]
+        if kind == "C":
+            raise InvalidPattern(r"invalid escape sequence: \C")
+        end = at + 2
+        if kind == "Q" and not bracketed:
+            end = text.find(r"\E", at + 2)
+            end = len(text) if end < 0 else end + 2
+        elif kind in ("x", "p", "P") and text.startswith("{", at + 2):
+            end = text.find("}", at + 3) + 1
+            if not end:
+                raise InvalidPattern(f"missing }} after {text[at : at + 20]}")
+        elif kind in ("p", "P"):
+            end = at + 3
+        if kind not in ("p", "P"):
+            self._copy(end)
+            return
+        self._classes += 1
+        braced = text[at + 2 : at + 3] == "{"
+        name = text[at + 3 : end - 1] if braced else text[at + 2 : end]
+        written = write_class(name.removeprefix("^"), (kind == "p") != name.startswith("^"), bracketed) if name else None
+        if written is None:
+            raise InvalidPattern(f"invalid character class range: {text[at : min(end, at + 40)]}")
+        self._out.append(written)
+        self._at = end

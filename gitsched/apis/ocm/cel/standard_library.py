@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
-from gitsched.apis.ocm.cel.regex import InvalidPattern, compile_pattern, search
+from gitsched.apis.ocm.cel.regex import InvalidPattern, search
 from gitsched.apis.ocm.cel.timestamps import format_duration, format_timestamp, parse_go_duration, parse_timestamp
 from gitsched.apis.ocm.cel.types import (
     MAX_INT,
@@ -136,7 +136,7 @@ def size(value: Any) -> int:
 @cel_function("string.matches(string): bool", "matches(string, string): bool", metered=True)
 def matches(spend: CostTracker, text: str, pattern: str) -> bool:
     try:
-        return search(compile_pattern(pattern), text, spend) is not None
+        return bool(search(pattern, text, spend, 1))
     except InvalidPattern as problem:
         raise EvaluationError(f"the pattern {pattern!r}: {problem}") from None
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.cel.network import is_url
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
-from gitsched.apis.ocm.cel.regex import InvalidPattern, Pattern, compile_pattern, search
+from gitsched.apis.ocm.cel.regex import InvalidPattern, search
 from gitsched.apis.ocm.cel.standard_library import format_double, to_string
 from gitsched.apis.ocm.cel.types import OPTIONAL_NONE, EvaluationError, OptionalValue, is_integer, is_number, type_name
 from gitsched.model.labels import is_label_key, is_label_value
@@ -138,29 +138,17 @@ def quote(text: str) -> str:
 
 @cel_function("string.find(string): string", metered=True)
 def find_match(spend: CostTracker, text: str, pattern: str) -> str:
-    match = search(_compile_pattern(pattern), text, spend)
-    return "" if match is None else text[match[0] : match[1]]
+    return next(iter(_find(spend, text, pattern, 1)), "")
 
 
 @cel_function("string.findAll(string): list(string)", "string.findAll(string, int): list(string)", metered=True)
 def find_all_matches(spend: CostTracker, text: str, pattern: str, count: int = -1) -> list[str]:
-    compiled = _compile_pattern(pattern)
-    found: list[str] = []
-    at, last = 0, -1
-    while at <= len(text) and (count < 0 or len(found) < count):
-        match = search(compiled, text, spend, at)
-        if match is None:
-            break
-        if match[1] > match[0] or match[0] != last:  # an empty match right behind another one is none
-            found.append(text[match[0] : match[1]])
-        last = match[1]
-        at = match[1] if match[1] > match[0] else match[1] + 1
-    return found
+    return _find(spend, text, pattern, count)
 
 
-def _compile_pattern(pattern: str) -> Pattern:
+def _find(spend: CostTracker, text: str, pattern: str, count: int) -> list[str]:
     try:
-        return compile_pattern(pattern)
+        return search(pattern, text, spend, count)
     except InvalidPattern as problem:
         raise EvaluationError(f"the pattern {pattern!r}: {problem}") from None
 
