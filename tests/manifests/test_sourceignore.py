@@ -6,8 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import re2
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
 from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore, is_manifest_path
 
@@ -117,6 +119,56 @@ def test_what_git_ignores_is_ignored(empty: Path, lines: list[str], paths: list[
     done = subprocess.run(command, cwd=empty, input="\0".join(paths), capture_output=True, text=True)
     ignore = SourceIgnore.parse({"": text})
     assert {path for path in paths if ignore.is_ignored(path)} == set(done.stdout.split("\0")) - {""}
+
+
+ORDINARY = {
+    "drafts/": ["drafts/a.yaml", "apps/drafts/b/c.yaml", "drafts", "mydrafts/a.yaml"],
+    "/drafts": ["drafts/a.yaml", "apps/drafts/a.yaml"],
+    "*.tmp.yaml": ["a.tmp.yaml", "apps/a.tmp.yaml", "a.yaml"],
+    "apps/*/secret.yaml": ["apps/web/secret.yaml", "apps/web/eu/secret.yaml", "secret.yaml"],
+    "apps/**/secret.yaml": ["apps/secret.yaml", "apps/web/eu/secret.yaml", "web/secret.yaml"],
+    "**/test/**": ["test/a.yaml", "apps/test/b/c.yaml", "test"],
+    "charts/**": ["charts/a.yaml", "charts", "apps/charts/a.yaml"],
+    "*\n!keep.yaml": ["a.yaml", "keep.yaml", "apps/a.yaml"],
+    "/*\n!/apps": ["a.yaml", "apps/a.yaml", "web/a.yaml"],
+    "file-?.yaml": ["file-1.yaml", "file-12.yaml", "file-/.yaml"],
+    "file-[0-9].yaml": ["file-1.yaml", "file-a.yaml"],
+    "file-[!0-9].yaml": ["file-1.yaml", "file-a.yaml"],
+    "# nothing\n\\#a.yaml": ["#a.yaml", "a.yaml"],
+    "\\!a.yaml": ["!a.yaml", "a.yaml"],
+    "a.yaml  ": ["a.yaml", "a.yaml  "],
+    "a\\ ": ["a ", "a"],
+    "a.b": ["a.b", "axb"],
+    "été/*.yaml": ["été/a.yaml", "ete/a.yaml"],
+}
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_rules_mean_what_they_mean_to_git_and_to_pathspec(empty: Path, text: str) -> None:
+    paths = ORDINARY[text]
+    (empty / ".gitignore").write_text(text + "\n")
+    command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
+    done = subprocess.run(command, cwd=empty, input="\0".join(paths), capture_output=True, text=True)
+    git = set(done.stdout.split("\0")) - {""}
+    ignore, spec = SourceIgnore.parse({"": text + "\n"}), GitIgnoreSpec.from_lines(text.split("\n"), backend="simple")
+    assert {path for path in paths if ignore.is_ignored(path)} == git
+    assert {path for path in paths if spec.match_file(path)} == git
+
+
+def test_a_file_in_an_excluded_directory_stays_excluded_unlike_for_pathspec(empty: Path) -> None:
+    (empty / ".gitignore").write_text("*\n!keep.yaml\n")
+    command = ["git", "check-ignore", "--no-index", "apps/keep.yaml"]
+    assert subprocess.run(command, cwd=empty, capture_output=True).returncode == 0
+    assert SourceIgnore.parse({"": "*\n!keep.yaml\n"}).is_ignored("apps/keep.yaml")
+    assert not GitIgnoreSpec.from_lines(["*", "!keep.yaml"], backend="simple").match_file("apps/keep.yaml")
+
+
+def test_pathspec_still_cannot_take_all_the_rules_of_a_repository() -> None:
+    """One of the reasons for a matcher of our own; if this fails, see the docstring of gitsched.manifests.sourceignore."""
+    lines = [f"*draft-{number}*" for number in range(MAX_RULES)]
+    with pytest.raises(re2.error):
+        GitIgnoreSpec.from_lines(lines, backend="re2")
+    assert SourceIgnore.parse({"": "\n".join(lines)}).is_ignored(f"apps/draft-{MAX_RULES - 1}.yaml")
 
 
 @pytest.mark.parametrize(
