@@ -61,7 +61,7 @@ managedCluster.status.clusterClaims.exists_one(c, c.name == "region")
 managedCluster.status.clusterClaims.filter(c, c.name == "region").map(c, c.value) == ["eu-west-1"]
 managedCluster.status.clusterClaims.map(c, c.name == "region", c.value)[0] == "eu-west-1"
 managedCluster.status.clusterClaims.filter(c, c.name == "json")[0].value.parseJSON().zones.size() == 2
-managedCluster.status.clusterClaims.filter(c, c.name == "json")[0].value.parseJSON().n + 1 == 4
+managedCluster.status.clusterClaims.filter(c, c.name == "json")[0].value.parseJSON().n + 1.0 == 4.0
 managedCluster.spec.hubAcceptsClient == false
 managedCluster.spec.taints.all(t, t.effect == "NoSelect")
 managedCluster.spec.taints[0].timeAdded == null

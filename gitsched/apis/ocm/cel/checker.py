@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import abc
 
 from gitsched.apis.ocm.cel.overloads import FUNCTIONS, Overload, list_overloads, type_of
+from gitsched.apis.ocm.cel.regex import InvalidPattern, compile_pattern
 from gitsched.apis.ocm.cel.syntax import (
     Call,
     Comprehension,
@@ -35,7 +36,10 @@ from gitsched.apis.ocm.cel.types import (
     result_type,
 )
 
-TYPE_IDENTIFIERS = ("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint")
+TYPE_IDENTIFIERS = (
+    *("bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"),
+    *("google.protobuf.Duration", "google.protobuf.Timestamp", "net.CIDR", "net.IP"),
+)
 _NUMBERS = ("int", "uint", "double")
 _ARITHMETIC: dict[str, tuple[str, ...]] = {
     "+": (*_NUMBERS, "string", "bytes", "list"),
@@ -130,7 +134,22 @@ def _infer_identifier(node: Identifier, scope: TypeEnvironment) -> str:
     raise InvalidExpression(f"{node.name!r} at character {node.at + 1} is not known; the cluster is managedCluster")
 
 
+def find_type(node: Select, scope: abc.Container[str]) -> str | None:
+    """The type that a name of several parts stands for, such as google.protobuf.Timestamp; None if it is no type."""
+    parts = [node.field]
+    operand = node.operand
+    while isinstance(operand, Select):
+        parts.append(operand.field)
+        operand = operand.operand
+    if not isinstance(operand, Identifier) or operand.name in scope or node.test or node.optional:
+        return None
+    name = ".".join((operand.name, *reversed(parts)))
+    return name if name in TYPE_IDENTIFIERS else None
+
+
 def _infer_select(node: Select, scope: TypeEnvironment) -> str:
+    if find_type(node, scope) is not None:
+        return "type"
     kind = infer_type(node.operand, scope)
     _expect_type(kind, ("map", "cluster", "optional"), node.at)
     return "bool" if node.test else "optional" if node.optional or base_type(kind) == "optional" else element_type(kind)
@@ -170,11 +189,22 @@ def _infer_call(node: Call, scope: TypeEnvironment) -> str:
     if name not in FUNCTIONS:
         raise reject_expression(f"the function {name}() at character {node.at + 1} is not offered", "cel-unsupported")
     kinds = [infer_type(argument, scope) for argument in arguments]
+    if name in ("find", "findAll") and len(arguments) > 1:
+        _check_pattern(name, arguments[1])
     results = (result_type(kinds, overload.types, overload.result) for overload in overloads)
     fitting = {result for result in results if result is not None}
     if not fitting:
         raise InvalidExpression(f"the function {name}() at character {node.at + 1} does not take {', '.join(kinds) or 'nothing'}")
     return join_types(sorted(fitting))
+
+
+def _check_pattern(name: str, pattern: Node) -> None:
+    """Upstream compiles these patterns before it runs the expression; those of matches() it compiles when it runs."""
+    if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+        try:
+            compile_pattern(pattern.value)
+        except InvalidPattern as problem:
+            raise InvalidExpression(f"the pattern of {name}() at character {pattern.at + 1} is not valid: {problem}") from None
 
 
 def _infer_arithmetic(node: Call, kinds: list[str]) -> str:

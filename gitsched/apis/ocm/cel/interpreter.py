@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gitsched.apis.ocm.cel import network, quantities, standard_library, strings, timestamps
-from gitsched.apis.ocm.cel.checker import TYPE_IDENTIFIERS, TypeEnvironment, infer_type, resolve_call
+from gitsched.apis.ocm.cel.checker import TYPE_IDENTIFIERS, TypeEnvironment, find_type, infer_type, resolve_call
 from gitsched.apis.ocm.cel.overloads import CostTracker, call_function
 from gitsched.apis.ocm.cel.parser import parse
 from gitsched.apis.ocm.cel.standard_library import OPERATORS
@@ -30,6 +30,7 @@ from gitsched.apis.ocm.cel.types import (
     OptionalValue,
     TypeValue,
     get_element,
+    to_index,
     type_name,
 )
 
@@ -78,12 +79,12 @@ class Program:
 def _compile(node: Node, scope: frozenset[str]) -> Interpretable:
     match node:
         case Literal():
-            value = node.value
-            return lambda frame: value
+            return _compile_constant(node.value)
         case Identifier():
             return _compile_identifier(node, scope)
         case Select():
-            return _compile_select(node, scope)
+            named = find_type(node, scope)
+            return _compile_select(node, scope) if named is None else _compile_constant(TypeValue(named))
         case Index():
             return _compile_index(node, scope)
         case CreateList():
@@ -101,8 +102,11 @@ def _compile_identifier(node: Identifier, scope: frozenset[str]) -> Interpretabl
     name = node.name
     if name in scope or name not in TYPE_IDENTIFIERS:
         return lambda frame: frame.variables[name]
-    kind = TypeValue(name)
-    return lambda frame: kind
+    return _compile_constant(TypeValue(name))
+
+
+def _compile_constant(value: Any) -> Interpretable:
+    return lambda frame: value
 
 
 def _compile_select(node: Select, scope: frozenset[str]) -> Interpretable:
@@ -127,10 +131,12 @@ def _select(value: Any, member: str, *, test: bool, optional: bool) -> Any:
         if not value.present:
             return False if test else OPTIONAL_NONE
         return _select(value.value, member, test=test, optional=True)
-    if not isinstance(value, dict):
+    if isinstance(value, list) or (not isinstance(value, dict) and not test and not optional):
         raise EvaluationError(f"{type_name(value)} has no members")
     if test:
-        return member in value
+        return isinstance(value, dict) and member in value
+    if not isinstance(value, dict):
+        return OPTIONAL_NONE
     if member in value:
         return OptionalValue(True, value[member]) if optional else value[member]
     if optional:
@@ -151,6 +157,8 @@ def _compile_index(node: Index, scope: frozenset[str]) -> Interpretable:
             container, optional = container.value, True
         if not optional:
             return get_element(container, at)
+        if isinstance(container, list):
+            to_index(at)
         try:
             return OptionalValue(True, get_element(container, at))
         except EvaluationError:
@@ -186,8 +194,10 @@ def _compile_map(node: CreateMap, scope: frozenset[str]) -> Interpretable:
         values: dict[Any, Any] = {}
         for key_code, value_code, optional in entries:
             key, value = key_code(frame), value_code(frame)
-            if not isinstance(key, (str, int)) or key in values:
-                raise EvaluationError("a key is there twice, or cannot be one")
+            if not isinstance(key, (str, int)):
+                raise EvaluationError(f"{type_name(key)} cannot be a key")
+            if key in values and not any(key == other and type(key) is type(other) for other in values):
+                raise EvaluationError("two keys are equal but for their types")
             if not optional:
                 values[key] = value
             elif isinstance(value, OptionalValue) and value.present:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
 from gitsched.apis.ocm.cel.regex import InvalidPattern, search
-from gitsched.apis.ocm.cel.timestamps import format_duration, format_timestamp, parse_go_duration, parse_timestamp
+from gitsched.apis.ocm.cel.timestamps import format_duration, format_timestamp, limit_duration, parse_go_duration, parse_timestamp
 from gitsched.apis.ocm.cel.types import (
     MAX_INT,
     MAX_UINT,
@@ -23,6 +23,7 @@ from gitsched.apis.ocm.cel.types import (
     UInt,
     check_overflow,
     equal,
+    has_key,
     is_integer,
     is_number,
     less,
@@ -36,7 +37,7 @@ def add(spend: CostTracker, left: Any, right: Any) -> Any:
         return left + right
     if isinstance(left, (datetime, timedelta)) and isinstance(right, (datetime, timedelta)):
         try:
-            return left + right  # type: ignore[operator]  # two moments have no sum, which is a TypeError
+            return limit_duration(left + right)  # type: ignore[operator]  # two moments have no sum, which is a TypeError
         except (OverflowError, TypeError):
             raise EvaluationError("no such moment") from None
     return _apply_arithmetic("+", left, right)
@@ -45,7 +46,7 @@ def add(spend: CostTracker, left: Any, right: Any) -> Any:
 def subtract(spend: CostTracker, left: Any, right: Any) -> Any:
     if isinstance(left, (datetime, timedelta)) and isinstance(right, (datetime, timedelta)):
         try:
-            return left - right  # type: ignore[operator]  # a duration has no moment to be taken from
+            return limit_duration(left - right)  # type: ignore[operator]  # a duration has no moment to be taken from
         except (OverflowError, TypeError):
             raise EvaluationError("no such moment") from None
     return _apply_arithmetic("-", left, right)
@@ -102,7 +103,7 @@ def negate(spend: CostTracker, value: Any) -> Any:
 def is_in(spend: CostTracker, value: Any, container: Any) -> bool:
     if isinstance(container, dict):
         key = int(value) if isinstance(value, float) and value.is_integer() else value
-        return isinstance(key, (str, int)) and key in container
+        return isinstance(key, (str, int)) and has_key(container, key)
     if isinstance(container, list):
         spend(len(container))
         return any(equal(value, entry) for entry in container)
@@ -192,7 +193,7 @@ def to_uint(value: Any) -> UInt:
 
 
 def _to_integer(value: Any, least: int, most: int) -> int:
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and not ((least < value or value == least == 0) and value < float(most)):
         raise EvaluationError("no integer")
     try:
         number = int(value) if not isinstance(value, str) or value.removeprefix("-").removeprefix("+").isdecimal() else None

@@ -15,7 +15,7 @@ from gitsched.apis.ocm.cel.network import is_url
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
 from gitsched.apis.ocm.cel.regex import InvalidPattern, search
 from gitsched.apis.ocm.cel.standard_library import format_double, to_string
-from gitsched.apis.ocm.cel.types import OPTIONAL_NONE, EvaluationError, OptionalValue, is_integer, is_number, type_name
+from gitsched.apis.ocm.cel.types import OPTIONAL_NONE, EvaluationError, OptionalValue, TypeValue, is_integer, is_number, type_name
 from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.time import parse_time
 
@@ -32,6 +32,7 @@ _QUOTE_ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
 }
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TO_UPPER = {code + 32: code for code in _TO_LOWER}
 
@@ -61,17 +62,19 @@ def char_at(text: str, at: int) -> str:
 
 @cel_function("string.indexOf(string): int", "string.indexOf(string, int): int")
 def index_of(text: str, part: str, start: int = 0) -> int:
-    if not 0 <= start <= len(text):
+    if start < 0:
         raise EvaluationError(f"index out of range: {start}")
-    return text.find(part, start)
+    return text.find(part, min(start, len(text)))
 
 
 @cel_function("string.lastIndexOf(string): int", "string.lastIndexOf(string, int): int")
 def last_index_of(text: str, part: str, end: int | None = None) -> int:
     if end is None:
         return text.rfind(part)
-    if not 0 <= end <= len(text):
+    if end < 0:
         raise EvaluationError(f"index out of range: {end}")
+    if end >= len(text):
+        return -1 if part else len(text)
     return text.rfind(part, 0, end + len(part))
 
 
@@ -157,13 +160,33 @@ def _find(spend: CostTracker, text: str, pattern: str, count: int) -> list[str]:
 def parse_json(spend: CostTracker, text: str) -> Any:
     spend(len(text) // 4)
     try:
-        return json.loads(text, parse_constant=_reject_constant)
+        value = json.loads(text, parse_constant=_reject_constant, parse_int=_read_double, parse_float=_read_double)
+        return _replace_surrogates(value) if "\\u" in text else value
     except (ValueError, RecursionError):
         raise EvaluationError("the text is no JSON") from None
 
 
 def _reject_constant(constant: str) -> Any:
     raise ValueError(constant)
+
+
+def _read_double(text: str) -> float:
+    """A number of JSON, as Go reads it: always a double, and one of those that there are."""
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(text)
+    return value
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """The same value, with U+FFFD for each half of a pair that stands alone, as Go reads it."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_replace_surrogates(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_replace_surrogates(name): _replace_surrogates(entry) for name, entry in value.items()}
+    return value
 
 
 @cel_function("string.format(list): string", metered=True)
@@ -201,7 +224,9 @@ def _format_directive(verb: str, precision: str, value: Any) -> str:
     if precision and not (precision[0] == "." and precision[1:].isdecimal() and len(precision) < 4 and verb in "fe"):
         raise EvaluationError(f"the precision {precision!r} means nothing")
     if verb == "d" and isinstance(value, float):
-        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else format_double(value)
+        return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else _format_value(value)
+    if verb in "fe" and isinstance(value, float) and not math.isfinite(value):
+        return _format_value(value)
     if verb in "fe" and is_number(value):
         return f"{float(value):{precision or '.6'}{verb}}"
     if verb == "s":
@@ -234,7 +259,9 @@ def _format_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, float):
-        return format_double(value)
+        return format_double(value).replace("+Inf", "Infinity").replace("-Inf", "-Infinity")
+    if isinstance(value, TypeValue):
+        return value.name
     try:
         return to_string(value)
     except (TypeError, ValueError):

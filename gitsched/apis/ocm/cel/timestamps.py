@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from gitsched.apis.ocm.cel.overloads import cel_function
-from gitsched.apis.ocm.cel.types import EvaluationError
+from gitsched.apis.ocm.cel.types import MAX_INT, MIN_INT, EvaluationError
 from gitsched.model.time import EPOCH, format_time, parse_time
 
 _DURATION_PART = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
@@ -43,10 +43,17 @@ def parse_go_duration(value: Any) -> timedelta:
     parts = list(_DURATION_PART.finditer(text))
     if text != "0" and (not parts or "".join(part[0] for part in parts) != text):
         raise EvaluationError("no duration")
-    try:
-        return sign * timedelta(microseconds=float(sum(Fraction(part[1]) * _NANOSECONDS[part[2]] for part in parts) / 1000))
-    except OverflowError:
-        raise EvaluationError("no duration") from None
+    nanoseconds = sign * sum(Fraction(part[1]) * _NANOSECONDS[part[2]] for part in parts)
+    if not MIN_INT <= nanoseconds <= MAX_INT:
+        raise EvaluationError("no duration")
+    return timedelta(microseconds=float(nanoseconds / 1000))
+
+
+def limit_duration(value: Any) -> Any:
+    """The same value; EvaluationError if it is a duration of more nanoseconds than 64 bits hold, 292 years."""
+    if isinstance(value, timedelta) and not MIN_INT // 1000 <= value // timedelta(microseconds=1) <= MAX_INT // 1000:
+        raise EvaluationError("integer overflow")
+    return value
 
 
 def format_timestamp(moment: datetime) -> str:

@@ -69,7 +69,18 @@ def type_name(value: Any) -> str:
             return "map"
         case list():
             return "list"
-    return str(getattr(value, "type", type(value).__name__))
+    kind = str(getattr(value, "type", type(value).__name__))
+    return _LIBRARY_TYPES.get(kind, kind)
+
+
+_LIBRARY_TYPES = {
+    "ip": "net.IP",
+    "cidr": "net.CIDR",
+    "url": "kubernetes.URL",
+    "quantity": "kubernetes.Quantity",
+    "semver": "kubernetes.Semver",
+    "format": "kubernetes.NamedFormat",
+}
 
 
 def is_number(value: Any) -> bool:
@@ -83,11 +94,12 @@ def is_integer(value: Any) -> bool:
 def equal(left: Any, right: Any) -> bool:
     """Numbers by value, lists and maps by their parts; values of different types are never equal."""
     if is_number(left) and is_number(right):
+        left, right = _align(left, right)
         return bool(left == right)
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(equal, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
-        return len(left) == len(right) and all(key in right and equal(value, right[key]) for key, value in left.items())
+        return len(left) == len(right) and all(has_key(right, key) and equal(value, right[key]) for key, value in left.items())
     if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
         return left.present == right.present and equal(left.value, right.value)
     return type(left) is type(right) and bool(left == right)
@@ -98,7 +110,28 @@ def less(left: Any, right: Any) -> bool:
     ordered = is_number(left) and is_number(right)
     if not ordered and not (type(left) is type(right) and isinstance(left, (str, bytes, bool, datetime, timedelta))):
         raise EvaluationError(f"{type_name(left)} and {type_name(right)} have no order")
+    if ordered:
+        left, right = _align(left, right)
+        if math.isnan(left) or math.isnan(right):
+            raise EvaluationError("NaN has no order")
     return bool(left < right)
+
+
+def _align(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two numbers as cel-go compares them: an integer that meets a double becomes one, however large it is."""
+    if isinstance(left, float) or isinstance(right, float):
+        try:
+            return float(left), float(right)
+        except OverflowError:  # an integer of a document that no type of the language holds
+            return left, right
+    return left, right
+
+
+def has_key(container: Mapping[Any, Any], key: Any) -> bool:
+    """Whether a map has this key. Python takes True for 1, the language does not."""
+    if key not in container:
+        return False
+    return isinstance(key, str) or any(entry == key and isinstance(entry, bool) == isinstance(key, bool) for entry in container)
 
 
 def to_index(value: Any) -> int:
@@ -114,7 +147,7 @@ def get_element(container: Any, index: Any) -> Any:
     """An entry of a list or map; Failed where there is none."""
     if isinstance(container, Mapping):
         key = int(index) if isinstance(index, float) and index.is_integer() else index
-        if isinstance(key, (str, int, bool)) and key in container:
+        if isinstance(key, (str, int)) and has_key(container, key):
             return container[key]
         raise EvaluationError(f"no such key: {index}")
     if isinstance(container, Sequence) and not isinstance(container, (str, bytes, tuple)):
