@@ -38,6 +38,8 @@ class ReplicaRequirements(NamedTuple):
 
 
 _POD_TEMPLATE_SPEC = ("spec", "template", "spec")
+
+
 DEFAULT_PATHS: dict[tuple[str, str], WorkloadPaths] = {
     ("apps/v1", "Deployment"): WorkloadPaths(("spec", "replicas"), _POD_TEMPLATE_SPEC),
     ("apps/v1", "ReplicaSet"): WorkloadPaths(("spec", "replicas"), _POD_TEMPLATE_SPEC),
@@ -149,6 +151,8 @@ def _read_node_claim(pod: Body) -> Body:
 
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
+
+
 _POD_SPEC_PATHS = {
     ("apps/v1", "DaemonSet"): ("spec", "template", "spec"),
     ("apps/v1", "Deployment"): ("spec", "template", "spec"),
@@ -158,16 +162,26 @@ _POD_SPEC_PATHS = {
     ("batch/v1", "Job"): ("spec", "template", "spec"),
     ("v1", "Pod"): ("spec",),
 }
+
+
 _CONFIG_MAP, _SECRET, _SERVICE_ACCOUNT, _VOLUME_CLAIM = (
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
     ("v1", "ServiceAccount"),
     ("v1", "PersistentVolumeClaim"),
 )
+
+
 _SERVICE, _ENDPOINT_SLICE = ("v1", "Service"), ("discovery.k8s.io/v1", "EndpointSlice")
+
+
 _KIND_ORDER = (_CONFIG_MAP, _SECRET, _SERVICE_ACCOUNT, _VOLUME_CLAIM)
+
+
 DEPENDENCY_KINDS = frozenset((*_KIND_ORDER, _SERVICE, _ENDPOINT_SLICE))
 """What can be needed; such an object needs nothing itself, so that needs never go round in a circle."""
+
+
 _VOLUME_REFERENCES: tuple[tuple[tuple[str, str], tuple[str, ...]], ...] = (
     (_CONFIG_MAP, ("configMap", "name")),
     (_SECRET, ("secret", "secretName")),
@@ -282,3 +296,8 @@ _REFERENCE_READERS: dict[tuple[str, str], Callable[[Document], tuple[DependentOb
     ("networking.k8s.io/v1", "Ingress"): _read_ingress_references,
     ("multicluster.x-k8s.io/v1alpha1", "ServiceImport"): _read_service_import_references,
 }
+
+
+def read_uid(template: Document) -> str:
+    """What breaks the dispenser's ties: the uid, where a dump carries one."""
+    return str(get_field(template.body, "metadata", "uid") or "")

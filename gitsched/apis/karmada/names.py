@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from gitsched.model.document import Key
 from gitsched.model.fnv import fnv1a_32
 
+API_NAME = "karmada"
+"""The name of the API in outcomes and settings."""
 CLUSTER_GROUP = "cluster.karmada.io"
 POLICY_GROUP = "policy.karmada.io"
 WORK_GROUP = "work.karmada.io"

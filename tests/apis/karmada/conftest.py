@@ -59,10 +59,10 @@ class Run(NamedTuple):
     previous: Mapping[Key, Body]
 
     @property
-    def session(self) -> KarmadaEngine:
-        session = self.decisions.engines[0]
-        assert isinstance(session, KarmadaEngine)
-        return session
+    def engine(self) -> KarmadaEngine:
+        engine = self.decisions.engines[0]
+        assert isinstance(engine, KarmadaEngine)
+        return engine
 
     def template(self, name: str) -> Document:
         namespace, _, name = name.rpartition("/")
@@ -95,7 +95,7 @@ class Run(NamedTuple):
 
     def rebalancer(self, name: str = "back") -> Body:
         """The record of a WorkloadRebalancer."""
-        (body,) = (body for key, body in self.session.records() if (key.kind, key.name) == ("WorkloadRebalancer", name))
+        (body,) = (body for key, body in self.engine.records() if (key.kind, key.name) == ("WorkloadRebalancer", name))
         return body
 
     def policy(self, name: str) -> str:
@@ -108,11 +108,11 @@ class Run(NamedTuple):
 
     def added(self, cluster: str) -> dict[str, tuple[str, str]]:
         """The taints that a cluster has beside those of its document, by their text: since when, and by whom."""
-        entries = self.session.added_taints.get(cluster, ())
+        entries = self.engine.state.added_taints.get(cluster, ())
         return {str(taint._replace(since=None)): (format_time(taint.since), by) for taint, by in entries}
 
     def explain(self, name: str) -> Explanation:
-        explanation = self.session.explain(self.template(name))
+        explanation = self.engine.explain(self.template(name))
         assert explanation is not None
         return explanation
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.apis.karmada.failover.aggregated_status import (
+from gitsched.apis.karmada.failover.graceful_eviction import (
     AggregatedStatus,
     apply_suppress_deletion,
     read_unhealthy_since,

@@ -131,4 +131,4 @@ def test_a_finding_says_how_many_replicas_are_missing(run: Any) -> None:
         after=first,
     )
     (finding,) = [finding for finding in again.explain("web").findings if finding.code == "unschedulable"]
-    assert finding.message.endswith("Clusters available replicas 16 are not enough to schedule. (34 of 40 replicas have no place)")
+    assert finding.message.endswith("Clusters available replicas 16 are not enough to schedule. (34 of 40 replicas are unplaced)")

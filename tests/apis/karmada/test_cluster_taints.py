@@ -194,16 +194,16 @@ def test_a_toleration_of_a_policy_s_taint_counts_from_the_run_that_added_it(run:
 
 
 def codes(done: Any) -> list[tuple[str, str]]:
-    return [(finding.severity, finding.code) for finding in done.session.findings if finding.code.startswith("cluster-taint")]
+    return [(finding.severity, finding.code) for finding in done.engine.findings if finding.code.startswith("cluster-taint")]
 
 
 def test_what_a_reader_of_the_document_cannot_see_is_told(run: Any) -> None:
     down = run(stream(fleet("DiskHealthy: 'False', Ready: Unknown"), DISKS))
-    assert [f.message for f in down.session.findings if f.code == "cluster-taint-added"] == [
+    assert [f.message for f in down.engine.findings if f.code == "cluster-taint-added"] == [
         "Cluster m1: taint cluster.karmada.io/unreachable:NoSchedule is added: its condition Ready is Unknown",
         "Cluster m1: taint disk=bad:NoSchedule is added: ClusterTaintPolicy disks says so",
     ]
-    record = dict(down.session.records())[next(k for k, _ in down.session.records() if k.kind == "Cluster")]
+    record = dict(down.engine.records())[next(k for k, _ in down.engine.records() if k.kind == "Cluster")]
     assert [entry["addedBy"] for entry in json.loads(record["metadata"]["annotations"]["gitsched.io/taints-added"])] == [
         "its condition Ready is Unknown",
         "ClusterTaintPolicy/disks",
@@ -223,7 +223,7 @@ def test_a_policy_that_breaks_keeps_its_taints_and_its_place(run: Any) -> None:
     second = run(stream(down, DISKS.split("  taints")[0]), first, LATER)
     assert second.added("m1") == first.added("m1")
     assert codes(second) == [("info", "cluster-taint-added")]
-    assert dict(second.session.records()) == dict(first.session.records())
+    assert dict(second.engine.records()) == dict(first.engine.records())
 
 
 def test_a_document_s_own_taint_counts_until_a_policy_takes_it_away(run: Any) -> None:

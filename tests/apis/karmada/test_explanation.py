@@ -162,7 +162,7 @@ def test_a_claim_that_ended_is_told_also_when_no_policy_is_left(run: Any, second
 
 def test_a_workload_that_no_policy_ever_selected_has_no_explanation(run: Any) -> None:
     result = run(files())
-    assert result.session.explain(result.template("web")) is None
+    assert result.engine.explain(result.template("web")) is None
 
 
 def test_a_broken_policy_is_told_as_the_reason_why_the_earlier_decision_stays(run: Any) -> None:

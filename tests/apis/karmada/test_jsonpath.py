@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.apis.karmada.failover.graceful_eviction import evaluate_jsonpath
+from gitsched.apis.karmada.failover.state_preservation import evaluate_jsonpath
 
 VALUE = yaml.safe_load("""
 job: {id: f00d, done: true, count: 3, share: 0.5, none: null, parts: [a, {b: c}]}

@@ -85,8 +85,8 @@ def test_preemption_needs_the_gate_and_a_finding_says_so(run: Any) -> None:
     documents = world(WEB, policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 9"))
     second = run(documents, run(world(WEB, policy("old", "m1"))))
     assert second.policy("web") == "PropagationPolicy/default/old"
-    assert [finding.code for finding in second.session.findings].count("karmada-preemption-off") == 1
-    assert "karmada-preemption-off" not in [finding.code for finding in run(documents, karmada=ON).session.findings]
+    assert [finding.code for finding in second.engine.findings].count("karmada-preemption-off") == 1
+    assert "karmada-preemption-off" not in [finding.code for finding in run(documents, karmada=ON).engine.findings]
 
 
 def test_lowering_the_priority_of_the_claimer_lets_the_other_in(run: Any) -> None:
@@ -188,7 +188,7 @@ def test_suspension_stops_delivery_and_not_scheduling(run: Any, suspension: str,
     found = run(world(WEB, policy("p", "m1, m2", f"suspension: {suspension}")))
     assert held(found) == expected
     assert list(found.clusters("web")) == ["m1", "m2"]
-    codes = [finding.code for finding in found.session.findings]
+    codes = [finding.code for finding in found.engine.findings]
     assert codes.count("dispatching-suspended") == int(any(expected.values()))
 
 

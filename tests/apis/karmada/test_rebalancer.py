@@ -79,7 +79,7 @@ def triggered(run: Any, workload: str = "web") -> str | None:
 
 
 def codes(run: Any) -> list[str]:
-    return [finding.code for finding in run.session.findings if finding.code.startswith("rebalance")]
+    return [finding.code for finding in run.engine.findings if finding.code.startswith("rebalance")]
 
 
 # Who is found
@@ -127,7 +127,7 @@ def test_a_reference_says_in_the_finding_what_it_lacks(run: Any) -> None:
     after = run(
         world(WEB, "{kind: ClusterRole, metadata: {name: viewer}}", rebalancer("Deployment web", "ClusterRole default/viewer"))
     )
-    told = sorted(finding.message for finding in after.session.findings if finding.code == "rebalance-target-missing")
+    told = sorted(finding.message for finding in after.engine.findings if finding.code == "rebalance-target-missing")
     assert told[0].endswith("Deployment web, which has no binding; a Deployment is in a namespace: name it")
     assert told[1].endswith("viewer, which has no binding; a ClusterRole is in no namespace: name none")
 
@@ -236,7 +236,7 @@ def test_a_dump_of_one_that_is_being_deleted_asks_for_nothing(run: Any) -> None:
     leaving = rebalancer("web").replace('"name": "back"', '"name": "back"\n  "deletionTimestamp": "2026-01-01T12:30:00Z"')
     after = run(world(WEB, leaving), run(world(WEB), at=NOON), ONE)
     assert "deletionTimestamp" in leaving
-    assert (triggered(after), list(after.session.records())) == (None, [])
+    assert (triggered(after), list(after.engine.records())) == (None, [])
 
 
 # Edits of the list
@@ -324,7 +324,7 @@ def test_a_record_that_is_no_longer_what_it_was_is_read_for_what_it_says(run: An
 def test_after_its_time_a_rebalancer_leaves_a_record_without_a_status_and_a_word_to_delete_the_file(run: Any) -> None:
     asking = rebalancer("web", ttl=3600)
     first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
-    assert format_time(first.session.wakeup) == TWO
+    assert format_time(first.engine.wakeup) == TWO
     assert codes(first) == []
     over = run(world(WEB, asking), first, ONE, TWO)
     assert over.rebalancer() == {
@@ -333,9 +333,9 @@ def test_after_its_time_a_rebalancer_leaves_a_record_without_a_status_and_a_word
         "metadata": {"name": "back", "annotations": {DIGEST: first.rebalancer()["metadata"]["annotations"][DIGEST], EXPIRED: TWO}},
         "status": {},
     }
-    assert (codes(over), over.session.wakeup, format_time(over.session.time)) == (["rebalancer-expired"], None, TWO)
+    assert (codes(over), over.engine.wakeup, format_time(over.engine.time)) == (["rebalancer-expired"], None, TWO)
     later = run(world(WEB, asking), over, NEXT_DAY)
-    assert (later.rebalancer(), later.binding("web"), later.session.time) == (over.rebalancer(), first.binding("web"), None)
+    assert (later.rebalancer(), later.binding("web"), later.engine.time) == (over.rebalancer(), first.binding("web"), None)
     assert codes(later) == ["rebalancer-expired"]
 
 
@@ -359,12 +359,12 @@ def test_without_any_time_to_live_it_is_carried_out_and_over_in_one_run(run: Any
 def test_the_end_is_that_of_the_latest_spec(run: Any, edit: str, end: str | None) -> None:
     first = run(world(WEB, API, rebalancer("web", ttl=3600)), run(world(WEB, API), at=NOON), "2026-01-01T12:30:00Z")
     second = run(world(WEB, API, edit), first, ONE)
-    assert (format_time(second.session.wakeup) if second.session.wakeup else None) == end
+    assert (format_time(second.engine.wakeup) if second.engine.wakeup else None) == end
 
 
 def test_what_is_pending_has_no_end(run: Any) -> None:
     held = run("\n---\n".join((BROKEN, WEB, rebalancer("web", ttl=60))), run(world(WEB), at=NOON), ONE, NEXT_DAY)
-    assert (results(held), held.session.wakeup) == ({"web": ""}, None)
+    assert (results(held), held.engine.wakeup) == ({"web": ""}, None)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_one_that_is_over_does_not_start_again_for_another_order(run: Any) -> No
 def test_a_file_that_is_deleted_takes_its_record_along_and_asks_again_when_it_comes_back(run: Any) -> None:
     first = run(world(WEB, rebalancer("web", ttl=0)), run(world(WEB), at=NOON), ONE)
     gone = run(world(WEB), first, TWO)
-    assert list(gone.session.records()) == []
+    assert list(gone.engine.records()) == []
     assert triggered(gone) == ONE
     assert triggered(run(world(WEB, rebalancer("web", ttl=0)), gone, THREE)) == THREE
 

@@ -10,8 +10,7 @@ import yaml
 
 from gitsched.apis.karmada.binding.resource_binding import find_schedule_trigger, read_previous
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
-from gitsched.apis.karmada.policy.placement import has_placement_changed, serialize_placement
-from gitsched.apis.karmada.policy.propagation_policy import parse_policy
+from gitsched.apis.karmada.policy.propagation_policy import has_placement_changed, parse_policy, serialize_placement
 from gitsched.model.document import Body, Document, Key
 
 CHANGES = """

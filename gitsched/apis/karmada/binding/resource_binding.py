@@ -4,31 +4,66 @@ written."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from gitsched.apis.engine import Snapshot
 from gitsched.apis.karmada.failover import failback
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.names import (
     APPLIED_PLACEMENT_ANNOTATION,
     BINDING,
+    CLUSTER_BINDING,
     DEFAULT_SCHEDULER,
+    WORK_GROUP,
     WORK_VERSION,
     binding_key,
     make_claim_annotations,
     permanent_id_label,
 )
-from gitsched.apis.karmada.policy.placement import has_placement_changed
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_placement_changed
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects
-from gitsched.model.scheduling import Assignment, Decision
+from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
 
+
+class PreviousRecords(Mapping[Key, Body]):
+    """Records first, then what a hub decided."""
+
+    __slots__ = ("_hub", "_records")
+
+    def __init__(self, records: Mapping[Key, Body], hub: Mapping[Key, Body]) -> None:
+        self._records, self._hub = records, hub
+
+    def __getitem__(self, key: Key) -> Body:
+        record = self._records.get(key)
+        return self._hub[key] if record is None else record
+
+    def __iter__(self) -> Iterator[Key]:
+        yield from self._records
+        yield from (key for key in self._hub if key not in self._records)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def add_hub_bindings(world: Snapshot) -> Snapshot:
+    """The world whose memory goes back to the hub. A binding that is bound to nothing, as one that only reports health, is no memory."""
+    documents = (d for kind in (BINDING, CLUSTER_BINDING) for d in world.documents.get((WORK_GROUP, kind), ()))
+    hub = {document.key: document.body for document in documents if get_field(document.body, "spec", "clusters")}
+    return replace(world, previous=PreviousRecords(world.previous, hub)) if hub else world
+
+
 _ID_NAMESPACE = uuid.UUID("5f0f8d5c-6a0e-5a6f-9b0f-0c1d3f6f7a11")
+
+
 BINDING_ID_LABEL = "resourcebinding.karmada.io/permanent-id"
 """The label with a ResourceBinding's permanent id."""
+
+
 _SUCCESS_MESSAGE = "Binding has been scheduled successfully."
 
 
@@ -174,6 +209,34 @@ def _make_status(result: ScheduleResult) -> Body:
         message = _SUCCESS_MESSAGE if result.reason == "Success" else result.message
         status["conditions"] = [{**condition, "message": message, "lastTransitionTime": format_time(result.last_transition)}]
     return status
+
+
+class SchedulingPass(NamedTuple):
+    """One pass over a workload at a time.
+
+    `previous` is the binding before the pass, `current` the binding after evictions, `request` the scheduler's input, `trigger` why
+    the scheduler was called (None: it was not necessary) and `decision` its result (None: it was not called).
+    """
+
+    time: datetime
+    previous: PreviousState
+    current: PreviousState
+    request: Request
+    trigger: str | None
+    decision: Decision | None
+    outcome: Outcome
+
+    @property
+    def has_removed_cluster(self) -> bool:
+        """Whether the scheduler removed the workload from a cluster."""
+        if self.decision is None or self.decision.status not in ("scheduled", "no-fit"):
+            return False
+        return not {target.name for target in self.current.clusters} <= {target.name for target in self.decision.assignments}
+
+
+def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
+    """Return the last pass that called the scheduler, else the last one."""
+    return next((step for step in reversed(passes) if step.decision is not None), passes[-1])
 
 
 REBALANCE_REQUESTED = "a rebalance was requested"

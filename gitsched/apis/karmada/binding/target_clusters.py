@@ -1,97 +1,238 @@
-"""Target clusters of a binding and the manifest of each, with suspended dispatching."""
+"""Target clusters of a binding, the manifest of each, and outcomes that keep the last valid placement.
+
+A workload keeps its last valid placement while its policy or a prerequisite is missing or invalid, or when its overrides cannot be
+applied in a cluster that is new to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable
 
-from gitsched.apis.karmada.dependencies.dependencies_distributor import Attachment, merge_target_clusters
-from gitsched.apis.karmada.interpreter import ReplicaRequirements, revise_replicas
-from gitsched.apis.karmada.names import format_clusters
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.resource_binding import read_previous
+from gitsched.apis.karmada.dependencies.attached_binding import (
+    Attachment,
+    find_conflicts,
+    update_attached_binding,
+    write_attached_binding,
+)
+from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, add_preserved_labels
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, revise_replicas
+from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
-from gitsched.model.document import Body, Document, get_field
+from gitsched.apis.karmada.state import KarmadaState
+from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.scheduling import Assignment, TargetCluster
+from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.schedule.dispenser import prefers_descending
-
-if TYPE_CHECKING:
-    from gitsched.apis.karmada.engine import KarmadaEngine
-
-
-def mark_suspended(places: tuple[TargetCluster, ...], binding: Body) -> tuple[TargetCluster, ...]:
-    """Mark the places to which nothing is delivered. Copies that leave are no targets any more, and leave in their time."""
-    everywhere, clusters = _read_suspension(binding.get("spec") or {})
-    if not everywhere and not clusters:
-        return places
-    return tuple(p._replace(keeps_manifest=True) if not p.evicting and (everywhere or p.cluster in clusters) else p for p in places)
-
-
-def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Finding]:
-    """One finding for each policy that holds back deliveries: a suspension is easily forgotten."""
-    findings = []
-    for policy in policies:
-        everywhere, clusters = _read_suspension(policy.spec)
-        if everywhere or clusters:
-            where = "every cluster" if everywhere else ", ".join(sorted(clusters))
-            message = f"{policy.key.title} suspends dispatching to {where}: what is there stays as it is, nothing new is delivered"
-            findings.append(
-                Finding("info", "dispatching-suspended", message, locate_document(policy.document), policy.key.resource)
-            )
-    return findings
-
-
-def _read_suspension(spec: Body) -> tuple[bool, frozenset[str]]:
-    everywhere = get_field(spec, "suspension", "dispatching") is True
-    names = get_field(spec, "suspension", "dispatchingOnClusters", "clusterNames") or ()
-    return everywhere, frozenset(map(str, names))
-
 
 RenderedTargets = tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]
 
 
 def find_target_clusters(
-    session: KarmadaEngine,
+    state: KarmadaState,
     template: Document,
-    targets: tuple[Assignment, ...],
+    assignments: tuple[Assignment, ...],
     tasks: tuple[Body, ...],
-    demand: ReplicaRequirements,
+    requirements: ReplicaRequirements,
     divided: bool,
     attachment: Attachment | None,
 ) -> RenderedTargets:
-    """The clusters that exist of those it is bound to, those that a graceful eviction still keeps it on, and those that its owners ask for;
-    and what is wrong with them."""
-    known = session.fleet.index
-    edits = revise_replicas(template, demand, targets, prefers_descending(read_uid(template))) if divided else {}
-    placed = [TargetCluster(t.name, t.replicas or None, False, edits.get(t.name, ())) for t in targets if t.name in known]
-    taken = {target.name for target in targets}
+    """Return the target clusters of a binding with their manifests, and findings about them.
+
+    Targets are the existing clusters among `assignments`, those that graceful eviction `tasks` still keep, and those of the workloads
+    that depend on this one.
+    """
+    existing = state.fleet.index
+    edits = revise_replicas(template, requirements, assignments, prefers_descending(read_uid(template))) if divided else {}
+    targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
+    assigned = {assignment.name for assignment in assignments}
+    path = requirements.replicas_path
     for task in tasks:
         source = str(task.get("fromCluster"))
-        if source in known and source not in taken and task.get("purgeMode") != "Directly":
-            left = task.get("replicas")
-            kept = ((demand.replicas_path, left),) if divided and demand.replicas_path and isinstance(left, int) else ()
-            placed.append(TargetCluster(source, left, True, kept))
-    manifests, misfits = session.overrides.apply(template, merge_target_clusters(tuple(placed), attachment, known))
-    return manifests, (
-        *_report_gone_clusters(template, [t for t in targets if t.name not in known], demand if divided else None),
-        *misfits,
+        if source in existing and source not in assigned and task.get("purgeMode") != "Directly":
+            replicas = task.get("replicas")
+            kept = ((path, replicas),) if divided and path and isinstance(replicas, int) else ()
+            targets.append(TargetCluster(source, replicas, True, kept))
+    overridden, findings = state.overrides.apply(template, merge_target_clusters(tuple(targets), attachment, existing))
+    missing = [assignment for assignment in assignments if assignment.name not in existing]
+    return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
+
+
+def _report_missing_clusters(
+    template: Document, missing: list[Assignment], requirements: ReplicaRequirements | None
+) -> tuple[Finding, ...]:
+    """Report assignments to clusters without a Cluster document: per workload if replicas are divided, else per cluster."""
+    replicas = sum(assignment.replicas for assignment in missing)
+    if requirements is not None and replicas:
+        where = names.format_clusters(sorted(assignment.name for assignment in missing))
+        message = (
+            f"{template.key} has {replicas} of its {requirements.replicas} replicas on {where}, without a Cluster document: "
+            "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
+        )
+        return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)
+    clusters = sorted(assignment.name for assignment in missing)
+    text = "has no Cluster document, but workloads are bound to it"
+    return tuple(Finding("warning", "cluster-gone", f"cluster {name} {text}", None, ("Cluster", "", name)) for name in clusters)
+
+
+def merge_target_clusters(
+    targets: tuple[TargetCluster, ...], attachment: Attachment | None, existing: Container[str]
+) -> tuple[TargetCluster, ...]:
+    """Add the clusters of the dependents to the targets; a copy that a dependent needs is not evicted."""
+    if attachment is None:
+        return targets
+    merged = {target.cluster: target for target in targets}
+    for name in attachment.clusters:
+        if name in existing and (name not in merged or merged[name].evicting):
+            merged[name] = TargetCluster(name)
+    for name in attachment.evicting:
+        if name in existing:
+            merged.setdefault(name, TargetCluster(name, evicting=True))
+    return tuple(merged.values())
+
+
+def list_previous_targets(assignments: Iterable[Assignment], record: Body | None) -> tuple[TargetCluster, ...]:
+    """Return the clusters that had an object after the last run: its own, and those of its dependents (spec.requiredBy)."""
+    targets = {a.name: TargetCluster(a.name, a.replicas or None) for a in assignments}
+    for entry in list_objects(get_field(record or {}, "spec", "requiredBy")):
+        for cluster in list_objects(entry.get("clusters")):
+            targets.setdefault(str(cluster.get("name")), TargetCluster(str(cluster.get("name"))))
+    return tuple(targets.values())
+
+
+def mark_suspended(targets: tuple[TargetCluster, ...], binding: Body) -> tuple[TargetCluster, ...]:
+    """Mark the targets to which dispatching is suspended; copies under graceful eviction are not affected."""
+    everywhere, clusters = read_suspension(binding.get("spec") or {})
+    if not everywhere and not clusters:
+        return targets
+    return tuple(
+        t._replace(keeps_manifest=True) if not t.evicting and (everywhere or t.cluster in clusters) else t for t in targets
     )
 
 
-def _report_gone_clusters(template: Document, gone: list[Assignment], demand: ReplicaRequirements | None) -> tuple[Finding, ...]:
-    """What is bound to clusters without a document. Replicas that are divided are missed one by one, so each workload has a finding."""
-    missing = sum(target.replicas for target in gone)
-    if demand is not None and missing:
-        where = format_clusters(sorted(target.name for target in gone))
-        message = (
-            f"{template.key} has {missing} of its {demand.replicas} replicas on {where}, without a document: "
-            "nothing is delivered there, and a WorkloadRebalancer that names it places them anew"
-        )
-        return (Finding("warning", "cluster-gone", message, locate_document(template), template.key.resource),)
-    names = sorted(target.name for target in gone)
-    text = "has no document, but workloads are bound to it"
-    return tuple(Finding("warning", "cluster-gone", f"cluster {name} {text}", None, ("Cluster", "", name)) for name in names)
+def read_suspension(spec: Body) -> tuple[bool, frozenset[str]]:
+    """Read spec.suspension: whether dispatching is suspended everywhere, else to which clusters."""
+    everywhere = get_field(spec, "suspension", "dispatching") is True
+    clusters = get_field(spec, "suspension", "dispatchingOnClusters", "clusterNames") or ()
+    return everywhere, frozenset(map(str, clusters))
 
 
-def read_uid(template: Document) -> str:
-    """What breaks the dispenser's ties: the uid, where a dump carries one."""
-    return str(get_field(template.body, "metadata", "uid") or "")
+def decide_attached(state: KarmadaState, template: Document, attachment: Attachment, record: Body | None) -> Outcome:
+    """Return the outcome of an object that no policy selects and that other workloads depend on."""
+    targets, findings = state.overrides.apply(template, merge_target_clusters((), attachment, state.fleet.index))
+    return Outcome(
+        key=template.key,
+        api=names.API_NAME,
+        state="placed" if attachment.clusters else "pending",
+        policy="",
+        group="",
+        targets=targets,
+        replicas=None,
+        records=((names.binding_key(template.key), write_attached_binding(template, attachment)),),
+        reason=attachment.reason,
+        time=state.snapshot.at,
+        findings=(*findings, *find_conflicts(template, attachment)),
+        previous_targets=list_previous_targets((), record),
+    )
+
+
+def wait_for_prerequisite(
+    state: KarmadaState,
+    template: Document,
+    policy: PropagationPolicy,
+    attachment: Attachment | None,
+    missing: MissingPrerequisite,
+) -> Outcome:
+    """Keep the previous decision while the policy waits for a prerequisite; a new workload stays unplaced."""
+    kept = keep_previous(state, template, attachment, missing.reason)
+    if kept is not None:
+        return kept._replace(findings=(missing.finding, *kept.findings))
+    return Outcome(
+        key=template.key,
+        api=names.API_NAME,
+        state="pending",
+        policy=policy.key.title,
+        group="",
+        targets=(),
+        replicas=state.read_requirements(template).replicas,
+        records=(),
+        reason=missing.reason,
+        time=state.snapshot.at,
+        findings=(missing.finding,),
+    )
+
+
+def keep_previous(
+    state: KarmadaState, template: Document, attachment: Attachment | None, why: str, record: Body | None = None
+) -> Outcome | None:
+    """Return the decision of the previous binding, or of `record`, marked stale; None when there is none.
+
+    Only the workload's own decision is kept: `attachment`, what its dependents need, is the present one.
+    """
+    previous = state.find_record(template) if record is None else record
+    previous = update_attached_binding(previous, attachment) if previous is not None else None
+    if previous is None:
+        return None
+    current = read_previous(previous)
+    claim = names.read_claim(dict(current.annotations))
+    requirements = state.read_requirements(template)
+    divided = bool(get_field(previous, "spec", "placement", "replicaScheduling")) and any(a.replicas for a in current.clusters)
+    targets, findings = find_target_clusters(
+        state, template, current.clusters, current.eviction_tasks, requirements, divided, attachment
+    )
+    if PRESERVED_STATE in current.annotations:
+        targets = add_preserved_labels(template, targets, current.annotations)
+    message = f"{template.key} keeps its previous placement: {why}"
+    findings = (*findings, Finding("warning", "stale-decision", message, locate_document(template), template.key.resource))
+    return Outcome(
+        key=template.key,
+        api=names.API_NAME,
+        state="stale",
+        policy=claim.title if claim else "",
+        group=current.observed_group,
+        targets=mark_suspended(targets, previous),
+        replicas=get_field(previous, "spec", "replicas"),
+        records=((names.binding_key(template.key), previous),),
+        reason=why,
+        time=current.last_scheduled or state.snapshot.at,
+        findings=findings,
+        previous_targets=targets,
+    )
+
+
+def keep_if_overrides_fail(
+    state: KarmadaState,
+    template: Document,
+    attachment: Attachment | None,
+    outcomes: Iterable[Outcome],
+    previous: Body | None,
+) -> Outcome | None:
+    """Return the last decision before the one that adds a cluster whose manifest cannot be made; None to go ahead.
+
+    A workload that moved there would be removed from one cluster without a copy in the other. A workload without any cluster is placed
+    where it can be. `outcomes` are those of successive deadlines: the ones before such a move have taken effect.
+    """
+    record = previous
+    for outcome in outcomes:
+        unrendered = _list_unrendered_clusters(outcome, record)
+        if unrendered:
+            why = f"it would be new in {names.format_clusters(unrendered)}, and its overrides cannot be applied for there"
+            kept = keep_previous(state, template, attachment, why, record)
+            findings = tuple(dict.fromkeys((*outcome.findings, *kept.findings))) if kept else ()
+            return kept and kept._replace(
+                findings=findings, previous_targets=list_previous_targets(read_previous(previous).clusters, previous)
+            )
+        record = outcome.records[0][1]
+    return None
+
+
+def _list_unrendered_clusters(outcome: Outcome, record: Body | None) -> list[str]:
+    """The clusters that would be new to a placed workload and for which it has no manifest."""
+    if not any(target.keeps_manifest for target in outcome.targets):
+        return []
+    current = read_previous(record)
+    previous = list_previous_targets(current.clusters, record)
+    known = {*(target.cluster for target in previous), *(str(task.get("fromCluster")) for task in current.eviction_tasks)}
+    unrendered = [target.cluster for target in outcome.targets if target.keeps_manifest and target.cluster not in known]
+    return unrendered if current.clusters else []

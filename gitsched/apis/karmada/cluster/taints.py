@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.apis.karmada.policy.placement import parse_affinity
+from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, Location, Severity
 from gitsched.model.scheduling import Affinity

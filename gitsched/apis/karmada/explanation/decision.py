@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState, is_rebalance_pending
-from gitsched.apis.karmada.binding.target_clusters import find_suspended_policies
-from gitsched.apis.karmada.dependencies.dependencies_distributor import Attachment
+from gitsched.apis.karmada.binding.resource_binding import (
+    REBALANCE_REQUESTED,
+    PreviousState,
+    SchedulingPass,
+    find_decisive_pass,
+    is_rebalance_pending,
+)
+from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.explanation.reasons import describe_capacity, describe_division, describe_selection, find_excluding_rule
 from gitsched.apis.karmada.failover.failback import read_failback_timers
 from gitsched.apis.karmada.failover.graceful_eviction import APPLICATION_FAILURE
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule, is_lazy
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule
+from gitsched.apis.karmada.policy.warnings import find_suspended_policies
+from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
-from gitsched.model.explanation import AppliedOverride, ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
+from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
@@ -25,26 +31,30 @@ from gitsched.schedule.filters import find_feasible, list_rejections
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.spread_constraints import rank_candidates, select_candidates
 
-if TYPE_CHECKING:  # the session calls this module
-    from gitsched.apis.karmada.engine import KarmadaEngine, SchedulingPass
-
 _SPECIFICITY_TEXTS = {3: "by name", 2: "by labels", 1: "by kind"}
 
 
-def explain(session: KarmadaEngine, template: Document) -> Explanation | None:
-    """The whole way of a workload; None when no policy selects it and none claimed it."""
-    previous = session.snapshot.previous.get(names.binding_key(template.key))
-    policy, claim = session.find_policy(template, previous)
-    attachment = session.dependencies.find_attachment(template)
-    start = Explanation(str(template.key), _format_location(template), attached_to=_describe_dependents(session, attachment))
+def explain(
+    state: KarmadaState,
+    template: Document,
+    passes: Sequence[SchedulingPass],
+    attachment: Attachment | None,
+    outcome: Outcome | None,
+) -> Explanation | None:
+    """Explain the decision about a workload; None when no policy selects it or claimed it.
+
+    `passes` are those of this run, none without a policy; `outcome` is what came of them.
+    """
+    policy, claim = state.find_policy(template, state.find_record(template))
+    start = Explanation(str(template.key), _format_location(template), attached_to=_describe_dependents(state, attachment))
     if policy is None:
-        return _explain_without_policy(session, template, claim, start)
-    steps = session.run_passes(template, policy, session.read_requirements(template), previous, attachment)
-    step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
-    outcome = session.decide(template) or steps[-1].outcome
-    request, group = step.request, _find_shown_group(step.request, step)
-    selection, rule, division = _explain_division(session.fleet, request, group, step)
-    rules = _list_best_rules(session.policies.list_matching_rules(template))
+        return _explain_without_policy(state, template, claim, start, outcome)
+    decisive = find_decisive_pass(passes)
+    outcome = outcome or passes[-1].outcome
+    request, group = decisive.request, _find_shown_group(decisive.request, decisive)
+    selection, rule, division = _explain_division(state.fleet, request, group, decisive)
+    rules = _list_best_rules(state.policies.list_matching_rules(template))
+    exclusions = _Exclusions(state, template, policy, passes[-1])
     return start._replace(
         policy=policy.key.title,
         policy_reason=_explain_policy(policy, claim, rules),
@@ -53,55 +63,47 @@ def explain(session: KarmadaEngine, template: Document) -> Explanation | None:
             for r in rules
             if r.policy.key != policy.key
         ),
-        claim=_describe_claim(session, policy, claim),
-        attempts=_list_attempts(request, session.fleet, step),
-        candidates=tuple(
-            _list_candidates(session, policy, request, group, step, _Exclusions(session, template, policy, steps[-1]))
-        ),
+        claim=_describe_claim(state, policy, claim),
+        attempts=_list_attempts(request, state.fleet, decisive),
+        candidates=tuple(_list_candidates(state, policy, request, group, decisive, exclusions)),
         selection=tuple(selection),
         division=division,
         division_rule=tuple(rule),
-        trigger=_describe_trigger(session, policy, step, outcome)
-        + _describe_failback_timers(session, outcome)
-        + _describe_toleration_timers(session, step.time, outcome)
-        + _describe_health_timers(session, template, policy, outcome),
+        trigger=_describe_trigger(state, policy, decisive, outcome)
+        + _describe_failback_timers(state, outcome)
+        + _describe_toleration_timers(state, decisive.time, outcome)
+        + _describe_health_timers(state, template, policy, outcome),
         result=_list_shares(outcome),
-        overrides=_explain_overrides(session, template, outcome),
+        overrides=state.overrides.explain(template, sorted(target.cluster for target in outcome.targets)),
         findings=(*outcome.findings, *find_suspended_policies([policy])),
     )
 
 
-def _explain_overrides(session: KarmadaEngine, template: Document, outcome: Outcome) -> tuple[AppliedOverride, ...]:
-    return session.overrides.explain(template, sorted(place.cluster for place in outcome.targets))
-
-
-def _describe_dependents(session: KarmadaEngine, attachment: Attachment | None) -> tuple[str, ...]:
+def _describe_dependents(state: KarmadaState, attachment: Attachment | None) -> tuple[str, ...]:
     """Each workload that brings this one along, and where that puts it."""
     lines = []
     for owner in attachment.dependents if attachment else ():
         clusters = ", ".join(str(cluster.get("name")) for cluster in get_field(owner.body, "spec", "clusters") or ())
-        location = _format_location(session.snapshot.templates.get(owner.key))
+        location = _format_location(state.snapshot.templates.get(owner.key))
         lines.append(f"{owner.key}{f' ({location})' if location else ''}: {clusters or 'placed nowhere itself'}")
     return tuple(lines)
 
 
 def _explain_without_policy(
-    session: KarmadaEngine, template: Document, claim: Key | None, start: Explanation
+    state: KarmadaState, template: Document, claim: Key | None, start: Explanation, outcome: Outcome | None
 ) -> Explanation | None:
-    outcome = session.decide(template)
     if outcome is not None and start.attached_to and not outcome.policy:
-        told = "Not scheduled: it goes where the workloads go that need it."
         return start._replace(
-            trigger=told,
+            trigger="Not scheduled: it goes where the workloads go that need it.",
             result=_list_shares(outcome),
-            overrides=_explain_overrides(session, template, outcome),
+            overrides=state.overrides.explain(template, sorted(target.cluster for target in outcome.targets)),
             findings=outcome.findings,
         )
     if claim is None:
         return None
     if outcome is None:
         return start._replace(
-            claim=_describe_ended_claim(session, None, claim), trigger="Not scheduled: no policy selects it any more."
+            claim=_describe_ended_claim(state, None, claim), trigger="Not scheduled: no policy selects it any more."
         )
     text = f"{claim.title} claimed it in an earlier run, but its document is broken now"
     trigger = "Not scheduled: the earlier decision is kept until the policy is repaired."
@@ -162,39 +164,39 @@ def _explain_lost_rule(rule: SelectorRule, policy: PropagationPolicy, claim: Key
     return f"its name comes after {policy.key.name}, with the same priority and specificity"
 
 
-def _describe_claim(session: KarmadaEngine, policy: PropagationPolicy, claim: Key | None) -> str:
+def _describe_claim(state: KarmadaState, policy: PropagationPolicy, claim: Key | None) -> str:
     if claim is None:
         return ""
     lazy = ""
-    if is_lazy(policy):
-        changed = policy.applied_placement != session.policies.policies[policy.key].applied_placement
+    if policy.is_lazy:
+        changed = policy.applied_placement != state.policies.policies[policy.key].applied_placement
         waits = "its last edit waits until then" if changed else "nothing waits now"
         lazy = f"; it is Lazy, so that an edit of it counts only when the workload is edited: {waits}"
     if claim == policy.key:
         return f"{claim.title} claimed it in an earlier run and keeps it as long as it selects it{lazy}"
-    return f"{_describe_ended_claim(session, policy, claim)}{lazy}"
+    return f"{_describe_ended_claim(state, policy, claim)}{lazy}"
 
 
-def _describe_ended_claim(session: KarmadaEngine, policy: PropagationPolicy | None, claim: Key) -> str:
-    if policy is not None and session.settings.preemption and policy.spec.get("preemption") == "Always":
+def _describe_ended_claim(state: KarmadaState, policy: PropagationPolicy | None, claim: Key) -> str:
+    if policy is not None and state.settings.preemption and policy.spec.get("preemption") == "Always":
         return f"{policy.key.title} preempts {claim.title}, which had claimed it"
-    why = "it does not select the workload any more" if claim in session.policies.policies else "that policy is gone"
+    why = "it does not select the workload any more" if claim in state.policies.policies else "that policy is gone"
     return f"the claim of {claim.title} has ended: {why}"
 
 
-def _find_shown_group(request: Request, step: SchedulingPass) -> AffinityGroup:
+def _find_shown_group(request: Request, decisive: SchedulingPass) -> AffinityGroup:
     """The group whose candidates are worth seeing: the one that was used, else the first that failed."""
-    named = step.decision.group if step.decision else step.current.observed_group
+    named = decisive.decision.group if decisive.decision else decisive.current.observed_group
     return next((group for group in request.groups if group.name == named), request.groups[request.first_group])
 
 
-def _list_attempts(request: Request, fleet: Fleet, step: SchedulingPass) -> tuple[GroupAttempt, ...]:
-    if step.decision is None:
-        used = request.groups.index(_find_shown_group(request, step))
-        skipped = [_describe_skipped_group(request, group, step, fleet) for group in request.groups[:used]]
-        kept = GroupAttempt(request.groups[used].name, "kept" if step.current.clusters else "not tried")
+def _list_attempts(request: Request, fleet: Fleet, decisive: SchedulingPass) -> tuple[GroupAttempt, ...]:
+    if decisive.decision is None:
+        used = request.groups.index(_find_shown_group(request, decisive))
+        skipped = [_describe_skipped_group(request, group, decisive, fleet) for group in request.groups[:used]]
+        kept = GroupAttempt(request.groups[used].name, "kept" if decisive.current.clusters else "not tried")
         return (*skipped, kept, *(GroupAttempt(group.name, "not tried") for group in request.groups[used + 1 :]))
-    attempts = [_describe_skipped_group(request, group, step, fleet) for group in request.groups[: request.first_group]]
+    attempts = [_describe_skipped_group(request, group, decisive, fleet) for group in request.groups[: request.first_group]]
     done = False
     for group in request.groups[request.first_group :]:
         if done:
@@ -206,49 +208,49 @@ def _list_attempts(request: Request, fleet: Fleet, step: SchedulingPass) -> tupl
     return tuple(attempts)
 
 
-def _describe_skipped_group(request: Request, group: AffinityGroup, step: SchedulingPass, fleet: Fleet) -> GroupAttempt:
+def _describe_skipped_group(request: Request, group: AffinityGroup, decisive: SchedulingPass, fleet: Fleet) -> GroupAttempt:
     """A group that comes before the one in use: what it would be worth now says why it was left, or that it could be had again."""
     decision = pipeline.add_reasons(pipeline.schedule_in_group(request, group, fleet), group, request, fleet)
     why = f": {decision.message}" if decision.message else ""
-    used = _find_shown_group(request, step).name if step.decision is None else request.groups[request.first_group].name
+    used = _find_shown_group(request, decisive).name if decisive.decision is None else request.groups[request.first_group].name
     resumes = (
         f"scheduling resumes at {used}, which was used last"
-        if used == step.current.observed_group
+        if used == decisive.current.observed_group
         else "not fit for long enough yet"
     )
     return GroupAttempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.status}{why}")
 
 
 def _list_candidates(
-    session: KarmadaEngine,
+    state: KarmadaState,
     policy: PropagationPolicy,
     request: Request,
     shown: AffinityGroup,
-    step: SchedulingPass,
-    exiles: _Exclusions,
+    decisive: SchedulingPass,
+    exclusions: _Exclusions,
 ) -> Iterator[ExplainedCandidate]:
     """Every cluster in the group that is shown; in the groups before it, and in all where all failed, those that the group is for."""
-    failed = step.decision is not None and step.decision.status != "scheduled"
+    failed = decisive.decision is not None and decisive.decision.status != "scheduled"
     before = True
     for group in request.groups:
         if group == shown:
             before = False
-            yield from _list_group_candidates(session, policy, request, group, exiles)
+            yield from _list_group_candidates(state, policy, request, group, exclusions)
         elif before or failed:
             out = {
                 i
-                for r in list_rejections(request, group, session.fleet)
+                for r in list_rejections(request, group, state.fleet)
                 if r.filter.name == "ClusterAffinity"
-                for i in session.fleet.members(r.mask)
+                for i in state.fleet.members(r.mask)
             }
-            yield from (c for i, c in enumerate(_list_group_candidates(session, policy, request, group, exiles)) if i not in out)
+            yield from (c for i, c in enumerate(_list_group_candidates(state, policy, request, group, exclusions)) if i not in out)
 
 
 def _list_group_candidates(
-    session: KarmadaEngine, policy: PropagationPolicy, request: Request, group: AffinityGroup, exiles: _Exclusions
+    state: KarmadaState, policy: PropagationPolicy, request: Request, group: AffinityGroup, exclusions: _Exclusions
 ) -> list[ExplainedCandidate]:
-    fleet = session.fleet
-    documents = {d.key.name: d for d in session.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())}
+    fleet = state.fleet
+    documents = {d.key.name: d for d in state.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())}
     refused = {
         index: rejection.filter.name
         for rejection in list_rejections(request, group, fleet)
@@ -257,15 +259,15 @@ def _list_group_candidates(
     candidates = []
     for index, verdict in enumerate(pipeline.explain_group(request, group, fleet)):
         if verdict.eligible:
-            room = describe_capacity(request, fleet.candidates[index].capacity)
-            candidates.append(ExplainedCandidate(verdict, group=group.name, capacity=room))
+            capacity = describe_capacity(request, fleet.candidates[index].capacity)
+            candidates.append(ExplainedCandidate(verdict, group=group.name, capacity=capacity))
             continue
         name = refused.get(index, "")
-        more = _describe_taint_origin(session, request, verdict.name) if name == "TaintToleration" else ""
-        said = verdict.reason
+        more = _describe_taint_origin(state, request, verdict.name) if name == "TaintToleration" else ""
+        reason_text = verdict.reason
         if name == "ClusterEviction":
-            said = exiles.describe(verdict.name) or said
-        reason = f"{name}: {said}{more}" if name else said
+            reason_text = exclusions.describe(verdict.name) or reason_text
+        reason = f"{name}: {reason_text}{more}" if name else reason_text
         rule = find_excluding_rule(name, fleet.candidates[index], request, group, policy, documents.get(verdict.name))
         where = f"{rule.origin.path}:{rule.origin.line}" if rule else ""
         candidates.append(ExplainedCandidate(verdict._replace(reason=reason), where, group.name, rule))
@@ -275,12 +277,12 @@ def _list_group_candidates(
 class _Exclusions:
     """The clusters that one workload is kept out of because of an eviction, as its last pass left them."""
 
-    def __init__(self, session: KarmadaEngine, template: Document, policy: PropagationPolicy, last: SchedulingPass) -> None:
-        self._failover, self._arguments, self._time = session.failover, (template, policy, last.current), last.time
+    def __init__(self, state: KarmadaState, template: Document, policy: PropagationPolicy, last: SchedulingPass) -> None:
+        self._failover, self._arguments, self._time = state.failover, (template, policy, last.current), last.time
 
     def describe(self, cluster: str) -> str:
-        exile = self._failover.find_exclusion(*self._arguments, cluster, self._time)
-        match exile:
+        exclusion = self._failover.find_exclusion(*self._arguments, cluster, self._time)
+        match exclusion:
             case None:
                 return ""
             case ("evicted", end):
@@ -291,88 +293,88 @@ class _Exclusions:
         return "the workload's toleration of a NoExecute taint has run out there"
 
 
-def _describe_taint_origin(session: KarmadaEngine, request: Request, cluster: str) -> str:
+def _describe_taint_origin(state: KarmadaState, request: Request, cluster: str) -> str:
     """Who added the taint that keeps a workload away, where the cluster's document does not have it."""
     harmful = (NO_SCHEDULE, NO_EXECUTE)
-    taints = session.fleet.candidates[session.fleet.index[cluster]].taints
+    taints = state.fleet.candidates[state.fleet.index[cluster]].taints
     first = next(t for t in taints if t.effect in harmful and not any(other.tolerates(t) for other in request.tolerations))
-    return next((f" ({entry.added_by})" for entry in session.added_taints.get(cluster, ()) if entry.taint == first), "")
+    return next((f" ({entry.added_by})" for entry in state.added_taints.get(cluster, ()) if entry.taint == first), "")
 
 
 def _explain_division(
-    fleet: Fleet, request: Request, group: AffinityGroup, step: SchedulingPass
+    fleet: Fleet, request: Request, group: AffinityGroup, decisive: SchedulingPass
 ) -> tuple[list[str], list[str], tuple[ReplicaShare, ...]]:
     """What was selected, by which rule replicas were divided, and who got how many; nothing where the scheduler was not asked or found no
     place."""
-    if step.decision is None or step.decision.status != "scheduled":
+    if decisive.decision is None or decisive.decision.status != "scheduled":
         return [], [], ()
     found = rank_candidates(request, group, fleet, find_feasible(request, group, fleet))
     chosen = select_candidates(request, fleet, found)
-    seats = {target.name: target.replicas for target in step.decision.assignments}
-    return describe_selection(request, fleet, found, chosen), *describe_division(request, fleet, found, chosen, seats)
+    replicas = {target.name: target.replicas for target in decisive.decision.assignments}
+    return describe_selection(request, fleet, found, chosen), *describe_division(request, fleet, found, chosen, replicas)
 
 
-def _describe_trigger(session: KarmadaEngine, policy: PropagationPolicy, step: SchedulingPass, outcome: Outcome) -> str:
+def _describe_trigger(state: KarmadaState, policy: PropagationPolicy, decisive: SchedulingPass, outcome: Outcome) -> str:
     if outcome.state == "stale" or not outcome.records:
         return f"Not carried out: {outcome.reason}."
-    gone = [target.name for target in step.previous.clusters if target not in step.current.clusters]
-    evicted = _describe_evictions(gone, step.current.eviction_tasks)
-    why = step.trigger
-    if why is not None and is_rebalance_pending(step.current):
-        request = session.reschedule_triggers.describe_trigger(names.binding_key(outcome.key), step.current)
+    evicted_clusters = [target.name for target in decisive.previous.clusters if target not in decisive.current.clusters]
+    evicted = _describe_evictions(evicted_clusters, decisive.current.eviction_tasks)
+    why = decisive.trigger
+    if why is not None and is_rebalance_pending(decisive.current):
+        request = state.reschedule_triggers.describe_trigger(names.binding_key(outcome.key), decisive.current)
         why = request if why == REBALANCE_REQUESTED else f"{why}, and from scratch because {request}"
-    return f"{_explain_trigger(session, policy, step.current, why)}{evicted}"
+    return f"{_explain_trigger(state, policy, decisive.current, why)}{evicted}"
 
 
-def _describe_evictions(gone: list[str], tasks: tuple[Body, ...]) -> str:
+def _describe_evictions(evicted_clusters: list[str], tasks: tuple[Body, ...]) -> str:
     reasons = {task.get("fromCluster"): task.get("reason") for task in tasks}
-    failed = [name for name in gone if reasons.get(name) == APPLICATION_FAILURE]
-    tainted = [name for name in gone if name not in failed]
+    failed = [name for name in evicted_clusters if reasons.get(name) == APPLICATION_FAILURE]
+    tainted = [name for name in evicted_clusters if name not in failed]
     text = f" Evicted by a NoExecute taint: {', '.join(tainted)}." if tainted else ""
     return f"{text} Evicted because it was unhealthy for too long: {', '.join(failed)}." if failed else text
 
 
-def _describe_health_timers(session: KarmadaEngine, template: Document, policy: PropagationPolicy, outcome: Outcome) -> str:
+def _describe_health_timers(state: KarmadaState, template: Document, policy: PropagationPolicy, outcome: Outcome) -> str:
     """When the workload leaves a cluster because of its health."""
     if outcome.state == "stale" or not outcome.records:
         return ""
-    notes = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
-    timers = session.failover.list_health_timers(template, policy, notes, outcome.replicas_by_cluster)
+    annotations = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
+    timers = state.failover.list_health_timers(template, policy, annotations, outcome.replicas_by_cluster)
     return "".join(
         f" It is unhealthy in {name} since {format_time(since)}, and leaves it at {format_time(end)} unless it recovers."
         for name, since, end in timers
     )
 
 
-def _describe_toleration_timers(session: KarmadaEngine, moment: datetime, outcome: Outcome) -> str:
+def _describe_toleration_timers(state: KarmadaState, time: datetime, outcome: Outcome) -> str:
     """When the workload leaves a cluster because it tolerates a taint for a time only."""
     if outcome.state == "stale" or not outcome.records:
         return ""
-    notes = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
-    timers = session.failover.list_toleration_timers(notes, outcome.replicas_by_cluster, moment)
+    annotations = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
+    timers = state.failover.list_toleration_timers(annotations, outcome.replicas_by_cluster, time)
     return "".join(f" It leaves {name} at {format_time(end)} unless the NoExecute taint goes." for name, _, end in timers)
 
 
-def _describe_failback_timers(session: KarmadaEngine, outcome: Outcome) -> str:
+def _describe_failback_timers(state: KarmadaState, outcome: Outcome) -> str:
     """When the workload returns to an earlier group by itself."""
     if outcome.state == "stale" or not outcome.records:
         return ""
-    settings = session.settings.failback
-    clocks = read_failback_timers(as_string_map(get_field(outcome.records[0][1], "metadata", "annotations")))
+    settings = state.settings.failback
+    timers = read_failback_timers(as_string_map(get_field(outcome.records[0][1], "metadata", "annotations")))
     return "".join(
         f" It returns to group {name} at {format_time(add_duration(since, settings.after))} if that group can take it until then, "
         f"as it could since {format_time(since)}."
-        for name, since in clocks
+        for name, since in timers
     )
 
 
-def _explain_trigger(session: KarmadaEngine, policy: PropagationPolicy, memory: PreviousState, why: str | None) -> str:
+def _explain_trigger(state: KarmadaState, policy: PropagationPolicy, current: PreviousState, why: str | None) -> str:
     if why is None:
         return "Not scheduled anew: placement and replicas are what they were, and no rebalance was requested."
-    if session.is_scheduling_skipped(policy, memory):
+    if state.is_scheduling_skipped(policy, current):
         name = policy.spec.get("schedulerName")
-        return f"Not scheduled: {'scheduling is suspended' if memory.scheduling_suspended else f'it is the business of scheduler {name}'}."
-    return f"Scheduled because {'it never was before' if memory.applied_placement is None else why}."
+        return f"Not scheduled: {'scheduling is suspended' if current.scheduling_suspended else f'it is the business of scheduler {name}'}."
+    return f"Scheduled because {'it never was before' if current.applied_placement is None else why}."
 
 
 def _list_shares(outcome: Outcome) -> tuple[ReplicaShare, ...]:

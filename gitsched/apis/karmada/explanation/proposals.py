@@ -6,13 +6,16 @@ The changes are made to documents, so that whoever asks can decide once more wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gitsched.apis.engine import ChangeProposal
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member, format_amount
-from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, is_activation_pending
+from gitsched.apis.karmada.policy.policy_options import is_activation_pending
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.simulation import make_rescheduling_document
+from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.proposals import describe_change, get_at, make_toleration, propose_edit, propose_labels, propose_undelete, set_at
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
@@ -25,9 +28,6 @@ from gitsched.schedule.estimator import PODS, Capacity, ResourceRequest, estimat
 from gitsched.schedule.filters import list_rejections
 from gitsched.schedule.fleet import Fleet
 
-if TYPE_CHECKING:  # the session calls this module
-    from gitsched.apis.karmada.engine import KarmadaEngine, SchedulingPass
-
 _EDITED_ANNOTATION = "gitsched.io/edited"
 _EXCLUSION_ENDS = {
     "evicted": "its eviction from there were over",
@@ -37,30 +37,30 @@ _EXCLUSION_ENDS = {
 """What ends each kind of exile."""
 
 
-def propose(session: KarmadaEngine, template: Document, cluster: str) -> ChangeProposal | None:
-    """The next change that would bring a workload nearer to a cluster; None where nobody knows one."""
-    previous = session.snapshot.previous.get(names.binding_key(template.key))
-    policy, _ = session.find_policy(template, previous)
-    if policy is None or cluster not in session.fleet.index:
-        return None
-    steps = session.run_passes(
-        template, policy, session.read_requirements(template), previous, session.dependencies.find_attachment(template)
-    )
-    step = next((s for s in reversed(steps) if s.decision is not None), steps[-1])
-    return _ChangeFinder(session, template, policy, step, cluster).find()
+def propose(
+    state: KarmadaState, template: Document, policy: PropagationPolicy, scheduling_pass: SchedulingPass, cluster: str
+) -> ChangeProposal | None:
+    """Return the next change that brings a workload nearer to a cluster; None when none is known."""
+    return _ChangeFinder(state, template, policy, scheduling_pass, cluster).find()
 
 
 class _ChangeFinder:
     """One question: a workload, and a cluster that it does not go to."""
 
     def __init__(
-        self, session: KarmadaEngine, template: Document, policy: PropagationPolicy, step: SchedulingPass, cluster: str
+        self, state: KarmadaState, template: Document, policy: PropagationPolicy, scheduling_pass: SchedulingPass, cluster: str
     ) -> None:
-        self.state, self.template, self.policy, self.step, self.cluster = session, template, policy, step, cluster
-        self.fleet, self.request = session.fleet, step.request
-        self.index = session.fleet.index[cluster]
-        self.candidate = session.fleet.candidates[self.index]
-        documents = session.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
+        self.state, self.template, self.policy, self.scheduling_pass, self.cluster = (
+            state,
+            template,
+            policy,
+            scheduling_pass,
+            cluster,
+        )
+        self.fleet, self.request = state.fleet, scheduling_pass.request
+        self.index = state.fleet.index[cluster]
+        self.candidate = state.fleet.candidates[self.index]
+        documents = state.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
         self.document = next((d for d in documents if d.key.name == cluster), None)
         self.placement: Body = policy.spec.get("placement") or {}
 
@@ -84,22 +84,26 @@ class _ChangeFinder:
                 return self._set_spread_field()
             case "ClusterEviction":
                 rule = find_excluding_rule(refusal, candidate, self.request, group, self.policy, document)
-                exile = self.state.failover.find_exclusion(
-                    self.template, self.policy, self.step.current, self.cluster, self.step.time
+                exclusion = self.state.failover.find_exclusion(
+                    self.template, self.policy, self.scheduling_pass.current, self.cluster, self.scheduling_pass.time
                 )
                 document = self.policy.document if rule and rule.origin == self.policy.document.origin else document
                 return ChangeProposal(
-                    describe_change(_EXCLUSION_ENDS[exile.reason if exile else "evicted"], document, rule.pointer if rule else ())
+                    describe_change(
+                        _EXCLUSION_ENDS[exclusion.reason if exclusion else "evicted"], document, rule.pointer if rule else ()
+                    )
                 )
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
             return self._remove_earlier_groups(group)
-        if self.step.decision is None and self.policy.placement.is_divided:
+        if self.scheduling_pass.decision is None and self.policy.placement.is_divided:
             return self._propose_rebalancer()
         return self._raise_static_weight(group) or self._raise_max_groups(group) or self._raise_capacity(group)
 
     def _used_group(self) -> AffinityGroup:
         """The group that was used, else the first that was tried."""
-        named = self.step.decision.group if self.step.decision else self.step.current.observed_group
+        named = (
+            self.scheduling_pass.decision.group if self.scheduling_pass.decision else self.scheduling_pass.current.observed_group
+        )
         return next((group for group in self.request.groups if group.name == named), self.request.groups[self.request.first_group])
 
     def _entry_group(self, used: AffinityGroup) -> AffinityGroup:
@@ -216,23 +220,24 @@ class _ChangeFinder:
         """The least room, in replicas, with which the scheduler would choose it."""
         if self.request.division not in ("dynamic", "aggregated") or not self.request.replicas or self.candidate.capacity is None:
             return None
-        demand: ResourceRequest = self.request.resource_request or ()
+        resource_request: ResourceRequest = self.request.resource_request or ()
         now = estimate_replicas(self.candidate.capacity, self.request.resource_request)
 
         def fits(replicas: int) -> bool:
             candidates = [
-                c._replace(capacity=_make_capacity(replicas, demand)) if c is self.candidate else c for c in self.fleet.candidates
+                c._replace(capacity=_make_capacity(replicas, resource_request)) if c is self.candidate else c
+                for c in self.fleet.candidates
             ]
             return self._is_selected(self.request, group, Fleet(candidates))
 
         need = _find_minimum(fits, now + 1, 2 * now + 2 * self.request.replicas + sum(t.replicas for t in self.request.previous))
         if need is None:
             return None
-        amounts = {name: format_amount(name, amount) for name, amount in _make_capacity(need, demand).free.items()}
+        amounts = {name: format_amount(name, amount) for name, amount in _make_capacity(need, resource_request).free.items()}
         status = (self.document.body.get("status") or {}) if self.document else {}
         kept = {name: value for name, value in status.items() if name != "resourceSummary"}
-        told = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)
-        text = f"it had room for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {told} free" if told else "")
+        free = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)
+        text = f"it had room for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {free} free" if free else "")
         summary = {"status": {**kept, "resourceSummary": {"allocatable": amounts}}}
         return self._edit_cluster(text, ("status", "resourceSummary"), summary)
 
@@ -251,7 +256,7 @@ class _ChangeFinder:
 
     def _edit_placement(self, text: str, path: Pointer, value: Any, pointer: Pointer | None = None) -> ChangeProposal:
         document, template = self.policy.document, self.template
-        if is_activation_pending(self.policy, template, self.state.snapshot.previous.get(names.binding_key(template.key))):
+        if is_activation_pending(self.policy, template, self.state.find_record(template)):
             return propose_edit(
                 "it were edited, for its policy is Lazy", template, ("metadata", "annotations", _EDITED_ANNOTATION), "true", ()
             )
@@ -272,8 +277,8 @@ def _pick_field_value(fleet: Fleet, field: str) -> str:
     return min(fleet.field_values(field), default="any")
 
 
-def _make_capacity(replicas: int, demand: ResourceRequest) -> Capacity:
-    return Capacity({PODS: replicas} | {name: amount * replicas for name, amount in demand if name != PODS})
+def _make_capacity(replicas: int, resource_request: ResourceRequest) -> Capacity:
+    return Capacity({PODS: replicas} | {name: amount * replicas for name, amount in resource_request if name != PODS})
 
 
 def _find_minimum(fits: Callable[[int], bool], low: int, high: int) -> int | None:

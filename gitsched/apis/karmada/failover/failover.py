@@ -12,9 +12,29 @@ from typing import Literal, NamedTuple
 
 from gitsched.apis.gitsched.config import KarmadaConfig
 from gitsched.apis.karmada.binding.resource_binding import PreviousState, ScheduleResult
-from gitsched.apis.karmada.failover import aggregated_status, graceful_eviction
-from gitsched.apis.karmada.failover.aggregated_status import AggregatedStatus, AggregatedStatuses
-from gitsched.apis.karmada.failover.graceful_eviction import PRESERVED_STATE, preserve_state, write_preserved_state
+from gitsched.apis.karmada.failover.graceful_eviction import (
+    APPLICATION_FAILURE,
+    HEALTH_AT_EVICTION,
+    TAINT_UNTOLERATED,
+    UNHEALTHY_SINCE,
+    AggregatedStatus,
+    AggregatedStatuses,
+    UnhealthySince,
+    apply_suppress_deletion,
+    drop_expired_tasks,
+    find_eviction_time,
+    make_eviction_task,
+    read_applied_tolerations,
+    read_unhealthy_since,
+    update_unhealthy_since,
+    write_unhealthy_since,
+)
+from gitsched.apis.karmada.failover.state_preservation import (
+    PRESERVED_STATE,
+    list_preservation_rules,
+    preserve_state,
+    write_preserved_state,
+)
 from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING, binding_key
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Body, Document, Key, get_field
@@ -32,7 +52,7 @@ class UnhealthyCluster(NamedTuple):
     Without both there is nothing to tell, and no timer runs."""
 
     status: AggregatedStatus
-    since: aggregated_status.UnhealthySince
+    since: UnhealthySince
     toleration_seconds: int
 
     def list_overdue(self, moment: datetime) -> list[str]:
@@ -82,10 +102,8 @@ class Failover:
         The report must be another one than the one known at the eviction, for that cannot speak of what came after it.
         """
         report = self._statuses.get(binding_key(template.key)) if memory.eviction_tasks else None
-        tasks = (
-            memory.eviction_tasks if report is None else aggregated_status.apply_suppress_deletion(memory.eviction_tasks, report)
-        )
-        live = graceful_eviction.drop_expired_tasks(tasks, self._settings.graceful_eviction_timeout, moment).active
+        tasks = memory.eviction_tasks if report is None else apply_suppress_deletion(memory.eviction_tasks, report)
+        live = drop_expired_tasks(tasks, self._settings.graceful_eviction_timeout, moment).active
         if report is not None and self._has_recovered(report, memory):
             live = tuple(task for task in live if task.get("suppressDeletion") is True)
         return memory._replace(eviction_tasks=live)
@@ -97,7 +115,7 @@ class Failover:
         failed = ill.list_overdue(moment) if ill else []
         if cold and not failed:
             return memory
-        tolerations = graceful_eviction.read_applied_tolerations(memory.applied_placement)
+        tolerations = read_applied_tolerations(memory.applied_placement)
         evicting = {task.get("fromCluster") for task in memory.eviction_tasks}
         stay: list[Assignment] = []
         tasks = list(memory.eviction_tasks)
@@ -134,7 +152,7 @@ class Failover:
             if task.get("fromCluster") == cluster:
                 return Exclusion(
                     "evicted",
-                    graceful_eviction.drop_expired_tasks((task,), self._settings.graceful_eviction_timeout, moment).wakeup,
+                    drop_expired_tasks((task,), self._settings.graceful_eviction_timeout, moment).wakeup,
                 )
         ill = self._read_unhealthy(template, policy, memory)
         if ill is not None and cluster in ill.list_overdue(moment):
@@ -149,16 +167,16 @@ class Failover:
         ill = self._read_unhealthy(template, policy, before)
         if ill is not None:
             held = [target.name for target in result.clusters]
-            since = aggregated_status.update_unhealthy_since(ill.status, ill.since, held, ill.list_overdue(moment), moment)
+            since = update_unhealthy_since(ill.status, ill.since, held, ill.list_overdue(moment), moment)
             if since:
-                notes[aggregated_status.UNHEALTHY_SINCE] = aggregated_status.write_unhealthy_since(since)
+                notes[UNHEALTHY_SINCE] = write_unhealthy_since(since)
         known = {(task.get("fromCluster"), task.get("creationTimestamp")) for task in before.eviction_tasks}
         report = self._statuses.get(binding_key(template.key)) if result.eviction_tasks else None
-        seen = before.annotations.get(aggregated_status.HEALTH_AT_EVICTION, "")
+        seen = before.annotations.get(HEALTH_AT_EVICTION, "")
         if any((task.get("fromCluster"), task.get("creationTimestamp")) not in known for task in result.eviction_tasks):
             seen = report.digest if report else ""
         if seen and result.eviction_tasks:
-            notes[aggregated_status.HEALTH_AT_EVICTION] = seen
+            notes[HEALTH_AT_EVICTION] = seen
         if any(list_preservation_rules(behavior) for behavior in (policy.spec.get("failover") or {}).values()):
             state = write_preserved_state(before.annotations, result.clusters, result.eviction_tasks)
             notes |= {PRESERVED_STATE: state} if state else {}
@@ -168,11 +186,9 @@ class Failover:
         self, template: Document, policy: PropagationPolicy, result: ScheduleResult, moment: datetime
     ) -> datetime | None:
         """The next deadline; `moment` itself where the tolerations just applied, or those of ill health, have run out already."""
-        ends = [
-            graceful_eviction.drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, moment).wakeup
-        ]
+        ends = [drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, moment).wakeup]
         if any(target.name in self._no_execute for target in result.clusters):
-            tolerations = graceful_eviction.read_applied_tolerations(result.applied_placement)
+            tolerations = read_applied_tolerations(result.applied_placement)
             ends += [self._find_toleration_end(target.name, tolerations, moment) for target in result.clusters]
         ends += [
             max(end, moment)
@@ -187,7 +203,7 @@ class Failover:
         report, seconds = self._statuses.get(binding_key(template.key)), _read_toleration_seconds(policy)
         if report is None or seconds is None:
             return []
-        since, ill = aggregated_status.read_unhealthy_since(notes), frozenset(report.unhealthy_clusters)
+        since, ill = read_unhealthy_since(notes), frozenset(report.unhealthy_clusters)
         return [
             FailoverTimer(name, since[name], add_duration(since[name], seconds))
             for name in clusters
@@ -197,13 +213,13 @@ class Failover:
     def list_toleration_timers(self, notes: Mapping[str, str], clusters: Iterable[str], moment: datetime) -> list[FailoverTimer]:
         """Which of its clusters a workload is going to leave because it tolerates a taint for a time only, by the annotations of its
         binding; `since` is the moment asked about."""
-        tolerations = graceful_eviction.read_applied_tolerations(notes.get(APPLIED_PLACEMENT_ANNOTATION))
+        tolerations = read_applied_tolerations(notes.get(APPLIED_PLACEMENT_ANNOTATION))
         ends = ((name, self._find_toleration_end(name, tolerations, moment)) for name in clusters)
         return [FailoverTimer(name, moment, end) for name, end in ends if end is not None and end > moment]
 
     def find_unpreserved_state(self, template: Document, policy: PropagationPolicy, tasks: Iterable[Body]) -> Iterator[Finding]:
         """Evictions that took no state along, although the policy wants it preserved."""
-        behaviors = {graceful_eviction.TAINT_UNTOLERATED: "cluster", graceful_eviction.APPLICATION_FAILURE: "application"}
+        behaviors = {TAINT_UNTOLERATED: "cluster", APPLICATION_FAILURE: "application"}
         for task in tasks:
             rules = list_preservation_rules(get_field(policy.spec, "failover", behaviors.get(str(task.get("reason")), "")))
             if rules and not task.get("preservedLabelState"):
@@ -219,16 +235,16 @@ class Failover:
         seconds = _read_toleration_seconds(policy) if report is not None and report.health else None
         if report is None or seconds is None:
             return None
-        return UnhealthyCluster(report, aggregated_status.read_unhealthy_since(memory.annotations), seconds)
+        return UnhealthyCluster(report, read_unhealthy_since(memory.annotations), seconds)
 
     def _has_recovered(self, report: AggregatedStatus, memory: PreviousState) -> bool:
         caught_up = memory.condition.get("reason") == "Success"
-        news = bool(report.digest) and report.digest != memory.annotations.get(aggregated_status.HEALTH_AT_EVICTION)
+        news = bool(report.digest) and report.digest != memory.annotations.get(HEALTH_AT_EVICTION)
         return caught_up and news and report.is_healthy_in_all([target.name for target in memory.clusters])
 
     def _evict_tainted(self, template: Document, policy: PropagationPolicy, target: Assignment, moment: datetime) -> Body:
         state = self._preserve_state(binding_key(template.key), get_field(policy.spec, "failover", "cluster"), target)
-        return graceful_eviction.make_eviction_task(target, self.read_purge_mode(policy), moment, preservedLabelState=state)
+        return make_eviction_task(target, self.read_purge_mode(policy), moment, preservedLabelState=state)
 
     def _evict_failed(
         self, template: Document, policy: PropagationPolicy, held: Iterable[Assignment], target: Assignment, moment: datetime
@@ -236,11 +252,11 @@ class Failover:
         rules, key = policy.spec["failover"]["application"], binding_key(template.key)
         mode = str(rules.get("purgeMode") or "Gracefully")
         state = self._preserve_state(key, rules, target)
-        return graceful_eviction.make_eviction_task(
+        return make_eviction_task(
             target,
             mode,
             moment,
-            graceful_eviction.APPLICATION_FAILURE,
+            APPLICATION_FAILURE,
             _FAILOVER_PRODUCER if key.kind == BINDING else f"cluster-{_FAILOVER_PRODUCER}",
             gracePeriodSeconds=rules.get("gracePeriodSeconds") if mode == "Gracefully" else None,
             suppressDeletion=mode == "Never",
@@ -265,12 +281,7 @@ class Failover:
     def _find_toleration_end(self, cluster: str, tolerations: tuple[Toleration, ...] | None, moment: datetime) -> datetime | None:
         if cluster not in self._no_execute or tolerations is None:
             return None
-        return graceful_eviction.find_eviction_time(self._fleet.candidates[self._fleet.index[cluster]].taints, tolerations, moment)
-
-
-def list_preservation_rules(behavior: Body | None) -> list[Body]:
-    """The rules of statePreservation in one of the two parts of a policy's failover."""
-    return list(get_field(behavior or {}, "statePreservation", "rules") or ())
+        return find_eviction_time(self._fleet.candidates[self._fleet.index[cluster]].taints, tolerations, moment)
 
 
 def _read_toleration_seconds(policy: PropagationPolicy) -> int | None:

@@ -1,19 +1,17 @@
-"""Graceful eviction tasks and the state they preserve (statePreservation, with JSONPath)."""
+"""Graceful eviction tasks, and the health in aggregatedStatus that ends them early."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body, Document, as_string_map
-from gitsched.model.labels import is_label_value
-from gitsched.model.scheduling import Assignment, TargetCluster
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
 from gitsched.model.time import add_duration, format_time, parse_time
-from gitsched.render.cluster_directory import set_counts
 
 TAINT_UNTOLERATED, APPLICATION_FAILURE = "TaintUntolerated", "ApplicationFailure"
 """Reasons of evictions."""
@@ -104,130 +102,114 @@ def drop_expired_tasks(tasks: Iterable[Body], timeout: timedelta, moment: dateti
     return EvictionTasks(tuple(live), min(ends, default=None))
 
 
-PRESERVED_STATE = "gitsched.io/preserved-state"
-"""On a binding: the labels that a failover handed over, by the cluster of the copy that has them, as JSON."""
+UNHEALTHY_SINCE = "gitsched.io/unhealthy-since"
+"""On a binding: since when the workload is unhealthy where it runs, or where it ran until it was evicted for that, as JSON."""
 
 
-class PreservedState(NamedTuple):
-    """`why` tells why there are no labels although there are rules, or is ""."""
-
-    labels: Mapping[str, str]
-    reason: str
+HEALTH_AT_EVICTION = "gitsched.io/health-at-eviction"
+"""On a binding with graceful eviction tasks: a digest of the report that was known when the last of them was made."""
 
 
-def preserve_state(rules: Iterable[Body], status: Body | None, cluster: str) -> PreservedState:
-    """The labels that the rules make of the status of the copy in a cluster; all of them, or none."""
-    labels: dict[str, str] = {}
-    for rule in rules:
-        if status is None:
-            return PreservedState({}, f"the repository has no status of its copy in cluster {cluster}")
-        name, path = str(rule.get("aliasLabelName") or ""), str(rule.get("jsonPath") or "")
-        try:
-            text = evaluate_jsonpath(path, status)
-        except ValueError as error:
-            return PreservedState({}, f"jsonPath for {name}: {error}")
-        if not is_label_value(text):
-            return PreservedState({}, f"jsonPath for {name} gives {text[:80]!r}, which cannot be the value of a label")
-        labels[name] = text
-    return PreservedState(labels, "")
+UnhealthySince = Mapping[str, datetime]
 
 
-def write_preserved_state(annotations: Mapping[str, str], clusters: tuple[Assignment, ...], tasks: tuple[Body, ...]) -> str:
-    """The preserved labels of the only copy as an annotation of the binding, or "".
+class AggregatedStatus(NamedTuple):
+    """`health` is Healthy, Unhealthy or Unknown and `statuses` the status of the copy, by cluster. `tasks` are the graceful eviction tasks
+    of the document, in which a person may set suppressDeletion. `digest` is of the aggregated status as a whole."""
 
-    It gets them where the last eviction was one with purgeMode Directly, and it is in none of the clusters that it was in before. Upstream
-    takes them away with the eviction task; here they stay with the copy, for nobody knows when a delivery tool comes by.
-    """
-    if len(clusters) != 1:
-        return ""
-    (target,) = clusters
-    last = tasks[-1] if tasks else {}
-    labels = as_string_map(last.get("preservedLabelState"))
-    if labels and last.get("purgeMode") == "Directly" and target.name not in (last.get("clustersBeforeFailover") or ()):
-        return json.dumps({target.name: labels}, sort_keys=True, separators=(",", ":"))
-    return annotations.get(PRESERVED_STATE, "") if target.name in _read_preserved_labels(annotations) else ""
+    health: Mapping[str, str]
+    statuses: Mapping[str, Body]
+    eviction_tasks: tuple[Body, ...]
+    digest: str
+
+    @property
+    def unhealthy_clusters(self) -> list[str]:
+        return [cluster for cluster, health in self.health.items() if health == "Unhealthy"]
+
+    def is_healthy_in_all(self, clusters: Collection[str]) -> bool:
+        """Whether every one of some clusters, and there must be one, reports that the workload is well."""
+        return bool(clusters) and all(self.health.get(cluster) == "Healthy" for cluster in clusters)
 
 
-def add_preserved_labels(
-    template: Document, placed: tuple[TargetCluster, ...], annotations: Mapping[str, str]
-) -> tuple[TargetCluster, ...]:
-    """The places with the preserved labels, which the annotations of the binding note, on the copy that they are for."""
-    state = _read_preserved_labels(annotations)
-    if not state:
-        return placed
-    return tuple(
-        place._replace(body=_add_labels(template, place, state[place.cluster]))
-        if place.cluster in state and not place.evicting
-        else place
-        for place in placed
+class AggregatedStatuses:
+    """The ResourceBindings and ClusterResourceBindings of a commit, each read when it is first asked for."""
+
+    __slots__ = ("_documents", "_known")
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._documents = {document.key: document for document in documents}
+        self._known: dict[Key, AggregatedStatus | None] = {}
+
+    def get(self, binding: Key) -> AggregatedStatus | None:
+        """The report on a binding; None without one, or when it says nothing."""
+        if binding not in self._documents:
+            return None
+        if binding not in self._known:
+            self._known[binding] = read_aggregated_status(self._documents[binding].body)
+        return self._known[binding]
+
+
+def read_aggregated_status(body: Body) -> AggregatedStatus | None:
+    """What a binding reports. Entries that name no cluster are passed over."""
+    entries = list_objects(get_field(body, "status", "aggregatedStatus"))
+    tasks = tuple(list_objects(get_field(body, "spec", "gracefulEvictionTasks")))
+    named = [entry for entry in entries if isinstance(entry.get("clusterName"), str)]
+    if not named and not tasks:
+        return None
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
+    return AggregatedStatus(
+        {entry["clusterName"]: str(entry.get("health") or "") for entry in named},
+        {entry["clusterName"]: entry["status"] for entry in named if isinstance(entry.get("status"), dict)},
+        tasks,
+        hashlib.sha256(text.encode()).hexdigest()[:16] if named else "",
     )
 
 
-def _read_preserved_labels(annotations: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Labels by cluster; anything malformed is left out."""
+def apply_suppress_deletion(tasks: Iterable[Body], report: AggregatedStatus) -> tuple[Body, ...]:
+    """The tasks with suppressDeletion as the repository's document sets it: false lets the old copy go, true keeps it.
+
+    A task is the same when it is from the same cluster, and of the same time where the document names one.
+    """
+    return tuple(_apply_to_task(task, report.eviction_tasks) for task in tasks)
+
+
+def update_unhealthy_since(
+    report: AggregatedStatus, since: UnhealthySince, held: Collection[str], overdue: Collection[str], moment: datetime
+) -> dict[str, datetime]:
+    """Since when the workload is unhealthy, after a pass that left it on the `held` clusters.
+
+    Healthy and Unknown forget. Where it is not held any more that is forgotten, too, but for the `overdue` clusters, which it left, or
+    does not come to, just because of that.
+    """
+    followed: dict[str, datetime] = {}
+    for cluster in sorted({*held, *overdue}):
+        health = report.health.get(cluster, "")
+        if health == "Unhealthy":
+            followed[cluster] = since.get(cluster, moment)
+        elif not health and cluster in since and cluster in held:
+            followed[cluster] = since[cluster]  # nothing was collected lately
+    return followed
+
+
+def read_unhealthy_since(annotations: Mapping[str, str]) -> dict[str, datetime]:
+    """The start of each timer on a binding; anything malformed is left out."""
     try:
-        noted: Any = json.loads(annotations.get(PRESERVED_STATE, "{}"))
+        noted: Any = json.loads(annotations.get(UNHEALTHY_SINCE, "{}"))
     except ValueError:
         return {}
-    return {name: as_string_map(labels) for name, labels in noted.items()} if isinstance(noted, dict) else {}
+    moments = {name: parse_time(text) for name, text in noted.items()} if isinstance(noted, dict) else {}
+    return {name: moment for name, moment in moments.items() if moment is not None}
 
 
-def _add_labels(template: Document, place: TargetCluster, labels: Mapping[str, str]) -> Body:
-    body = set_counts(template.body, place.edits) if place.body is None else place.body
-    metadata = body.get("metadata") or {}
-    return {**body, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+def write_unhealthy_since(since: UnhealthySince) -> str:
+    """The annotation's text."""
+    return json.dumps({name: format_time(moment) for name, moment in sorted(since.items())}, separators=(",", ":"))
 
 
-_JSONPATH_STEP = re.compile(
-    r"""\.((?:\\.|[^\s.\[\]{}'"*@$\\])+)|\[\s*(-?\d+)\s*\]|\[\s*'((?:\\.|[^'\\])*)'\s*\]|\[\s*"((?:\\.|[^"\\])*)"\s*\]"""
-)
-_JSONPATH_PIECE = re.compile(r"""\{((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^{}'"])*)\}|[^{}]+""")
-_MAX_JSONPATH_LENGTH = 4096
-
-
-def evaluate_jsonpath(template: str, value: Any) -> str:
-    """The text that a template makes of a value. ValueError, with a reason for people, where it leads nowhere or is not understood."""
-    if len(template) > _MAX_JSONPATH_LENGTH:
-        raise ValueError(f"it has more than {_MAX_JSONPATH_LENGTH} characters")
-    text, position = "", 0
-    while position < len(template):
-        match = _JSONPATH_PIECE.match(template, position)
-        if match is None:
-            raise ValueError(f"the braces of {template!r} do not match")
-        inner = match.group(1)
-        text += match.group(0) if inner is None else _format_value(_walk_path(inner.strip(), value))
-        position = match.end()
-    return text
-
-
-def _walk_path(path: str, value: Any) -> Any:
-    rest = path[1:] if path[:1] in ("$", "@") else path
-    position = len(rest) if rest == "." else 0
-    while position < len(rest):
-        match = _JSONPATH_STEP.match(rest, position)
-        if match is None:
-            raise ValueError(f"{path!r} is no path of members and indices")
-        name, index, *quoted = match.groups()
-        if index is not None:
-            value = _get_item(value, int(index), path)
-        else:
-            key = re.sub(r"\\(.)", r"\1", next(text for text in (name, *quoted) if text is not None))
-            if not isinstance(value, dict) or key not in value:
-                raise ValueError(f"there is no {key!r} where {path!r} leads")
-            value = value[key]
-        position = match.end()
-    return value
-
-
-def _get_item(value: Any, index: int, path: str) -> Any:
-    if not isinstance(value, list) or not -len(value) <= index < len(value):
-        raise ValueError(f"there is no item {index} where {path!r} leads")
-    return value[index]
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def _apply_to_task(task: Body, written: Iterable[Body]) -> Body:
+    for entry in written:
+        same = entry.get("fromCluster") == task.get("fromCluster")
+        suppressed = entry.get("suppressDeletion")
+        if same and isinstance(suppressed, bool) and entry.get("creationTimestamp") in (None, task.get("creationTimestamp")):
+            return {**task, "suppressDeletion": suppressed}
+    return task

@@ -15,9 +15,8 @@ from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, format_clusters
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json
 from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders
-from gitsched.apis.karmada.policy.placement import parse_affinity
-from gitsched.apis.karmada.policy.propagation_policy import BY_KIND, ResourceSelector, parse_resource_selector
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.apis.karmada.policy.propagation_policy import BY_KIND, ResourceSelector, parse_affinity, parse_resource_selector
+from gitsched.model.document import Body, Document, as_string_map, get_field
 from gitsched.model.explanation import AppliedOverride
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
 from gitsched.model.scheduling import Affinity, TargetCluster
@@ -108,7 +107,7 @@ class OverrideIndex:
                 by = (scope, selector.api_version, selector.kind, selector.name)
                 self._selectors.setdefault(by, []).append((number, selector))
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._keys
 
     def apply(self, template: Document, placed: tuple[TargetCluster, ...]) -> tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]:

@@ -3,19 +3,196 @@ schedulePriority."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
-from gitsched.apis.karmada.policy.placement import PolicyPlacement, parse_placement, serialize_placement
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
-from gitsched.model.finding import Finding, locate_document
-from gitsched.model.labels import Selector, parse_selector
+from gitsched.model.labels import Requirement, Selector, parse_selector
+from gitsched.model.scheduling import Affinity, AffinityGroup, ReplicaDivision, SpreadConstraint, StaticWeight
+from gitsched.model.taints import Toleration, parse_toleration
+
+_MEMBER_ORDER = (
+    "affinityName",
+    "labelSelector",
+    "matchLabels",
+    "matchExpressions",
+    "fieldSelector",
+    "clusterNames",
+    "exclude",
+    "clusterAffinity",
+    "clusterAffinities",
+    "overflowAffinities",
+    "clusterTolerations",
+    "key",
+    "operator",
+    "value",
+    "values",
+    "effect",
+    "tolerationSeconds",
+    "spreadConstraints",
+    "spreadByField",
+    "spreadByLabel",
+    "maxGroups",
+    "minGroups",
+    "replicaScheduling",
+    "replicaSchedulingType",
+    "replicaDivisionPreference",
+    "weightPreference",
+    "staticWeightList",
+    "targetCluster",
+    "weight",
+    "dynamicWeight",
+    "workloadAffinity",
+    "affinity",
+    "antiAffinity",
+    "groupByLabelKey",
+)
+
+
+_MEMBER_RANK = {name: rank for rank, name in enumerate(_MEMBER_ORDER)}
+
+
+class PolicyPlacement(NamedTuple):
+    """`divided` tells whether replicas are shared out; `declared` whether replicaScheduling is present at all (an absent one is
+    Duplicated). `division` is what a workload with replicas gets."""
+
+    groups: tuple[AffinityGroup, ...]
+    tolerations: tuple[Toleration, ...]
+    division: ReplicaDivision
+    has_replica_scheduling: bool
+    weights: tuple[StaticWeight, ...]
+    spreads: tuple[SpreadConstraint, ...]
+    spread_fields: tuple[str, ...]
+
+    @property
+    def is_divided(self) -> bool:
+        return self.division != "duplicated"
+
+    def find_group_index(self, observed: str) -> int:
+        """The position of a group by name; 0 when there is no such group."""
+        return next((i for i, group in enumerate(self.groups) if group.name == observed), 0)
+
+
+def parse_placement(body: Body) -> PolicyPlacement:
+    """Read a placement with its defaults filled in (spec/karmada.md §1); anything malformed matches nothing."""
+    terms = body.get("clusterAffinities") or []
+    if body.get("clusterAffinity"):
+        groups: tuple[AffinityGroup, ...] = (AffinityGroup("", parse_affinity(body["clusterAffinity"])),)
+    elif terms:
+        groups = tuple(
+            AffinityGroup(
+                str(term.get("affinityName", "")),
+                parse_affinity(term),
+                tuple(map(parse_affinity, term.get("overflowAffinities") or ())),
+            )
+            for term in terms
+        )
+    else:
+        groups = (AffinityGroup("", None),)
+    replica_scheduling = body.get("replicaScheduling")
+    preference = (replica_scheduling or {}).get("weightPreference") or {}
+    spreads = tuple(_parse_spread_constraint(entry) for entry in body.get("spreadConstraints") or ())
+    return PolicyPlacement(
+        groups,
+        tuple(map(parse_toleration, body.get("clusterTolerations") or ())),
+        _read_division(replica_scheduling),
+        replica_scheduling is not None,
+        tuple(
+            StaticWeight(parse_affinity(rule.get("targetCluster") or {}), int(rule.get("weight") or 0))
+            for rule in preference.get("staticWeightList") or ()
+        ),
+        spreads,
+        tuple(sorted({spread.field for spread in spreads} & {"provider", "region", "zone"})),
+    )
+
+
+def parse_affinity(body: Body) -> Affinity:
+    """A ClusterAffinity, an affinity term or an overflow term."""
+    labels = body.get("labelSelector")
+    selector = parse_selector(labels) if labels is not None else None
+    expressions = (body.get("fieldSelector") or {}).get("matchExpressions") or ()
+    return Affinity(
+        tuple(body.get("clusterNames") or ()),
+        tuple(body.get("exclude") or ()),
+        selector,
+        tuple(
+            Requirement(str(e.get("key")), str(e.get("operator")), tuple(sorted(set(e.get("values") or ())))) for e in expressions
+        ),
+        labels is not None and selector is None,
+    )
+
+
+def serialize_placement(placement: Body) -> str:
+    """The placement as the applied-placement annotation holds it: compact JSON, members in the order of Karmada's types."""
+    return json.dumps(_order_members(placement), separators=(",", ":"), ensure_ascii=False)
+
+
+def has_placement_changed(placement: Body, applied: str | None, observed: str) -> bool:
+    """Whether a placement differs from the one last acted on in a way that reschedules (spec/karmada.md §3.1).
+
+    A missing annotation differs; one that cannot be parsed does not. Of the ordered groups only the observed one counts, and workload
+    affinity does not count at all.
+    """
+    if applied is None:
+        return True
+    if applied == serialize_placement(placement):
+        return False
+    try:
+        before = json.loads(applied)
+    except ValueError:
+        return False
+    if not isinstance(before, dict):
+        return False
+    mine, theirs = _normalize_placement(placement), _normalize_placement(before)
+    terms, old_terms = mine.pop("clusterAffinities", []), theirs.pop("clusterAffinities", [])
+    if mine != theirs:
+        return True
+    if terms == old_terms:
+        return False
+    term, old_term = _find_term(terms, observed), _find_term(old_terms, observed)
+    return not observed or term is None or old_term is None or term != old_term
+
+
+def _normalize_placement(placement: Body) -> Body:
+    pruned = {name: _prune_empty(value) for name, value in placement.items() if name != "workloadAffinity"}
+    return {name: value for name, value in pruned.items() if value not in (None, [])}
+
+
+def _prune_empty(value: Any) -> Any:
+    """Leave out what Go's omitempty would: null members and empty lists or strings, at any depth."""
+    if isinstance(value, dict):
+        pruned = {name: _prune_empty(entry) for name, entry in value.items()}
+        return {name: entry for name, entry in pruned.items() if entry is not None and entry != [] and entry != ""}
+    return [_prune_empty(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _find_term(terms: Iterable[Body], name: str) -> Body | None:
+    return next((term for term in terms if term.get("affinityName") == name), None)
+
+
+def _order_members(value: Any) -> Any:
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: (_MEMBER_RANK.get(name, len(_MEMBER_RANK)), name))
+        return {name: _order_members(value[name]) for name in names if value[name] is not None}
+    return [_order_members(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _read_division(replica_scheduling: Body | None) -> ReplicaDivision:
+    if replica_scheduling is None or replica_scheduling.get("replicaSchedulingType", "Divided") != "Divided":
+        return "duplicated"
+    if replica_scheduling.get("replicaDivisionPreference", "Weighted") == "Aggregated":
+        return "aggregated"
+    return "dynamic" if (replica_scheduling.get("weightPreference") or {}).get("dynamicWeight") else "static"
+
+
+def _parse_spread_constraint(entry: Body) -> SpreadConstraint:
+    field = entry.get("spreadByField") or ("" if entry.get("spreadByLabel") else "cluster")
+    return SpreadConstraint(str(field), int(entry.get("minGroups") or 0) or 1, int(entry.get("maxGroups") or 0))
+
 
 BY_KIND, BY_LABELS, BY_NAME = 1, 2, 3
 """How specific a selector is: the implicit priority of what it selects."""
@@ -49,6 +226,8 @@ def parse_resource_selector(body: Body) -> ResourceSelector:
 
 
 _SKIPPED_NAMESPACE = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.ASCII)
+
+
 _SKIPPED_TEMPLATE = ("ConfigMap", "kube-system", "extension-apiserver-authentication")
 
 
@@ -68,6 +247,21 @@ class PropagationPolicy(NamedTuple):
     @property
     def is_namespaced(self) -> bool:
         return self.key.kind == POLICY
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether an edit of the policy takes effect only when the workload is edited."""
+        return self.spec.get("activationPreference") == "Lazy"
+
+    @property
+    def priority_class_name(self) -> str:
+        """The name of the PriorityClass in spec.schedulePriority, or ""."""
+        return str(get_field(self.spec, "schedulePriority", "priorityClassName") or "")
+
+    @property
+    def has_prerequisites(self) -> bool:
+        """Whether the policy names override policies or a PriorityClass that must exist before it applies."""
+        return bool(self.spec.get("dependentOverrides") or self.priority_class_name)
 
 
 class SelectorRule(NamedTuple):
@@ -172,135 +366,3 @@ class PolicyIndex:
         for key, values in labelled.items() if labelled else ():
             rules += values.get(labels.get(key, ""), ())
         return (rule for rule in rules if rule.selector.selects(template.key.namespace, labels))
-
-
-def find_preempting_policy(claimed: PropagationPolicy, naming: Iterable[PropagationPolicy]) -> PropagationPolicy:
-    """Who governs a workload that a policy has claimed: the one that preempts it, else the claimer itself.
-
-    `naming` are the policies that select it by name. Of several that may preempt the highest priority wins, then the first name.
-    """
-    rivals = [policy for policy in naming if _may_preempt(policy, claimed)]
-    return min(rivals, key=lambda policy: (not policy.is_namespaced, -policy.priority, policy.key.name), default=claimed)
-
-
-def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: bool) -> list[Finding]:
-    """Policies that ask for preemption while nothing allows it."""
-    return [
-        Finding(
-            "info",
-            "karmada-preemption-off",
-            f"{policy.key.title} asks for preemption, which has no effect: karmada.preemption is not true in gitsched.yaml",
-            locate_document(policy.document),
-            policy.key.resource,
-        )
-        for policy in policies
-        if not enabled and policy.spec.get("preemption") == "Always"
-    ]
-
-
-def _may_preempt(policy: PropagationPolicy, claimed: PropagationPolicy) -> bool:
-    if policy.spec.get("preemption") != "Always" or policy.key == claimed.key:
-        return False
-    if policy.is_namespaced != claimed.is_namespaced:
-        return policy.is_namespaced
-    return policy.priority > claimed.priority
-
-
-TEMPLATE_DIGEST = "gitsched.io/template-digest"
-"""On a binding whose policy is Lazy: the digest of the manifest for which the policy was last applied."""
-_BINDING_FIELDS = (
-    "schedulerName",
-    "propagateDeps",
-    "failover",
-    "conflictResolution",
-    "preserveResourcesOnDeletion",
-    "schedulePriority",
-)
-_CLAIM_PREFIXES = ("policy.karmada.io", "propagationpolicy.karmada.io", "clusterpropagationpolicy.karmada.io")
-_SERVER_OWNED = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
-
-
-def is_lazy(policy: PropagationPolicy) -> bool:
-    """Whether edits of a policy wait for edits of its workloads."""
-    return policy.spec.get("activationPreference") == "Lazy"
-
-
-def digest_template(template: Document) -> str:
-    """SHA-256, in hex, of what people write in a manifest: without status, server-made metadata, and Karmada's own marks."""
-    body = {name: value for name, value in template.body.items() if name != "status"}
-    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name not in _SERVER_OWNED}
-    for marks in ("labels", "annotations"):
-        kept = {name: text for name, text in as_string_map(metadata.pop(marks, None)).items() if not _is_claim_label(name)}
-        if kept:
-            metadata[marks] = kept
-    text = json.dumps({**body, "metadata": metadata}, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def is_activation_pending(policy: PropagationPolicy, template: Document, binding: Body | None) -> bool:
-    """Whether a policy counts for a workload only as the binding has it: it is Lazy, and the workload was not edited since."""
-    if not is_lazy(policy) or not isinstance(get_field(binding or {}, "spec", "placement"), dict):
-        return False
-    noted = as_string_map(get_field(binding or {}, "metadata", "annotations")).get(TEMPLATE_DIGEST)
-    return noted is None or noted == digest_template(template)
-
-
-def apply_activation_preference(policy: PropagationPolicy, template: Document, binding: Body | None) -> PropagationPolicy:
-    """The policy as it counts for a workload: itself, or what the binding has of it while a Lazy one waits for an edit.
-
-    A workload without a binding is bound at once: nobody can know whether it or the policy came first. A binding without a digest was
-    written before the policy turned Lazy, which is an edit of the policy like any other.
-    """
-    if binding is None or not is_activation_pending(policy, template, binding):
-        return policy
-    own: Body = binding["spec"]
-    placement: Body = own["placement"]
-    spec = {name: value for name, value in policy.spec.items() if name not in (*_BINDING_FIELDS, "placement", "suspension")}
-    spec |= {name: own[name] for name in _BINDING_FIELDS if name in own}
-    suspension = {name: value for name, value in (own.get("suspension") or {}).items() if name != "scheduling"}
-    applied = serialize_placement(placement)
-    more = {"placement": placement, **({"suspension": suspension} if suspension else {})}
-    return policy._replace(spec={**spec, **more}, placement=_parse_applied_placement(applied), applied_placement=applied)
-
-
-@lru_cache(maxsize=1 << 10)
-def _parse_applied_placement(applied: str) -> PolicyPlacement:
-    placement: Any = json.loads(applied)
-    return parse_placement(placement)
-
-
-def _is_claim_label(name: str) -> bool:
-    """Whether a label or annotation is Karmada's own note of who claimed the workload."""
-    return name.partition("/")[0] in _CLAIM_PREFIXES
-
-
-PRIORITY_CLASS_GROUP, PRIORITY_CLASS_KIND = "scheduling.k8s.io", "PriorityClass"
-_SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""The classes that every API server has."""
-
-
-def read_priority_class_name(policy: PropagationPolicy) -> str:
-    """The name of the PriorityClass that a policy asks for, or ""."""
-    return str(get_field(policy.spec, "schedulePriority", "priorityClassName") or "")
-
-
-def priority_class_key(name: str) -> Key:
-    """The identity of a PriorityClass."""
-    return Key(PRIORITY_CLASS_GROUP, PRIORITY_CLASS_KIND, "", name)
-
-
-def read_schedule_priority(policy: PropagationPolicy, templates: Mapping[Key, Document]) -> Body | None:
-    """What the binding shows; None where the policy asks for nothing, or for a class that nobody knows."""
-    name = read_priority_class_name(policy)
-    if not name:
-        shown = policy.spec.get("schedulePriority")  # a Lazy policy's, taken from the binding
-        return dict(shown) if isinstance(shown, dict) else None
-    value = read_priority_value(name, templates)
-    return None if value is None else {"priority": value} if value else {}
-
-
-def read_priority_value(name: str, templates: Mapping[Key, Document]) -> int | None:
-    """The number that a class stands for; None for one that is not there, or has none."""
-    template = templates.get(priority_class_key(name))
-    value = get_field(template.body, "value") if template is not None else _SYSTEM_PRIORITY_CLASSES.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from gitsched.apis.karmada.binding.target_clusters import find_suspended_policies
-from gitsched.apis.karmada.policy.propagation_policy import (
-    PropagationPolicy,
-    ResourceSelector,
-    find_disabled_preemption,
-    parse_resource_selector,
-)
+from gitsched.apis.karmada.binding.target_clusters import read_suspension
+from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.model.document import Document, Key, get_field, is_known_group, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 
 _MAX_NAMED = 3
+
+
 _KIND_SIMILARITY = 0.85
+
+
 _MAX_LOOKUPS = 100
 """Names that a nearest one is looked for at most: each is compared with all that there are."""
 
@@ -147,3 +146,32 @@ def _list_affinity_terms(policy: PropagationPolicy) -> Iterator[Mapping[str, Any
     placement = policy.spec.get("placement") or {}
     yield get_field(placement, "clusterAffinity") or {}
     yield from placement.get("clusterAffinities") or ()
+
+
+def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: bool) -> list[Finding]:
+    """Policies that ask for preemption while nothing allows it."""
+    return [
+        Finding(
+            "info",
+            "karmada-preemption-off",
+            f"{policy.key.title} asks for preemption, which has no effect: karmada.preemption is not true in gitsched.yaml",
+            locate_document(policy.document),
+            policy.key.resource,
+        )
+        for policy in policies
+        if not enabled and policy.spec.get("preemption") == "Always"
+    ]
+
+
+def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Finding]:
+    """One finding for each policy that holds back deliveries: a suspension is easily forgotten."""
+    findings = []
+    for policy in policies:
+        everywhere, clusters = read_suspension(policy.spec)
+        if everywhere or clusters:
+            where = "every cluster" if everywhere else ", ".join(sorted(clusters))
+            message = f"{policy.key.title} suspends dispatching to {where}: what is there stays as it is, nothing new is delivered"
+            findings.append(
+                Finding("info", "dispatching-suspended", message, locate_document(policy.document), policy.key.resource)
+            )
+    return findings

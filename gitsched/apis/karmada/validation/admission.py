@@ -8,8 +8,13 @@ from typing import Any, NoReturn
 
 from gitsched.apis.karmada.names import TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.overrides.overriders import is_tag_or_digest
-from gitsched.apis.karmada.validation.cluster import validate_cluster
-from gitsched.apis.karmada.validation.labels import make_error, validate_annotations, validate_label_key, validate_labels
+from gitsched.apis.karmada.validation.cluster import (
+    make_error,
+    validate_annotations,
+    validate_cluster,
+    validate_label_key,
+    validate_labels,
+)
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
 

@@ -3,28 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from gitsched.apis.karmada.validation.labels import (
-    make_error,
-    validate_annotations,
-    validate_label_key,
-    validate_label_value,
-    validate_labels,
-)
 from gitsched.model.document import Body
-from gitsched.model.finding import Issue
+from gitsched.model.finding import Issue, Pointer
+from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.quantity import parse_quantity
 from gitsched.model.time import parse_time
 
+_LABEL_FORMAT = "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+
+
+_MAX_ANNOTATIONS_SIZE = 256 * 1024
+
+
+def make_error(code: str, message: str, *pointer: str | int) -> Issue:
+    return Issue("error", code, message, pointer)
+
+
+def validate_label_key(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
+    if not is_label_key(value):
+        yield make_error(code, f"{value!r} must be written like the key of a label: {_LABEL_FORMAT}", *at)
+
+
+def validate_label_value(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
+    if not is_label_value(value):
+        yield make_error(code, f"{value!r} must be written like the value of a label: empty, or {_LABEL_FORMAT}", *at)
+
+
+def validate_labels(labels: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
+    for key, value in labels.items():
+        yield from validate_label_key(key, (*at, key), code)
+        yield from validate_label_value(value, (*at, key), code)
+
+
+def validate_annotations(annotations: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
+    """Keys are compared in lower case, values are free, and together they are limited."""
+    for key in annotations:
+        yield from validate_label_key(key.lower(), (*at, key), code)
+    if sum(len(text.encode(errors="surrogatepass")) for entry in annotations.items() for text in entry) > _MAX_ANNOTATIONS_SIZE:
+        yield make_error(code, f"annotations may have {_MAX_ANNOTATIONS_SIZE} bytes at most", *at)
+
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+
+
 _MAX_NAME_LENGTH = 48  # Karmada makes a namespace of the name, with a prefix
+
+
 _URL = re.compile(r"(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.ASCII | re.DOTALL)
+
+
 _HOST = re.compile(
     r"(?:[^\s\x00-\x20\x7f\"<>\[\]^`{}|\\%:]|%[0-9A-Fa-f]{2})*(?::\d*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]\s]*)?\](?::\d*)?", re.ASCII
 )
+
+
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
+
+
 _ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
+
+
 _PROXY_SCHEMES = ("http", "https", "socks5")
 
 

@@ -1,0 +1,166 @@
+"""State of one commit: Clusters, policies, settings and previous bindings, as the engine and its modules read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gitsched.apis.engine import Snapshot
+from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.resource_binding import (
+    PreviousState,
+    add_hub_bindings,
+    is_rebalance_pending,
+    read_previous,
+)
+from gitsched.apis.karmada.cluster.candidates import read_clusters
+from gitsched.apis.karmada.cluster.taints import read_taint_policies
+from gitsched.apis.karmada.failover.failover import Failover
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
+from gitsched.apis.karmada.overrides.override_policy import read_overrides
+from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
+from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
+from gitsched.apis.karmada.rebalancer import RescheduleTriggers
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.scheduling import Request
+
+
+class KarmadaState:
+    """What the documents and the previous output of one commit say.
+
+    `snapshot` and `reschedule_triggers` are replaced when the engine is updated; everything else depends only on documents that make a
+    new engine necessary. No other object keeps a reference to the snapshot: the engine is cached on disk without it.
+    """
+
+    __slots__ = (
+        "added_taints",
+        "declared_paths",
+        "failover",
+        "fleet",
+        "inventory",
+        "leaving_clusters",
+        "overrides",
+        "policies",
+        "reschedule_triggers",
+        "settings",
+        "snapshot",
+        "taint_policies",
+    )
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        settings = snapshot.config.karmada
+        self.snapshot = add_hub_bindings(snapshot)
+        self.settings = settings
+        self.taint_policies = read_taint_policies(
+            snapshot.documents.get((names.POLICY_GROUP, names.TAINT_POLICY), ()),
+            (key for key in snapshot.quarantined if (key.group, key.kind) == (names.POLICY_GROUP, names.TAINT_POLICY)),
+            snapshot.previous,
+            snapshot.at,
+        )
+        self.inventory = read_clusters(
+            snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
+            snapshot.quarantined,
+            snapshot.previous,
+            settings.missing_facts == "assume",
+            snapshot.at,
+            self.taint_policies,
+        )
+        self.fleet = self.inventory.fleet
+        self.added_taints = self.inventory.added_taints
+        self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
+        kinds = (names.BINDING, names.CLUSTER_BINDING)
+        bindings = (document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ()))
+        self.failover = Failover(self.fleet, settings, bindings)
+        kinds = (names.POLICY, names.CLUSTER_POLICY)
+        self.policies = PolicyIndex(
+            parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
+        )
+        self.overrides = read_overrides(snapshot, self.fleet)
+        self.declared_paths = {
+            (workload.api_version, workload.kind): WorkloadPaths(
+                _split_path(workload.replicas_path), _split_path(workload.pod_template_path)
+            )
+            for workload in snapshot.config.workloads
+        }
+        self.reschedule_triggers = RescheduleTriggers(self.snapshot)
+
+    def find_record(self, template: Document) -> Body | None:
+        """Return the previous binding of a workload, or None."""
+        return self.snapshot.previous.get(names.binding_key(template.key))
+
+    def read_previous(self, template: Document, record: Body | None) -> PreviousState:
+        """Read a previous binding, with the reschedule trigger of WorkloadRebalancers."""
+        return self.reschedule_triggers.apply_trigger(names.binding_key(template.key), read_previous(record))
+
+    def read_requirements(self, template: Document) -> ReplicaRequirements:
+        """Return the replicas and the resource request of a workload."""
+        return read_replica_requirements(template, self.declared_paths)
+
+    def find_policy(self, template: Document, record: Body | None = None) -> tuple[PropagationPolicy | None, Key | None]:
+        """Return the policy of a workload, and the policy that claimed it in an earlier run.
+
+        A claim holds as long as the policy selects the workload. `record` is the previous binding; without it the claim is read from
+        the annotations of the workload. (None, claim) is a claim by a quarantined policy.
+        """
+        annotations = as_string_map(get_field(record or template.body, "metadata", "annotations"))
+        claim = names.read_claim(annotations)
+        if claim is not None:
+            claim = _set_claim_namespace(claim, template.key.namespace)
+            policy = self.policies.policies.get(claim)
+            if policy is not None and not is_skipped(template.key) and self.policies.selects(policy, template):
+                if self.settings.preemption:
+                    policy = find_preempting_policy(policy, self.policies.list_policies_by_name(template))
+                return _apply_options(policy, template, record), claim
+            if policy is None and claim in self.snapshot.quarantined:
+                return None, claim
+        matched = self.policies.match(template)
+        return _apply_options(matched, template, record) if matched else None, claim
+
+    def build_request(
+        self,
+        template: Document,
+        policy: PropagationPolicy,
+        requirements: ReplicaRequirements,
+        current: PreviousState,
+        time: datetime,
+    ) -> Request:
+        """Build the scheduler's request for a binding in its current state."""
+        placement = policy.placement
+        pending = is_rebalance_pending(current)
+        return Request(
+            identity=read_uid(template),
+            replicas=requirements.replicas or 0,
+            division=placement.division if requirements.is_workload else "everywhere",
+            groups=placement.groups,
+            divides=placement.is_divided,
+            resource_request=requirements.resource_request,
+            first_group=0 if pending else placement.find_group_index(current.observed_group),
+            tolerations=placement.tolerations,
+            required_api=(template.api_version, template.key.kind),
+            required_fields=placement.spread_fields,
+            evicted=(
+                *(str(task.get("fromCluster")) for task in current.eviction_tasks),
+                *self.failover.list_excluded_clusters(template, policy, current, time),
+            ),
+            previous=current.clusters,
+            weights=placement.weights,
+            spread_constraints=() if placement.division == "static" else placement.spreads,
+            fresh=pending,
+            keep_empty=self.settings.enable_empty_workload_propagation,
+        )
+
+    def is_scheduling_skipped(self, policy: PropagationPolicy, current: PreviousState) -> bool:
+        """Whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
+        scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
+        return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
+
+
+def _apply_options(policy: PropagationPolicy, template: Document, record: Body | None) -> PropagationPolicy:
+    return apply_activation_preference(policy, template, record) if policy.is_lazy else policy
+
+
+def _split_path(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(".") if part)
+
+
+def _set_claim_namespace(claim: Key, namespace: str) -> Key:
+    return claim._replace(namespace=claim.namespace or namespace) if claim.kind == names.POLICY else claim
