@@ -69,12 +69,12 @@ def test_pods_are_asked_for_only_as_far_as_they_help(fleet: Fleet) -> None:
     assert sum(stage.placements().values()) == 24
     assert stage.replicas == 8, "two more pods are all that the source may be on"
     (message,) = stage.findings("knative-pending")
-    assert message.endswith("are pending: no pod can take them now, and new pods no more than 8")
+    assert message.endswith("are pending: no existing pod can take them, and new pods can take only 8")
     stage.where.update({6: "n0", 7: "n1"})
     stage.move(2)
     assert (sum(stage.placements().values()), stage.replicas) == (32, 8)
     (message,) = stage.findings("knative-pending")
-    assert message.endswith("no new pod could take them, either")
+    assert message.endswith("new pods cannot take them either")
 
 
 def test_what_is_left_as_it_was_is_explained(fleet: Fleet) -> None:
@@ -82,7 +82,7 @@ def test_what_is_left_as_it_was_is_explained(fleet: Fleet) -> None:
     stage.commit(MISTAKES["no capacity"], 1)
     asked = [("KafkaSource", "shop", "orders"), ("StatefulSet", NAMESPACE, ADAPTER)]
     told = [explain_resource(fleet.settings(1), *resource) for resource in asked]
-    assert all("set knative.capacity" in explanation.policy_reason for explanation in told)
+    assert all("knative.capacity is not set" in explanation.policy_reason for explanation in told)
     assert [[(share.cluster, share.replicas) for share in explanation.result] for explanation in told] == [
         [(f"{ADAPTER}-0", 2), (f"{ADAPTER}-1", 2), (f"{ADAPTER}-2", 2)],
         [("events", 6)],

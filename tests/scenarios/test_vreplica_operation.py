@@ -114,10 +114,10 @@ def test_what_cannot_leave_a_marked_pod_stays_asks_for_pods_and_goes_when_they_a
 
 def test_what_gets_a_place_and_what_goes_is_counted(fleet: Fleet) -> None:
     stage = Stage(fleet)
-    assert stage.findings("knative-placed") == ["a place for 6 vreplicas of 1 source: shop/orders (6)"]
+    assert stage.findings("knative-placed") == ["placed 6 vreplicas of 1 source: shop/orders (6)"]
     stage.commit({"sources/orders.yaml": source("orders", 5), "sources/more.yaml": source("more", 2)}, 1)
-    assert stage.findings("knative-placed") == ["a place for 2 vreplicas of 1 source: shop/more (2)"]
-    assert stage.findings("knative-removed") == ["no longer wanted: 1 vreplica of 1 source: shop/orders (1)"]
+    assert stage.findings("knative-placed") == ["placed 2 vreplicas of 1 source: shop/more (2)"]
+    assert stage.findings("knative-removed") == ["removed 1 vreplica of 1 source: shop/orders (1)"]
 
 
 def test_nodes_and_pods_are_no_forgotten_workloads(fleet: Fleet) -> None:

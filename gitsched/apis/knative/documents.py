@@ -8,7 +8,19 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.engine import Snapshot, list_previous_records
-from gitsched.apis.knative import names
+from gitsched.apis.knative.names import (
+    ADAPTER,
+    COMPACTED_AT,
+    DESCHEDULER,
+    RENDERED_TO,
+    SCHEDULER,
+    SOURCE_REPLICAS,
+    SURPLUS_SINCE,
+    UNSCHEDULABLE,
+    is_true,
+    make_pod_key,
+    read_ordinal,
+)
 from gitsched.apis.knative.scheduler import AdapterState, SourcePlacements, VpodSchedulingInput
 from gitsched.apis.knative.scheduler_policies import read_profile
 from gitsched.apis.knative.vpods import (
@@ -31,81 +43,83 @@ from gitsched.schedule.vreplicas.state import VreplicasByOrdinal
 
 
 class AdapterRendering(NamedTuple):
-    """Where the StatefulSet was rendered: cluster and replicas."""
+    """The cluster that the StatefulSet was rendered for, and its replicas there."""
 
     cluster: str
     replicas: int
 
 
-def read_adapter_state(adapter: Document, cluster: AdapterPods, previous: Mapping[Key, Body]) -> AdapterState:
-    """What the last run decided, unless the StatefulSet in the source says another number than it did then."""
-    said = read_replicas(adapter.body)
+def read_adapter_state(adapter: Document, adapter_pods: AdapterPods, previous: Mapping[Key, Body]) -> AdapterState:
+    """Return the state that the previous run recorded. A changed spec.replicas in the source takes precedence over the record."""
+    source_replicas = read_replicas(adapter.body)
     record = previous.get(adapter.key)
-    recorded = ((ordinal, previous.get(names.make_pod_key(adapter.key, ordinal))) for ordinal in cluster.pods)
-    known = {ordinal: _is_marked(mark) for ordinal, mark in recorded if mark is not None}
-    marks = frozenset(ordinal for ordinal, marked in known.items() if marked)
-    lifted = cluster.marked & (known.keys() - marks)
+    pod_records = ((ordinal, previous.get(make_pod_key(adapter.key, ordinal))) for ordinal in adapter_pods.pods)
+    recorded_marks = {ordinal: _is_marked(record) for ordinal, record in pod_records if record is not None}
+    marked = frozenset(ordinal for ordinal, is_marked in recorded_marks.items() if is_marked)
+    unmarked = adapter_pods.marked & (recorded_marks.keys() - marked)
     if record is None:
-        return AdapterState(said, marks, lifted)
-    notes = _read_annotations(record)
-    heard = notes.get(names.SOURCE_REPLICAS)
-    replicas = read_replicas(record) if heard in (None, str(said)) else said
+        return AdapterState(source_replicas, marked, unmarked)
+    annotations = _read_annotations(record)
+    recorded_source_replicas = annotations.get(SOURCE_REPLICAS)
+    replicas = read_replicas(record) if recorded_source_replicas in (None, str(source_replicas)) else source_replicas
     return AdapterState(
-        replicas, marks, lifted, parse_time(notes.get(names.SURPLUS_SINCE)), parse_time(notes.get(names.COMPACTED_AT))
+        replicas,
+        marked,
+        unmarked,
+        parse_time(annotations.get(SURPLUS_SINCE)),
+        parse_time(annotations.get(COMPACTED_AT)),
     )
 
 
-def find_previous_adapter(world: Snapshot) -> tuple[Key, Body] | None:
-    """The StatefulSet that the last run decided about, and what it left there; None when the source has it no more."""
-    for key, record in list_previous_records(world.previous, "apps", "StatefulSet"):
-        if names.SOURCE_REPLICAS in _read_annotations(record) and (key in world.templates or key in world.quarantined):
+def find_previous_adapter(snapshot: Snapshot) -> tuple[Key, Body] | None:
+    """Return the key and record of the StatefulSet that the previous run scaled; None if the source does not contain it any more."""
+    for key, record in list_previous_records(snapshot.previous, "apps", "StatefulSet"):
+        if SOURCE_REPLICAS in _read_annotations(record) and (key in snapshot.templates or key in snapshot.quarantined):
             return key, record
     return None
 
 
-def list_previous_pods(adapter: Key, world: Snapshot) -> list[tuple[Key, Body]]:
-    """What the last run left about pods."""
-    pods = list_previous_records(world.previous, "", "Pod")
+def list_previous_pods(adapter: Key, snapshot: Snapshot) -> list[tuple[Key, Body]]:
+    """Return the records that the previous run wrote for the StatefulSet's pods."""
+    pods = list_previous_records(snapshot.previous, "", "Pod")
     return [
-        (key, body)
-        for key, body in pods
-        if key.namespace == adapter.namespace and names.read_ordinal(key.name, adapter.name) is not None
+        (key, body) for key, body in pods if key.namespace == adapter.namespace and read_ordinal(key.name, adapter.name) is not None
     ]
 
 
 def read_previous_rendering(previous: Body | None) -> AdapterRendering | None:
-    """Where the last run rendered the StatefulSet."""
-    cluster = _read_annotations(previous or {}).get(names.RENDERED_TO)
+    """Return where the previous run rendered the StatefulSet."""
+    cluster = _read_annotations(previous or {}).get(RENDERED_TO)
     return AdapterRendering(cluster, read_replicas(previous or {})) if cluster else None
 
 
-def make_adapter_record(adapter: Document, memory: AdapterState, cluster: str) -> Body:
-    """The StatefulSet as its API server would show it, with what the next run has to know."""
-    notes = {
-        names.RENDERED_TO: cluster,
-        names.COMPACTED_AT: _format_optional_time(memory.compacted_at),
-        names.SOURCE_REPLICAS: str(read_replicas(adapter.body)),
-        names.SURPLUS_SINCE: _format_optional_time(memory.surplus_since),
+def make_adapter_record(adapter: Document, adapter_state: AdapterState, cluster: str) -> Body:
+    """Return the record of the StatefulSet, with the state for the next run in annotations."""
+    annotations = {
+        RENDERED_TO: cluster,
+        COMPACTED_AT: _format_optional_time(adapter_state.compacted_at),
+        SOURCE_REPLICAS: str(read_replicas(adapter.body)),
+        SURPLUS_SINCE: _format_optional_time(adapter_state.surplus_since),
     }
     metadata = {"name": adapter.key.name, "namespace": adapter.key.namespace}
     return {
         "apiVersion": adapter.api_version,
         "kind": adapter.key.kind,
-        "metadata": {**metadata, "annotations": {name: text for name, text in notes.items() if text}},
-        "spec": {"replicas": memory.replicas},
+        "metadata": {**metadata, "annotations": {name: text for name, text in annotations.items() if text}},
+        "spec": {"replicas": adapter_state.replicas},
     }
 
 
-def make_source_record(document: Document, adapter: Key, shares: VreplicasByOrdinal) -> Body:
-    """A source with its placements."""
+def make_source_record(document: Document, adapter: Key, vreplicas: VreplicasByOrdinal) -> Body:
+    """Return the record of a source with its placements."""
     metadata = {"name": document.key.name, "namespace": document.key.namespace}
-    status = {"placements": make_placements(shares, adapter)}
+    status = {"placements": make_placements(vreplicas, adapter)}
     return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata, "status": status}
 
 
 def make_pod_record(key: Key, marked: bool) -> Body:
-    """A pod that is to be emptied, or not any more although the source says so."""
-    metadata = {"name": key.name, "namespace": key.namespace, "annotations": {names.UNSCHEDULABLE: str(marked).lower()}}
+    """Return the record of a pod whose unschedulable mark is set or removed."""
+    metadata = {"name": key.name, "namespace": key.namespace, "annotations": {UNSCHEDULABLE: str(marked).lower()}}
     return {"apiVersion": "v1", "kind": key.kind, "metadata": metadata}
 
 
@@ -114,15 +128,15 @@ def _read_annotations(body: Body) -> Mapping[str, str]:
 
 
 def _is_marked(record: Body) -> bool:
-    return names.is_true(_read_annotations(record).get(names.UNSCHEDULABLE))
+    return is_true(_read_annotations(record).get(UNSCHEDULABLE))
 
 
-def _format_optional_time(moment: datetime | None) -> str:
-    return format_time(moment) if moment is not None else ""
+def _format_optional_time(time: datetime | None) -> str:
+    return format_time(time) if time is not None else ""
 
 
 class VpodSchedulingError(Exception):
-    """Nothing can be decided; `finding` says why."""
+    """No decision is possible; `finding` has the reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -130,8 +144,11 @@ class VpodSchedulingError(Exception):
 
 
 class KnativeInputs(NamedTuple):
-    """`sources` are by the text of their key, in the order in which they are placed; `held` is what they have. `configured` says whether
-    there is a config-scheduler; `cluster_name` is where the StatefulSet is rendered, or ""."""
+    """All inputs of a run.
+
+    `sources` and their current `placements` are keyed by str(document key), in the order in which sources are scheduled.
+    `has_scheduler_policy` means that config-scheduler exists. `cluster_name` is the cluster that runs the StatefulSet, or "".
+    """
 
     adapter: Document
     adapter_pods: AdapterPods
@@ -144,134 +161,146 @@ class KnativeInputs(NamedTuple):
 
 
 class EventSources(NamedTuple):
-    """`sound` are in the order in which they are placed, each with where it says what it wants; `broken` cannot be read now."""
+    """Event sources. `valid` are in scheduling order, each with the path of its vreplicas; `quarantined` are sources that are invalid."""
 
     valid: Mapping[str, tuple[Document, tuple[str, ...]]]
     quarantined: tuple[Key, ...]
     findings: tuple[Finding, ...]
 
 
-def read_event_sources(world: Snapshot) -> EventSources:
-    """The event sources of a world."""
-    paths = find_source_kinds(world.config)
-    sound: dict[str, tuple[Document, tuple[str, ...]]] = {}
-    broken = [key for key in world.quarantined if (key.group, key.kind) in paths]
+def read_event_sources(snapshot: Snapshot) -> EventSources:
+    """Read the event sources of a snapshot."""
+    paths = find_source_kinds(snapshot.config)
+    valid: dict[str, tuple[Document, tuple[str, ...]]] = {}
+    quarantined = [key for key in snapshot.quarantined if (key.group, key.kind) in paths]
     findings: list[Finding] = []
-    for document in _list_in_order(world, paths):
+    for document in _list_in_order(snapshot, paths):
         path = paths[document.key.group, document.key.kind]
-        mistakes = list(validate_source(document.body, path))
-        if mistakes:
-            broken.append(document.key)
+        issues = list(validate_source(document.body, path))
+        if issues:
+            quarantined.append(document.key)
             findings += [
-                Finding("error", issue.code, issue.message, locate_document(document), document.key.resource) for issue in mistakes
+                Finding("error", issue.code, issue.message, locate_document(document), document.key.resource) for issue in issues
             ]
         else:
-            sound[str(document.key)] = document, path
-    return EventSources(sound, tuple(sorted(broken)), tuple(findings))
+            valid[str(document.key)] = document, path
+    return EventSources(valid, tuple(sorted(quarantined)), tuple(findings))
 
 
-def _list_in_order(world: Snapshot, paths: VreplicaPaths) -> list[Document]:
-    """By path and position where they are files, else as they were handed over."""
-    documents = [world.templates[key] for key in world.input_order if (key.group, key.kind) in paths and key in world.templates]
-    # What a broken file last said comes after all files, and has its place among them.
+def _list_in_order(snapshot: Snapshot, paths: VreplicaPaths) -> list[Document]:
+    """Sort sources by file path and position; documents without a file keep their input order."""
+    documents = [
+        snapshot.templates[key] for key in snapshot.input_order if (key.group, key.kind) in paths and key in snapshot.templates
+    ]
+    # The last valid version of an invalid file is read after all files but keeps the file's position.
     return sorted(documents, key=lambda d: (d.origin.path, d.origin.index, d.origin.item) if d.origin else ("", 0, 0))
 
 
-def read_inputs(world: Snapshot, sources: EventSources) -> KnativeInputs:
-    """Everything a run needs. Raises Stuck."""
-    settings = world.config.knative
-    adapter = find_adapter(world)
+def read_inputs(snapshot: Snapshot, sources: EventSources) -> KnativeInputs:
+    """Read the inputs of a run. Raises VpodSchedulingError."""
+    settings = snapshot.config.knative
+    adapter = find_adapter(snapshot)
     if settings.capacity is None:
-        message = "nobody said how many vreplicas a pod holds: set knative.capacity in gitsched.yaml"
+        message = "knative.capacity is not set: set the number of vreplicas per pod in gitsched.yaml"
         raise VpodSchedulingError(Finding("error", "knative-capacity", message, locate_document(adapter), adapter.key.resource))
-    cluster = read_adapter_pods(world.templates, adapter.key)
-    strategy = _read_strategy(world, adapter.key)
-    held = {name: _read_current_placements(document, adapter.key, world) for name, (document, _) in sources.valid.items()}
-    wanted = {name: read_desired_vreplicas(document.body, path) for name, (document, path) in sources.valid.items()}
-    others = [read_placements(world.previous.get(key, {}), adapter.key) for key in sources.quarantined]
-    others += _apply_reserved(settings.reserved, sources, held, adapter.key)
-    question = VpodSchedulingInput(cluster, settings.capacity, strategy, settings.autoscaler, wanted, tuple(filter(None, others)))
-    memory = read_adapter_state(adapter, cluster, world.previous)
+    adapter_pods = read_adapter_pods(snapshot.templates, adapter.key)
+    strategy = _read_strategy(snapshot, adapter.key)
+    placements = {name: _read_current_placements(document, adapter.key, snapshot) for name, (document, _) in sources.valid.items()}
+    desired = {name: read_desired_vreplicas(document.body, path) for name, (document, path) in sources.valid.items()}
+    others = [read_placements(snapshot.previous.get(key, {}), adapter.key) for key in sources.quarantined]
+    others += _apply_reserved(settings.reserved, sources, placements, adapter.key)
+    scheduling_input = VpodSchedulingInput(
+        adapter_pods, settings.capacity, strategy, settings.autoscaler, desired, tuple(filter(None, others))
+    )
+    adapter_state = read_adapter_state(adapter, adapter_pods, snapshot.previous)
     documents = {name: document for name, (document, _) in sources.valid.items()}
-    configured = _find_policy(world, adapter.key, names.SCHEDULER) is not None
-    return KnativeInputs(adapter, cluster, question, memory, documents, held, configured, settings.cluster)
+    has_scheduler_policy = _find_policy(snapshot, adapter.key, SCHEDULER) is not None
+    return KnativeInputs(
+        adapter, adapter_pods, scheduling_input, adapter_state, documents, placements, has_scheduler_policy, settings.cluster
+    )
 
 
-def find_adapter(world: Snapshot) -> Document:
-    """The StatefulSet whose pods hold vreplicas: the one that the settings name, Kafka's, the only one beside config-scheduler, or the
-    only one. Raises Stuck."""
-    known = find_previous_adapter(world)
-    if known is not None and known[0] in world.quarantined:
-        message = f"{known[0]} cannot be used, so vreplicas stay where they are"
-        raise VpodSchedulingError(Finding("warning", "stale-decision", message, None, known[0].resource))
-    named = world.config.knative.stateful_set
-    sets = {key: document for key, document in world.templates.items() if (key.group, key.kind) == ("apps", "StatefulSet")}
+def find_adapter(snapshot: Snapshot) -> Document:
+    """Return the StatefulSet whose pods run the vreplicas. Raises VpodSchedulingError.
+
+    It is the one in the settings, else Kafka's, else the only one in config-scheduler's namespace, else the only one in the source.
+    """
+    previous = find_previous_adapter(snapshot)
+    if previous is not None and previous[0] in snapshot.quarantined:
+        message = f"{previous[0]} is invalid, so vreplicas keep their placements"
+        raise VpodSchedulingError(Finding("warning", "stale-decision", message, None, previous[0].resource))
+    named = snapshot.config.knative.stateful_set
+    sets = {key: document for key, document in snapshot.templates.items() if (key.group, key.kind) == ("apps", "StatefulSet")}
     if named:
         namespace, _, name = named.rpartition("/")
-        choices = [[d for key, d in sets.items() if key.name == name and namespace in ("", key.namespace)]]
+        candidate_sets = [[d for key, d in sets.items() if key.name == name and namespace in ("", key.namespace)]]
     else:
-        homes = {key.namespace for key in world.templates if (key.group, key.kind, key.name) == ("", "ConfigMap", names.SCHEDULER)}
-        choices = [
-            [document for key, document in sets.items() if key.name == names.ADAPTER],
-            [document for key, document in sets.items() if key.namespace in homes],
+        policy_namespaces = {
+            key.namespace for key in snapshot.templates if (key.group, key.kind, key.name) == ("", "ConfigMap", SCHEDULER)
+        }
+        candidate_sets = [
+            [document for key, document in sets.items() if key.name == ADAPTER],
+            [document for key, document in sets.items() if key.namespace in policy_namespaces],
             list(sets.values()),
         ]
-    for found in choices:
+    for found in candidate_sets:
         if len(found) == 1:
             return found[0]
-    what = f"there is no one StatefulSet {named}" if named else "it is not clear which StatefulSet holds the vreplicas"
-    message = f"{what}: commit it, and name it as NAMESPACE/NAME in knative.statefulSet"
+    problem = f"found no unique StatefulSet {named}" if named else "cannot tell which StatefulSet runs the vreplicas"
+    message = f"{problem}: commit it, and name it as NAMESPACE/NAME in knative.statefulSet"
     raise VpodSchedulingError(Finding("error", "knative-adapter", message))
 
 
-def _read_strategy(world: Snapshot, adapter: Key) -> SchedulingStrategy:
-    """How to place. Without config-scheduler both profiles are gitsched's own."""
-    settings = world.config.knative
+def _read_strategy(snapshot: Snapshot, adapter: Key) -> SchedulingStrategy:
+    """Return the scheduling strategy. Without config-scheduler both profiles are gitsched's defaults."""
+    settings = snapshot.config.knative
     strict = settings.scale_up == "replace"
-    scheduler = _find_policy(world, adapter, names.SCHEDULER)
-    descheduler = _find_policy(world, adapter, names.DESCHEDULER)
-    packs = bool(settings.policy)
+    scheduler = _find_policy(snapshot, adapter, SCHEDULER)
+    descheduler = _find_policy(snapshot, adapter, DESCHEDULER)
+    max_fill_up = bool(settings.policy)
     unconfigured = (
-        Profile((), ()) if packs else DEFAULT_SCHEDULER_PROFILE
+        Profile((), ()) if max_fill_up else DEFAULT_SCHEDULER_PROFILE
     )  # not even the pods that go at a time depend on a profile that nobody asks
-    adding = read_profile(scheduler, strict)[0] if scheduler is not None else unconfigured
-    removing = read_profile(descheduler, strict)[0] if descheduler is not None else None
-    if removing is None and not (strict and scheduler is not None):
-        removing = DEFAULT_DESCHEDULER_PROFILE
-    return SchedulingStrategy(adding, removing, max_fill_up=packs, reschedules_all=strict)
+    scheduler_profile = read_profile(scheduler, strict)[0] if scheduler is not None else unconfigured
+    descheduler_profile = read_profile(descheduler, strict)[0] if descheduler is not None else None
+    if descheduler_profile is None and not (strict and scheduler is not None):
+        descheduler_profile = DEFAULT_DESCHEDULER_PROFILE
+    return SchedulingStrategy(scheduler_profile, descheduler_profile, max_fill_up=max_fill_up, reschedules_all=strict)
 
 
-def _find_policy(world: Snapshot, adapter: Key, name: str) -> Body | None:
-    """A ConfigMap beside the StatefulSet. Raises Stuck where it is there and cannot be used."""
+def _find_policy(snapshot: Snapshot, adapter: Key, name: str) -> Body | None:
+    """Return a ConfigMap in the StatefulSet's namespace, or None. Raises VpodSchedulingError if it is invalid."""
     key = Key("", "ConfigMap", adapter.namespace, name)
-    if key in world.quarantined:
+    if key in snapshot.quarantined:
         raise VpodSchedulingError(
-            Finding("warning", "stale-decision", f"{key} cannot be used, so vreplicas stay where they are", None, key.resource)
+            Finding("warning", "stale-decision", f"{key} is invalid, so vreplicas keep their placements", None, key.resource)
         )
-    document = world.templates.get(key)
+    document = snapshot.templates.get(key)
     return document.body if document is not None else None
 
 
-def _read_current_placements(document: Document, adapter: Key, world: Snapshot) -> VreplicasByOrdinal:
-    """The placements that the last run wrote; the source's own where there was none."""
-    record = world.previous.get(document.key)
-    mine = record is not None and get_field(record, "status", "placements") is not None
-    return read_placements(record if mine and record is not None else document.body, adapter)
+def _read_current_placements(document: Document, adapter: Key, snapshot: Snapshot) -> VreplicasByOrdinal:
+    """Return the placements in the previous record; without one, those in the source document."""
+    record = snapshot.previous.get(document.key)
+    own_placements = record is not None and get_field(record, "status", "placements") is not None
+    return read_placements(record if own_placements and record is not None else document.body, adapter)
 
 
 def _apply_reserved(
-    reserved: Mapping[str, Mapping[str, int]], sources: EventSources, held: SourcePlacements, adapter: Key
+    reserved: Mapping[str, Mapping[str, int]], sources: EventSources, placements: SourcePlacements, adapter: Key
 ) -> list[VreplicasByOrdinal]:
-    """What is promised counts as held, and stands for what a status says about the same pod; what nobody here was promised is held by
-    others."""
-    called = {f"{document.key.namespace}/{document.key.name}": name for name, (document, _) in sources.valid.items()}
+    """Apply `knative.reserved`: a reservation replaces the source's placement on that pod.
+
+    Return the reservations of unknown sources, which only take capacity.
+    """
+    sources_by_name = {f"{document.key.namespace}/{document.key.name}": name for name, (document, _) in sources.valid.items()}
     others = []
-    for name, promised in reserved.items():
-        ordinals = ((names.read_ordinal(pod, adapter.name), number) for pod, number in promised.items())
-        shares = {ordinal: number for ordinal, number in ordinals if ordinal is not None}
-        if name in called:
-            mine = {**held[called[name]], **shares}
-            held[called[name]] = {ordinal: number for ordinal, number in mine.items() if number}
+    for name, reservation in reserved.items():
+        ordinals = ((read_ordinal(pod, adapter.name), number) for pod, number in reservation.items())
+        vreplicas = {ordinal: number for ordinal, number in ordinals if ordinal is not None}
+        if name in sources_by_name:
+            own_placements = {**placements[sources_by_name[name]], **vreplicas}
+            placements[sources_by_name[name]] = {ordinal: number for ordinal, number in own_placements.items() if number}
         else:
-            others.append({ordinal: number for ordinal, number in shares.items() if number})
+            others.append({ordinal: number for ordinal, number in vreplicas.items() if number})
     return others

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gitsched.apis.engine import InnerPlacement, Snapshot
-from gitsched.apis.knative import findings, names
 from gitsched.apis.knative.documents import (
     AdapterRendering,
     EventSources,
@@ -21,6 +20,8 @@ from gitsched.apis.knative.documents import (
     read_inputs,
     read_previous_rendering,
 )
+from gitsched.apis.knative.findings import describe_replicas, report_run
+from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, make_pod_key, read_ordinal
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
 from gitsched.apis.knative.vpods import read_node_name
 from gitsched.apis.topology import NODE
@@ -34,13 +35,13 @@ _INPUT_KINDS = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps",
 
 
 class KnativeEngine:
-    """See `gitsched.apis.engine.PolicyEngine`. Everything is decided when it is made."""
+    """Implementation of `gitsched.apis.engine.PolicyEngine` for Knative; the constructor makes all decisions."""
 
     name = "knative"
 
-    def __init__(self, world: Snapshot) -> None:
-        self.snapshot = world
-        self.event_sources: EventSources = read_event_sources(world)
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.event_sources: EventSources = read_event_sources(snapshot)
         self.inputs: KnativeInputs | None = None
         self.result: VpodSchedulingResult | None = None
         self.findings: tuple[Finding, ...] = self.event_sources.findings
@@ -50,51 +51,53 @@ class KnativeEngine:
         self._records: tuple[tuple[Key, Body], ...] = ()
         self._previous_adapter: tuple[Key, Body] | None = None
         try:
-            self._schedule(read_inputs(world, self.event_sources))
-        except VpodSchedulingError as stuck:
-            self._keep_all_previous(stuck.finding)
+            self._schedule(read_inputs(snapshot, self.event_sources))
+        except VpodSchedulingError as error:
+            self._keep_all_previous(error.finding)
 
     def _keep_all_previous(self, finding: Finding) -> None:
-        """Nothing can be decided: everything is as the last run left it."""
-        world = self.snapshot
+        """Keep all previous records, because no decision is possible."""
+        snapshot = self.snapshot
         self.findings = (*self.findings, finding)
         self.blocking_finding = finding
-        self._previous_adapter = find_previous_adapter(world)
+        self._previous_adapter = find_previous_adapter(snapshot)
         sources = (
             key for key in (*(document.key for document, _ in self.event_sources.valid.values()), *self.event_sources.quarantined)
         )
-        marks = list_previous_pods(self._previous_adapter[0], world) if self._previous_adapter else []
+        marked = list_previous_pods(self._previous_adapter[0], snapshot) if self._previous_adapter else []
         self._records = (
             *([self._previous_adapter] if self._previous_adapter else []),
-            *marks,
-            *_copy_previous_records(sources, world),
+            *marked,
+            *_copy_previous_records(sources, snapshot),
         )
 
-    def _schedule(self, reading: KnativeInputs) -> None:
-        world = self.snapshot
-        settled = schedule_vpods(reading.scheduling_input, reading.adapter_state, dict(reading.placements), world.at, world.now)
-        adapter = reading.adapter
-        records = [(adapter.key, make_adapter_record(adapter, settled.adapter_state, world.config.knative.cluster))]
-        records += [(d.key, make_source_record(d, adapter.key, settled.placements[name])) for name, d in reading.sources.items()]
-        marks, lifted = settled.adapter_state.marked, settled.adapter_state.unmarked
-        pods = [(names.make_pod_key(adapter.key, ordinal), ordinal in marks) for ordinal in sorted(marks | lifted)]
+    def _schedule(self, inputs: KnativeInputs) -> None:
+        snapshot = self.snapshot
+        result = schedule_vpods(inputs.scheduling_input, inputs.adapter_state, dict(inputs.placements), snapshot.at, snapshot.now)
+        adapter = inputs.adapter
+        records = [(adapter.key, make_adapter_record(adapter, result.adapter_state, snapshot.config.knative.cluster))]
+        records += [(d.key, make_source_record(d, adapter.key, result.placements[name])) for name, d in inputs.sources.items()]
+        marked, unmarked = result.adapter_state.marked, result.adapter_state.unmarked
+        pods = [(make_pod_key(adapter.key, ordinal), ordinal in marked) for ordinal in sorted(marked | unmarked)]
         records += [(key, make_pod_record(key, marked)) for key, marked in pods]
-        self.inputs, self.result = reading, settled
-        self.wakeup, self.time = settled.wakeup, settled.time
-        self._records = (*records, *_copy_previous_records(self.event_sources.quarantined, world))
-        self.findings = (*self.findings, *findings.report_run(reading, settled, self.event_sources, world.config.knative.cluster))
+        self.inputs, self.result = inputs, result
+        self.wakeup, self.time = result.wakeup, result.time
+        self._records = (*records, *_copy_previous_records(self.event_sources.quarantined, snapshot))
+        self.findings = (*self.findings, *report_run(inputs, result, self.event_sources, snapshot.config.knative.cluster))
 
-    def update(self, world: Snapshot) -> bool:
-        """Only where nothing that was read is another object now: one source that differs may move the others."""
-        old = self.snapshot
-        if self.wakeup is not None and self.wakeup <= world.now:
+    def update(self, snapshot: Snapshot) -> bool:
+        """Continue with a new snapshot if none of the inputs changed, because one changed source may move the others."""
+        previous = self.snapshot
+        if self.wakeup is not None and self.wakeup <= snapshot.now:
             return False
         kinds = {(document.key.group, document.key.kind) for document, _ in self.event_sources.valid.values()} | _INPUT_KINDS
-        read = [key for key in world.templates if (key.group, key.kind) in kinds]
-        same = all(world.templates[key] is old.templates.get(key) for key in read)
-        if not same or any(world.previous.get(key) is not old.previous.get(key) for key in (*read, *dict(self._records))):
+        read = [key for key in snapshot.templates if (key.group, key.kind) in kinds]
+        unchanged = all(snapshot.templates[key] is previous.templates.get(key) for key in read)
+        if not unchanged or any(
+            snapshot.previous.get(key) is not previous.previous.get(key) for key in (*read, *dict(self._records))
+        ):
             return False
-        self.snapshot = world
+        self.snapshot = snapshot
         return True
 
     def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
@@ -102,7 +105,7 @@ class KnativeEngine:
             adapter, replicas = self.inputs.adapter, self.result.adapter_state.replicas
             cluster = self.snapshot.config.knative.cluster
             if cluster:
-                reason, time = findings.describe_replicas(self.result), self.result.time or self.snapshot.at
+                reason, time = describe_replicas(self.result), self.result.time or self.snapshot.at
                 yield adapter, self._make_outcome(adapter, AdapterRendering(cluster, replicas), "placed", reason, time)
         elif (
             self._previous_adapter is not None
@@ -117,7 +120,7 @@ class KnativeEngine:
                 yield adapter, self._make_outcome(adapter, rendering, "stale", self.blocking_finding.message, self.snapshot.at)
 
     def _make_outcome(self, adapter: Document, rendering: AdapterRendering, state: str, reason: str, time: datetime) -> Outcome:
-        before = read_previous_rendering(self.snapshot.previous.get(adapter.key))
+        previous = read_previous_rendering(self.snapshot.previous.get(adapter.key))
         cluster, replicas = rendering
         return Outcome(
             key=adapter.key,
@@ -130,27 +133,22 @@ class KnativeEngine:
             records=(),
             reason=reason,
             time=time,
-            previous_targets=(TargetCluster(before.cluster, before.replicas),) if before else (),
+            previous_targets=(TargetCluster(previous.cluster, previous.replicas),) if previous else (),
         )
 
     def inner_placements(self) -> Mapping[Key, InnerPlacement]:
-        """The sources by pod."""
+        """Return the placements of the sources on pods."""
         if self.inputs is None or self.result is None:
             return {}
-        reading, adapter = self.inputs, self.inputs.adapter.key
-        sites = {
-            names.make_pod_key(adapter, o).name: f"{NODE}/{read_node_name(pod)}" for o, pod in reading.adapter_pods.pods.items()
-        }
+        inputs, adapter = self.inputs, self.inputs.adapter.key
+        nodes = {make_pod_key(adapter, o).name: f"{NODE}/{read_node_name(pod)}" for o, pod in inputs.adapter_pods.pods.items()}
         return {
             document.key: InnerPlacement(
-                reading.scheduling_input.desired[name],
-                {
-                    names.make_pod_key(adapter, ordinal).name: count
-                    for ordinal, count in sorted(self.result.placements[name].items())
-                },
-                sites,
+                inputs.scheduling_input.desired[name],
+                {make_pod_key(adapter, ordinal).name: count for ordinal, count in sorted(self.result.placements[name].items())},
+                nodes,
             )
-            for name, document in reading.sources.items()
+            for name, document in inputs.sources.items()
         }
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
@@ -162,16 +160,16 @@ class KnativeEngine:
         return self._records
 
     def referenced_keys(self) -> Iterable[Key]:
-        """Nodes, the StatefulSet's Pods, and what configures the two schedulers."""
+        """Yield the Nodes, the StatefulSet's Pods, and the ConfigMaps of both schedulers."""
         adapter = self.inputs.adapter.key if self.inputs else self._previous_adapter[0] if self._previous_adapter else None
         for key in self.snapshot.templates:
             match key:
                 case Key("", "Node"):
                     yield key
                 case Key("", "Pod", namespace, name) if adapter and namespace == adapter.namespace:
-                    if names.read_ordinal(name, adapter.name) is not None:
+                    if read_ordinal(name, adapter.name) is not None:
                         yield key
-                case Key("", "ConfigMap", _, names.SCHEDULER | names.DESCHEDULER):
+                case Key("", "ConfigMap", _, name) if name in (SCHEDULER, DESCHEDULER):
                     yield key
 
     def decide(self, _template: Document) -> Outcome | None:
@@ -194,18 +192,21 @@ class KnativeEngine:
         return []
 
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:
-        from gitsched.apis.knative.explanation import evaluate_pods  # only `explain` needs it
+        from gitsched.apis.knative.explanation import evaluate_pods  # imported lazily: only `gitsched explain` needs it
 
         return evaluate_pods(self.inputs, self.result, kind, name, namespace) if self.inputs and self.result else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.knative.explanation import explain_placements, explain_previous  # only the verb explain needs it
+        from gitsched.apis.knative.explanation import (  # imported lazily: only `gitsched explain` needs it
+            explain_placements,
+            explain_previous,
+        )
 
         if self.inputs is None or self.result is None:
             return explain_previous(template, self._records, self.blocking_finding) if self.blocking_finding else None
         return explain_placements(self.inputs, self.result, template, self.findings)
 
 
-def _copy_previous_records(keys: Iterable[Key], world: Snapshot) -> Iterable[tuple[Key, Body]]:
-    """What the last run wrote, unchanged."""
-    return ((key, record) for key in keys if (record := world.previous.get(key)) is not None)
+def _copy_previous_records(keys: Iterable[Key], snapshot: Snapshot) -> Iterable[tuple[Key, Body]]:
+    """Return the previous records of these keys, unchanged."""
+    return ((key, record) for key in keys if (record := snapshot.previous.get(key)) is not None)

@@ -10,108 +10,116 @@ from gitsched.model.finding import Finding, locate_document
 from gitsched.schedule.vreplicas.state import VreplicasByOrdinal
 
 MAX_NAMED = 5
-"""Things of one kind that one message names."""
+"""Maximum number of items that one message lists."""
 
 
-def report_run(reading: KnativeInputs, settled: VpodSchedulingResult, sources: EventSources, cluster: str) -> Iterator[Finding]:
-    """The findings of a run."""
-    adapter = reading.adapter
-    for node, ordinals in reading.adapter_pods.missing_nodes.items():
+def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: EventSources, cluster: str) -> Iterator[Finding]:
+    """Yield the findings of a run."""
+    adapter = inputs.adapter
+    for node, ordinals in inputs.adapter_pods.missing_nodes.items():
         pods = _format_pods(adapter.key.name, ordinals)
-        message = f"there is no Node {node}, which {pods} should run on: no new vreplicas go there until one of them is committed"
+        message = f"Node {node} does not exist, but {pods} should run on it: commit the Node, or the pods take no new vreplicas"
         yield Finding(
-            "warning", "knative-node-missing", message, locate_document(reading.adapter_pods.pods[ordinals[0]]), ("Node", "", node)
+            "warning", "knative-node-missing", message, locate_document(inputs.adapter_pods.pods[ordinals[0]]), ("Node", "", node)
         )
     for key in sources.quarantined:
-        yield Finding("warning", "stale-decision", f"{key} keeps its placements: its document cannot be used", None, key.resource)
-    for name, document in reading.sources.items():
-        pending = settled.state.pending[name]
+        yield Finding("warning", "stale-decision", f"{key} keeps its placements: its document is invalid", None, key.resource)
+    for name, document in inputs.sources.items():
+        pending = result.state.pending[name]
         if pending:
-            why = _describe_pending(pending, settled.placeable_on_new_pods.get(name, pending))
-            message = f"{pending} of {reading.scheduling_input.desired[name]} vreplicas of {name} are pending: {why}"
+            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending))
+            message = f"{pending} of {inputs.scheduling_input.desired[name]} vreplicas of {name} are pending: {reason}"
             yield Finding("warning", "knative-pending", message, locate_document(document), document.key.resource)
-        lingering = count_on_marked_pods(settled.adapter, settled.placements[name])
+        lingering = count_on_marked_pods(result.adapter, result.placements[name])
         if lingering:
-            marked = {o: n for o, n in settled.placements[name].items() if o in settled.adapter.unschedulable}
+            marked = {o: n for o, n in result.placements[name].items() if o in result.adapter.unschedulable}
             where = _format_placements(adapter.key.name, marked)
-            message = (
-                f"{_format_count('vreplica', lingering)} of {name} cannot leave marked pods, {where}: no other pod has a place"
-            )
+            message = f"{_format_count('vreplica', lingering)} of {name} stay on marked pods, {where}: no other pod can take them"
             yield Finding("warning", "knative-lingering", message, locate_document(document), document.key.resource)
-    yield from _describe_moves(reading, settled)
-    if settled.evicted:
-        message = f"{_format_pods(adapter.key.name, sorted(settled.evicted))} are to be emptied: the other pods have room for all they hold"
+    yield from _describe_moves(inputs, result)
+    if result.evicted:
+        message = (
+            f"{_format_pods(adapter.key.name, sorted(result.evicted))} are being emptied: the other pods have enough free capacity"
+        )
         yield Finding("info", "knative-evicted", message, locate_document(adapter), adapter.key.resource)
     if not cluster:
         message = (
-            f"{adapter.key} is to have {settled.adapter_state.replicas} replicas, which is rendered nowhere: "
-            "name its cluster in knative.cluster, or apply what `gitsched export knative` prints"
+            f"{adapter.key} needs {result.adapter_state.replicas} replicas, but is not rendered for any cluster: "
+            "set knative.cluster, or apply the output of `gitsched export knative`"
         )
         yield Finding("info", "knative-no-cluster", message, locate_document(adapter), adapter.key.resource)
 
 
 def _describe_pending(pending: int, helped: int) -> str:
     if not helped:
-        return "no new pod could take them, either"
-    return "no pod can take them now" if helped >= pending else f"no pod can take them now, and new pods no more than {helped}"
+        return "new pods cannot take them either"
+    return (
+        "no existing pod can take them"
+        if helped >= pending
+        else f"no existing pod can take them, and new pods can take only {helped}"
+    )
 
 
-def describe_replicas(settled: VpodSchedulingResult) -> str:
-    """Why the StatefulSet has as many replicas, in one line."""
-    state = settled.state
+def describe_replicas(result: VpodSchedulingResult) -> str:
+    """Return a one-line reason for the number of replicas."""
+    state = result.state
     placed = sum(state.expected.values()) - sum(state.pending.values())
     pending = sum(state.pending.values())
-    return f"{placed} vreplicas placed, {pending} pending, {state.capacity} to a pod"
+    return f"{placed} vreplicas placed, {pending} pending, {state.capacity} per pod"
 
 
-def _describe_moves(reading: KnativeInputs, settled: VpodSchedulingResult) -> Iterator[Finding]:
-    """What leaves a pod for another one, source by source; and in one line each what moves, gets a place and goes."""
-    adapter = reading.adapter.key
+def _describe_moves(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iterator[Finding]:
+    """Yield a finding for each source whose vreplicas move, and one-line totals of moved, placed and removed vreplicas."""
+    adapter = inputs.adapter.key
     moved: dict[str, int] = {}
     placed: dict[str, int] = {}
     removed: dict[str, int] = {}
-    for name, document in reading.sources.items():
-        before, after = reading.placements[name], settled.placements[name]
-        gone = {o: n - after.get(o, 0) for o, n in before.items() if n > after.get(o, 0)}
-        come = {o: n - before.get(o, 0) for o, n in after.items() if n > before.get(o, 0)}
-        both = min(sum(gone.values()), sum(come.values()))
-        moved[name], placed[name], removed[name] = both, sum(come.values()) - both, sum(gone.values()) - both
-        if both:
-            where = f"from {_format_placements(adapter.name, gone)} to {_format_placements(adapter.name, come)}"
+    for name, document in inputs.sources.items():
+        previous, current = inputs.placements[name], result.placements[name]
+        removed_from = {o: n - current.get(o, 0) for o, n in previous.items() if n > current.get(o, 0)}
+        added_to = {o: n - previous.get(o, 0) for o, n in current.items() if n > previous.get(o, 0)}
+        moved_count = min(sum(removed_from.values()), sum(added_to.values()))
+        moved[name], placed[name], removed[name] = (
+            moved_count,
+            sum(added_to.values()) - moved_count,
+            sum(removed_from.values()) - moved_count,
+        )
+        if moved_count:
+            where = f"from {_format_placements(adapter.name, removed_from)} to {_format_placements(adapter.name, added_to)}"
             message = (
-                f"{both} of {sum(before.values())} vreplicas of {name} move, {where}; these consumers are touched, all others stay"
+                f"{moved_count} of {sum(previous.values())} vreplicas of {name} move, {where}; other consumers are not affected"
             )
             yield Finding("info", "knative-moved", message, locate_document(document), document.key.resource)
     if sum(map(bool, moved.values())) > 1:
-        yield _summarize("knative-moved", "another pod for", moved, reading)
+        yield _summarize("knative-moved", "moved", moved, inputs)
     if any(placed.values()):
-        yield _summarize("knative-placed", "a place for", placed, reading)
+        yield _summarize("knative-placed", "placed", placed, inputs)
     if any(removed.values()):
-        yield _summarize("knative-removed", "no longer wanted:", removed, reading)
+        yield _summarize("knative-removed", "removed", removed, inputs)
 
 
-def _summarize(code: str, what: str, numbers: Mapping[str, int], reading: KnativeInputs) -> Finding:
-    """To how many vreplicas something happens, and of which sources, those with most first."""
-    some = sorted((entry for entry in numbers.items() if entry[1]), key=lambda entry: -entry[1])
-    keys = {name: reading.sources[name].key for name, _ in some}
-    named = _join_limited(f"{keys[name].namespace}/{keys[name].name} ({number})" for name, number in some)
-    message = f"{what} {_format_count('vreplica', sum(numbers.values()))} of {_format_count('source', len(some))}: {named}"
-    return Finding("info", code, message, None, reading.adapter.key.resource)
+def _summarize(code: str, what: str, numbers: Mapping[str, int], inputs: KnativeInputs) -> Finding:
+    """Return a finding with the total number of affected vreplicas and the sources with the most of them."""
+    affected = sorted((entry for entry in numbers.items() if entry[1]), key=lambda entry: -entry[1])
+    keys = {name: inputs.sources[name].key for name, _ in affected}
+    sources = _join_limited(f"{keys[name].namespace}/{keys[name].name} ({number})" for name, number in affected)
+    message = f"{what} {_format_count('vreplica', sum(numbers.values()))} of {_format_count('source', len(affected))}: {sources}"
+    return Finding("info", code, message, None, inputs.adapter.key.resource)
 
 
 def _format_count(noun: str, number: int) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def _format_placements(adapter: str, shares: VreplicasByOrdinal) -> str:
-    return _join_limited(f"{adapter}-{ordinal} ({number})" for ordinal, number in sorted(shares.items()))
+def _format_placements(adapter: str, vreplicas: VreplicasByOrdinal) -> str:
+    return _join_limited(f"{adapter}-{ordinal} ({number})" for ordinal, number in sorted(vreplicas.items()))
 
 
 def _format_pods(adapter: str, ordinals: Iterable[int]) -> str:
     return _join_limited(f"{adapter}-{ordinal}" for ordinal in ordinals)
 
 
-def _join_limited(things: Iterable[str]) -> str:
-    every = list(things)
-    more = f" and {len(every) - MAX_NAMED} more" if len(every) > MAX_NAMED else ""
-    return ", ".join(every[:MAX_NAMED]) + more
+def _join_limited(values: Iterable[str]) -> str:
+    items = list(values)
+    more = f" and {len(items) - MAX_NAMED} more" if len(items) > MAX_NAMED else ""
+    return ", ".join(items[:MAX_NAMED]) + more

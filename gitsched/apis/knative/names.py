@@ -8,7 +8,7 @@ from gitsched.model.document import Key
 
 SCHEDULER, DESCHEDULER = "config-scheduler", "config-descheduler"
 UNSCHEDULABLE = "eventing.knative.dev/unschedulable"
-"""The annotation of a pod that is to be emptied."""
+"""Annotation of a pod that takes no new vreplicas and is being emptied."""
 ZONE_LABEL = "topology.kubernetes.io/zone"
 UNKNOWN_ZONE = "unknown"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -16,19 +16,19 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 GROUP = "sources.knative.dev"
 KAFKA = "KafkaSource"
 DOMAIN = "knative.dev"
-"""Kinds of this domain's groups that `workloads` declares are event sources."""
+"""Kinds that `workloads` declares in groups of this domain are event sources."""
 ADAPTER = "kafkasource-mt-adapter"
 """The StatefulSet of Kafka's multi-tenant sources."""
 
 SURPLUS_SINCE = "gitsched.io/surplus-since"
-"""Since when fewer pods would do."""
+"""Time since which fewer pods would be sufficient."""
 COMPACTED_AT = "gitsched.io/compacted-at"
 SOURCE_REPLICAS = "gitsched.io/source-replicas"
-"""What the source said when replicas were decided: another number there is somebody's word and counts."""
+"""spec.replicas in the source at the time of the decision. If the source has another number now, a user changed it, and it is used."""
 RENDERED_TO = "gitsched.io/cluster"
 
 MAX_ORDINAL = 99_999
-"""A StatefulSet with more pods is a typing error, not a plan."""
+"""Maximum pod ordinal; larger ones are treated as typing errors."""
 MAX_VREPLICAS = 100_000
 
 _ORDINAL = re.compile(r"(.+)-(0|[1-9][0-9]{0,4})", re.ASCII)
@@ -36,13 +36,13 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 
 
 def read_ordinal(pod: str, stateful_set: str | None = None) -> int | None:
-    """The ordinal in a pod's name; None where there is none, or where it is another StatefulSet's pod."""
+    """Return the ordinal in a pod's name; None if it has none or belongs to another StatefulSet."""
     match = _ORDINAL.fullmatch(pod)
     return int(match[2]) if match and stateful_set in (None, match[1]) else None
 
 
 def is_true(text: object) -> bool:
-    """As Go reads a boolean."""
+    """Parse a boolean as Go's strconv.ParseBool does; False for invalid text."""
     return text in _TRUE
 
 

@@ -1,4 +1,4 @@
-"""Decisions as JSON merge patches and kubectl commands, since placements are in status, which GitOps tools do not apply."""
+"""Decisions as JSON merge patches and kubectl commands: GitOps tools do not apply placements, because these are in status."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gitsched.apis.knative.names import UNSCHEDULABLE
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group
 
 _KIND_ORDER = {"Pod": 0, "StatefulSet": 2}
-"""Pods are marked before sources leave them; replicas come last."""
+"""Order of patches: pods are marked before sources leave them, and replicas change last."""
 
 
 class MergePatch(NamedTuple):
-    """A JSON merge patch; `subresource` is "" for the object itself."""
+    """A JSON merge patch of an object; `subresource` is "" for the main resource."""
 
     target: Key
     api_version: str
@@ -24,20 +24,20 @@ class MergePatch(NamedTuple):
 
 
 def make_patches(records: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> list[MergePatch]:
-    """What has to be patched so that objects that are as the documents say become what was decided. What they say already is left out."""
-    known = {document.key: document.body for document in documents}
-    patches = (patch for key, record in records if (patch := _make_patch(key, record, known.get(key, {}))) is not None)
+    """Return the patches from the objects in the documents to the decided state. Values that are already set are left out."""
+    documents_by_key = {document.key: document.body for document in documents}
+    patches = (patch for key, record in records if (patch := _make_patch(key, record, documents_by_key.get(key, {}))) is not None)
     return sorted(patches, key=lambda patch: (_KIND_ORDER.get(patch.target.kind, 1), patch.target))
 
 
-def _make_patch(key: Key, record: Body, said: Body) -> MergePatch | None:
+def _make_patch(key: Key, record: Body, document: Body) -> MergePatch | None:
     path: tuple[str, ...] = ("status", "placements")
     if key.kind == "Pod":
         path = ("metadata", "annotations", UNSCHEDULABLE)
     elif key.kind == "StatefulSet":
         path = ("spec", "replicas")
     value = get_field(record, *path)
-    if value is None or value == get_field(said, *path) or (value == [] and not get_field(said, *path)):
+    if value is None or value == get_field(document, *path) or (value == [] and not get_field(document, *path)):
         return None
     body = value
     for name in reversed(path):
@@ -46,12 +46,12 @@ def _make_patch(key: Key, record: Body, said: Body) -> MergePatch | None:
 
 
 def format_kubectl_commands(patches: Iterable[MergePatch]) -> str:
-    """A kubectl command for each patch, fit for a shell."""
+    """Return one kubectl command per patch, quoted for a shell."""
     return "".join(f"{shlex.join(_make_kubectl_command(patch))}\n" for patch in patches)
 
 
 def make_patch_list(patches: Iterable[MergePatch]) -> Body:
-    """A list of patches as plain data."""
+    """Return the patches as a PatchList document."""
     return {
         "apiVersion": "gitsched.io/v1alpha1",
         "kind": "PatchList",

@@ -1,4 +1,4 @@
-"""Knative Eventing's vreplica scheduler in the registry of policy APIs."""
+"""Registry entry of Knative Eventing's vreplica scheduler."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from itertools import chain
 
 from gitsched.apis.engine import DocumentValidator, PolicyAPI, PolicyEngine, Snapshot
 from gitsched.apis.gitsched.config import KnativeConfig
-from gitsched.apis.knative import names
+from gitsched.apis.knative.names import DESCHEDULER, GROUP, KAFKA, SCHEDULER
 from gitsched.apis.knative.topology import TOPOLOGY
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue
 
 
-def _is_used(world: Snapshot) -> bool:
-    """Whether somebody said anything about pods that hold vreplicas, or how to choose one, be it wrong."""
-    if world.config.knative != KnativeConfig():
+def _is_used(snapshot: Snapshot) -> bool:
+    """Return whether the settings or a config-scheduler ConfigMap, valid or not, ask for vreplica scheduling."""
+    if snapshot.config.knative != KnativeConfig():
         return True
-    known = chain(world.templates, world.quarantined)
-    return any(key.kind == "ConfigMap" and key.name == names.SCHEDULER and not key.group for key in known)
+    keys = chain(snapshot.templates, snapshot.quarantined)
+    return any(key.kind == "ConfigMap" and key.name == SCHEDULER and not key.group for key in keys)
 
 
-def _create_engine(world: Snapshot) -> PolicyEngine:
-    from gitsched.apis.knative.engine import KnativeEngine  # `validate` does not need it
+def _create_engine(snapshot: Snapshot) -> PolicyEngine:
+    from gitsched.apis.knative.engine import KnativeEngine  # imported lazily: `gitsched validate` does not need it
 
-    return KnativeEngine(world)
+    return KnativeEngine(snapshot)
 
 
 def _apply_defaults(body: Body) -> Body:
@@ -34,17 +34,19 @@ def _apply_defaults(body: Body) -> Body:
 def _find_validator(group: str, kind: str) -> DocumentValidator | None:
     if (group, kind) == ("", "ConfigMap"):
         return _validate_config_map
-    if (group, kind) != (names.GROUP, names.KAFKA):
+    if (group, kind) != (GROUP, KAFKA):
         return None
-    from gitsched.apis.knative.vpods import validate_kafka_source  # most repositories have no source
+    from gitsched.apis.knative.vpods import validate_kafka_source  # imported lazily: most repositories have no event sources
 
     return validate_kafka_source
 
 
 def _validate_config_map(body: Body) -> Iterator[Issue]:
-    if get_field(body, "metadata", "name") not in (names.SCHEDULER, names.DESCHEDULER):
+    if get_field(body, "metadata", "name") not in (SCHEDULER, DESCHEDULER):
         return iter(())
-    from gitsched.apis.knative.scheduler_policies import validate_policies  # nor one of the two
+    from gitsched.apis.knative.scheduler_policies import (
+        validate_policies,  # imported lazily: most repositories have no scheduler policies
+    )
 
     return validate_policies(body)
 
@@ -58,4 +60,4 @@ API = PolicyAPI(
     _find_validator,
     topology=TOPOLOGY,
 )
-"""Its documents are ordinary ones, which other APIs may place as well, so it has no group of its own."""
+"""Knative has no groups of its own: its documents are ordinary templates, which other APIs may schedule as well."""

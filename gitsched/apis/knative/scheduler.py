@@ -1,8 +1,8 @@
 """One run of the scheduler and the autoscaler: place the vreplicas of every source, then scale the StatefulSet or empty some of its
 pods.
 
-Both see the same snapshot. `keep` waits a refresh period before it takes pods away, and then empties them in the same breath; `replace`
-does at once what Knative does, and leaves the moving to the next run.
+Both use the same snapshot. The mode `keep` waits a refresh period before it removes pods, and empties them in the same run; `replace`
+follows Knative: it does not wait, and moves vreplicas in the next run.
 """
 
 from __future__ import annotations
@@ -14,20 +14,28 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import AutoscalerConfig
 from gitsched.apis.knative.vpods import AdapterPods
-from gitsched.schedule.vreplicas import autoscaler
+from gitsched.schedule.vreplicas.autoscaler import (
+    compute_replicas,
+    compute_scale_down,
+    compute_scale_up,
+    find_evictable_ordinals,
+)
 from gitsched.schedule.vreplicas.scheduler import SchedulingStrategy, count_placeable_on_new_pods, schedule_vpod
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, State, Vpod, VreplicasByOrdinal, collect_state
 
 MAX_DEADLINES = 64
-"""Deadlines that one run makes up for at most."""
+"""Maximum number of missed deadlines that one run processes."""
 
 SourcePlacements = dict[str, VreplicasByOrdinal]
-"""What each source has, by its name, in the order in which they are placed."""
+"""Placements by source name, in scheduling order."""
 
 
 class AdapterState(NamedTuple):
-    """What a run hands to the next. `marks` are the pods that gitsched marked, `lifted` those where the mark that it took back has come to
-    stand in the source meanwhile; `since` is when fewer pods began to do; `compacted` is when some were emptied last."""
+    """The state that a run passes to the next run.
+
+    `marked` are the pods that gitsched marked unschedulable; `unmarked` are pods that the source marks and gitsched unmarked.
+    `surplus_since` is the time since which fewer pods are sufficient; `compacted_at` is the time of the last compaction.
+    """
 
     replicas: int
     marked: frozenset[int] = frozenset()
@@ -37,7 +45,7 @@ class AdapterState(NamedTuple):
 
 
 class VpodSchedulingInput(NamedTuple):
-    """What does not change during a run. `others` is held by sources that cannot be read now."""
+    """The inputs that do not change during a run. `other_placements` belong to quarantined sources and reservations."""
 
     adapter_pods: AdapterPods
     capacity: int
@@ -48,9 +56,11 @@ class VpodSchedulingInput(NamedTuple):
 
 
 class VpodSchedulingResult(NamedTuple):
-    """`adapter` and `state` are as they are after the run. `helped` is by source how many of the
-    vreplicas that wait new pods could take.
-    `evicted` are the pods that were marked in this run. `time` is the deadline that changed something, None where none did."""
+    """The result of a run; `adapter` and `state` are those after the run.
+
+    `placeable_on_new_pods` counts by source the pending vreplicas that new pods could take. `evicted` are the pods marked in this run.
+    `time` is the last deadline that was processed, or None.
+    """
 
     adapter_state: AdapterState
     placements: SourcePlacements
@@ -63,158 +73,181 @@ class VpodSchedulingResult(NamedTuple):
 
 
 def schedule_vpods(
-    question: VpodSchedulingInput, memory: AdapterState, held: SourcePlacements, at: datetime, now: datetime
+    scheduling_input: VpodSchedulingInput,
+    adapter_state: AdapterState,
+    placements: SourcePlacements,
+    source_time: datetime,
+    now: datetime,
 ) -> VpodSchedulingResult:
-    """A run at the source's moment, and one at each deadline between it and now, so that a late run does what punctual ones would."""
-    step = _run_replace_mode if question.strategy.reschedules_all else _run_keep_mode
-    settled = step(question, memory, held, at)
+    """Run at the source's time and at each deadline until now, so that a late run has the same result as runs on time."""
+    run_mode = _run_replace_mode if scheduling_input.strategy.reschedules_all else _run_keep_mode
+    result = run_mode(scheduling_input, adapter_state, placements, source_time)
     for _ in range(MAX_DEADLINES):
-        deadline = settled.wakeup
+        deadline = result.wakeup
         if deadline is None or deadline > now:
             break
-        evicted = settled.evicted
-        settled = step(question, settled.adapter_state, settled.placements, deadline)
-        settled = settled._replace(time=deadline, evicted=evicted | settled.evicted)
-    return settled
+        evicted = result.evicted
+        result = run_mode(scheduling_input, result.adapter_state, result.placements, deadline)
+        result = result._replace(time=deadline, evicted=evicted | result.evicted)
+    return result
 
 
-def _make_adapter(question: VpodSchedulingInput, memory: AdapterState) -> AdapterStatefulSet:
-    marks = (question.adapter_pods.marked - memory.unmarked) | memory.marked
-    return question.adapter_pods.make_adapter(question.capacity, memory.replicas, marks)
+def _make_adapter(scheduling_input: VpodSchedulingInput, adapter_state: AdapterState) -> AdapterStatefulSet:
+    marked = (scheduling_input.adapter_pods.marked - adapter_state.unmarked) | adapter_state.marked
+    return scheduling_input.adapter_pods.make_adapter(scheduling_input.capacity, adapter_state.replicas, marked)
 
 
 def _place_all(
-    question: VpodSchedulingInput, adapter: AdapterStatefulSet, held: SourcePlacements
+    scheduling_input: VpodSchedulingInput, adapter: AdapterStatefulSet, placements: SourcePlacements
 ) -> tuple[SourcePlacements, State]:
-    ledger = FreeCapacity(adapter, (*held.values(), *question.other_placements))
-    placed = {
-        name: schedule_vpod(Vpod(name, question.desired[name], shares), adapter, ledger, question.strategy)
-        for name, shares in held.items()
+    free_capacity = FreeCapacity(adapter, (*placements.values(), *scheduling_input.other_placements))
+    new_placements = {
+        name: schedule_vpod(
+            Vpod(name, scheduling_input.desired[name], vreplicas), adapter, free_capacity, scheduling_input.strategy
+        )
+        for name, vreplicas in placements.items()
     }
-    return placed, _collect_state(question, adapter, placed)
+    return new_placements, _collect_state(scheduling_input, adapter, new_placements)
 
 
-def _collect_state(question: VpodSchedulingInput, adapter: AdapterStatefulSet, held: SourcePlacements) -> State:
+def _collect_state(scheduling_input: VpodSchedulingInput, adapter: AdapterStatefulSet, placements: SourcePlacements) -> State:
     return collect_state(
-        adapter, [Vpod(name, question.desired[name], shares) for name, shares in held.items()], question.other_placements
+        adapter,
+        [Vpod(name, scheduling_input.desired[name], vreplicas) for name, vreplicas in placements.items()],
+        scheduling_input.other_placements,
     )
 
 
 def _run_replace_mode(
-    question: VpodSchedulingInput, memory: AdapterState, held: SourcePlacements, moment: datetime
+    scheduling_input: VpodSchedulingInput, adapter_state: AdapterState, placements: SourcePlacements, time: datetime
 ) -> VpodSchedulingResult:
-    settings, strategy = question.autoscaler, question.strategy
-    adapter = _make_adapter(question, memory)
-    placed, state = _place_all(question, adapter, held)
-    settled = VpodSchedulingResult(memory, placed, adapter, state)
+    settings, strategy = scheduling_input.autoscaler, scheduling_input.strategy
+    adapter = _make_adapter(scheduling_input, adapter_state)
+    new_placements, state = _place_all(scheduling_input, adapter, placements)
+    result = VpodSchedulingResult(adapter_state, new_placements, adapter, state)
     if settings.skip or not settings.leader:
-        return settled
-    replicas = autoscaler.compute_replicas(state, strategy, attempt_down=settings.attempt_scale_down)
-    if replicas != memory.replicas:
-        return settled._replace(adapter_state=memory._replace(replicas=replicas))
+        return result
+    replicas = compute_replicas(state, strategy, attempt_down=settings.attempt_scale_down)
+    if replicas != adapter_state.replicas:
+        return result._replace(adapter_state=adapter_state._replace(replicas=replicas))
     if not settings.attempt_scale_down:
-        return settled
-    since = memory.compacted_at if settings.compact_age is None else moment - settings.compact_age
-    evicted = _find_occupied(autoscaler.find_evictable_ordinals(state, strategy), placed)
-    if since is not None and since + settings.refresh_period > moment:
-        return settled._replace(wakeup=since + settings.refresh_period if evicted else None)
+        return result
+    since = adapter_state.compacted_at if settings.compact_age is None else time - settings.compact_age
+    evicted = _find_occupied(find_evictable_ordinals(state, strategy), new_placements)
+    if since is not None and since + settings.refresh_period > time:
+        return result._replace(wakeup=since + settings.refresh_period if evicted else None)
     if not evicted:
-        return settled
-    return settled._replace(
-        adapter_state=memory._replace(marked=memory.marked | evicted, unmarked=memory.unmarked - evicted, compacted_at=moment),
+        return result
+    return result._replace(
+        adapter_state=adapter_state._replace(
+            marked=adapter_state.marked | evicted, unmarked=adapter_state.unmarked - evicted, compacted_at=time
+        ),
         evicted=evicted,
     )
 
 
 def _run_keep_mode(
-    question: VpodSchedulingInput, memory: AdapterState, held: SourcePlacements, moment: datetime
+    scheduling_input: VpodSchedulingInput, adapter_state: AdapterState, placements: SourcePlacements, time: datetime
 ) -> VpodSchedulingResult:
-    settings = question.autoscaler
-    adapter = _make_adapter(question, memory)
-    placed, state = _place_all(question, adapter, held)
-    stuck = _count_unplaceable(adapter, placed, state)
-    if stuck and any(mark < memory.replicas for mark in memory.marked):
-        # The pods that are being emptied are needed after all.
-        memory = memory._replace(
-            marked=frozenset(), unmarked=memory.unmarked | (memory.marked & question.adapter_pods.marked), surplus_since=None
+    settings = scheduling_input.autoscaler
+    adapter = _make_adapter(scheduling_input, adapter_state)
+    new_placements, state = _place_all(scheduling_input, adapter, placements)
+    unplaceable = _count_unplaceable(adapter, new_placements, state)
+    if unplaceable and any(mark < adapter_state.replicas for mark in adapter_state.marked):
+        # The pods that are being emptied are needed again.
+        adapter_state = adapter_state._replace(
+            marked=frozenset(),
+            unmarked=adapter_state.unmarked | (adapter_state.marked & scheduling_input.adapter_pods.marked),
+            surplus_since=None,
         )
-        adapter = _make_adapter(question, memory)
-        placed, state = _place_all(question, adapter, held)
-        stuck = _count_unplaceable(adapter, placed, state)
-    helped = _count_placeable_on_new_pods(question, adapter, placed, state, stuck)
-    settled = VpodSchedulingResult(memory, placed, adapter, state, helped)
+        adapter = _make_adapter(scheduling_input, adapter_state)
+        new_placements, state = _place_all(scheduling_input, adapter, placements)
+        unplaceable = _count_unplaceable(adapter, new_placements, state)
+    placeable = _count_placeable_on_new_pods(scheduling_input, adapter, new_placements, state, unplaceable)
+    result = VpodSchedulingResult(adapter_state, new_placements, adapter, state, placeable)
     if settings.skip or not settings.leader:
-        return settled._replace(adapter_state=memory._replace(surplus_since=None))
-    replicas = autoscaler.compute_scale_up(state, question.strategy, sum(helped.values()))
-    if replicas > memory.replicas:
-        return settled._replace(adapter_state=memory._replace(replicas=replicas, surplus_since=None))
-    if not settings.attempt_scale_down or stuck:
-        return settled._replace(adapter_state=memory._replace(surplus_since=None))
-    return _scale_down(question, settled, moment)
+        return result._replace(adapter_state=adapter_state._replace(surplus_since=None))
+    replicas = compute_scale_up(state, scheduling_input.strategy, sum(placeable.values()))
+    if replicas > adapter_state.replicas:
+        return result._replace(adapter_state=adapter_state._replace(replicas=replicas, surplus_since=None))
+    if not settings.attempt_scale_down or unplaceable:
+        return result._replace(adapter_state=adapter_state._replace(surplus_since=None))
+    return _scale_down(scheduling_input, result, time)
 
 
-def _scale_down(question: VpodSchedulingInput, settled: VpodSchedulingResult, moment: datetime) -> VpodSchedulingResult:
-    """Take pods away, or empty some, once that has been possible for a refresh period; what is possible after that starts anew."""
-    period = question.autoscaler.refresh_period
-    smaller = _find_scale_down(question, settled, moment)
-    since = settled.adapter_state.surplus_since
-    if smaller is not None and since is not None and since + period <= moment:
-        settled = smaller
-        smaller, since = _find_scale_down(question, settled, moment), None
-    if smaller is None:
-        return settled._replace(adapter_state=settled.adapter_state._replace(surplus_since=None), wakeup=None)
-    since = since or moment
-    return settled._replace(adapter_state=settled.adapter_state._replace(surplus_since=since), wakeup=since + period)
+def _scale_down(scheduling_input: VpodSchedulingInput, result: VpodSchedulingResult, time: datetime) -> VpodSchedulingResult:
+    """Remove or empty pods after that has been possible for a refresh period; a further step waits another period."""
+    period = scheduling_input.autoscaler.refresh_period
+    scaled_down = _find_scale_down(scheduling_input, result, time)
+    since = result.adapter_state.surplus_since
+    if scaled_down is not None and since is not None and since + period <= time:
+        result = scaled_down
+        scaled_down, since = _find_scale_down(scheduling_input, result, time), None
+    if scaled_down is None:
+        return result._replace(adapter_state=result.adapter_state._replace(surplus_since=None), wakeup=None)
+    since = since or time
+    return result._replace(adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=since + period)
 
 
-def _find_scale_down(question: VpodSchedulingInput, settled: VpodSchedulingResult, moment: datetime) -> VpodSchedulingResult | None:
-    """The next step towards fewer pods; None when there is none. Unused pods go, else the top ones are emptied, where all of what
-    they hold finds another place."""
-    memory, state = settled.adapter_state, settled.state
-    replicas = autoscaler.compute_scale_down(state, question.strategy)
-    if replicas < memory.replicas:
-        marks, lifted = (frozenset(o for o in some if o < replicas) for some in (memory.marked, memory.unmarked))
-        memory = memory._replace(replicas=replicas, marked=marks, unmarked=lifted)
-        adapter = _make_adapter(question, memory)
-        return settled._replace(adapter_state=memory, adapter=adapter, state=_collect_state(question, adapter, settled.placements))
-    top = frozenset(autoscaler.find_evictable_ordinals(state, question.strategy))
-    evicted = _find_occupied(top, settled.placements)
+def _find_scale_down(
+    scheduling_input: VpodSchedulingInput, result: VpodSchedulingResult, time: datetime
+) -> VpodSchedulingResult | None:
+    """Return the next step towards fewer pods, or None: remove unused pods, else empty the last ones if their vreplicas fit elsewhere."""
+    adapter_state, state = result.adapter_state, result.state
+    replicas = compute_scale_down(state, scheduling_input.strategy)
+    if replicas < adapter_state.replicas:
+        marked, unmarked = (
+            frozenset(o for o in ordinals if o < replicas) for ordinals in (adapter_state.marked, adapter_state.unmarked)
+        )
+        adapter_state = adapter_state._replace(replicas=replicas, marked=marked, unmarked=unmarked)
+        adapter = _make_adapter(scheduling_input, adapter_state)
+        return result._replace(
+            adapter_state=adapter_state, adapter=adapter, state=_collect_state(scheduling_input, adapter, result.placements)
+        )
+    top_ordinals = frozenset(find_evictable_ordinals(state, scheduling_input.strategy))
+    evicted = _find_occupied(top_ordinals, result.placements)
     if not evicted:
         return None
-    adapter = settled.adapter.mark_unschedulable(top)
-    placed, state = _place_all(question, adapter, settled.placements)
-    if _find_occupied(top, placed) or any(state.pending.values()):
+    adapter = result.adapter.mark_unschedulable(top_ordinals)
+    new_placements, state = _place_all(scheduling_input, adapter, result.placements)
+    if _find_occupied(top_ordinals, new_placements) or any(state.pending.values()):
         return None
-    memory = memory._replace(marked=memory.marked | top, unmarked=memory.unmarked - top, compacted_at=moment)
-    return settled._replace(
-        adapter_state=memory, placements=placed, adapter=adapter, state=state, evicted=settled.evicted | evicted
+    adapter_state = adapter_state._replace(
+        marked=adapter_state.marked | top_ordinals, unmarked=adapter_state.unmarked - top_ordinals, compacted_at=time
+    )
+    return result._replace(
+        adapter_state=adapter_state, placements=new_placements, adapter=adapter, state=state, evicted=result.evicted | evicted
     )
 
 
-def _find_occupied(ordinals: range | frozenset[int], held: SourcePlacements) -> frozenset[int]:
-    return frozenset(ordinal for ordinal in ordinals if any(ordinal in shares for shares in held.values()))
+def _find_occupied(ordinals: range | frozenset[int], placements: SourcePlacements) -> frozenset[int]:
+    return frozenset(ordinal for ordinal in ordinals if any(ordinal in vreplicas for vreplicas in placements.values()))
 
 
-def count_on_marked_pods(adapter: AdapterStatefulSet, shares: VreplicasByOrdinal) -> int:
-    """Vreplicas of a source that sit on marked pods, since no other pod can take them."""
-    return sum(number for ordinal, number in shares.items() if ordinal in adapter.unschedulable)
+def count_on_marked_pods(adapter: AdapterStatefulSet, vreplicas: VreplicasByOrdinal) -> int:
+    """Return the number of vreplicas that remain on marked pods because no other pod can take them."""
+    return sum(number for ordinal, number in vreplicas.items() if ordinal in adapter.unschedulable)
 
 
-def _count_unplaceable(adapter: AdapterStatefulSet, held: SourcePlacements, state: State) -> dict[str, int]:
-    """By source, the vreplicas that wait for a pod: those without a place, and those that cannot leave a marked one."""
-    stuck = {name: state.pending[name] + count_on_marked_pods(adapter, shares) for name, shares in held.items()}
-    return {name: number for name, number in stuck.items() if number}
+def _count_unplaceable(adapter: AdapterStatefulSet, placements: SourcePlacements, state: State) -> dict[str, int]:
+    """Return by source the vreplicas that need a pod: pending ones, and those that cannot leave a marked pod."""
+    unplaceable = {name: state.pending[name] + count_on_marked_pods(adapter, vreplicas) for name, vreplicas in placements.items()}
+    return {name: number for name, number in unplaceable.items() if number}
 
 
 def _count_placeable_on_new_pods(
-    question: VpodSchedulingInput, adapter: AdapterStatefulSet, held: SourcePlacements, state: State, stuck: Mapping[str, int]
+    scheduling_input: VpodSchedulingInput,
+    adapter: AdapterStatefulSet,
+    placements: SourcePlacements,
+    state: State,
+    unplaceable: Mapping[str, int],
 ) -> dict[str, int]:
-    """By source, how many of those that wait new pods could take: where it is none, the fault is not that there are too few."""
-    profile = question.strategy.scheduler_profile
-    if question.strategy.max_fill_up or profile.accepts_new_pods:
-        return dict(stuck)
-    ledger = FreeCapacity(adapter, (*held.values(), *question.other_placements))
+    """Return by source how many unplaceable vreplicas new pods could take; with 0, more pods do not help."""
+    profile = scheduling_input.strategy.scheduler_profile
+    if scheduling_input.strategy.max_fill_up or profile.accepts_new_pods:
+        return dict(unplaceable)
+    free_capacity = FreeCapacity(adapter, (*placements.values(), *scheduling_input.other_placements))
     return {
-        name: count_placeable_on_new_pods(held[name], number, state.last_ordinal + 1, adapter, ledger, profile)
-        for name, number in stuck.items()
+        name: count_placeable_on_new_pods(placements[name], number, state.last_ordinal + 1, adapter, free_capacity, profile)
+        for name, number in unplaceable.items()
     }

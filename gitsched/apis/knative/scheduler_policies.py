@@ -15,28 +15,28 @@ from gitsched.schedule.vreplicas.plugins import ALIASES, PREDICATES, PRIORITIES,
 
 
 class ArgumentError(ValueError):
-    """What is wrong, in words for the person who wrote it."""
+    """An invalid value in a scheduler policy; the message continues a sentence that begins with the value's name."""
 
 
 def decode_json(text: object) -> Any:
-    """The first JSON value of a text; what follows it is ignored. Mistake when there is none."""
+    """Return the first JSON value of a text and ignore the rest, as Go's decoder does. Raises ArgumentError."""
     if not isinstance(text, str):
-        raise ArgumentError("must be a string that holds JSON")
+        raise ArgumentError("must be a string that contains JSON")
     try:
         value, _ = json.JSONDecoder(parse_constant=_reject_constant).raw_decode(text.lstrip(" \t\r\n"))
     except json.JSONDecodeError as error:
-        raise ArgumentError(f"is no JSON: {error.msg}") from error
+        raise ArgumentError(f"is not valid JSON: {error.msg}") from error
     except RecursionError as error:
-        raise ArgumentError("is no JSON: too deep") from error
-    except ValueError as error:  # Python reads no number of thousands of digits
-        raise ArgumentError("holds a number that is too long") from error
+        raise ArgumentError("is not valid JSON: nested too deeply") from error
+    except ValueError as error:  # Python limits the number of digits
+        raise ArgumentError("contains a number with too many digits") from error
     return value
 
 
 def read_plugin_argument(args: object, name: str, bits: int = 32) -> int:
-    """The one argument of a plug-in from its `Args`; 0 where the object says nothing.
+    """Return the argument of a plug-in from its `Args`, 0 by default.
 
-    A field that is not known is a mistake, its case does not matter, and the value is a whole number of so many bits.
+    Field names are case-insensitive, unknown fields are errors, and the value must be an integer of `bits` bits.
     """
     if not isinstance(args, str):
         raise ArgumentError(f'must be a string such as "{{\\"{name}\\": 2}}"')
@@ -44,7 +44,7 @@ def read_plugin_argument(args: object, name: str, bits: int = 32) -> int:
     if value is None:
         return 0
     if not isinstance(value, dict):
-        raise ArgumentError("must hold one JSON object")
+        raise ArgumentError("must contain one JSON object")
     number = 0
     for field, entry in value.items():
         if field.casefold() != name.casefold():
@@ -52,13 +52,13 @@ def read_plugin_argument(args: object, name: str, bits: int = 32) -> int:
         if entry is None:
             continue
         if type(entry) is not int or not -(2 ** (bits - 1)) <= entry < 2 ** (bits - 1):
-            raise ArgumentError(f"{name} must be a whole number of {bits} bits")
+            raise ArgumentError(f"{name} must be an integer of {bits} bits")
         number = entry
     return number
 
 
 def _reject_constant(constant: str) -> Any:
-    raise json.JSONDecodeError(f"{constant} is no JSON", constant, 0)
+    raise json.JSONDecodeError(f"{constant} is not valid JSON", constant, 0)
 
 
 P = TypeVar("P", bound=SchedulerPlugin)
@@ -67,7 +67,7 @@ MAX_WEIGHT = 10
 
 
 class PluginEntry(NamedTuple):
-    """One element of a list of plug-ins, as written."""
+    """One element of a list of plug-ins."""
 
     name: str
     args: Any
@@ -75,48 +75,53 @@ class PluginEntry(NamedTuple):
 
 
 def validate_policies(body: Body) -> Iterator[Issue]:
-    """What is wrong with a ConfigMap, if it is one of the two."""
+    """Yield the issues of a ConfigMap if it is config-scheduler or config-descheduler."""
     if get_field(body, "metadata", "name") in (SCHEDULER, DESCHEDULER):
         yield from read_profile(body)[1]
 
 
 def read_profile(body: Body, strict: bool = False) -> tuple[Profile, list[Issue]]:
-    """The profile of a ConfigMap, and what is wrong with it; with an error the profile is of no use.
+    """Return the profile of a ConfigMap and its issues; a profile with an error must not be used.
 
-    `predicates` may be left out for the descheduler. Names that nobody knows are passed over. A priority that is listed twice counts once,
-    as it was listed last. `strict` reads EvenPodSpread as upstream does.
+    The descheduler's `predicates` are optional. Unknown plug-ins are ignored. Of duplicate priorities the last one counts. `strict`
+    reads EvenPodSpread as upstream does.
     """
     issues: list[Issue] = []
     optional = get_field(body, "metadata", "name") == DESCHEDULER
     predicates = _create_plugins("predicates", _read_plugin_list(body, "predicates", optional, issues), PREDICATES, strict, issues)
     priorities = _create_plugins("priorities", _read_plugin_list(body, "priorities", False, issues), PRIORITIES, strict, issues)
-    once = {plugin.name: (plugin, weight) for plugin, weight in priorities}
-    if len(once) < len(priorities):
+    weighted = {plugin.name: (plugin, weight) for plugin, weight in priorities}
+    if len(weighted) < len(priorities):
         issues.append(
-            Issue("warning", "knative-duplicate-plugin", "a priority is listed twice: the last one counts", ("data", "priorities"))
+            Issue(
+                "warning",
+                "knative-duplicate-plugin",
+                "a priority is listed more than once: the last one is used",
+                ("data", "priorities"),
+            )
         )
-    return Profile(tuple(plugin for plugin, _ in predicates), tuple(once.values())), issues
+    return Profile(tuple(plugin for plugin, _ in predicates), tuple(weighted.values())), issues
 
 
 def _read_plugin_list(body: Body, key: str, optional: bool, issues: list[Issue]) -> list[PluginEntry]:
     text = get_field(body, "data", key)
     if text is None:
         if not optional:
-            issues.append(Issue("error", "knative-policy", f"data.{key} is missing; for none, write []"))
+            issues.append(Issue("error", "knative-policy", f"data.{key} is required; for an empty list, write []"))
         return []
     try:
-        return list(_read_entries(text, weighed=key == "priorities"))
-    except ArgumentError as mistake:
-        issues.append(Issue("error", "knative-policy", str(mistake), ("data", key)))
+        return list(_read_entries(text, weighted=key == "priorities"))
+    except ArgumentError as error:
+        issues.append(Issue("error", "knative-policy", str(error), ("data", key)))
         return []
 
 
-def _read_entries(text: object, weighed: bool) -> Iterator[PluginEntry]:
+def _read_entries(text: object, weighted: bool) -> Iterator[PluginEntry]:
     value = decode_json(text)
     if value is None:
         return
     if not isinstance(value, list):
-        raise ArgumentError("must hold a JSON list")
+        raise ArgumentError("must contain a JSON list")
     if len(value) > MAX_PLUGINS:
         raise ArgumentError(f"lists more than {MAX_PLUGINS} plug-ins")
     for index, element in enumerate(value):
@@ -126,28 +131,28 @@ def _read_entries(text: object, weighed: bool) -> Iterator[PluginEntry]:
         name, weight = fields.get("name"), fields.get("weight")
         if name is not None and not isinstance(name, str):
             raise ArgumentError(f"[{index}].Name must be a string")
-        if weighed and weight is not None and (type(weight) is not int or not 0 <= weight <= MAX_WEIGHT):
-            raise ArgumentError(f"[{index}].Weight must be a whole number from 0 to {MAX_WEIGHT}")
-        yield PluginEntry(name or "", fields.get("args"), (weight or 0) if weighed else 1)
+        if weighted and weight is not None and (type(weight) is not int or not 0 <= weight <= MAX_WEIGHT):
+            raise ArgumentError(f"[{index}].Weight must be an integer from 0 to {MAX_WEIGHT}")
+        yield PluginEntry(name or "", fields.get("args"), (weight or 0) if weighted else 1)
 
 
 def _create_plugins(
     key: str, entries: Iterable[PluginEntry], registry: Mapping[str, type[P]], strict: bool, issues: list[Issue]
 ) -> list[tuple[P, int]]:
-    made = []
+    plugins = []
     for entry in entries:
         name = ALIASES.get(entry.name, entry.name)
         plugin = registry.get(name)
         if plugin is None:
-            near = difflib.get_close_matches(name[:100], registry, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            message = f"there is no plug-in {name[:100]!r} among the {key}: it is passed over{hint}"
+            matches = difflib.get_close_matches(name[:100], registry, 1)
+            hint = f"; did you mean {matches[0]}?" if matches else ""
+            message = f"unknown plug-in {name[:100]!r} in {key}: it is ignored{hint}"
             issues.append(Issue("warning", "knative-unknown-plugin", message, ("data", key)))
             continue
         try:
             value = read_plugin_argument(entry.args, plugin.argument, plugin.bits) if plugin.argument else 0
-        except ArgumentError as mistake:
-            issues.append(Issue("error", "knative-arguments", f"{name}: Args {mistake}", ("data", key)))
+        except ArgumentError as error:
+            issues.append(Issue("error", "knative-arguments", f"{name}: Args {error}", ("data", key)))
             continue
-        made.append((plugin(value, strict), entry.weight))
-    return made
+        plugins.append((plugin(value, strict), entry.weight))
+    return plugins

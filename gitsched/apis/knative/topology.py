@@ -19,8 +19,8 @@ def _read_location(document: Document) -> ClusterLocation:
     return ClusterLocation(f"{NODE}/{document.key.name}", labels.get(_REGION_LABEL) or "", "", (zone,) if zone else (), NODE)
 
 
-def _mark_unreachable(body: Body, moment: datetime) -> Body:
-    return add_taint(body, UNREACHABLE, NO_EXECUTE, format_time(moment))
+def _mark_unreachable(body: Body, time: datetime) -> Body:
+    return add_taint(body, UNREACHABLE, NO_EXECUTE, format_time(time))
 
 
 TOPOLOGY = Topology("", "Node", _read_location, _mark_unreachable, _mark_unreachable, None, copy_as, NODE)
