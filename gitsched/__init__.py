@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import gitsched.schedule  # noqa: F401 - loaded first, so that the function below has the name and not the package
+import gitsched.schedule  # noqa: F401 - imported first, so that the function below replaces the package of the same name
 
 if TYPE_CHECKING:
     from gitsched.decide.python_api import Schedule as Schedule
@@ -27,21 +27,21 @@ def schedule(
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
 ) -> Schedule:
-    """Schedule plain documents: see `gitsched.decide.python_api.schedule`."""
-    from gitsched.decide import python_api  # loaded when first asked for: `import gitsched` alone costs nothing
+    """Schedule plain documents; see `gitsched.decide.python_api.schedule`."""
+    from gitsched.decide import python_api  # lazy, so that `import gitsched` stays fast
 
     return python_api.schedule(documents, previous=previous, now=now, at=at, config=config, observations=observations)
 
 
 def validate(documents: Iterable[Body]) -> list[Finding]:
-    """What schemas and rules say about plain documents: see `gitsched.decide.python_api.validate`."""
+    """Return the findings of schemas and rules for plain documents; see `gitsched.decide.python_api.validate`."""
     from gitsched.decide import python_api
 
     return python_api.validate(documents)
 
 
 def observe(documents: Iterable[Body], timeout: float = 20.0, hosts: Collection[str] | None = None) -> Observations:
-    """What the metrics of plain documents are now: see `gitsched.metrics.observer.observe`. The one that talks to anybody."""
+    """Query the metrics of plain documents; see `gitsched.metrics.observer.observe`. The only function that accesses the network."""
     from gitsched.metrics import observer
 
     return observer.observe(documents, timeout, hosts)

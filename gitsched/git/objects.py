@@ -27,19 +27,19 @@ _LARGE_OFFSET = 1 << 31
 _SMALL_SIZE = 4096
 
 RawObject = tuple[bytes, int, bytes]
-"""Raw id, kind and content."""
+"""Raw object id, object type and content."""
 
 
 def hash_object(kind: int, data: bytes) -> bytes:
-    """The raw id that Git gives to an object."""
+    """Return the raw id that Git gives an object."""
     return hashlib.sha1(b"%b %d\0%b" % (_TYPE_NAMES[kind], len(data), data), usedforsecurity=False).digest()
 
 
 def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:
-    """Write objects, each id once, as one pack with its index; OSError when the disk refuses.
+    """Write objects, each id once, as one packfile with its index (gitformat-pack, version 2); OSError when the disk fails.
 
-    The pack appears complete or not at all: both files are synced before the index, which makes the pack visible, gets its name.
-    What a crash leaves behind is a `tmp_` file, which `git gc` removes.
+    The pack appears complete or not at all: both files are synced before the index, which makes the pack visible, is renamed. A
+    crash can leave a `tmp_` file, which `git gc` removes.
     """
     directory.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix="tmp_pack_", dir=directory)
@@ -48,18 +48,18 @@ def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:
         with os.fdopen(handle, "wb", buffering=1 << 20) as file:
             digest = hashlib.sha1(struct.pack(">4sII", b"PACK", 2, len(objects)), usedforsecurity=False)
             file.write(struct.pack(">4sII", b"PACK", 2, len(objects)))
-            places: list[tuple[bytes, int, int]] = []
+            offsets: list[tuple[bytes, int, int]] = []
             offset = 12
             for oid, kind, data in objects:
                 record = _encode_header(kind, len(data)) + _compress(data)
-                places.append((oid, zlib.crc32(record), offset))
+                offsets.append((oid, zlib.crc32(record), offset))
                 digest.update(record)
                 offset += file.write(record)
             file.write(digest.digest())
             file.flush()
             os.fsync(handle)
         with index.open("wb") as file:
-            file.write(_encode_index(sorted(places), digest.digest()))
+            file.write(_encode_index(sorted(offsets), digest.digest()))
             file.flush()
             os.fsync(file.fileno())
         target = directory / f"pack-{digest.hexdigest()}.pack"
@@ -76,7 +76,7 @@ def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:
 
 
 def _encode_header(kind: int, size: int) -> bytes:
-    """Kind and size: four bits of size in the first byte, seven in each further one, least significant first."""
+    """Encode type and size: four bits of the size in the first byte, seven in each further byte, least significant first."""
     byte, size = (kind << 4) | (size & 15), size >> 4
     head = bytearray()
     while size:
@@ -87,30 +87,30 @@ def _encode_header(kind: int, size: int) -> bytes:
 
 
 def _compress(data: bytes) -> bytes:
-    """A zlib stream; small content gets a small window, whose tables are set up three times faster."""
+    """Return a zlib stream; small content gets a small window, which is set up three times faster."""
     if len(data) > _SMALL_SIZE:
         return zlib.compress(data, 1)
     stream = zlib.compressobj(1, zlib.DEFLATED, 12, 4)
     return stream.compress(data) + stream.flush()
 
 
-def _encode_index(places: Sequence[tuple[bytes, int, int]], pack: bytes) -> bytes:
-    """Index version 2 of (id, checksum, offset) triples sorted by id."""
+def _encode_index(offsets: Sequence[tuple[bytes, int, int]], pack: bytes) -> bytes:
+    """Encode index version 2 of (id, checksum, offset) triples sorted by id."""
     fanout = [0] * 256
-    for oid, _, _ in places:
+    for oid, _, _ in offsets:
         fanout[oid[0]] += 1
     for byte in range(1, 256):
         fanout[byte] += fanout[byte - 1]
-    far = [offset for _, _, offset in places if offset >= _LARGE_OFFSET]
+    far = [offset for _, _, offset in offsets if offset >= _LARGE_OFFSET]
     far_at = {offset: position for position, offset in enumerate(far)}
-    near = [_LARGE_OFFSET | far_at[offset] if offset >= _LARGE_OFFSET else offset for _, _, offset in places]
+    near = [_LARGE_OFFSET | far_at[offset] if offset >= _LARGE_OFFSET else offset for _, _, offset in offsets]
     body = b"".join(
         (
             b"\xfftOc\0\0\0\2",
             struct.pack(">256I", *fanout),
-            b"".join(oid for oid, _, _ in places),
-            struct.pack(f">{len(places)}I", *(checksum for _, checksum, _ in places)),
-            struct.pack(f">{len(places)}I", *near),
+            b"".join(oid for oid, _, _ in offsets),
+            struct.pack(f">{len(offsets)}I", *(checksum for _, checksum, _ in offsets)),
+            struct.pack(f">{len(offsets)}I", *near),
             struct.pack(f">{len(far)}Q", *far),
             pack,
         )
@@ -135,7 +135,7 @@ _GIT_TRAILERS = ("Signed-off-by: ", "(cherry picked from commit ")
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
-    """The commit in a raw object; ValueError when it has no tree."""
+    """Parse a raw commit object; ValueError when it names no tree."""
     head, _, body = data.partition(b"\n\n")
     fields: dict[bytes, list[bytes]] = {}
     for line in head.split(b"\n"):
@@ -163,7 +163,8 @@ def parse_commit(oid: str, data: bytes) -> Commit:
 
 
 def parse_trailers(message: str) -> tuple[tuple[str, str], ...]:
-    """The trailers of a message's last paragraph, by the rule of git-interpret-trailers; the subject is never one."""
+    """Return the trailers in the last paragraph of a message, by the rules of git-interpret-trailers. The subject is never a
+    trailer."""
     paragraphs = re.split(r"\n[ \t]*\n", message.strip())
     if len(paragraphs) < 2:
         return ()
@@ -186,12 +187,12 @@ def parse_trailers(message: str) -> tuple[tuple[str, str], ...]:
 def format_commit(
     tree: str, parents: Sequence[str], message: str, *, name: str, email: str, time: datetime, signature: str | None = None
 ) -> bytes:
-    """The raw commit object. Author and committer are one; the date is `time` in UTC, to the second.
+    """Return a raw commit object. Author and committer are the same; the date is `time` in UTC, to the second.
 
-    `signature` is what a signer made of the same object without one.
+    `signature` is a signer's signature of the same object without a signature.
     """
     if "\0" in message:
-        raise ValueError("a commit message cannot hold NUL")
+        raise ValueError("a commit message cannot contain NUL")
     stamp = f"{clean_name(name)} <{clean_name(email)}> {int(time.timestamp())} +0000"
     lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {stamp}", f"committer {stamp}"]
     if signature is not None:
@@ -201,7 +202,7 @@ def format_commit(
 
 
 def clean_name(text: str) -> str:
-    """A person's name or address as a commit can hold it: without line breaks, control characters and angle brackets."""
+    """Return a name or an email address without line breaks, control characters and angle brackets, as a commit needs it."""
     cleaned = "".join(" " if ch < " " or ch == "\x7f" else ch for ch in text if ch not in "<>").strip(" .,:;\"'\\")
     if not cleaned:
         raise ValueError(f"not a name or address for a commit: {text!r}")
@@ -217,7 +218,7 @@ def _parse_timestamp(stamp: bytes) -> datetime:
 
 
 def _decode_text(body: bytes, encoding: bytes) -> str:
-    """The text in the encoding that the commit names; one that is of no text, or takes longer than its length, counts as UTF-8."""
+    """Decode text in the encoding that the commit names; an unknown or unsafe encoding counts as UTF-8."""
     try:
         name = lookup(encoding.decode("ascii", "replace")).name
         return body.decode("utf-8" if name in _UNSUPPORTED_ENCODINGS else name, "replace")
@@ -231,10 +232,10 @@ SignatureFormat = Literal["ssh", "gpg"]
 
 
 class Signer(NamedTuple):
-    """A key and the program that signs with it.
+    """A signing key and the program that signs with it.
 
-    `key` is for ssh the path of a key file or a public key as text whose private half an agent holds ("key::" in front is allowed),
-    for gpg whatever `gpg -u` takes ("" is the default key).
+    `key` for ssh is the path of a key file, or a public key as text (optionally after "key::") whose private half is in an agent.
+    For gpg it is a value of `gpg -u`; "" is the default key.
     """
 
     format: SignatureFormat
@@ -242,7 +243,7 @@ class Signer(NamedTuple):
     program: str
 
     def sign(self, data: bytes) -> str:
-        """The armoured signature of the data; Permanent with the program's own words when it refuses."""
+        """Return the armoured signature of the data; Permanent with the error output of the program when signing fails."""
         if self.format == "gpg":
             return self._run_program(
                 ["--status-fd=2", "--detach-sign", "--armor", *(("--local-user", self.key) if self.key else ())], data
@@ -265,7 +266,7 @@ class Signer(NamedTuple):
                 env={**os.environ, "LC_ALL": "C"},
             )
         except FileNotFoundError as error:
-            raise Permanent(f"commits are to be signed, but there is no program {self.program}") from error
+            raise Permanent(f"cannot sign commits: there is no program {self.program}") from error
         except subprocess.TimeoutExpired as error:
             raise Temporary(
                 f"{self.program} did not sign within {_SIGN_TIMEOUT:g} seconds; is it waiting for a passphrase?"
@@ -277,20 +278,20 @@ class Signer(NamedTuple):
 
 
 class ConfigReader(Protocol):
-    """Reads Git's configuration."""
+    """Reads settings of Git's configuration."""
 
     def read_config(self, name: str) -> str | None:
-        """The value of a setting, None where it is not set."""
+        """Return the value of a setting, or None when it is not set."""
         ...
 
 
 def make_signer(repository: ConfigReader, *, format: str | None = None, key: str | None = None) -> Signer:  # noqa: A002 - gpg.format
-    """The signer that gitsched's configuration names; what it leaves out comes from Git's (gpg.format, user.signingKey ...)."""
+    """Build the signer from gitsched's configuration; missing values come from Git's (gpg.format, user.signingKey and so on)."""
     kind = format or repository.read_config("gpg.format") or "gpg"
     name = key or repository.read_config("user.signingkey") or ""
     if kind == "ssh":
         if not name:
-            raise Permanent("commits are to be signed with ssh, but neither gitsched.yaml nor user.signingKey names a key")
+            raise Permanent("cannot sign commits with ssh: neither gitsched.yaml nor user.signingKey names a key")
         return Signer("ssh", name, repository.read_config("gpg.ssh.program") or "ssh-keygen")
     if kind in ("gpg", "openpgp"):
         return Signer("gpg", name, repository.read_config("gpg.openpgp.program") or repository.read_config("gpg.program") or "gpg")

@@ -36,19 +36,20 @@ _KEPT_VARIABLES = frozenset(
         "GIT_SSL_KEY",
     }
 )
-"""The GIT_ variables that say how to reach a server. All others (GIT_DIR, GIT_INDEX_FILE, GIT_OBJECT_DIRECTORY ...) would make git
-work on something else than what it was told to; a hook or `git rebase --exec` that calls us has them set."""
+"""The GIT_ variables that configure how to reach a server. All others (GIT_DIR, GIT_INDEX_FILE, GIT_OBJECT_DIRECTORY and so on)
+would redirect git to another repository; they are set in a hook or in `git rebase --exec`."""
 
 
 MINIMUM_VERSION = (2, 31)
-"""The first git that takes configuration from GIT_CONFIG_COUNT, by which every command's protocols and checks are set."""
+"""The first version of git that reads configuration from GIT_CONFIG_COUNT, which sets the allowed protocols and checks of each
+command."""
 _TERMINATION_GRACE = 2.0
-"""Seconds between asking git to end and making it."""
+"""Seconds between SIGTERM and SIGKILL."""
 _VERSION = re.compile(r"git version (\d+)\.(\d+)")
 
 
 class GitResult(NamedTuple):
-    """What a git process left: `code` is negative when a signal ended it."""
+    """The result of a git process; `exit_code` is negative when a signal ended it."""
 
     exit_code: int
     stdout: str
@@ -56,17 +57,18 @@ class GitResult(NamedTuple):
 
 
 def clean_environment(config: Sequence[tuple[str, str]] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for git: the caller's, for credential helpers and ssh, less what redirects git. `config` wins over files."""
+    """Return the environment for git: the caller's, for credential helpers and ssh, without variables that redirect git. `config`
+    overrides configuration files."""
     source = os.environ if environment is None else environment
-    kept = {name: value for name, value in source.items() if not name.startswith("GIT_") or name in _KEPT_VARIABLES}
+    allowed = {name: value for name, value in source.items() if not name.startswith("GIT_") or name in _KEPT_VARIABLES}
     count = int(source["GIT_CONFIG_COUNT"]) if source.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
     pairs = [(source.get(f"GIT_CONFIG_KEY_{i}"), source.get(f"GIT_CONFIG_VALUE_{i}")) for i in range(min(count, 1000))]
-    given = [(key, value) for key, value in pairs if key is not None and value is not None]
-    for index, (key, value) in enumerate((*given, *config)):
-        kept[f"GIT_CONFIG_KEY_{index}"], kept[f"GIT_CONFIG_VALUE_{index}"] = key, value
-    kept["GIT_CONFIG_COUNT"] = str(len(given) + len(config))
-    kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "LANGUAGE": "C"}
-    return kept
+    inherited = [(key, value) for key, value in pairs if key is not None and value is not None]
+    for index, (key, value) in enumerate((*inherited, *config)):
+        allowed[f"GIT_CONFIG_KEY_{index}"], allowed[f"GIT_CONFIG_VALUE_{index}"] = key, value
+    allowed["GIT_CONFIG_COUNT"] = str(len(inherited) + len(config))
+    allowed |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "LANGUAGE": "C"}
+    return allowed
 
 
 def run_git(
@@ -76,14 +78,14 @@ def run_git(
     config: Sequence[tuple[str, str]] = (),
     data: str | None = None,
     timeout: float = 60.0,
-    at: str | None = None,
-    more: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    extra_environment: Mapping[str, str] | None = None,
 ) -> GitResult:
-    """Run git and return what it said, whatever its exit code.
+    """Run git and return its output with any exit code.
 
-    `timeout` is in seconds; when it is over, git and all that it started are ended and Temporary is raised. Permanent when there
-    is no git. `at` is the directory it starts in, `more` is added to its environment. The process is a session of its own, so that
-    neither git nor ssh can ask questions on the caller's terminal.
+    After `timeout` seconds git and its child processes are ended and Temporary is raised. Permanent when there is no git. `cwd`
+    is the working directory, `extra_environment` is added to the environment. The process has a session of its own, so neither
+    git nor ssh can prompt on the caller's terminal.
     """
     _check_version()
     command = ["git", *((f"--git-dir={git_dir}",) if git_dir is not None else ()), *arguments]
@@ -93,8 +95,8 @@ def run_git(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=at,
-            env=clean_environment(config) | dict(more or {}),
+            cwd=cwd,
+            env=clean_environment(config) | dict(extra_environment or {}),
             start_new_session=True,
             encoding="utf-8",
             errors="backslashreplace",
@@ -114,7 +116,8 @@ def run_git(
 
 @cache
 def _check_version() -> None:
-    """Whether git is here and new enough, looked at once a process: an older one would silently ignore what keeps a transport safe."""
+    """Check once per process that git is installed and new enough: an older git would silently ignore settings that make fetches
+    and pushes safe."""
     try:
         done = subprocess.run(["git", "version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, text=True)
     except FileNotFoundError as error:
@@ -125,7 +128,7 @@ def _check_version() -> None:
         raise Temporary(f"git cannot be started: {error}") from error
     found = _VERSION.search(done.stdout)
     if found is None:
-        raise Permanent(f"`git version` does not say its version, but {(done.stdout or done.stderr).strip()[:200]!r}")
+        raise Permanent(f"cannot read the version of git: `git version` printed {(done.stdout or done.stderr).strip()[:200]!r}")
     version = (int(found[1]), int(found[2]))
     if version < MINIMUM_VERSION:
         raise Permanent(
@@ -138,9 +141,9 @@ def _format_version(version: tuple[int, int]) -> str:
 
 
 def _terminate(child: subprocess.Popen[str]) -> None:
-    """End git and all that it started: asked first, so that it can remove its lock files, then forced."""
+    """End git and its child processes: with SIGTERM first, so that git removes its lock files, then with SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # Also when git itself is gone: who is left of its group still holds the pipes.
+        # Also when git itself has ended: other processes of its group still hold the pipes.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -182,37 +185,37 @@ _CONTROL_CHARACTERS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f
 
 
 class CorruptRepository(Temporary):
-    """The local copy's objects are unreadable; one that is private may be thrown away."""
+    """Objects of the local repository are unreadable; a private clone may be deleted and fetched again."""
 
 
 class RefLocked(Temporary):
-    """Somebody holds a lock on the remote's ref, or died holding it."""
+    """The remote's ref is locked by another process, or a lock file is left over."""
 
 
-def classify_failure(doing: str, words: str) -> GitschedError:
-    """The exception for what git wrote (error output, and a push's porcelain) when `doing` failed.
+def classify_failure(action: str, output: str) -> GitschedError:
+    """Return the exception for the output of git (error output, and a push's porcelain) when `action` failed.
 
-    What nobody foresaw is Temporary: a retry costs little, and giving up for good is for failures that are understood.
+    An unknown failure is Temporary: a retry costs little, and only a known failure may stop the retries.
     """
-    message = f"{doing}: {_summarize_output(words)}"
-    lock = _LOCK_ERROR.search(words)
+    message = f"{action}: {_summarize_output(output)}"
+    lock = _LOCK_ERROR.search(output)
     if lock is not None:
-        return RefLocked(f"{doing}: the ref is locked by {lock[1]}; remove that file there if no other Git process is running")
-    if "mismatched algorithms" in words:
-        return Permanent(f"{doing}: it has SHA-256 object ids; gitsched works with SHA-1 repositories only")
-    if _CONFLICT_ERROR.search(words):
+        return RefLocked(f"{action}: the ref is locked by {lock[1]}; remove that file there if no other Git process is running")
+    if "mismatched algorithms" in output:
+        return Permanent(f"{action}: it has SHA-256 object ids; gitsched works with SHA-1 repositories only")
+    if _CONFLICT_ERROR.search(output):
         return Conflict(message)
-    if _NETWORK_ERROR.search(words):
+    if _NETWORK_ERROR.search(output):
         return Temporary(message)
-    if _PERMANENT_ERROR.search(words):
+    if _PERMANENT_ERROR.search(output):
         return Permanent(message)
-    mine = "\n".join(line for line in words.splitlines() if not line.startswith("remote:"))
-    return CorruptRepository(message) if _CORRUPTION_ERROR.search(mine) else Temporary(message)
+    own_output = "\n".join(line for line in output.splitlines() if not line.startswith("remote:"))
+    return CorruptRepository(message) if _CORRUPTION_ERROR.search(own_output) else Temporary(message)
 
 
-def _summarize_output(words: str) -> str:
-    """The lines that say what went wrong, at most 600 characters, without credentials and advice."""
-    lines = (_CONTROL_CHARACTERS.sub("", line).strip() for line in redact(words).splitlines())
-    useless = ("hint:", "To ", "Done", "Please make sure", "and the repository exists.")
-    text = "; ".join(dict.fromkeys(line for line in lines if line and not line.startswith(useless)))
+def _summarize_output(output: str) -> str:
+    """Return the lines of the output that state the error, at most 600 characters, without credentials and advice."""
+    lines = (_CONTROL_CHARACTERS.sub("", line).strip() for line in redact(output).splitlines())
+    noise = ("hint:", "To ", "Done", "Please make sure", "and the repository exists.")
+    text = "; ".join(dict.fromkeys(line for line in lines if line and not line.startswith(noise)))
     return (text or "git gave no reason")[:600]

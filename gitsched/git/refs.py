@@ -25,7 +25,7 @@ _NOTE_ATTEMPTS = 5
 
 
 def check_ref(ref: str) -> str:
-    """The ref itself; Permanent unless it is a full name by the rules of git-check-ref-format."""
+    """Return the ref; Permanent unless it is a full name by the rules of git-check-ref-format."""
     if len(ref) > 500 or not _REF_FORMAT.fullmatch(ref):
         raise Permanent(f"not a name for a ref: {ref[:100]!r}")
     return ref
@@ -34,8 +34,8 @@ def check_ref(ref: str) -> str:
 def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> None:
     """Move `ref` from `old` (None: it must not exist) to `new`.
 
-    Conflict when it is elsewhere, Temporary when another process holds its lock, Permanent for a symbolic ref, for a branch that is
-    checked out in a worktree (its files would silently go stale) and for a name that another branch's name stands in the way of.
+    Conflict when the ref has another value, Temporary when another process holds its lock, Permanent for a symbolic ref, for a
+    branch that is checked out in a worktree (its files would become stale) and for a name that conflicts with another branch.
     """
     check_ref_update(repository, check_ref(ref))
     deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
@@ -57,32 +57,32 @@ def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> N
 
 
 def check_ref_update(repository: Repository, ref: str) -> None:
-    """Permanent when the ref is symbolic or a branch that some worktree has checked out."""
+    """Raise Permanent when the ref is symbolic or a branch that is checked out in a worktree."""
     target = repository.read_symbolic_ref(ref)
     if target is not None:
         raise Permanent(f"{ref} is a symbolic ref to {target}; gitsched moves only plain branches")
-    place = find_worktree(repository, ref)
-    if place is not None:
+    worktree = find_worktree(repository, ref)
+    if worktree is not None:
         raise Permanent(
-            f"{ref} is checked out in {place}; moving it would leave that worktree's files behind: check out another branch there"
+            f"{ref} is checked out in {worktree}; updating it would make that worktree's files stale: check out another branch there"
         )
 
 
 def find_worktree(repository: Repository, ref: str) -> str | None:
-    """The worktree that has the branch checked out, or None. The HEAD of a bare repository is no worktree."""
+    """Return the worktree in which the branch is checked out, or None. The HEAD of a bare repository is not a worktree."""
     common = Path(repository.common_dir)
     heads = [(common / "HEAD", str(common.parent))] if repository.read_config("core.bare") != "true" else []
     for linked in sorted((common / "worktrees").glob("*")):
         pointer = linked / "gitdir"
         if pointer.exists() and Path(pointer.read_text().strip()).exists():
             heads.append((linked / "HEAD", str(Path(pointer.read_text().strip()).parent)))
-    return next((place for head, place in heads if head.exists() and head.read_text().strip() == f"ref: {ref}"), None)
+    return next((worktree for head, worktree in heads if head.exists() and head.read_text().strip() == f"ref: {ref}"), None)
 
 
 def write_note(
     repository: Repository, commit: str, text: str, ref: str = NOTES_REF, *, time: datetime, name: str, email: str
 ) -> None:
-    """Set the note of a commit; Conflict when five attempts all lost against other writers."""
+    """Set the note of a commit; Conflict when five attempts fail because of concurrent writers."""
     for attempt in range(_NOTE_ATTEMPTS):
         head = repository.resolve_ref(ref)
         base = repository.commit(head).tree if head else None
@@ -93,9 +93,11 @@ def write_note(
         tree = repository.write_tree({path: data, other: None}, base=base, read=repository)
         if tree == base:
             return
-        made = repository.commit_tree(tree, [head] if head else [], "Notes added by gitsched", name=name, email=email, time=time)
+        commit_oid = repository.commit_tree(
+            tree, [head] if head else [], "Notes added by gitsched", name=name, email=email, time=time
+        )
         try:
-            update_ref(repository, ref, made, head)
+            update_ref(repository, ref, commit_oid, head)
         except Conflict:
             if attempt == _NOTE_ATTEMPTS - 1:
                 raise
@@ -104,7 +106,7 @@ def write_note(
 
 
 def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str | None:
-    """The note of a commit, or None."""
+    """Return the note of a commit, or None."""
     head = repository.resolve_ref(ref)
     if head is None:
         return None
@@ -117,16 +119,16 @@ def read_note(repository: Repository, commit: str, ref: str = NOTES_REF) -> str 
 
 
 def _has_fanout(repository: Repository, tree: str) -> bool:
-    """Whether git has split the notes into directories of two hex digits, as it does once they are many."""
+    """Return whether git has split the notes into directories of two hex digits, as it does for many notes."""
     return any(len(name) == 2 and mode == 0o040000 for name, (_, mode) in repository.list_directory(tree, "").items())
 
 
 LS_REMOTE_TIMEOUT = 60.0
 TRANSFER_TIMEOUT = 600.0
-"""Seconds until a look at a remote's refs, or a transfer, is given up."""
+"""Seconds after which `git ls-remote`, and a fetch or push, are ended."""
 
 _PUSH_RETRY_DELAYS = (0.1, 0.3, 1.0)
-"""Another writer's push holds the server's lock on a ref for moments; only a lock that stays is worth telling."""
+"""Seconds between attempts while another push holds the server's lock on the ref; a lock that remains is an error."""
 
 _TRANSPORT_CONFIG = (
     ("protocol.allow", "never"),
@@ -142,19 +144,19 @@ _TRANSPORT_CONFIG = (
 
 
 def read_remote_ref(url: str, ref: str, *, repository: Repository | None = None) -> str | None:
-    """The object id (hex) that the remote's ref has now; None when it has no such ref.
+    """Return the object id (hex) of the remote's ref; None when it has no such ref.
 
-    With a repository, that one's configuration holds: credentials that CI left in it, say.
+    With a repository, its configuration applies, such as credentials that a CI job stored there.
     """
     return read_remote_refs(url, [ref], repository=repository).get(ref)
 
 
 def read_remote_refs(url: str, refs: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
-    """Those of the refs that the remote has, with their object ids. Permanent when one of them is symbolic there."""
+    """Return the refs that the remote has, with their object ids. Permanent when one of them is symbolic on the remote."""
     patterns = [ref if ref == "HEAD" else check_ref(ref) for ref in refs]
     done = _run_transport(["ls-remote", "--symref", "--end-of-options", url, *patterns], url, repository, LS_REMOTE_TIMEOUT)
     if done.exit_code != 0:
-        raise classify_failure(f"cannot look at {redact(url)}", done.stderr)
+        raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
     found: dict[str, str] = {}
     for line in done.stdout.splitlines():
         value, _, name = line.partition("\t")
@@ -168,10 +170,10 @@ def read_remote_refs(url: str, refs: Sequence[str], *, repository: Repository | 
 
 
 def read_default_branch(url: str, *, repository: Repository | None = None) -> tuple[str, str] | None:
-    """The branch that the remote's HEAD is on, and the commit (hex) it is at; None when the remote does not say."""
+    """Return the branch of the remote's HEAD, and its commit (hex); None when the remote does not report it."""
     done = _run_transport(["ls-remote", "--symref", "--end-of-options", url, "HEAD"], url, repository, LS_REMOTE_TIMEOUT)
     if done.exit_code != 0:
-        raise classify_failure(f"cannot look at {redact(url)}", done.stderr)
+        raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
     values = [value for value, _, name in (line.partition("\t") for line in done.stdout.splitlines()) if name == "HEAD"]
     match values:
         case [symbolic, commit] if symbolic.startswith("ref: refs/heads/"):
@@ -180,9 +182,9 @@ def read_default_branch(url: str, *, repository: Repository | None = None) -> tu
 
 
 def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int | None = None) -> None:
-    """Fetch refs (`[+]source:destination`, either a full ref name) or object ids; no tags, no submodules, every object checked.
+    """Fetch refs (`[+]source:destination`, full ref names) or object ids, without tags and submodules, and check every object.
 
-    `depth` cuts history off and makes the repository shallow.
+    `depth` limits the history and makes the repository shallow.
     """
     for refspec in refspecs:
         source, colon, destination = refspec.removeprefix("+").partition(":")
@@ -200,28 +202,29 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
 def push(repository: Repository, url: str, ref: str, new: str, expected: str | None) -> bool:
     """Move the remote's ref from `expected` (None: it must not exist) to the commit `new`, or raise Conflict.
 
-    False says that the remote had that very commit already when it came to moving the ref: a second process has decided the same, or
-    the answer to our own push was lost and the transport sent it again.
+    Return False when the remote already had that commit: another process made the same decision, or the response to this push was
+    lost and the transport sent it again.
 
-    The lease makes sure that the ref is where it was seen; `expected` must be the one parent of `new` too (ValueError: a bug of the
-    caller), since a lease alone lets a push drop history. A push that the server took without our hearing of it is a success.
+    The lease (--force-with-lease) checks that the ref still has the expected value. `expected` must also be the only parent of
+    `new` (ValueError: a bug of the caller), since a lease alone would allow a push to drop history. A push that the server
+    accepted is a success even if its response is lost.
     """
     parents = repository.commit(new).parents
     if new != expected and parents != ((expected,) if expected else ()):
         raise ValueError(f"commit {new} has the parents {parents}, expected was {expected}")
     lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
-    doing = f"cannot push to {ref} of {redact(url)}"
+    action = f"cannot push to {ref} of {redact(url)}"
     for wait in (*_PUSH_RETRY_DELAYS, None):
         failure: GitschedError
         try:
             done = _run_push(repository, url, [lease], f"{new}:{ref}")
             if done.exit_code == 0:
                 return not any(line.startswith("=\t") for line in done.stdout.splitlines())
-            failure = classify_failure(doing, f"{done.stdout}\n{done.stderr}")
+            failure = classify_failure(action, f"{done.stdout}\n{done.stderr}")
         except Temporary as error:
             failure = error
         if _verify_push(repository, url, ref, new, expected, failure):
-            # Who was refused, and finds the ref where it ought to be, cannot claim to have moved it.
+            # A push that was rejected did not move the ref, even if the ref now has the wanted value.
             return not isinstance(failure, Conflict | RefLocked)
         if wait is None or not isinstance(failure, RefLocked):
             raise failure
@@ -230,7 +233,7 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
 
 
 def find_remote_url(repository: Repository, name: str) -> str | None:
-    """Where the named remote of a repository is pushed to; None when there is no such remote. A relative path is made absolute."""
+    """Return the push URL of a named remote; None when there is no such remote. A relative path is made absolute."""
     if not name or name.startswith("-") or any(ch in name for ch in "\n\0"):
         raise Permanent(f"not the name of a remote: {name[:100]!r}")
     url = repository.read_config(f"remote.{name}.pushurl") or repository.read_config(f"remote.{name}.url")
@@ -240,7 +243,8 @@ def find_remote_url(repository: Repository, name: str) -> str | None:
 
 
 def _verify_push(repository: Repository, url: str, ref: str, new: str, expected: str | None, failure: GitschedError) -> bool:
-    """Whether a push arrived although it failed or its answer was lost; only the remote knows. Conflict when others were faster."""
+    """Return whether a push that failed, or whose response was lost, arrived; only the remote knows. Conflict when another push
+    was first."""
     if isinstance(failure, Permanent):
         raise failure
     try:
@@ -258,7 +262,7 @@ def _run_push(repository: Repository, url: str, options: Sequence[str], refspec:
 
 
 def push_notes(repository: Repository, url: str, ref: str) -> GitschedError | None:
-    """Push a ref of lesser weight as it is here, never by force; what went wrong, or None. Conflict: somebody else pushes it, too."""
+    """Push a notes ref without force and return the error, or None. Conflict: another process pushes it, too."""
     try:
         done = _run_push(repository, url, [], f"{check_ref(ref)}:{ref}")
     except Temporary as error:
@@ -273,5 +277,5 @@ def _run_transport(arguments: Sequence[str], url: str, repository: Repository | 
     plain = check_url(url).startswith("http:") and is_loopback(url)
     config = (*_TRANSPORT_CONFIG, ("protocol.http.allow", "always")) if plain else _TRANSPORT_CONFIG
     if repository is None:
-        return run_git(arguments, config=config, timeout=timeout, at="/")
-    return run_git(arguments, git_dir=repository.path, config=config, timeout=timeout, at=repository.root)
+        return run_git(arguments, config=config, timeout=timeout, cwd="/")
+    return run_git(arguments, git_dir=repository.path, config=config, timeout=timeout, cwd=repository.root)

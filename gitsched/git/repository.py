@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _PACK_THRESHOLD = 100
-"""From so many new objects on one pack costs less than their files."""
+"""From this number of new objects on, a packfile costs less than loose objects."""
 _SAMPLE_SIZE = 64
 _EDIT_CACHE_LIMIT = 100_000
 _OID = re.compile(r"[0-9a-f]{40}")
@@ -32,14 +32,16 @@ _owner_validation_lock = threading.Lock()
 
 
 def open_repository(path: str | Path) -> Repository:
-    """The repository at a path or above it, bare or with a worktree; Permanent when there is none or it is not ours to open."""
+    """Open the repository at a path or in a parent directory, bare or with a worktree; Permanent when there is none or access is
+    not allowed."""
     return Repository(path)
 
 
 class Repository:
-    """One repository, its listings memoised. `path` is its Git directory, `common` the one it shares with other worktrees.
+    """An open repository with cached listings. `path` is its Git directory, `common_dir` the directory it shares with other
+    worktrees.
 
-    `on_damage` is called once an object turns out to be unreadable; a private cache uses it to have itself fetched anew.
+    `on_damage` is called when an object is unreadable; a private clone uses it to be fetched again.
     """
 
     def __init__(self, path: str | Path, *, on_damage: Callable[[], None] | None = None) -> None:
@@ -52,28 +54,28 @@ class Repository:
 
     @property
     def is_bare(self) -> bool:
-        """Whether the repository has no worktree of its own."""
+        """Whether the repository has no worktree."""
         return bool(self._repo.is_bare)
 
     @property
     def root(self) -> str:
-        """The root of the worktree; a bare repository's own directory."""
+        """The root of the worktree; for a bare repository its own directory."""
         return str(Path(self._repo.workdir)) if self._repo.workdir else self.path
 
     @property
     def is_shallow(self) -> bool:
-        """Whether history is cut off somewhere, as in most CI checkouts."""
+        """Whether the history is truncated, as in most CI checkouts."""
         return (Path(self.common_dir) / "shallow").exists()
 
     def read_config(self, name: str) -> str | None:
-        """A value of Git's configuration as this repository sees it; None when it is not set."""
+        """Return a value of Git's configuration for this repository; None when it is not set."""
         config = self._repo.config
         return str(config[name]) if name in config else None
 
     # Names
 
     def resolve(self, revision: str) -> str | None:
-        """The commit (hex) that a branch, tag, HEAD, object id or its abbreviation names; None when there is none."""
+        """Return the commit (hex) of a branch, tag, HEAD, object id or abbreviated id; None when there is none."""
         import pygit2
 
         try:
@@ -84,7 +86,7 @@ class Repository:
             return None
 
     def resolve_ref(self, ref: str) -> str | None:
-        """The object id (hex) that a full ref name points at, through symbolic refs; None when it does not exist."""
+        """Return the object id (hex) of a full ref name, following symbolic refs; None when the ref does not exist."""
         import pygit2
 
         try:
@@ -93,7 +95,7 @@ class Repository:
             return None
 
     def read_symbolic_ref(self, ref: str) -> str | None:
-        """The name that a symbolic ref points at, existing or not; None for any other ref."""
+        """Return the target of a symbolic ref, even if it does not exist; None for any other ref."""
         try:
             found = self._repo.lookup_reference(ref).target
         except (KeyError, ValueError):
@@ -101,11 +103,11 @@ class Repository:
         return found if isinstance(found, str) else None
 
     def set_head(self, branch: str) -> None:
-        """Put HEAD on a branch, of a private copy: no worktree follows."""
+        """Set HEAD of a private clone to a branch; there is no worktree to update."""
         self._repo.set_head(f"refs/heads/{branch}")
 
     def set_ref(self, ref: str, oid: str) -> None:
-        """Set a ref that only mirrors another repository's, wherever it was."""
+        """Set a ref that mirrors another repository, without checking its previous value."""
         import pygit2
 
         try:
@@ -114,7 +116,7 @@ class Repository:
             raise Temporary(f"cannot set {ref} in {self.path}: {error}") from error
 
     def delete_ref(self, ref: str) -> None:
-        """Delete a ref that only mirrors another repository's."""
+        """Delete a ref that mirrors another repository."""
         import pygit2
 
         try:
@@ -125,12 +127,12 @@ class Repository:
             raise Temporary(f"cannot delete {ref} in {self.path}: {error}") from error
 
     def head_branch(self) -> str | None:
-        """The branch HEAD is on, born or not; None when HEAD is detached."""
+        """Return the branch of HEAD, even without a commit; None when HEAD is detached."""
         target = self.read_symbolic_ref("HEAD")
         return target.removeprefix("refs/heads/") if target is not None and target.startswith("refs/heads/") else None
 
     def has_ancestor(self, commit: str, ancestor: str) -> bool:
-        """Whether `ancestor` is the commit or in its history, as far as that is here."""
+        """Return whether `ancestor` is the commit or in its available history."""
         import pygit2
 
         try:
@@ -139,7 +141,7 @@ class Repository:
             return False
 
     def merge_commits(self, ours: str, theirs: str) -> str | None:
-        """The tree of what merging two commits gives; None where they conflict, or no common ancestor is here."""
+        """Return the tree that results from merging two commits; None when they conflict or no common ancestor is available."""
         import pygit2
 
         try:
@@ -153,29 +155,30 @@ class Repository:
     # Reading
 
     def has(self, oid: str) -> bool:
-        """Whether the object is here."""
+        """Return whether the object is available."""
         return bool(_OID.fullmatch(oid)) and oid in self._repo
 
     def is_intact(self, oid: str) -> bool:
-        """Whether a commit is here; Permanent or, in a private copy, Temporary when it or the root of its tree cannot be read."""
+        """Return whether a commit is available; Permanent or, in a private clone, Temporary when it or its root tree cannot be
+        read."""
         if not self.has(oid):
             return False
         self._trees.read_tree(self.commit(oid).tree)
         return True
 
     def commit(self, oid: str) -> Commit:
-        """The commit with this id."""
+        """Return the commit with this id."""
         try:
             return parse_commit(oid, self._read_object(oid, COMMIT))
         except ValueError as error:
             raise Permanent(f"commit {oid}: {error}") from error
 
     def blob(self, oid: str) -> bytes:
-        """A blob's content."""
+        """Return the content of a blob."""
         return self._read_object(oid, BLOB)
 
     def blob_size(self, oid: str) -> int:
-        """A blob's size in bytes, from its header alone."""
+        """Return the size of a blob in bytes, read from its header only."""
         import pygit2
 
         try:
@@ -184,20 +187,20 @@ class Repository:
             raise self._make_read_error(oid, BLOB, error) from error
 
     def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
-        """Every file, symlink and submodule of a tree (or of its directory `under`), by its path from the root, in Git's order."""
+        """Return every file, symlink and submodule of a tree (or of its directory `under`) by path, in Git's order."""
         return self._trees.entries(tree, under)
 
     def changed_paths(self, old_tree: str | None, new_tree: str | None) -> list[str]:
-        """The sorted paths at which two trees (None: the empty one) differ; renames are not looked for."""
+        """Return the sorted paths that differ between two trees (None: the empty tree); renames are not detected."""
         return self._trees.changed_paths(old_tree, new_tree)
 
     def find_entry(self, tree: str, path: str) -> tuple[str, int] | None:
-        """Object id and mode at a path; None when there is nothing."""
+        """Return object id and mode at a path; None when there is nothing."""
         row = self._trees.find_entry(tree, path)
         return (row[2].hex(), int(row[0], 8)) if row else None
 
     def list_directory(self, tree: str, directory: str) -> dict[str, tuple[str, int]]:
-        """Name → (object id, mode) of one directory ("": the root), not recursive; {} when it is missing."""
+        """Return name → (object id, mode) of one directory ("": the root), not recursive; {} when it is missing."""
         if directory.strip("/"):
             row = self._trees.find_entry(tree, directory.strip("/"))
             if row is None or not is_tree(row):
@@ -210,24 +213,25 @@ class Repository:
     # Writing
 
     def write_tree(self, changes: Mapping[str, PlannedFile | None], *, base: str | None, read: Repository) -> str:
-        """The id of the tree that `base` (None: the empty tree) becomes when paths are set, or removed where the value is None.
+        """Write the tree that results from setting paths in `base` (None: the empty tree), or removing them where the value is
+        None; return its id.
 
-        Removing a path that is a directory removes all of it; directories that become empty vanish. Kept and edited blobs come from
-        `read`. An unsafe path, or one that is both file and directory, is a ValueError: a bug of the caller.
+        Removing a directory's path removes all its files; empty directories disappear. Existing and edited blobs are read from
+        the repository `read`. ValueError (a bug of the caller) for an unsafe path, or for a path that is both file and directory.
         """
         if len(self._edited_blobs) > _EDIT_CACHE_LIMIT:
             self._edited_blobs.clear()
-        planting = TreeBuilder(self._trees.read_tree, read.blob, self.has, self._edited_blobs)
-        tree = planting.build(changes, base)
-        self._write_objects(list(planting.objects.values()))
-        for oid, rows in planting.trees.items():
-            self._trees.cache_tree(oid, rows)
+        builder = TreeBuilder(self._trees.read_tree, read.blob, self.has, self._edited_blobs)
+        tree = builder.build(changes, base)
+        self._write_objects(list(builder.objects.values()))
+        for oid, entries in builder.trees.items():
+            self._trees.cache_tree(oid, entries)
         return tree
 
     def commit_tree(
         self, tree: str, parents: Sequence[str], message: str, *, name: str, email: str, time: datetime, sign: Signer | None = None
     ) -> str:
-        """The id of a new commit; without a signature the same arguments give the same id in any repository."""
+        """Write a commit and return its id; without a signature the same arguments give the same id in any repository."""
         data = format_commit(tree, parents, message, name=name, email=email, time=time)
         if sign is not None:
             data = format_commit(tree, parents, message, name=name, email=email, time=time, signature=sign.sign(data))
@@ -235,7 +239,8 @@ class Repository:
 
     def _write_objects(self, objects: Sequence[RawObject]) -> None:
         if len(objects) >= _PACK_THRESHOLD:
-            # A process that starts afresh plans what is there already; asking costs less than packing it, but not in a new repository.
+            # A new process plans files that already exist. Checking for them costs less than packing them, except in a new
+            # repository.
             sample = objects[:: len(objects) // _SAMPLE_SIZE]
             if 2 * sum(self.has(oid.hex()) for oid, _, _ in sample) > len(sample):
                 objects = [entry for entry in objects if not self.has(entry[0].hex())]
@@ -246,7 +251,7 @@ class Repository:
         try:
             write_pack(Path(self.common_dir) / "objects" / "pack", objects)
         except OSError as error:
-            raise _make_write_error(self.path, str(error), hopeless=error.errno in _PERMANENT_ERRNOS) from error
+            raise _make_write_error(self.path, str(error), permanent=error.errno in _PERMANENT_ERRNOS) from error
 
     def _write_object(self, kind: int, data: bytes) -> str:
         import pygit2
@@ -255,7 +260,7 @@ class Repository:
             return str(self._repo.write(kind, data))
         except (OSError, pygit2.GitError) as error:
             text = str(error)
-            raise _make_write_error(self.path, text, hopeless="ermission denied" in text or "Read-only" in text) from error
+            raise _make_write_error(self.path, text, permanent="ermission denied" in text or "Read-only" in text) from error
 
     def _read_object(self, oid: str, kind: int) -> bytes:
         import pygit2
@@ -265,22 +270,22 @@ class Repository:
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise self._make_read_error(oid, kind, error) from error
         if found != kind:
-            raise Permanent(f"object {oid} in {self.path} is no {_OBJECT_TYPES[kind]}")
+            raise Permanent(f"object {oid} in {self.path} is not a {_OBJECT_TYPES[kind]}")
         return data
 
     def _make_read_error(self, oid: str, kind: int, error: Exception) -> Permanent | Temporary:
         reason = "it is missing" if isinstance(error, KeyError) else str(error)
         if self.read_config("remote.origin.promisor") == "true":
-            reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` makes it whole)"
+            reason += " (the repository is a partial clone; `git fetch --refetch --no-filter` completes it)"
         message = f"{_OBJECT_TYPES[kind]} {oid} cannot be read from {self.path}: {reason}"
         if self.on_damage is None:
             return Permanent(message)
         self.on_damage()
-        return Temporary(f"{message}; this copy will be fetched anew")
+        return Temporary(f"{message}; the private clone will be fetched again")
 
 
-def _make_write_error(path: str, reason: str, *, hopeless: bool) -> Permanent | Temporary:
-    return (Permanent if hopeless else Temporary)(f"cannot write objects to {path}: {reason}")
+def _make_write_error(path: str, reason: str, *, permanent: bool) -> Permanent | Temporary:
+    return (Permanent if permanent else Temporary)(f"cannot write objects to {path}: {reason}")
 
 
 def _open_libgit2(path: Path) -> pygit2.Repository:
@@ -290,7 +295,7 @@ def _open_libgit2(path: Path) -> pygit2.Repository:
         raise Permanent(f"there is no file or directory {path}")
     found = pygit2.discover_repository(str(path))
     if found is None:
-        raise Permanent(f"{path.resolve()} is in no Git repository; go to one, or name it with -C")
+        raise Permanent(f"{path.resolve()} is not in a Git repository; change to one, or select it with -C")
     reject_embedded_repository(Path(found))
     try:
         return pygit2.Repository(found)
@@ -303,9 +308,9 @@ def _open_libgit2(path: Path) -> pygit2.Repository:
             raise Permanent(f"cannot open the repository at {path}: {error}") from error
         if run_git(["-C", str(path if path.is_dir() else path.parent), "rev-parse", "--git-dir"]).exit_code != 0:
             raise Permanent(
-                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` trusts it"
+                f"the repository at {path} belongs to another user; `git config --global --add safe.directory {path}` allows access"
             ) from error
-    # libgit2 knows fewer places than git where safe.directory may stand (GIT_CONFIG_GLOBAL, say); git's own verdict counts.
+    # libgit2 reads safe.directory from fewer files than git (not from GIT_CONFIG_GLOBAL, for example), so git's answer decides.
     with _owner_validation_lock:
         pygit2.settings.owner_validation = False
         try:
@@ -319,22 +324,23 @@ def _find_common_dir(path: Path) -> str:
     return str((path / pointer.read_text().strip()).resolve()) if pointer.exists() else str(path)
 
 
-def reject_embedded_repository(place: Path) -> None:
-    """Permanent for a bare repository that is part of the commit that is checked out around it."""
-    root = next((parent for parent in place.parents if (parent / ".git").exists()), None)
-    if ".git" in place.parts or root is None or place.name == ".git":
+def reject_embedded_repository(path: Path) -> None:
+    """Raise Permanent for a bare repository that is committed in the repository around it: its configuration could execute
+    programs."""
+    root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
+    if ".git" in path.parts or root is None or path.name == ".git":
         return
     import pygit2
 
     try:
-        around = pygit2.Repository(str(root))
-        committed = _has_path(around, (place.relative_to(root) / "HEAD").as_posix())
+        outer = pygit2.Repository(str(root))
+        committed = _has_path(outer, (path.relative_to(root) / "HEAD").as_posix())
     except pygit2.GitError:
-        return  # no repository after all, or none of this user's, which git would not trust either
+        return  # not a repository, or another user's, which git would not trust either
     if committed:
         raise Permanent(
-            f"{place} is a repository that was committed into the one at {root}, by somebody whose settings would then count: "
-            "name the one that is meant with -C"
+            f"{path} is a bare repository committed in the repository at {root}; its configuration could execute programs: "
+            "select a repository with -C"
         )
 
 

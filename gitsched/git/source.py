@@ -23,9 +23,9 @@ _CLONE_CONFIG = (("core.hooksPath", "/dev/null"), ("core.logAllRefUpdates", "fal
 
 
 class PrivateClone:
-    """The private copy of one URL below the directory `cache`, opened and if need be made on first use.
+    """The private bare clone of one URL below the directory `cache`, created on first use.
 
-    `repository` is replaced when the copy had to be made anew, so ask for it each time.
+    `repository` is replaced when the clone is recreated, so read it each time.
     """
 
     def __init__(self, url: str, cache: Path) -> None:
@@ -36,7 +36,7 @@ class PrivateClone:
 
     @property
     def repository(self) -> Repository:
-        """The copy as it is, which may be empty."""
+        """The clone in its present state; it may be empty."""
         if self._repository is None or self._corruption_marker.exists() or not self.path.exists():
             with self._lock():
                 self._open_or_create()
@@ -44,7 +44,8 @@ class PrivateClone:
         return self._repository
 
     def refresh(self, work: Callable[[Repository], object]) -> None:
-        """Do `work`, a fetch, on the copy, alone among processes; when the copy proves damaged, on a new one once more."""
+        """Call `work`, a fetch, on the clone while it is locked against other processes; when the clone is damaged, recreate it
+        and call `work` again."""
         with self._lock():
             try:
                 work(self._open_or_create())
@@ -69,20 +70,20 @@ class PrivateClone:
             self._create()
         self._repository = Repository(self.path, on_damage=self._corruption_marker.touch)
         if not self._repository.is_bare or Path(self._repository.path) != self.path:
-            raise Permanent(f"{self.path} is not the private copy that it should be; delete it")
+            raise Permanent(f"{self.path} is not a private clone of gitsched; delete it")
         return self._repository
 
     def _create(self) -> None:
-        """Beside its place first, so that a crash leaves no half-made copy under its name."""
-        fresh = self.path.with_suffix(".new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        done = run_git(["init", "--quiet", "--bare", "--template=", "--end-of-options", str(fresh)], at="/")
+        """Create the clone under a temporary name first, so that a crash leaves no incomplete clone under its final name."""
+        new_path = self.path.with_suffix(".new")
+        shutil.rmtree(new_path, ignore_errors=True)
+        done = run_git(["init", "--quiet", "--bare", "--template=", "--end-of-options", str(new_path)], cwd="/")
         if done.exit_code != 0:
-            raise Temporary(f"cannot make a private copy of {redact(self.url)} in {self.path.parent}: {done.stderr.strip()}")
-        fresh.chmod(0o700)
+            raise Temporary(f"cannot create a private clone of {redact(self.url)} in {self.path.parent}: {done.stderr.strip()}")
+        new_path.chmod(0o700)
         for name, value in _CLONE_CONFIG:
-            run_git(["config", name, value], git_dir=str(fresh), at="/")
-        fresh.rename(self.path)
+            run_git(["config", name, value], git_dir=str(new_path), cwd="/")
+        new_path.rename(self.path)
 
     def _discard(self) -> None:
         self._repository = None
@@ -91,13 +92,14 @@ class PrivateClone:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """Hold the lock of this copy, which dies with the process; Temporary when another keeps it for ten minutes."""
+        """Hold the file lock of this clone, which is released when the process ends; Temporary when another process holds it for
+        ten minutes."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._check_owner()
             handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Permanent(f"cannot keep private copies in {self.path.parent}: {error}") from error
+            raise Permanent(f"cannot create private clones in {self.path.parent}: {error}") from error
         try:
             deadline = time.monotonic() + _LOCK_TIMEOUT
             while True:
@@ -106,71 +108,71 @@ class PrivateClone:
                     break
                 except BlockingIOError as error:
                     if time.monotonic() > deadline:
-                        raise Temporary(f"another process keeps {self.path} locked") from error
+                        raise Temporary(f"another process holds the lock on {self.path}") from error
                     time.sleep(0.05)
             yield
         finally:
             os.close(handle)
 
     def _check_owner(self) -> None:
-        """What others can write to could hold hooks and settings of theirs."""
+        """Raise Permanent for a directory of another user, who could write hooks and settings into it."""
         for path in (self.path.parent, self.path):
             if path.exists() and path.stat().st_uid != os.geteuid():
-                raise Permanent(f"{path} belongs to another user; give gitsched a cache directory of its own")
+                raise Permanent(f"{path} belongs to another user; use another cache directory: --cache-dir")
 
 
 _BRANCH_PREFIX = "refs/heads/"
 _FULL_DEPTH = 2**31 - 1
-"""As a depth: the whole history."""
+"""The depth that fetches the complete history."""
 
 
 class SourceRepository(ABC):
-    """A repository to read commits from. `asked` holds the branches that were asked for; none of them may become the output."""
+    """A repository to read commits from. None of the `requested_branches` may be the output branch."""
 
     requested_branches: set[str]
 
     @property
     @abstractmethod
     def repository(self) -> Repository:
-        """The objects; ask for it each time, a damaged copy is replaced."""
+        """The repository with the objects. Read it each time: a damaged clone is replaced."""
 
     @property
     @abstractmethod
     def url(self) -> str | None:
-        """The URL; None for a repository on this machine."""
+        """The URL; None for a local repository."""
 
     @abstractmethod
     def fetch(self, branch: str | None) -> None:
-        """Bring the branch (None: the remote's default) up to date; nothing to do for a repository on this machine."""
+        """Update the branch (None: the remote's default branch) from the remote; no effect for a local repository."""
 
     @abstractmethod
     def branch_name(self, branch: str | None) -> str | None:
-        """The branch meant: the given one, else the one HEAD is on; None where HEAD is detached."""
+        """Return the short name of the given branch, or of HEAD's branch; None when HEAD is detached."""
 
     @abstractmethod
     def resolve_branch(self, branch: str | None) -> str:
-        """The commit (hex) that the branch, or HEAD, is at; Permanent when there is none."""
+        """Return the commit (hex) of the branch, or of HEAD; Permanent when there is none."""
 
     @abstractmethod
     def fetch_commit(self, oid: str) -> bool:
-        """Whether a commit is here, after an attempt to fetch it alone where history is cut off."""
+        """Return whether a commit is available, after an attempt to fetch it alone if the history is shallow."""
 
     @abstractmethod
     def deepen(self, *oids: str) -> None:
-        """Bring the history of commits here; nothing to do for a repository on this machine, whose depth is its owner's choice."""
+        """Fetch the history of commits; no effect for a local repository, whose depth its owner decides."""
 
     def has(self, oid: str) -> bool:
-        """Whether an object is here."""
+        """Return whether an object is available."""
         return self.repository.has(oid)
 
 
 def open_source(location: str, *, cache: Path) -> SourceRepository:
-    """The source at a path (searched upwards) or URL; private copies are kept below `cache`."""
+    """Open the source at a path (or in a parent directory) or URL; private clones are stored below `cache`."""
     return RemoteSource(location, cache) if is_url(location) else LocalSource(location)
 
 
 class LocalSource(SourceRepository):
-    """A worktree or bare repository on this machine."""
+    """A local worktree or bare repository."""
 
     def __init__(self, path: str) -> None:
         self._repository = Repository(path)
@@ -185,7 +187,7 @@ class LocalSource(SourceRepository):
         return None
 
     def fetch(self, branch: str | None) -> None:
-        """Nothing: the refs of a local repository are the truth."""
+        """Do nothing: the refs of a local repository are current."""
 
     def branch_name(self, branch: str | None) -> str | None:
         return parse_branch(branch) if branch is not None else self._repository.head_branch()
@@ -195,12 +197,12 @@ class LocalSource(SourceRepository):
             oid, name = self._repository.resolve("HEAD"), "HEAD"
         else:
             name = parse_branch(branch)
-            # A CI checkout of another branch has this one only as the remote's.
+            # A CI checkout of another branch has this branch only as a remote-tracking branch.
             oid = self._repository.resolve(_BRANCH_PREFIX + name) or self._repository.resolve(f"refs/remotes/origin/{name}")
         self.requested_branches.update({self.branch_name(branch) or ""} - {""})
         if oid is None:
             unborn = name == "HEAD" and not self._repository.is_bare
-            hint = ": commit something first; `gitsched plan --worktree` looks at files as they lie there" if unborn else ""
+            hint = ": create a commit first; `gitsched plan --worktree` reads files that are not committed" if unborn else ""
             raise Permanent(f"{self._repository.root} has no commit on {name}{hint}")
         return oid
 
@@ -211,11 +213,11 @@ class LocalSource(SourceRepository):
         return url is not None and _fetch_commit(self._repository, url, oid)
 
     def deepen(self, *oids: str) -> None:
-        """Nothing: see `Source.deepen`."""
+        """Do nothing; see `SourceRepository.deepen`."""
 
 
 class RemoteSource(SourceRepository):
-    """A URL. Only the newest commit of a branch is fetched; earlier ones one by one when they are asked for."""
+    """A URL. Only the newest commit of a branch is fetched; earlier commits are fetched one by one on request."""
 
     def __init__(self, url: str, cache: Path) -> None:
         self.clone = PrivateClone(url, cache)
@@ -274,7 +276,7 @@ class RemoteSource(SourceRepository):
 
 
 def parse_branch(name: str) -> str:
-    """A branch's short name, given either way; Permanent for a tag, a remote's branch or no name at all."""
+    """Return the short name of a branch, given in either form; Permanent for a tag, a remote-tracking branch or an invalid name."""
     short = name.removeprefix(_BRANCH_PREFIX)
     if short.startswith(("refs/", "-")) or short in ("", "HEAD", "@"):
         raise Permanent(f"not a branch: {name[:100]!r}")
@@ -283,7 +285,7 @@ def parse_branch(name: str) -> str:
 
 
 def fetch_branch(repository: Repository, url: str, ref: str, into: str, *, depth: int | None, found: str | None) -> None:
-    """Make the ref `into` what the remote's `ref` was just `found` at, or delete it when the remote has none."""
+    """Set the ref `into` to the commit `found` that the remote's `ref` has, or delete it when the remote has no such ref."""
     if found is None:
         repository.delete_ref(into)
     elif repository.resolve_ref(into) != found or not repository.is_intact(found):
@@ -296,6 +298,6 @@ def _fetch_commit(repository: Repository, url: str, oid: str) -> bool:
     try:
         fetch(repository, url, [oid], depth=1)
     except Permanent:
-        # A server may refuse single commits, or have forgotten this one: it is not to be had, which is an answer.
+        # A server may refuse to serve single commits, or may have pruned this one: the commit is not available.
         return False
     return repository.has(oid)

@@ -24,14 +24,14 @@ _RAW_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _RAW_TREE_MODES = (b"40000", b"040000")
 
 RawEntry = tuple[bytes, bytes, bytes]
-"""Mode in octal digits, name and raw object id of one entry, as the tree object holds them."""
+"""Mode in octal digits, name and raw object id of an entry, as stored in the tree object."""
 
 
 class TreeEntry(NamedTuple):
     """A file, symlink (`mode` 0o120000) or submodule (0o160000) of a tree.
 
-    `path` is text: bytes that are no UTF-8 appear as \\xNN. `odd` says that the path is not to be trusted: undecodable, twice in
-    its directory, on the way through `.`, `..` or `.git`, or a directory nested too deep to be read (`mode` 0o040000).
+    `path` is text: bytes that are not UTF-8 appear as \\xNN. `unsafe` marks a path that must not be used: undecodable, duplicate
+    in its directory, containing `.`, `..` or `.git`, or a directory nested too deep to be read (`mode` 0o040000).
     """
 
     path: str
@@ -41,7 +41,7 @@ class TreeEntry(NamedTuple):
 
 
 def parse_tree(data: bytes) -> list[RawEntry]:
-    """The entries of a raw tree object; ValueError when it is malformed."""
+    """Parse a raw tree object into entries; ValueError when it is malformed."""
     rows: list[RawEntry] = _RAW_ENTRY.findall(data)
     if len(b"".join(chain.from_iterable(rows))) + 2 * len(rows) != len(data):
         raise ValueError("malformed tree object")
@@ -49,14 +49,14 @@ def parse_tree(data: bytes) -> list[RawEntry]:
 
 
 def is_tree(row: RawEntry) -> bool:
-    """Whether the entry is a directory."""
+    """Return whether the entry is a directory."""
     return row[0] in _RAW_TREE_MODES
 
 
 class TreeReader:
-    """Listings over the trees of one repository, memoised by tree id, so that what did not change is not listed again.
+    """Listings of the trees of one repository, cached by tree id, so that an unchanged tree is listed once.
 
-    `read` gives the raw bytes of a tree by its id.
+    `read` returns the raw bytes of a tree by its id.
     """
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
@@ -65,7 +65,7 @@ class TreeReader:
         self._listing_cache: _LruCache[tuple[str, str, bool], tuple[TreeEntry, ...]] = _LruCache(_CACHED_ENTRIES)
 
     def read_tree(self, tree: str) -> list[RawEntry]:
-        """The entries of one tree, in Git's order."""
+        """Return the entries of one tree, in Git's order."""
         rows = self._tree_cache.get(tree)
         if rows is None:
             try:
@@ -76,12 +76,12 @@ class TreeReader:
         return rows
 
     def cache_tree(self, tree: str, rows: list[RawEntry]) -> None:
-        """Take the rows of a tree that was just written, so that it need not be read."""
+        """Cache the entries of a tree that was just written."""
         if self._tree_cache.get(tree) is None:
             self._tree_cache.put(tree, rows, len(rows))
 
     def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
-        """All entries below the directory (or the one file) `under`, sorted as Git sorts; [] when there is none."""
+        """Return all entries below the directory (or the one file) `under`, sorted as Git sorts; [] when there is none."""
         if not under.strip("/"):
             return list(self._list_entries(tree, "", False, 0, _EntryLimit()))
         under = under.strip("/")
@@ -93,13 +93,13 @@ class TreeReader:
         return list(self._list_entries(row[2].hex(), under + "/", False, under.count("/") + 1, _EntryLimit()))
 
     def changed_paths(self, old: str | None, new: str | None) -> list[str]:
-        """The sorted paths that one of two trees has and the other has not, or has with other content or mode."""
+        """Return the sorted paths that differ between two trees in existence, content or mode."""
         paths: set[str] = set()
         self._compare(old, new, "", 0, paths, _EntryLimit())
         return sorted(paths)
 
     def find_entry(self, tree: str, path: str) -> RawEntry | None:
-        """The entry at a path; None when there is none."""
+        """Return the entry at a path; None when there is none."""
         parts = path.encode("utf-8", "surrogatepass").split(b"/")
         for part in parts[:-1]:
             row = self._find_child(tree, part)
@@ -111,24 +111,24 @@ class TreeReader:
     def _find_child(self, tree: str, name: bytes) -> RawEntry | None:
         return next((row for row in self.read_tree(tree) if row[1] == name), None)
 
-    def _list_entries(self, tree: str, prefix: str, odd: bool, depth: int, budget: _EntryLimit) -> tuple[TreeEntry, ...]:
-        found = self._listing_cache.get((tree, prefix, odd))
+    def _list_entries(self, tree: str, prefix: str, unsafe: bool, depth: int, budget: _EntryLimit) -> tuple[TreeEntry, ...]:
+        found = self._listing_cache.get((tree, prefix, unsafe))
         if found is not None:
             budget.count(len(found) + 1)
             return found
         rows = self.read_tree(tree)
         budget.count(len(rows) + 1)
         result: list[TreeEntry] = []
-        for row, name, strange in _decode_names(rows):
+        for row, name, unsafe_name in _decode_names(rows):
             path, blob = prefix + name, row[2].hex()
             if not is_tree(row):
-                result.append(TreeEntry(path, blob, int(row[0], 8), odd or strange))
+                result.append(TreeEntry(path, blob, int(row[0], 8), unsafe or unsafe_name))
             elif depth >= MAX_DEPTH:
                 result.append(TreeEntry(path, blob, TREE_MODE, True))
             else:
-                result.extend(self._list_entries(blob, path + "/", odd or strange, depth + 1, budget))
+                result.extend(self._list_entries(blob, path + "/", unsafe or unsafe_name, depth + 1, budget))
         found = tuple(result)
-        self._listing_cache.put((tree, prefix, odd), found, len(found))
+        self._listing_cache.put((tree, prefix, unsafe), found, len(found))
         return found
 
     def _compare(self, old: str | None, new: str | None, prefix: str, depth: int, paths: set[str], budget: _EntryLimit) -> None:
@@ -142,25 +142,25 @@ class TreeReader:
                     paths.add(prefix + name)
                 else:
                     sides.setdefault(name, [None, None])[side] = row[2].hex()
-        for name, (was, now) in sides.items():
-            self._compare(was, now, f"{prefix}{name}/", depth + 1, paths, budget)
+        for name, (old_tree, new_tree) in sides.items():
+            self._compare(old_tree, new_tree, f"{prefix}{name}/", depth + 1, paths, budget)
 
 
 def _decode_names(rows: Iterable[RawEntry]) -> Iterable[tuple[RawEntry, str, bool]]:
-    """Each row with its name as text and whether that name is odd."""
+    """Yield each row with its name as text and whether that name is unsafe."""
     seen: set[bytes] = set()
     for row in rows:
         name = row[1]
         try:
-            text, odd = name.decode(), name in (b".", b"..") or b"/" in name or name.lower() == b".git" or name in seen
+            text, unsafe = name.decode(), name in (b".", b"..") or b"/" in name or name.lower() == b".git" or name in seen
         except UnicodeDecodeError:
-            text, odd = name.decode("utf-8", "backslashreplace"), True
+            text, unsafe = name.decode("utf-8", "backslashreplace"), True
         seen.add(name)
-        yield row, text, odd
+        yield row, text, unsafe
 
 
 class _EntryLimit:
-    """Small trees can name one another so often that their listing is endless: the entries of one listing are counted."""
+    """A limit on the entries of one listing: small trees can refer to each other so often that their listing never ends."""
 
     def __init__(self) -> None:
         self.left = MAX_ENTRIES
@@ -176,7 +176,7 @@ V = TypeVar("V")
 
 
 class _LruCache(Generic[K, V]):
-    """A mapping that forgets what was used longest ago once the weights exceed the limit."""
+    """A mapping that discards the least recently used items once the sum of weights exceeds the limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -202,11 +202,11 @@ _UNSAFE_PATH = re.compile(
     r"(?:^|[/\\])(?:\.{0,2}|(?!\.gitattributes(?:[/\\]|$))(?i:\.git)[^/\\]*|(?i:git~\d+))(?:[/\\]|$)|\0",
 )
 _IGNORED_CHARACTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""What macOS ignores in a file name, so that `.g<invisible>it` is `.git` there."""
+"""Characters that macOS ignores in a file name: `.g<invisible>it` is `.git` there."""
 
 
 def check_path(path: str) -> tuple[bytes, ...]:
-    """The parts of an output path; ValueError (a bug of the caller) for one that could be taken for another place."""
+    """Return the parts of an output path; ValueError (a bug of the caller) for an unsafe path."""
     if _UNSAFE_PATH.search(path if path.isascii() else _IGNORED_CHARACTERS.sub("", path)):
         raise ValueError(f"not a safe path for the output tree: {path!r}")
     parts = tuple(path.encode().split(b"/"))
@@ -216,7 +216,7 @@ def check_path(path: str) -> tuple[bytes, ...]:
 
 
 def apply_edits(data: bytes, spans: Sequence[TextEdit]) -> bytes:
-    """The UTF-8 text with its spans, which count characters, replaced; every other byte, line ends included, stays."""
+    """Replace spans of UTF-8 text, counted in characters; all other bytes, line ends included, stay."""
     text = data.decode()
     pieces: list[str] = []
     position = 0
@@ -239,10 +239,10 @@ class _Node:
 
 
 class TreeBuilder:
-    """One tree in the making, with the objects that have to be written for it (`objects`, by raw id).
+    """Builds one tree, and the objects that must be written for it (`objects`, by raw id).
 
-    `rows` lists a tree of the repository written to, `read` gives the content of a source blob, `has` says whether the repository
-    written to holds an object, `edited` remembers the raw id of each edit across calls.
+    `rows` lists a tree of the target repository, `read` returns the content of a source blob, `has` tells whether the target
+    repository has an object, `edited` caches the raw id of each edit across calls.
     """
 
     def __init__(
@@ -256,12 +256,12 @@ class TreeBuilder:
         self._read = read
         self._has = has
         self._edited = edited
-        self._hashed: dict[int, bytes] = {}  # the files live as long as the changes that this is asked to plant
+        self._hashed: dict[int, bytes] = {}  # by id(): the files live as long as `changes`
         self.objects: dict[bytes, RawObject] = {}
         self.trees: dict[str, list[RawEntry]] = {}
 
     def build(self, changes: Mapping[str, PlannedFile | None], base: str | None) -> str:
-        """The id of the base tree with every path of `changes` set, or removed where the value is None."""
+        """Return the id of the base tree with every path of `changes` set, or removed where the value is None."""
         root = _Node()
         for path, file in changes.items():
             node = root
@@ -293,7 +293,7 @@ class TreeBuilder:
         return tree
 
     def _build_entry(self, name: bytes, node: _Node, before: RawEntry | None) -> RawEntry | None:
-        """What stands at a name afterwards; a removal below something that is no directory removes nothing."""
+        """Return the new entry at a name. A removal below an entry that is not a directory removes nothing."""
         was_tree = before is not None and is_tree(before)
         if node.children:
             base = before[2].hex() if before is not None and was_tree and not node.is_planned else None
@@ -320,9 +320,9 @@ class TreeBuilder:
             if (before is None or before[2] != oid) and oid not in self.objects and not self._has(file.blob):
                 self._add_object(BLOB, self._read(file.blob), oid)
             return oid
-        known = self._edited.get(file)
-        if known is not None and (known in self.objects or self._has(known.hex())):
-            return known
+        cached = self._edited.get(file)
+        if cached is not None and (cached in self.objects or self._has(cached.hex())):
+            return cached
         oid = self._edited[file] = self._add_object(BLOB, apply_edits(self._read(file.blob), file.edits))
         return oid
 
@@ -333,5 +333,5 @@ class TreeBuilder:
 
 
 def _sort_key(row: RawEntry) -> bytes:
-    """Git sorts a directory as if its name ended in a slash."""
+    """Sort a directory as if its name ended in a slash, as Git does."""
     return row[1] + b"/" if is_tree(row) else row[1]

@@ -20,27 +20,28 @@ _MAX_LENGTH = 4096
 
 
 def redact(text: str) -> str:
-    """The text with every credential in a URL, a query or a header replaced by `***`."""
+    """Replace every credential in a URL, a query or a header by `***`."""
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", _HTTP_CREDENTIALS.sub(r"\1***@", text)))
 
 
 def is_url(location: str) -> bool:
-    """Whether a location names a server rather than a path: `scheme://...` or `[user@]host:path` (an existing path wins)."""
+    """Return whether a location is a URL, `scheme://...` or `[user@]host:path`, rather than a path. An existing path is a path."""
     if _SCHEME.match(location) or _REMOTE_HELPER.match(location):
         return True
     return _SCP.fullmatch(location) is not None and not Path(location).exists()
 
 
 def check_url(url: str) -> str:
-    """The URL itself; Permanent unless it is https, ssh (`ssh://` or `host:path`), file, an absolute path, or http to this machine.
+    """Return the URL; Permanent unless it is https, ssh (`ssh://` or `host:path`), file, an absolute path, or http to this
+    machine.
 
-    Remote helpers (`ext::...`), anything that git or ssh could take for an option, and control characters are refused.
+    Rejected are remote helpers (`ext::...`), anything that git or ssh could parse as an option, and control characters.
     """
     shown = redact(url[:200]).encode("unicode_escape").decode()
     if not url or len(url) > _MAX_LENGTH or _CONTROL_CHARACTERS.search(url) or url != url.strip():
-        raise Permanent(f"not an address of a repository: '{shown}'")
+        raise Permanent(f"not the URL of a repository: '{shown}'")
     if url.startswith("-") or _REMOTE_HELPER.match(url):
-        raise Permanent(f"refusing the address '{shown}': it names an option or a remote helper")
+        raise Permanent(f"refusing the URL '{shown}': it names an option or a remote helper")
     scheme = _SCHEME.match(url)
     if scheme is None:
         return _check_path_or_scp(url, shown)
@@ -48,22 +49,22 @@ def check_url(url: str) -> str:
         parts = urlsplit(url)
         host, user, _ = parts.hostname or "", parts.username or "", parts.port
     except ValueError as error:
-        raise Permanent(f"not an address of a repository: '{shown}': {error}") from error
+        raise Permanent(f"not the URL of a repository: '{shown}': {error}") from error
     name = scheme[1].lower()
     if name not in ("https", "http", "ssh", "file"):
-        raise Permanent(f"refusing the address '{shown}': use https, ssh or file, not {name}")
+        raise Permanent(f"refusing the URL '{shown}': use https, ssh or file, not {name}")
     if name == "http" and not is_loopback(url):
-        raise Permanent(f"refusing the address '{shown}': plain http would show credentials and content to the network; use https")
+        raise Permanent(f"refusing the URL '{shown}': plain http sends credentials and content unencrypted; use https")
     if name == "file":
         if host or not parts.path:
-            raise Permanent(f"not an address of a repository: '{shown}': file needs an absolute path after file://")
+            raise Permanent(f"not the URL of a repository: '{shown}': file needs an absolute path after file://")
     elif not host or host.startswith("-") or user.startswith("-") or parts.path.startswith("/-"):
-        raise Permanent(f"refusing the address '{shown}': its host, user or path is empty or looks like an option")
+        raise Permanent(f"refusing the URL '{shown}': its host, user or path is empty or looks like an option")
     return url
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL's host is this very machine."""
+    """Return whether the host of a URL is this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -72,9 +73,9 @@ def is_loopback(url: str) -> bool:
 
 
 def identify_repository(url: str) -> str:
-    """What two addresses of one repository have in common: the host and path, without protocol, user, port and `.git`.
+    """Return an id that two URLs of the same repository share: host and path, without protocol, user, port and `.git`.
 
-    A path is one of this machine; a worktree and the Git directory in it are the same.
+    A local path is resolved; a worktree and the Git directory in it have the same id.
     """
     if _SCHEME.match(url):
         parts = urlsplit(url)
@@ -92,8 +93,8 @@ def _check_path_or_scp(url: str, shown: str) -> str:
         return url
     short = _SCP.fullmatch(url)
     if short is None:
-        raise Permanent(f"not an address of a repository: '{shown}': a path has to be absolute")
+        raise Permanent(f"not the URL of a repository: '{shown}': a path has to be absolute")
     user, host, path = short.groups()
     if (user or "").startswith("-") or host.startswith("-") or path.startswith("-"):
-        raise Permanent(f"refusing the address '{shown}': its host, user or path looks like an option")
+        raise Permanent(f"refusing the URL '{shown}': its host, user or path looks like an option")
     return url

@@ -24,7 +24,7 @@ def write_worktree(repository: Repository) -> str:
     with tempfile.TemporaryDirectory() as directory:
         index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
         for arguments in (["add", "--all", "--", "."], ["write-tree"]):
-            done = run_git(arguments, at=repository.root, more=index)
+            done = run_git(arguments, cwd=repository.root, extra_environment=index)
             if done.exit_code != 0:
                 raise Permanent(f"the files of {repository.root} cannot be read: {done.stderr.strip()}")
         return done.stdout.strip()

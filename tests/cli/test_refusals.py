@@ -28,7 +28,7 @@ def test_a_branch_named_after_a_remote_is_refused(gitsched: Run, fleet: Path, gi
     git("remote", "add", "upstream", "https://git.example.com/fleet.git", at=fleet)
     done = gitsched("plan", "--output-branch", "upstream/placements")
     assert done.returncode == 1
-    assert "name the branch alone: placements" in done.stderr
+    assert "give the branch without it: placements" in done.stderr
     assert gitsched("plan", "--output-branch", "elsewhere/placements").returncode == 0
 
 
@@ -62,7 +62,7 @@ def test_a_repository_with_sha256_ids_is_refused_by_path_and_by_url(
     [
         ("", "the git executable is not on the PATH; gitsched needs git 2.31 or newer"),
         ("#!/bin/sh\necho git version 2.20.1\n", "git 2.20 is too old: gitsched needs git 2.31 or newer"),
-        ("#!/bin/sh\necho something else\n", "does not say its version"),
+        ("#!/bin/sh\necho something else\n", "cannot read the version of git"),
     ],
     ids=["absent", "old", "something else"],
 )

@@ -139,7 +139,7 @@ def test_local_commits_that_the_remote_never_had_are_kept(output: OutputReposito
         output.publish(a, None, None)
     assert output.fetch() == a
     assert output.repository.resolve_ref(REF) == own
-    assert "commits of its own" in caplog.text
+    assert "commits that are not on the remote" in caplog.text
 
 
 @pytest.mark.parametrize("output", ["push-to-remote", "other-url"], indirect=True)
@@ -152,7 +152,7 @@ def test_a_note_that_the_server_declines_is_logged(output: OutputRepository, bar
     with caplog.at_level(logging.WARNING):
         output.publish(a, None, "n")
     assert output.fetch() == a
-    assert "was not kept" in caplog.text
+    assert "was not written" in caplog.text
 
 
 def test_the_sources_own_branch_is_refused(work: Path, bare: Path, git, cache: Path):
@@ -165,13 +165,13 @@ def test_the_sources_own_branch_is_refused(work: Path, bare: Path, git, cache: P
     for location, branch, where in cases:
         source = open_source(location, cache=cache)
         source.resolve_branch(branch)
-        with pytest.raises(Permanent, match="source's own branch"):
+        with pytest.raises(Permanent, match="is the source branch"):
             open_output(source, branch=branch, location=where, push=None, cache=cache)
     source = open_source(str(work), cache=cache)
     late = open_output(source, branch="dev2", location=None, push=None, cache=cache)
     git("branch", "dev2", at=work)
     source.resolve_branch("dev2")
-    with pytest.raises(Permanent, match="source's own branch"):
+    with pytest.raises(Permanent, match="is the source branch"):
         late.publish(source.resolve_branch("dev2"), source.resolve_branch("dev2"), None)
     git("init", "-q", "--bare", "other.git", at=bare.parent)
     other = open_output(source, branch="dev2", location=str(bare.parent / "other.git"), push=None, cache=cache)

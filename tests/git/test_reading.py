@@ -33,7 +33,7 @@ def test_a_repository_is_found_from_a_directory_inside_it_and_from_a_bare_one(wo
 
 
 def test_where_no_repository_is_the_message_names_the_place(tmp_path: Path):
-    with pytest.raises(Permanent, match=r"home is in no Git repository"):
+    with pytest.raises(Permanent, match=r"home is not in a Git repository"):
         open_repository(tmp_path / "home")
     with pytest.raises(Permanent, match="no file or directory"):
         open_repository(tmp_path / "absent")
@@ -300,6 +300,6 @@ def test_a_repository_that_was_committed_into_another_is_not_opened(tmp_path: Pa
         (inner / directory / "kept").touch()
     git("add", "-A", "-f", at=tmp_path)
     git("commit", "-q", "-m", "Everything", at=tmp_path)
-    with pytest.raises(Permanent, match=r"apps/inner is a repository that was committed into .*name the one that is meant with -C"):
+    with pytest.raises(Permanent, match=r"apps/inner is a bare repository committed in .*select a repository with -C"):
         open_repository(inner / below)
     assert open_repository(tmp_path / "apps").root == str(tmp_path)

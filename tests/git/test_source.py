@@ -182,7 +182,7 @@ def test_damage_found_while_reading_is_temporary_and_heals_with_the_next_fetch(o
     (copy,) = cache.glob("*.git")
     lose_objects(copy)
     reopened = open_source(f"file://{origin}", cache=cache)
-    with pytest.raises(Temporary, match="fetched anew"):
+    with pytest.raises(Temporary, match="fetched again"):
         reopened.repository.blob(entries[0].blob)
     reopened.fetch(None)
     assert reopened.repository.blob(entries[0].blob)
@@ -208,5 +208,5 @@ def test_processes_take_turns_on_a_copy(origin: Path, cache: Path, monkeypatch):
     assert [process.returncode for process in processes] == [0] * 4
     clone = PrivateClone(url, cache)
     monkeypatch.setattr("gitsched.git.source._LOCK_TIMEOUT", 0.1)
-    with clone._lock(), pytest.raises(Temporary, match="locked"):
+    with clone._lock(), pytest.raises(Temporary, match="holds the lock"):
         PrivateClone(url, cache).refresh(lambda repository: None)
