@@ -10,20 +10,21 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.managed_clusters import EligibleClusters
 from gitsched.apis.ocm.placement import Misconfiguration, OcmPlacement
 from gitsched.model.document import Body, Key, as_string_map, get_field
 from gitsched.model.time import format_time
 from gitsched.schedule.fleet import Fleet
 
 MAX_CLUSTER_DECISIONS = 100
-"""Clusters in one PlacementDecision at most."""
+"""The most clusters in one PlacementDecision."""
 SCORES_ANNOTATION = "gitsched.io/scores"
-"""On a PlacementDecision: the totals that its clusters had when they were chosen, as JSON."""
+"""An annotation of a PlacementDecision: the total scores of its clusters at the time of the decision, as JSON."""
 _PERCENTAGE = re.compile(r"([0-9]+)%", re.ASCII)
 
 
 class ClusterDecisionGroup(NamedTuple):
-    """`clusters` are indices, ascending."""
+    """A decision group with its clusters as ascending candidate indices."""
 
     name: str
     clusters: Sequence[int]
@@ -32,21 +33,24 @@ class ClusterDecisionGroup(NamedTuple):
 def group_clusters(
     placement: OcmPlacement, chosen: Sequence[int], fleet: Fleet
 ) -> tuple[ClusterDecisionGroup, ...] | Misconfiguration:
-    """The chosen clusters by the first group that takes them, in pieces of the wanted length; at least one group, be it empty."""
+    """Divide the selected clusters into decision groups of at most clustersPerDecisionGroup clusters.
+
+    A cluster belongs to the first group whose selector matches it. At least one group is returned, which may be empty.
+    """
     length = _group_length(placement.clusters_per_group, len(chosen))
     if isinstance(length, Misconfiguration):
         return length
     groups: list[ClusterDecisionGroup] = []
-    left = 0
+    remaining = 0
     if placement.decision_groups:
-        left = fleet.mask(fleet.names[index] for index in chosen)
+        remaining = fleet.mask(fleet.names[index] for index in chosen)
     for group in placement.decision_groups:
         if group.error:
             return Misconfiguration("", group.error)
-        taken = left & fleet.matching(group.affinity)
-        left &= ~taken
-        groups += _split_group(group.name, fleet.members(taken), length)
-    groups += _split_group("", fleet.members(left) if placement.decision_groups else chosen, length)
+        matched = remaining & fleet.matching(group.affinity)
+        remaining &= ~matched
+        groups += _split_group(group.name, fleet.members(matched), length)
+    groups += _split_group("", fleet.members(remaining) if placement.decision_groups else chosen, length)
     return tuple(groups) or (ClusterDecisionGroup("", ()),)
 
 
@@ -56,7 +60,7 @@ def _group_length(wanted: object, total: int) -> int | Misconfiguration:
         match = _PERCENTAGE.fullmatch(wanted)
         if match is None:
             return Misconfiguration("", f"{wanted} invalid type: string is not a percentage")
-        length = math.ceil(int(match[1]) / 100 * total)  # from left to right, so that 7 % of 100 are 8 as upstream
+        length = math.ceil(int(match[1]) / 100 * total)  # in this order, so that 7% of 100 is 8 as upstream
     elif isinstance(wanted, (int, float)):
         length = int(wanted)
     return length if 0 < length <= total else total
@@ -74,9 +78,9 @@ def write_decisions(
     totals: Mapping[int, int],
     previous: Mapping[str, Body],
 ) -> tuple[list[tuple[Key, Body]], list[list[str]]]:
-    """The PlacementDecisions, and the names of those of each group.
+    """Return the PlacementDecisions, and the names of the PlacementDecisions of each group.
 
-    A decision that is what it was keeps the scores that it was made with.
+    A decision with the same clusters as before keeps its previous scores.
     """
     documents: list[tuple[Key, Body]] = []
     objects: list[list[str]] = []
@@ -132,38 +136,32 @@ def _write_decision(key: Key, placement: Key, uid: str, group: str, index: int, 
 
 
 def list_decision_clusters(decision: Body) -> list[str]:
-    """The clusters of a PlacementDecision, in its order; nobody has checked an earlier one."""
+    """Return the clusters of a PlacementDecision in its order; a previous one is not validated and may have any content."""
     entries = get_field(decision, "status", "decisions")
     known = (entry.get("clusterName") for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict))
     return [name for name in known if isinstance(name, str)]
 
 
 class SatisfiedCondition(NamedTuple):
-    """The condition PlacementSatisfied."""
+    """The PlacementSatisfied condition."""
 
     status: bool
     reason: str
     message: str
 
 
-class EligibleClusters(NamedTuple):
-    """What a Placement may choose from: the sets that are bound and exist, those of them that it wants, and their candidates."""
-
-    bound_sets: tuple[str, ...]
-    eligible_sets: tuple[str, ...]
-    clusters: int
-
-
-def evaluate_satisfaction(offer: EligibleClusters, wanted: Sequence[str], selected: int, count: int | None) -> SatisfiedCondition:
-    """The first that applies, in upstream's words."""
-    if not offer.bound_sets:
+def evaluate_satisfaction(
+    eligible: EligibleClusters, wanted: Sequence[str], selected: int, count: int | None
+) -> SatisfiedCondition:
+    """Return the PlacementSatisfied condition with upstream's reasons and messages."""
+    if not eligible.bound_sets:
         message = "No valid ManagedClusterSetBindings found in placement namespace"
         return SatisfiedCondition(False, "NoManagedClusterSetBindings", message)
-    if not offer.eligible_sets:
+    if not eligible.eligible_sets:
         message = f"None of ManagedClusterSets [{','.join(wanted)}] is bound to placement namespace"
         return SatisfiedCondition(False, "NoIntersection", message)
-    if not offer.clusters:
-        message = f"All ManagedClusterSets [{','.join(offer.eligible_sets)}] have no member ManagedCluster"
+    if not eligible.clusters:
+        message = f"All ManagedClusterSets [{','.join(eligible.eligible_sets)}] have no member ManagedCluster"
         return SatisfiedCondition(False, "AllManagedClusterSetsEmpty", message)
     if not selected:
         return SatisfiedCondition(False, "NoManagedClusterMatched", "No ManagedCluster matches any of the cluster predicate")
@@ -173,14 +171,14 @@ def evaluate_satisfaction(offer: EligibleClusters, wanted: Sequence[str], select
 
 
 def write_placement_status(
-    satisfaction: SatisfiedCondition,
-    mistake: Misconfiguration | None,
+    condition: SatisfiedCondition,
+    misconfiguration: Misconfiguration | None,
     groups: Sequence[ClusterDecisionGroup],
     objects: Sequence[Sequence[str]],
     previous: Body | None,
-    moment: datetime,
+    now: datetime,
 ) -> Body:
-    """The status after a decision; a condition keeps its time while its status stays."""
+    """Return the status after a decision; a condition with the same status keeps its lastTransitionTime."""
     return {
         "numberOfSelectedClusters": sum(len(group.clusters) for group in groups),
         "decisionGroups": [
@@ -192,39 +190,42 @@ def write_placement_status(
             }
             for index, (group, decisions) in enumerate(zip(groups, objects, strict=True))
         ],
-        "conditions": [_misconfigured_condition(mistake, previous, moment), _satisfied_condition(satisfaction, previous, moment)],
+        "conditions": [
+            _misconfigured_condition(misconfiguration, previous, now),
+            _satisfied_condition(condition, previous, now),
+        ],
     }
 
 
-def write_misconfigured_status(mistake: Misconfiguration, previous: Body | None, moment: datetime) -> Body:
-    """The status of a misconfigured Placement: what was decided before stands."""
-    kept = (previous or {}).get("status") or {}
-    others = [condition for condition in kept.get("conditions") or () if condition.get("type") == "PlacementSatisfied"]
-    return {**kept, "conditions": [_misconfigured_condition(mistake, previous, moment), *others]}
+def write_misconfigured_status(misconfiguration: Misconfiguration, previous: Body | None, now: datetime) -> Body:
+    """Return the status of a misconfigured Placement, which keeps its previous decisions."""
+    status = (previous or {}).get("status") or {}
+    others = [condition for condition in status.get("conditions") or () if condition.get("type") == "PlacementSatisfied"]
+    return {**status, "conditions": [_misconfigured_condition(misconfiguration, previous, now), *others]}
 
 
 def write_placement_record(key: Key, status: Body) -> Body:
-    """The Placement as a server would show it, without the spec: that is the source's."""
+    """Return the record of a Placement: its status without the spec, which is in the source."""
     metadata = {"name": key.name, "namespace": key.namespace}
     return {"apiVersion": f"{key.group}/v1beta1", "kind": key.kind, "metadata": metadata, "status": status}
 
 
-def _misconfigured_condition(mistake: Misconfiguration | None, previous: Body | None, moment: datetime) -> Body:
-    if mistake is None:
-        said = ("False", "Succeedconfigured", "Placement configurations check pass")
+def _misconfigured_condition(misconfiguration: Misconfiguration | None, previous: Body | None, now: datetime) -> Body:
+    if misconfiguration is None:
+        status_reason_message = ("False", "Succeedconfigured", "Placement configurations check pass")
     else:
-        said = ("True", "Misconfigured", str(mistake))
-    return _condition("PlacementMisconfigured", *said, previous, moment)
+        status_reason_message = ("True", "Misconfigured", str(misconfiguration))
+    return _condition("PlacementMisconfigured", *status_reason_message, previous, now)
 
 
-def _satisfied_condition(satisfaction: SatisfiedCondition, previous: Body | None, moment: datetime) -> Body:
-    status = "True" if satisfaction.status else "False"
-    return _condition("PlacementSatisfied", status, satisfaction.reason, satisfaction.message, previous, moment)
+def _satisfied_condition(condition: SatisfiedCondition, previous: Body | None, now: datetime) -> Body:
+    status = "True" if condition.status else "False"
+    return _condition("PlacementSatisfied", status, condition.reason, condition.message, previous, now)
 
 
-def _condition(kind: str, status: str, reason: str, message: str, previous: Body | None, moment: datetime) -> Body:
+def _condition(kind: str, status: str, reason: str, message: str, previous: Body | None, now: datetime) -> Body:
     conditions = get_field(previous or {}, "status", "conditions") or ()
-    before: Body = next((condition for condition in conditions if condition.get("type") == kind), {})
-    time = before.get("lastTransitionTime") if before.get("status") == status else None
-    stamp = time or format_time(moment.replace(microsecond=0))
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp}
+    last: Body = next((condition for condition in conditions if condition.get("type") == kind), {})
+    since = last.get("lastTransitionTime") if last.get("status") == status else None
+    transition_time = since or format_time(now.replace(microsecond=0))
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": transition_time}

@@ -23,24 +23,24 @@ _CONTAINERS = (dict, list)
 
 
 def default(body: Body) -> Body:
-    """The document as Open Cluster Management would store it: members that are null are gone, defaults are filled in.
+    """Return the document as an API server would store it: null fields removed, defaults set, v1alpha1 Placements converted to v1beta1.
 
-    A Placement of v1alpha1 becomes one of v1beta1. Mistakes are left for the schema and the rules to name. The same object when
-    nothing changes; also for a document of another API.
+    Invalid values stay; the schema and the validators report them. Returns the same object if nothing changes, and for documents of
+    other APIs.
     """
     api_version = str(body.get("apiVersion"))
-    fill = _DEFAULTERS.get((parse_api_group(api_version), str(body.get("kind"))))
-    if fill is None:
+    set_defaults = _DEFAULTERS.get((parse_api_group(api_version), str(body.get("kind"))))
+    if set_defaults is None:
         return body
     if any(value is None or (name != "metadata" and _has_nulls(value)) for name, value in body.items()):
         body = {name: value if name == "metadata" else _drop_nulls(value) for name, value in body.items() if value is not None}
     if body["kind"] == PLACEMENT and api_version == f"{GROUP}/{OLD_PLACEMENT_VERSION}":
         body = _convert_placement(body)
-    return fill(body)
+    return set_defaults(body)
 
 
 def _has_nulls(value: Any) -> bool:
-    """Whether there are null members to drop: rarely, so that nothing is copied to find out."""
+    """Report whether there are null fields to drop. They are rare, so nothing is copied to find out."""
     if isinstance(value, dict):
         if _is_object(value):
             return False
@@ -51,41 +51,41 @@ def _has_nulls(value: Any) -> bool:
 
 
 def _drop_nulls(value: Any) -> Any:
-    """A copy in which null members are gone; null entries of a list stay, and whole objects inside stay as written."""
+    """Return a copy without null fields; null list entries and embedded Kubernetes objects stay unchanged."""
     if isinstance(value, dict) and not _is_object(value):
         return {name: _drop_nulls(entry) for name, entry in value.items() if entry is not None}
     return [_drop_nulls(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _is_object(value: Body) -> bool:
-    """Whether it is an object of Kubernetes by itself."""
+    """Report whether the value is itself a Kubernetes object."""
     return bool(value.get("kind") and value.get("apiVersion"))
 
 
-def _set_defaults(body: Body, **members: Any) -> Body:
-    """The object with members that it lacks."""
-    missing = {name: value for name, value in members.items() if name not in body}
+def _set_defaults(body: Body, **defaults: Any) -> Body:
+    """Return the object with defaults for missing fields."""
+    missing = {name: value for name, value in defaults.items() if name not in body}
     return {**body, **missing} if missing else body
 
 
-def _default_member(body: Body, name: str, fill: Callable[[Body], Body]) -> Body:
-    """The object with one member filled, be it an object or a list of objects; the same object when nothing changes."""
+def _default_field(body: Body, name: str, set_defaults: Callable[[Body], Body]) -> Body:
+    """Return the object with defaults set in one field, which is an object or a list of objects; the same object if nothing changes."""
     value = body.get(name)
     if isinstance(value, dict):
-        filled = fill(value)
-        return body if filled is value else {**body, name: filled}
+        changed = set_defaults(value)
+        return body if changed is value else {**body, name: changed}
     if isinstance(value, list):
-        entries = [fill(entry) if isinstance(entry, dict) else entry for entry in value]
+        entries = [set_defaults(entry) if isinstance(entry, dict) else entry for entry in value]
         return body if all(new is old for new, old in zip(entries, value, strict=True)) else {**body, name: entries}
     return body
 
 
 def _default_cluster_set(body: Body) -> Body:
     body = _set_defaults(body, spec={})
-    return _default_member(
+    return _default_field(
         body,
         "spec",
-        lambda spec: _default_member(_set_defaults(spec, clusterSelector={}), "clusterSelector", _default_set_selector),
+        lambda spec: _default_field(_set_defaults(spec, clusterSelector={}), "clusterSelector", _default_set_selector),
     )
 
 
@@ -94,32 +94,32 @@ def _default_set_selector(selector: Body) -> Body:
 
 
 def _default_managed_cluster(body: Body) -> Body:
-    return _default_member(body, "spec", lambda spec: _set_defaults(spec, hubAcceptsClient=False, leaseDurationSeconds=60))
+    return _default_field(body, "spec", lambda spec: _set_defaults(spec, hubAcceptsClient=False, leaseDurationSeconds=60))
 
 
 def _default_placement(body: Body) -> Body:
-    return _default_member(body, "spec", _default_placement_spec)
+    return _default_field(body, "spec", _default_placement_spec)
 
 
 def _default_placement_spec(spec: Body) -> Body:
-    spec = _default_member(
+    spec = _default_field(
         _set_defaults(spec, sortBy="ClusterName", scoreRateLimit="1m"), "prioritizerPolicy", _default_prioritizer_policy
     )
-    spec = _default_member(spec, "tolerations", lambda toleration: _set_defaults(toleration, operator="Equal"))
-    spec = _default_member(
-        spec, "spreadPolicy", lambda policy: _default_member(policy, "spreadConstraints", _default_spread_constraint)
+    spec = _default_field(spec, "tolerations", lambda toleration: _set_defaults(toleration, operator="Equal"))
+    spec = _default_field(
+        spec, "spreadPolicy", lambda policy: _default_field(policy, "spreadConstraints", _default_spread_constraint)
     )
-    return _default_member(
-        spec, "decisionStrategy", lambda strategy: _default_member(strategy, "groupStrategy", _default_group_strategy)
+    return _default_field(
+        spec, "decisionStrategy", lambda strategy: _default_field(strategy, "groupStrategy", _default_group_strategy)
     )
 
 
 def _default_prioritizer_policy(policy: Body) -> Body:
-    return _default_member(_set_defaults(policy, mode="Additive"), "configurations", _default_prioritizer)
+    return _default_field(_set_defaults(policy, mode="Additive"), "configurations", _default_prioritizer)
 
 
 def _default_prioritizer(configuration: Body) -> Body:
-    return _default_member(
+    return _default_field(
         _set_defaults(configuration, weight=1), "scoreCoordinate", lambda coordinate: _set_defaults(coordinate, type="BuiltIn")
     )
 
@@ -133,23 +133,23 @@ def _default_group_strategy(strategy: Body) -> Body:
 
 
 def _default_replica_set(body: Body) -> Body:
-    return _default_member(
+    return _default_field(
         body,
         "spec",
-        lambda spec: _default_member(
+        lambda spec: _default_field(
             spec, "placementRefs", lambda reference: _set_defaults(reference, rolloutStrategy={"type": "All"})
         ),
     )
 
 
 def _convert_placement(body: Body) -> Body:
-    """A v1alpha1 Placement as v1beta1 writes it."""
+    """Convert a v1alpha1 Placement to v1beta1."""
     body = {**body, "apiVersion": f"{GROUP}/v1beta1"}
-    return _default_member(
+    return _default_field(
         body,
         "spec",
-        lambda spec: _default_member(
-            spec, "prioritizerPolicy", lambda policy: _default_member(policy, "configurations", _convert_prioritizer)
+        lambda spec: _default_field(
+            spec, "prioritizerPolicy", lambda policy: _default_field(policy, "configurations", _convert_prioritizer)
         ),
     )
 
@@ -157,17 +157,17 @@ def _convert_placement(body: Body) -> Body:
 def _convert_prioritizer(configuration: Body) -> Body:
     name = configuration.get("name")
     coordinate = configuration.get("scoreCoordinate")
-    rest = {member: value for member, value in configuration.items() if member != "name"}
+    rest = {field: value for field, value in configuration.items() if field != "name"}
     if coordinate is None and isinstance(name, str):
         coordinate = {}
     if not isinstance(coordinate, dict):
         return rest
-    written = {"builtIn" if member == "buildIn" else member: value for member, value in coordinate.items()}
-    if written.get("type", "") in ("", "BuildIn"):
-        written["type"] = "BuiltIn"
-    if isinstance(name, str) and "builtIn" not in written and written["type"] != "AddOn":
-        written["builtIn"] = name
-    return {**rest, "scoreCoordinate": written}
+    converted = {"builtIn" if field == "buildIn" else field: value for field, value in coordinate.items()}
+    if converted.get("type", "") in ("", "BuildIn"):
+        converted["type"] = "BuiltIn"
+    if isinstance(name, str) and "builtIn" not in converted and converted["type"] != "AddOn":
+        converted["builtIn"] = name
+    return {**rest, "scoreCoordinate": converted}
 
 
 _DEFAULTERS: Mapping[tuple[str, str], Callable[[Body], Body]] = {

@@ -10,7 +10,7 @@ from gitsched.apis.engine import ChangeProposal, Snapshot, list_previous_records
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
-from gitsched.apis.ocm.managed_clusters import read_managed_clusters
+from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import (
     OcmWorkload,
     PlacementState,
@@ -22,16 +22,14 @@ from gitsched.apis.ocm.manifestworkreplicaset import (
     roll_out_workload,
 )
 from gitsched.apis.ocm.placement import Misconfiguration, parse_placement
-from gitsched.apis.ocm.previous_decisions import DecisionIndex, digest_documents, write_basis
+from gitsched.apis.ocm.previous_decisions import DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import ROLLOUT_REPORT as REPORT
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import (
-    ClusterSets,
     PlacementResult,
     SchedulingRun,
     SkippedPlacement,
-    merge_decisions,
     schedule_placements,
 )
 from gitsched.model.document import Body, Document, Key

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from gitsched.apis.engine import ChangeProposal
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.decisions import list_decision_clusters
+from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
-from gitsched.apis.ocm.scheduling import ClusterSets, PlacementResult
+from gitsched.apis.ocm.scheduling import PlacementResult
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding, Pointer

@@ -1,4 +1,4 @@
-"""ManagedClusters as scheduling candidates, and the members of each ManagedClusterSet."""
+"""ManagedClusters as scheduling candidates, ManagedClusterSets with their members, and the clusters a Placement may choose from."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.ocm.names import SET_LABEL
-from gitsched.apis.ocm.placement import parse_label_selector, select_label
+from gitsched.apis.ocm.placement import OcmPlacement, parse_label_selector, select_label
 from gitsched.model.document import Body, Document, as_string_map, get_field
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.taints import parse_taint
 from gitsched.schedule.fleet import Candidate, Fleet
 
 _REGION_CLAIM, _PLATFORM_CLAIM = "region.open-cluster-management.io", "platform.open-cluster-management.io"
-"""Claims that Open Cluster Management's agent makes."""
+"""Claims that Open Cluster Management's agent reports."""
 
 
 class ManagedClusters(NamedTuple):
-    """`bodies` are the ManagedClusters by candidate."""
+    """The ManagedClusters as a fleet, as `bodies` by candidate index, and as `facts` for reports by name."""
 
     fleet: Fleet
     bodies: tuple[Body, ...]
@@ -25,11 +25,11 @@ class ManagedClusters(NamedTuple):
 
 
 def read_managed_clusters(documents: Iterable[Document]) -> ManagedClusters:
-    """Every ManagedCluster: accepted, joined and available or not, as upstream does not ask either."""
-    ordered = sorted(documents, key=lambda document: document.key.name)
+    """Read all ManagedClusters. As upstream, conditions (accepted, joined, available) are not read."""
+    sorted_documents = sorted(documents, key=lambda document: document.key.name)
     facts = {}
     candidates = []
-    for document in ordered:
+    for document in sorted_documents:
         name, labels, claims = (
             document.key.name,
             as_string_map(get_field(document.body, "metadata", "labels")),
@@ -45,22 +45,62 @@ def read_managed_clusters(documents: Iterable[Document]) -> ManagedClusters:
                 deleting=bool(document.body["metadata"].get("deletionTimestamp")),
             )
         )
-    return ManagedClusters(Fleet(candidates), tuple(document.body for document in ordered), facts)
+    return ManagedClusters(Fleet(candidates), tuple(document.body for document in sorted_documents), facts)
 
 
 def read_claims(body: Body) -> dict[str, str]:
-    """A cluster's claims; the last one of a name counts. Upstream requires neither name nor value."""
+    """Return the claims of a cluster; of claims with the same name, the last. Upstream requires neither name nor value."""
     return {claim.get("name", ""): claim.get("value", "") for claim in get_field(body, "status", "clusterClaims") or ()}
 
 
 def select_set_members(document: Document, fleet: Fleet) -> int | str:
-    """The candidates of a ManagedClusterSet, or why its selector cannot be used."""
+    """Return the members of a ManagedClusterSet as a mask of candidates; a string says why its selector is invalid."""
     selector = get_field(document.body, "spec", "clusterSelector") or {}
-    kind = selector.get("selectorType") or "ExclusiveClusterSetLabel"
-    if kind == "ExclusiveClusterSetLabel":
+    selector_type = selector.get("selectorType") or "ExclusiveClusterSetLabel"
+    if selector_type == "ExclusiveClusterSetLabel":
         return fleet.matching(select_label(SET_LABEL, document.key.name))
     labels = selector.get("labelSelector")
     if labels is None:
         return 0
     affinity = parse_label_selector(labels)
     return affinity if isinstance(affinity, str) else fleet.matching(affinity)
+
+
+class EligibleClusters(NamedTuple):
+    """The clusters that a Placement may choose from: sets that exist and are bound to its namespace, those of them that it lists, and their
+    members as a mask of candidates."""
+
+    bound_sets: tuple[str, ...]
+    eligible_sets: tuple[str, ...]
+    clusters: int
+
+
+class ClusterSets:
+    """The ManagedClusterSets of a fleet and their bindings to namespaces."""
+
+    __slots__ = ("_bound_sets", "_fleet", "_members", "sets")
+
+    def __init__(self, sets: Iterable[Document], bindings: Iterable[Document], fleet: Fleet) -> None:
+        self.sets = {document.key.name: document for document in sets}
+        self._fleet = fleet
+        self._members = {name: select_set_members(document, fleet) for name, document in self.sets.items()}
+        self._bound_sets: dict[str, list[str]] = {}
+        for binding in bindings:
+            if binding.key.name in self.sets:
+                self._bound_sets.setdefault(binding.key.namespace, []).append(binding.key.name)
+
+    def find_eligible_clusters(self, placement: OcmPlacement) -> EligibleClusters | tuple[Document, str]:
+        """Return the clusters that a Placement may choose from, or the cluster set that is invalid and why."""
+        bound = tuple(sorted(self._bound_sets.get(placement.key.namespace, ())))
+        eligible = tuple(name for name in bound if not placement.cluster_sets or name in placement.cluster_sets)
+        available = 0
+        for name in eligible:
+            members = self._members[name]
+            if isinstance(members, str):
+                return self.sets[name], members
+            available |= members
+        return EligibleClusters(bound, eligible, available & ~self._fleet.deleting)
+
+    def list_sets_of(self, index: int) -> list[str]:
+        """Return the names of the sets that contain a cluster."""
+        return [name for name, members in sorted(self._members.items()) if not isinstance(members, str) and members >> index & 1]

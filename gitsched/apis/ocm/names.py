@@ -20,20 +20,20 @@ VERSIONS = {
     (GROUP, ADDON_SCORE): "v1alpha1",
     (WORK_GROUP, MANIFEST_WORK_REPLICA_SET): "v1alpha1",
 }
-"""The version that each kind is read in; of Placement also v1alpha1, as another way to write the same."""
+"""The version of each kind that is read. Placements of v1alpha1 are converted to v1beta1."""
 OLD_PLACEMENT_VERSION = "v1alpha1"
 
 SET_LABEL = f"{GROUP}/clusterset"
 PLACEMENT_LABEL = f"{GROUP}/placement"
-"""On a PlacementDecision: whose it is. As an annotation of any other object: the Placement that says where it goes."""
+"""As a label of a PlacementDecision: its Placement. As an annotation of any other object: the Placement to follow."""
 GROUP_NAME_LABEL = f"{GROUP}/decision-group-name"
 GROUP_INDEX_LABEL = f"{GROUP}/decision-group-index"
 SCHEDULING_DISABLED_ANNOTATION = f"{GROUP}/experimental-scheduling-disable"
 SPREAD_POLICY_ANNOTATION = "gitsched.io/spread-policy"
-"""On a Placement, with the value true: its spreadPolicy counts."""
+"""An annotation of a Placement: with the value "true", its spreadPolicy is applied."""
 
 MAX_PLACEMENT_NAME = 63
-"""Of a Placement: its decisions carry the name as a label's value."""
+"""Characters in the name of a Placement: PlacementDecisions have the name as a label value, which is limited to 63."""
 
 
 def placement_key(namespace: str, name: str) -> Key:

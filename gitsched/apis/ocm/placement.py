@@ -12,7 +12,7 @@ from gitsched.model.taints import Toleration, parse_toleration
 
 
 def parse_cluster_selector(selector: Body) -> Affinity | str:
-    """What a clusterSelector asks of labels and claims, or what Kubernetes would refuse about it."""
+    """Parse a clusterSelector to its requirements on labels and claims; a string says why it is invalid."""
     labels = _parse_selector(selector.get("labelSelector"))
     claims = _parse_selector(selector.get("claimSelector"))
     if isinstance(labels, str):
@@ -23,13 +23,13 @@ def parse_cluster_selector(selector: Body) -> Affinity | str:
 
 
 def parse_label_selector(value: Any) -> Affinity | str:
-    """A set's labelSelector; `{}` selects everything."""
+    """Parse the labelSelector of a ManagedClusterSet; `{}` selects all clusters. A string says why it is invalid."""
     labels = _parse_selector(value)
     return labels if isinstance(labels, str) else Affinity(labels=labels)
 
 
 def select_label(key: str, value: str) -> Affinity:
-    """Clusters whose label has a value, be it one that a selector could not say."""
+    """Return the requirement that a label has a value, which need not be valid in a selector."""
     return Affinity(labels=Selector((Requirement(key, "In", (value,)),)))
 
 
@@ -41,25 +41,25 @@ def _parse_selector(value: Any) -> Selector | str | None:
 
 
 def describe_invalid_selector(value: Body) -> str:
-    """What is wrong with a selector that cannot be parsed."""
+    """Describe why a label selector is invalid."""
     for key, text in (value.get("matchLabels") or {}).items():
         if not is_label_key(key):
-            return f"{key!r} cannot be the key of a label"
+            return f"{key!r} is not a valid label key"
         if not is_label_value(text):
-            return f"{text!r} cannot be the value of a label"
+            return f"{text!r} is not a valid label value"
     for expression in value.get("matchExpressions") or ():
         key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
         if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            return f"{operator!r} is no operator: In, NotIn, Exists and DoesNotExist are"
+            return f"{operator!r} is not a valid operator: use In, NotIn, Exists or DoesNotExist"
         if not is_label_key(key):
-            return f"{key!r} cannot be the key of a label"
+            return f"{key!r} is not a valid label key"
         if operator in ("In", "NotIn") and not values:
-            return f"{operator} needs values"
+            return f"the operator {operator} requires values"
         if operator in ("Exists", "DoesNotExist") and values:
-            return f"{operator} takes no values"
+            return f"the operator {operator} does not accept values"
         for text in values:
             if not is_label_value(text):
-                return f"{text!r} cannot be the value of a label, nor of a claim in a selector"
+                return f"{text!r} is not a valid value of a label or claim in a selector"
     return "the selector is not valid"
 
 
@@ -68,10 +68,7 @@ DEFAULT_WEIGHTS = {"Balance": 1, "Steady": 1}
 
 
 class Misconfiguration(NamedTuple):
-    """Why a Placement is misconfigured; `plugin` is "" where no filter is to blame.
-
-    `code` is that of the finding, where it has one of its own.
-    """
+    """Why a Placement is misconfigured: the filter `plugin` that rejects it ("" if none), and the `code` of its finding, if special."""
 
     plugin: str
     message: str
@@ -82,14 +79,14 @@ class Misconfiguration(NamedTuple):
 
 
 class ClusterPredicate(NamedTuple):
-    """One alternative; `expressions` are in the Common Expression Language."""
+    """One of the alternative predicates; `expressions` are CEL."""
 
     affinity: Affinity
     expressions: tuple[str, ...] = ()
 
 
 class ScoreCoordinate(NamedTuple):
-    """Which score: a built-in one, or one of the AddOnPlacementScores of a name."""
+    """A built-in score, or a score of the AddOnPlacementScores with a name."""
 
     type: str
     built_in: str = ""
@@ -98,12 +95,14 @@ class ScoreCoordinate(NamedTuple):
 
 
 class PrioritizerConfig(NamedTuple):
+    """A score with its weight."""
+
     score_coordinate: ScoreCoordinate
     weight: int
 
 
 class DecisionGroup(NamedTuple):
-    """A decision group; `mistake` is why its selector cannot be used."""
+    """A decision group; `error` says why its selector is invalid."""
 
     name: str
     affinity: Affinity
@@ -111,7 +110,7 @@ class DecisionGroup(NamedTuple):
 
 
 class SpreadConstraintsTerm(NamedTuple):
-    """A spread constraint: `kind` is Label or Claim, `hard` means DoNotSchedule."""
+    """A spread constraint: `topology_key_type` is Label or Claim, `hard` means DoNotSchedule."""
 
     topology_key: str
     topology_key_type: str
@@ -120,9 +119,11 @@ class SpreadConstraintsTerm(NamedTuple):
 
 
 class OcmPlacement(NamedTuple):
-    """What a Placement asks. `spread` is empty unless it asks that its spreadPolicy counts.
+    """A parsed Placement.
 
-    `sets` are empty for all that the namespace is bound to. `number` is how many clusters are wanted, None means all."""
+    `cluster_sets` is empty for all sets bound to the namespace, `number_of_clusters` is None for all clusters, and `spread_constraints`
+    is empty unless an annotation enables the spreadPolicy.
+    """
 
     document: Document
     spec: Body
@@ -141,14 +142,14 @@ class OcmPlacement(NamedTuple):
 
     @property
     def skipped(self) -> bool:
-        """Whether it is left alone: on its way out, or switched off."""
+        """Whether it is not scheduled: it is being deleted, or scheduling is disabled by annotation."""
         metadata = self.document.body["metadata"]
         disabled = as_string_map(metadata.get("annotations")).get(SCHEDULING_DISABLED_ANNOTATION) == "true"
         return bool(metadata.get("deletionTimestamp")) or disabled
 
 
 def parse_placement(document: Document) -> OcmPlacement:
-    """Read a Placement whose document passed its schema and rules."""
+    """Parse a Placement that passed its schema and validators."""
     spec = document.body["spec"]
     count = spec.get("numberOfClusters")
     strategy = get_field(spec, "decisionStrategy", "groupStrategy") or {}
@@ -169,7 +170,7 @@ def parse_placement(document: Document) -> OcmPlacement:
 
 
 def uses_spread_policy(body: Body) -> bool:
-    """Whether a Placement asks that its spreadPolicy counts, which upstream's controller does not read."""
+    """Report whether an annotation enables the spreadPolicy, which upstream's controller does not read."""
     return as_string_map(get_field(body, "metadata", "annotations")).get(SPREAD_POLICY_ANNOTATION) == "true"
 
 
@@ -179,7 +180,7 @@ def _parse_spread_constraint(constraint: Body) -> SpreadConstraintsTerm:
 
 
 def validate_tolerations(placement: OcmPlacement) -> Misconfiguration | None:
-    """What upstream refuses about tolerations as soon as there is a cluster to ask them for."""
+    """Return the error that upstream reports about tolerations if at least one cluster matches the predicates."""
     for toleration in placement.tolerations:
         if not toleration.key and toleration.operator != "Exists":
             return Misconfiguration("TaintToleration", "If the key is empty, operator must be Exists.")
@@ -208,32 +209,36 @@ def _parse_decision_group(group: Body) -> DecisionGroup:
 
 
 def _parse_prioritizers(policy: Body) -> tuple[PrioritizerConfig, ...] | Misconfiguration:
-    """The prioritizers that count, in a fixed order.
+    """Parse the prioritizers with a weight other than 0, in a fixed order.
 
-    A built-in score counts once, with the weight that was said last. Each score with an addOn block counts beside all others, even the
-    same one: upstream tells them apart by the address of the block.
+    A built-in score is used once, with the last weight. Each entry with an addOn block is used, even the same score twice: upstream
+    compares the address of the block.
     """
     mode = policy.get("mode", "")
     if mode not in ("", "Additive", "Exact"):
         return Misconfiguration("", f"incorrect prioritizer policy mode: {mode}")
-    plain: dict[ScoreCoordinate, int] = {}
+    weights_by_coordinate: dict[ScoreCoordinate, int] = {}
     if mode != "Exact":
-        plain |= {ScoreCoordinate(BUILT_IN, name): weight for name, weight in DEFAULT_WEIGHTS.items()}
-    several: list[PrioritizerConfig] = []
+        weights_by_coordinate |= {ScoreCoordinate(BUILT_IN, name): weight for name, weight in DEFAULT_WEIGHTS.items()}
+    add_on_configs: list[PrioritizerConfig] = []
     for configuration in policy.get("configurations") or ():
         written = configuration["scoreCoordinate"]
         add_on = written.get("addOn")
         coordinate = ScoreCoordinate(written["type"], str(written.get("builtIn") or ""))
         weight = int(configuration["weight"])
         if add_on is None:
-            plain[coordinate] = weight
+            weights_by_coordinate[coordinate] = weight
         else:
-            several.append(
+            add_on_configs.append(
                 PrioritizerConfig(coordinate._replace(resource_name=add_on["resourceName"], score_name=add_on["scoreName"]), weight)
             )
-    weights = tuple(entry for entry in (*map(PrioritizerConfig, plain, plain.values()), *several) if entry.weight)
-    mistakes = (_validate_score_coordinate(entry.score_coordinate) for entry in weights)
-    return next((mistake for mistake in mistakes if mistake is not None), weights)
+    configs = tuple(
+        entry
+        for entry in (*map(PrioritizerConfig, weights_by_coordinate, weights_by_coordinate.values()), *add_on_configs)
+        if entry.weight
+    )
+    errors = (_validate_score_coordinate(entry.score_coordinate) for entry in configs)
+    return next((error for error in errors if error is not None), configs)
 
 
 def _validate_score_coordinate(coordinate: ScoreCoordinate) -> Misconfiguration | None:

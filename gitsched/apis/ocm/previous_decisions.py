@@ -1,5 +1,4 @@
-"""PlacementDecisions of the previous output by Placement, and the DecisionBasis: the digest of the documents they were made
-from."""
+"""PlacementDecisions of the previous output by Placement, and the DecisionBasis: the digest of the documents behind them."""
 
 from __future__ import annotations
 
@@ -19,17 +18,17 @@ from gitsched.model.document import Body, Document, Key, as_string_map, get_fiel
 from gitsched.model.time import format_time, parse_time
 
 PlacementName = tuple[str, str]
-"""Namespace and name of a Placement; the name is "" for a decision that does not say whose it is."""
+"""Namespace and name of a Placement; the name is "" for a PlacementDecision without the placement label."""
 
 
 class PreviousDecisions(NamedTuple):
-    """The PlacementDecisions of one Placement by name, and their clusters in order."""
+    """The previous PlacementDecisions of one Placement by name, and their clusters in order."""
 
     decisions: Mapping[str, Body]
     clusters: tuple[str, ...]
 
     def records(self, namespace: str) -> tuple[tuple[Key, Body], ...]:
-        """The decisions with their identities."""
+        """Return the PlacementDecisions with their keys."""
         return tuple((decision_key(namespace, name), body) for name, body in self.decisions.items())
 
 
@@ -37,7 +36,7 @@ _NO_DECISIONS = PreviousDecisions({}, ())
 
 
 def list_chosen_clusters(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
-    """The clusters of every Placement, by the PlacementDecisions among the records."""
+    """Return the clusters that each Placement has chosen, from the PlacementDecisions among the records."""
     found: dict[Key, set[str]] = {}
     for key, body in list_previous_records(records, GROUP, PLACEMENT_DECISION):
         owner = as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
@@ -46,7 +45,7 @@ def list_chosen_clusters(records: Mapping[Key, Body]) -> dict[Key, frozenset[str
 
 
 class DecisionIndex:
-    """Every decision that stands, as the Placements of a run change it one after another."""
+    """The current PlacementDecisions of all Placements; a run updates them one Placement after another."""
 
     __slots__ = ("_decision_counts", "_previous")
 
@@ -57,30 +56,42 @@ class DecisionIndex:
             if not _is_orphaned(body, key.namespace, placements):
                 by_owner.setdefault((key.namespace, name), {})[key.name] = body
         self._previous = {owner: _sort_decisions(bodies) for owner, bodies in by_owner.items()}
-        self._decision_counts = Counter(name for past in self._previous.values() for name in past.clusters)
+        self._decision_counts = Counter(name for last in self._previous.values() for name in last.clusters)
 
     def find(self, owner: PlacementName) -> PreviousDecisions:
-        """What a Placement decided last."""
+        """Return the last decisions of a Placement."""
         return self._previous.get(owner, _NO_DECISIONS)
 
     def count_other_decisions(self, owner: PlacementName) -> Mapping[str, int]:
-        """How often each cluster is in a decision of anybody else."""
-        own = self._previous.get(owner, _NO_DECISIONS).clusters
-        if not own:
+        """Count for each cluster how many decisions of other Placements contain it."""
+        previous_clusters = self._previous.get(owner, _NO_DECISIONS).clusters
+        if not previous_clusters:
             return self._decision_counts
         others = self._decision_counts.copy()
-        others.subtract(own)
+        others.subtract(previous_clusters)
         return others
 
     def has_changed(self, owner: PlacementName, decisions: Iterable[tuple[Key, Body]]) -> bool:
-        """Whether these are other decisions than a Placement's last ones."""
+        """Report whether the decisions differ from the last ones of the Placement."""
         return self.find(owner).decisions != {key.name: body for key, body in decisions}
 
     def update(self, owner: PlacementName, decisions: Iterable[tuple[Key, Body]]) -> None:
-        """What a Placement has decided now."""
+        """Replace the decisions of a Placement."""
         self._decision_counts.subtract(self._previous.get(owner, _NO_DECISIONS).clusters)
-        past = self._previous[owner] = _sort_decisions({key.name: body for key, body in decisions})
-        self._decision_counts.update(past.clusters)
+        last = self._previous[owner] = _sort_decisions({key.name: body for key, body in decisions})
+        self._decision_counts.update(last.clusters)
+
+
+def merge_decisions(previous: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> list[tuple[Key, Body]]:
+    """Return the PlacementDecisions of the previous output, and those in the source for Placements that have none in the output."""
+    from_output = list(previous)
+    owners = {(key.namespace, _placement_name(body)) for key, body in from_output}
+    from_source = [(d.key, d.body) for d in documents if (d.key.namespace, _placement_name(d.body)) not in owners]
+    return [*from_output, *from_source]
+
+
+def _placement_name(body: Body) -> str:
+    return as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
 
 
 def _sort_decisions(bodies: Mapping[str, Body]) -> PreviousDecisions:
@@ -94,7 +105,7 @@ def _parse_suffix(name: str) -> int:
 
 
 def _is_orphaned(decision: Body, namespace: str, placements: frozenset[PlacementName]) -> bool:
-    """Whether the Placement that owns a decision is gone: a server would have collected it."""
+    """Report whether the Placement that owns a decision is deleted, so that garbage collection would delete the decision."""
     owners = get_field(decision, "metadata", "ownerReferences") or ()
     return any(
         owner.get("kind") == PLACEMENT
@@ -110,14 +121,14 @@ _DIGEST, _DECIDED_AT = "gitsched.io/digest", "gitsched.io/decided-at"
 
 
 class DecisionBasis(NamedTuple):
-    """`digest` names the documents, `moment` is when they were decided about last with another result than before."""
+    """The digest of the documents that the current decisions were made from, and when a decision last changed."""
 
     digest: str
     decided_at: datetime
 
 
 def digest_documents(documents: Mapping[tuple[str, str], tuple[Document, ...]], broken: Iterable[Key]) -> str:
-    """All of Open Cluster Management's documents: where they have a blob by its name, else by what they say."""
+    """Return a digest of all documents of Open Cluster Management: by blob id where they have one, else by content."""
     state = hashlib.sha256()
     for (group, kind), entries in sorted(documents.items()):
         if group == GROUP:
@@ -138,14 +149,14 @@ def _document_digest(document: Document) -> str:
 
 
 def read_basis(record: Body | None) -> DecisionBasis | None:
-    """The basis in a record."""
-    noted = as_string_map(get_field(record or {}, "metadata", "annotations"))
-    moment = parse_time(noted.get(_DECIDED_AT))
-    return DecisionBasis(noted[_DIGEST], moment) if moment is not None and _DIGEST in noted else None
+    """Read the basis from its record."""
+    annotations = as_string_map(get_field(record or {}, "metadata", "annotations"))
+    decided_at = parse_time(annotations.get(_DECIDED_AT))
+    return DecisionBasis(annotations[_DIGEST], decided_at) if decided_at is not None and _DIGEST in annotations else None
 
 
 def write_basis(basis: DecisionBasis) -> tuple[Key, Body]:
-    """The record of a basis."""
+    """Return the record of a basis."""
     annotations = {_DIGEST: basis.digest, _DECIDED_AT: format_time(basis.decided_at)}
     metadata = {"name": BASIS_KEY.name, "annotations": annotations}
     return BASIS_KEY, {"apiVersion": f"{BASIS_KEY.group}/{OWN_VERSION}", "kind": BASIS_KEY.kind, "metadata": metadata}

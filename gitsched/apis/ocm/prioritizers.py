@@ -22,10 +22,10 @@ _MAX_INT64 = (1 << 63) - 1
 
 @lru_cache(maxsize=1 << 12)
 def approximate_float64(text: str) -> float | None:
-    """A quantity as float64; None for what is no quantity, or beyond all floats.
+    """Return a quantity as float64 as apimachinery's AsApproximateFloat64 does; None if it is invalid or not finite.
 
-    Short numbers are an integer times a power of ten. Others (fractions of binary units, many digits) go through a decimal that is
-    rounded up to the nano, and so have their nanos multiplied by 1e-9, with the error that this has.
+    Short numbers are an integer times a power of ten. Others (fractions with a binary suffix, many digits) are rounded up to
+    nanos first, then multiplied by 1e-9, with the rounding error of that product.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or not any(character.isdigit() for character in text.partition("e")[0].partition("E")[0]):
@@ -61,7 +61,7 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 class AddOnScores(NamedTuple):
-    """A score at one moment: by candidate, of whom it has expired, and when the next one expires."""
+    """One add-on score at one time: values by candidate, clusters whose score has expired, and when the next score expires."""
 
     column: ScoreColumn
     expired_clusters: tuple[str, ...]
@@ -70,7 +70,7 @@ class AddOnScores(NamedTuple):
 
 
 class PrioritizerScores:
-    """The AddOnPlacementScores of a commit, and what the clusters have to give."""
+    """Scores of all clusters: AddOnPlacementScores and allocatable resources."""
 
     __slots__ = ("_allocatable", "_columns", "_names", "_objects", "_resources", "bodies")
 
@@ -82,41 +82,41 @@ class PrioritizerScores:
         self._columns: dict[tuple[str, str, datetime], AddOnScores] = {}
 
     def list_addon_scores(self, cluster: str, resource: str) -> list[Body] | None:
-        """The items of a cluster's AddOnPlacementScore, expired or not; None where there is no such object."""
+        """Return the scores of an AddOnPlacementScore, expired or not; None if the object does not exist."""
         body = self._objects.get((cluster, resource))
         return None if body is None else get_field(body, "status", "scores") or []
 
     def allocatable(self, resource: str) -> ScoreColumn:
-        """How much each cluster can give; nothing is known of one that does not name the resource in its capacity, too."""
+        """Return the allocatable amount of a resource by candidate; None for a cluster that does not list it in its capacity, too."""
         if resource not in self._allocatable:
             self._allocatable[resource] = ScoreColumn(_read_allocatable(body, resource) for body in self.bodies)
         return self._allocatable[resource]
 
-    def add_on(self, resource: str, score: str, moment: datetime) -> AddOnScores:
-        """A score of every cluster at a moment."""
-        question = (resource, score, moment)
-        if question not in self._columns:
-            self._columns[question] = self._read_addon_scores(resource, score, moment)
-        return self._columns[question]
+    def add_on(self, resource: str, score: str, time: datetime) -> AddOnScores:
+        """Return an add-on score of every cluster at a time."""
+        cache_key = (resource, score, time)
+        if cache_key not in self._columns:
+            self._columns[cache_key] = self._read_addon_scores(resource, score, time)
+        return self._columns[cache_key]
 
-    def _read_addon_scores(self, resource: str, score: str, moment: datetime) -> AddOnScores:
-        numbers: list[float | None] = [None] * len(self._names)
-        expired, found = [], 0
-        ends = set()
-        for index, values, end in self._read_resource_scores(resource):
-            if end is not None and moment > end:
+    def _read_addon_scores(self, resource: str, score: str, time: datetime) -> AddOnScores:
+        values_by_candidate: list[float | None] = [None] * len(self._names)
+        expired, available = [], 0
+        expiries = set()
+        for index, values, valid_until in self._read_resource_scores(resource):
+            if valid_until is not None and time > valid_until:
                 expired.append(self._names[index])
             elif score in values:
-                numbers[index] = values[score]
-                found += 1
-                if end is not None:
-                    ends.add(end)
-        # At its very end a score still counts: what changes something is the instant after.
-        expires = min(ends) + _ONE_MICROSECOND if ends else None
-        return AddOnScores(ScoreColumn(numbers), tuple(expired), len(numbers) - found, expires)
+                values_by_candidate[index] = values[score]
+                available += 1
+                if valid_until is not None:
+                    expiries.add(valid_until)
+        # A score is valid up to and including validUntil, so the decision can change one microsecond later.
+        next_expiry = min(expiries) + _ONE_MICROSECOND if expiries else None
+        return AddOnScores(ScoreColumn(values_by_candidate), tuple(expired), len(values_by_candidate) - available, next_expiry)
 
     def _read_resource_scores(self, resource: str) -> list[tuple[int, dict[str, int], datetime | None]]:
-        """The objects of one name, by candidate: their values (the last one of a name counts) and until when they do."""
+        """Return candidate index, values by score name, and validUntil of each AddOnPlacementScore with this name."""
         if resource not in self._resources:
             self._resources[resource] = [
                 (
@@ -133,7 +133,7 @@ class PrioritizerScores:
 
 @lru_cache(maxsize=1 << 10)
 def _parse_valid_until(text: str | None) -> datetime | None:
-    """Thousands of clusters are scored in one go, until the same moment."""
+    """Parse validUntil; cached because one controller writes the same time for thousands of clusters."""
     return parse_time(text)
 
 

@@ -7,11 +7,9 @@ from datetime import datetime
 from itertools import repeat
 from typing import NamedTuple
 
-from gitsched.apis.ocm import names
 from gitsched.apis.ocm.cel.cluster_expressions import ClusterExpression
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
 from gitsched.apis.ocm.decisions import (
-    EligibleClusters,
     evaluate_satisfaction,
     group_clusters,
     write_decisions,
@@ -19,7 +17,7 @@ from gitsched.apis.ocm.decisions import (
     write_placement_record,
     write_placement_status,
 )
-from gitsched.apis.ocm.managed_clusters import select_set_members
+from gitsched.apis.ocm.managed_clusters import ClusterSets, EligibleClusters
 from gitsched.apis.ocm.placement import (
     ADD_ON,
     Misconfiguration,
@@ -28,10 +26,9 @@ from gitsched.apis.ocm.placement import (
     SpreadConstraintsTerm,
     validate_tolerations,
 )
-from gitsched.apis.ocm.previous_decisions import BASIS_KEY as BASIS
-from gitsched.apis.ocm.previous_decisions import DecisionBasis, DecisionIndex, PreviousDecisions, read_basis
+from gitsched.apis.ocm.previous_decisions import BASIS_KEY, DecisionBasis, DecisionIndex, PreviousDecisions, read_basis
 from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.scores import BalanceScore, ExternalScore, NormalizedScore, SteadyScore
 from gitsched.schedule.selection import (
@@ -45,14 +42,16 @@ from gitsched.schedule.selection import (
 )
 
 TAINT_EFFECTS = TaintEffects(frozenset({"PreferNoSelect"}), frozenset({"NoSelectIfNew"}))
+MAX_DEADLINES = 64
+"""Deadlines that one run catches up with at most."""
 _ALLOCATABLE_RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
 
 CompileExpressions = Callable[[tuple[str, ...]], tuple[ClusterExpression, ...] | InvalidExpression]
-"""Expressions as tests of candidates, or what is wrong with the first that cannot be used."""
+"""Compiles CEL expressions to tests of candidates; an InvalidExpression describes the first that is invalid."""
 
 
 class SchedulingContext(NamedTuple):
-    """What all Placements of a run have in common."""
+    """Data shared by all Placements that are scheduled at one time."""
 
     fleet: Fleet
     scores: PrioritizerScores
@@ -61,10 +60,11 @@ class SchedulingContext(NamedTuple):
 
 
 class PlacementResult(NamedTuple):
-    """What came of a Placement. `decisions` are its PlacementDecisions and `record` itself, with its status.
+    """The result of scheduling one Placement.
 
-    `request` and `choice` are what the scheduler was asked and said, None where it was not asked. `expired` are clusters whose scores
-    are too old. `wakeup` is when time alone may change something.
+    `request` and `choice` are input and result of the selection, None if the Placement is misconfigured. `decisions` are the
+    PlacementDecisions, `record` is the Placement with its status. `expired_scores` are pairs of cluster and AddOnPlacementScore.
+    `wakeup` is when the decision can change without a commit.
     """
 
     placement: OcmPlacement
@@ -80,83 +80,94 @@ class PlacementResult(NamedTuple):
 
 def schedule_placement(
     placement: OcmPlacement,
-    offer: EligibleClusters,
-    past: PreviousDecisions,
-    load: Mapping[str, int],
-    previous: Body | None,
-    scene: SchedulingContext,
+    eligible: EligibleClusters,
+    previous_decisions: PreviousDecisions,
+    decision_counts: Mapping[str, int],
+    previous_record: Body | None,
+    context: SchedulingContext,
 ) -> PlacementResult:
-    """Decide one Placement. A misconfigured one keeps what it had decided: upstream empties it, and workloads would go."""
-    alternatives = _build_alternatives(placement, offer, scene)
+    """Schedule one Placement.
+
+    A misconfigured Placement keeps its previous decisions. Upstream empties them, which would remove workloads.
+    """
+    alternatives = _build_alternatives(placement, eligible, context)
     if isinstance(alternatives, Misconfiguration):
-        return _keep_previous_decisions(placement, offer, alternatives, past, previous, scene)
-    terms, add_ons = _build_prioritizers(placement, past, load, scene)
+        return _keep_previous_decisions(placement, eligible, alternatives, previous_decisions, previous_record, context)
+    weighted_scores, add_ons = _build_prioritizers(placement, previous_decisions, decision_counts, context)
     request = SelectionRequest(
-        offer.clusters,
+        eligible.clusters,
         alternatives,
         placement.tolerations,
         TAINT_EFFECTS,
-        scene.fleet.mask(past.clusters),
-        scene.time,
-        terms,
+        context.fleet.mask(previous_decisions.clusters),
+        context.time,
+        weighted_scores,
         placement.number_of_clusters,
-        tuple(_build_spread_constraint(constraint, scene.fleet) for constraint in placement.spread_constraints),
+        tuple(_build_spread_constraint(constraint, context.fleet) for constraint in placement.spread_constraints),
     )
-    choice = select_best(request, scene.fleet)
-    mistake = validate_tolerations(placement) if choice.remaining[0] else None
-    if mistake is None and isinstance(placement.prioritizers, Misconfiguration):
-        mistake = placement.prioritizers
-    groups = group_clusters(placement, choice.selected, scene.fleet)
-    if mistake is None and isinstance(groups, Misconfiguration):
-        mistake = groups
-    if mistake is not None or isinstance(groups, Misconfiguration):
-        return _keep_previous_decisions(placement, offer, mistake or Misconfiguration("", ""), past, previous, scene)
+    choice = select_best(request, context.fleet)
+    misconfiguration = validate_tolerations(placement) if choice.remaining[0] else None
+    if misconfiguration is None and isinstance(placement.prioritizers, Misconfiguration):
+        misconfiguration = placement.prioritizers
+    groups = group_clusters(placement, choice.selected, context.fleet)
+    if misconfiguration is None and isinstance(groups, Misconfiguration):
+        misconfiguration = groups
+    if misconfiguration is not None or isinstance(groups, Misconfiguration):
+        return _keep_previous_decisions(
+            placement, eligible, misconfiguration or Misconfiguration("", ""), previous_decisions, previous_record, context
+        )
     totals = dict(zip(choice.members, choice.totals, strict=True))
     uid = str(placement.document.body["metadata"].get("uid") or "")
-    decisions, objects = write_decisions(placement.key, uid, groups, scene.fleet, totals, past.decisions)
-    satisfaction = evaluate_satisfaction(offer, placement.cluster_sets, len(choice.selected), placement.number_of_clusters)
-    status = write_placement_status(satisfaction, None, groups, objects, previous, scene.time)
-    names = scene.fleet.names
-    eligible = {names[index] for index in choice.members} if any(add_on.expired_clusters for _, add_on in add_ons) else frozenset()
-    ends = (add_on.next_expiry for _, add_on in add_ons)
-    expired = {(name, resource) for resource, add_on in add_ons for name in add_on.expired_clusters if name in eligible}
+    decisions, objects = write_decisions(placement.key, uid, groups, context.fleet, totals, previous_decisions.decisions)
+    condition = evaluate_satisfaction(eligible, placement.cluster_sets, len(choice.selected), placement.number_of_clusters)
+    status = write_placement_status(condition, None, groups, objects, previous_record, context.time)
+    cluster_names = context.fleet.names
+    has_expired = any(add_on.expired_clusters for _, add_on in add_ons)
+    candidates = {cluster_names[index] for index in choice.members} if has_expired else frozenset()
+    expiries = (add_on.next_expiry for _, add_on in add_ons)
+    expired = {(name, resource) for resource, add_on in add_ons for name in add_on.expired_clusters if name in candidates}
     return PlacementResult(
         placement,
-        offer,
+        eligible,
         request,
         choice,
         None,
         tuple(decisions),
         write_placement_record(placement.key, status),
         tuple(sorted(expired)),
-        min((end for end in (choice.deadline, *ends) if end is not None and end > scene.time), default=None),
+        min(
+            (deadline for deadline in (choice.deadline, *expiries) if deadline is not None and deadline > context.time),
+            default=None,
+        ),
     )
 
 
 def _keep_previous_decisions(
     placement: OcmPlacement,
-    offer: EligibleClusters,
-    mistake: Misconfiguration,
-    past: PreviousDecisions,
-    previous: Body | None,
-    scene: SchedulingContext,
+    eligible: EligibleClusters,
+    misconfiguration: Misconfiguration,
+    previous_decisions: PreviousDecisions,
+    previous_record: Body | None,
+    context: SchedulingContext,
 ) -> PlacementResult:
-    record = write_placement_record(placement.key, write_misconfigured_status(mistake, previous, scene.time))
-    return PlacementResult(placement, offer, None, None, mistake, past.records(placement.key.namespace), record, (), None)
+    record = write_placement_record(placement.key, write_misconfigured_status(misconfiguration, previous_record, context.time))
+    return PlacementResult(
+        placement, eligible, None, None, misconfiguration, previous_decisions.records(placement.key.namespace), record, (), None
+    )
 
 
 def _build_alternatives(
-    placement: OcmPlacement, offer: EligibleClusters, scene: SchedulingContext
+    placement: OcmPlacement, eligible: EligibleClusters, context: SchedulingContext
 ) -> tuple[PredicateAlternative, ...] | Misconfiguration:
-    """The predicates; nothing is looked at where there is nothing to choose from."""
+    """Return the predicates; without eligible clusters they are not evaluated, so errors in them are not reported."""
     predicates = placement.predicates
-    if not offer.clusters:
+    if not eligible.clusters:
         return ()
     if isinstance(predicates, Misconfiguration):
         return predicates
     alternatives = []
     for predicate in predicates:
-        tests = scene.compile_expressions(predicate.expressions)
+        tests = context.compile_expressions(predicate.expressions)
         if isinstance(tests, InvalidExpression):
             return Misconfiguration("Predicate", str(tests), tests.code)
         alternatives.append(PredicateAlternative(predicate.affinity, tests))
@@ -164,49 +175,50 @@ def _build_alternatives(
 
 
 def _build_prioritizers(
-    placement: OcmPlacement, past: PreviousDecisions, load: Mapping[str, int], scene: SchedulingContext
+    placement: OcmPlacement, previous_decisions: PreviousDecisions, decision_counts: Mapping[str, int], context: SchedulingContext
 ) -> tuple[tuple[WeightedScore, ...], list[tuple[str, AddOnScores]]]:
-    """The scores that count with their weights, and what add-ons said, with the name of their AddOnPlacementScores."""
+    """Return the scores with their weights, and the add-on scores with the names of their AddOnPlacementScores."""
     weights: Sequence[PrioritizerConfig] = () if isinstance(placement.prioritizers, Misconfiguration) else placement.prioritizers
-    terms: list[WeightedScore] = []
+    weighted_scores: list[WeightedScore] = []
     add_ons: list[tuple[str, AddOnScores]] = []
     for coordinate, weight in weights:
         if coordinate.type == ADD_ON:
-            add_on = scene.scores.add_on(coordinate.resource_name, coordinate.score_name, scene.time)
+            add_on = context.scores.add_on(coordinate.resource_name, coordinate.score_name, context.time)
             add_ons.append((coordinate.resource_name, add_on))
-            terms.append(
+            weighted_scores.append(
                 WeightedScore(ExternalScore(f"AddOn/{coordinate.resource_name}/{coordinate.score_name}", add_on.column), weight)
             )
         elif coordinate.built_in == "Steady":
-            terms.append(WeightedScore(SteadyScore(scene.fleet.mask(past.clusters)), weight))
+            weighted_scores.append(WeightedScore(SteadyScore(context.fleet.mask(previous_decisions.clusters)), weight))
         elif coordinate.built_in == "Balance":
-            terms.append(WeightedScore(BalanceScore(_count_by_cluster(load, scene.fleet), max(load.values(), default=0)), weight))
+            weighted_scores.append(
+                WeightedScore(
+                    BalanceScore(_count_by_cluster(decision_counts, context.fleet), max(decision_counts.values(), default=0)),
+                    weight,
+                )
+            )
         else:
-            values = scene.scores.allocatable(_ALLOCATABLE_RESOURCES[coordinate.built_in])
-            terms.append(WeightedScore(NormalizedScore(coordinate.built_in, values), weight))
-    return tuple(terms), add_ons
+            values = context.scores.allocatable(_ALLOCATABLE_RESOURCES[coordinate.built_in])
+            weighted_scores.append(WeightedScore(NormalizedScore(coordinate.built_in, values), weight))
+    return tuple(weighted_scores), add_ons
 
 
 def _build_spread_constraint(constraint: SpreadConstraintsTerm, fleet: Fleet) -> TopologySpread:
-    """A constraint with the domain of every cluster."""
-    of: Callable[[Candidate], str] = (
+    """Return a spread constraint with the domain of each cluster."""
+    read_domain: Callable[[Candidate], str] = (
         (lambda candidate: candidate.labels.get(constraint.topology_key, ""))
         if constraint.topology_key_type == "Label"
         else (lambda candidate: next(iter(candidate.fields.get(constraint.topology_key, ())), ""))
     )
-    return TopologySpread([of(candidate) for candidate in fleet.candidates], constraint.max_skew, constraint.hard)
+    return TopologySpread([read_domain(candidate) for candidate in fleet.candidates], constraint.max_skew, constraint.hard)
 
 
-def _count_by_cluster(load: Mapping[str, int], fleet: Fleet) -> list[int]:
-    return list(map(load.get, fleet.names, repeat(0)))
-
-
-MAX_DEADLINES = 64
-"""Deadlines that one run makes up for at most."""
+def _count_by_cluster(decision_counts: Mapping[str, int], fleet: Fleet) -> list[int]:
+    return list(map(decision_counts.get, fleet.names, repeat(0)))
 
 
 class SkippedPlacement(NamedTuple):
-    """A Placement that nothing is decided about, and what it had decided: because of a set that cannot be used, or by its own wish."""
+    """A Placement that keeps its decisions without scheduling: it is disabled or being deleted, or `invalid_set` is invalid."""
 
     placement: OcmPlacement
     previous: PreviousDecisions
@@ -215,40 +227,11 @@ class SkippedPlacement(NamedTuple):
     reason: str
 
 
-class ClusterSets:
-    """The ManagedClusterSets of a fleet and the namespaces that are bound to them."""
-
-    __slots__ = ("_bound_sets", "_fleet", "_members", "sets")
-
-    def __init__(self, sets: Iterable[Document], bindings: Iterable[Document], fleet: Fleet) -> None:
-        self.sets = {document.key.name: document for document in sets}
-        self._fleet = fleet
-        self._members = {name: select_set_members(document, fleet) for name, document in self.sets.items()}
-        self._bound_sets: dict[str, list[str]] = {}
-        for binding in bindings:
-            if binding.key.name in self.sets:
-                self._bound_sets.setdefault(binding.key.namespace, []).append(binding.key.name)
-
-    def find_eligible_clusters(self, placement: OcmPlacement) -> EligibleClusters | tuple[Document, str]:
-        """What a Placement may choose from, or the set that cannot be used and why."""
-        bound = tuple(sorted(self._bound_sets.get(placement.key.namespace, ())))
-        eligible = tuple(name for name in bound if not placement.cluster_sets or name in placement.cluster_sets)
-        available = 0
-        for name in eligible:
-            members = self._members[name]
-            if isinstance(members, str):
-                return self.sets[name], members
-            available |= members
-        return EligibleClusters(bound, eligible, available & ~self._fleet.deleting)
-
-    def list_sets_of(self, index: int) -> list[str]:
-        """The sets that a cluster is in, by name."""
-        return [name for name, members in sorted(self._members.items()) if not isinstance(members, str) and members >> index & 1]
-
-
 class SchedulingRun(NamedTuple):
-    """What came of all Placements, by key. `time` is the latest deadline after the source's moment that changed one of them,
-    `basis` what the decisions that stand were made from."""
+    """The results of all Placements by key.
+
+    `wakeup` is when a decision can change without a commit, `time` the last deadline that changed a decision (None if none did).
+    """
 
     results: Mapping[Key, PlacementResult]
     skipped: Mapping[Key, SkippedPlacement]
@@ -259,57 +242,47 @@ class SchedulingRun(NamedTuple):
 
 def schedule_placements(
     placements: Iterable[OcmPlacement],
-    sets: ClusterSets,
+    cluster_sets: ClusterSets,
     fleet: Fleet,
     scores: PrioritizerScores,
-    compile_tests: CompileExpressions,
-    history: DecisionIndex,
-    record: Callable[[Key], Body | None],
+    compile_expressions: CompileExpressions,
+    decision_index: DecisionIndex,
+    read_record: Callable[[Key], Body | None],
     digest: str,
     at: datetime,
     now: datetime,
 ) -> SchedulingRun:
-    """Decide at the source's moment, and at each deadline until now."""
-    basis = read_basis(record(BASIS))
-    stands = basis is not None and basis.digest == digest and basis.decided_at <= now
+    """Schedule all Placements at the commit time `at`, then at each deadline until `now`."""
+    basis = read_basis(read_record(BASIS_KEY))
+    unchanged = basis is not None and basis.digest == digest and basis.decided_at <= now
     ordered = sorted(placements, key=lambda placement: (placement.key.namespace, placement.key.name))
-    records: dict[Key, Body | None] = {placement.key: record(placement.key) for placement in ordered}
-    moment = basis.decided_at if basis is not None and stands else at
-    evaluations, blocked = dict[Key, PlacementResult](), dict[Key, SkippedPlacement]()
+    records: dict[Key, Body | None] = {placement.key: read_record(placement.key) for placement in ordered}
+    time_step = basis.decided_at if basis is not None and unchanged else at
+    results, skipped = dict[Key, PlacementResult](), dict[Key, SkippedPlacement]()
     time: datetime | None = None
     for _ in range(MAX_DEADLINES):
-        scene = SchedulingContext(fleet, scores, compile_tests, moment)
+        context = SchedulingContext(fleet, scores, compile_expressions, time_step)
         for placement in ordered:
             key = placement.key
-            owner = (key.namespace, key.name)
-            past = history.find(owner)
-            offer = sets.find_eligible_clusters(placement)
-            if placement.skipped or not isinstance(offer, EligibleClusters):
-                unusable, why = (None, "") if isinstance(offer, EligibleClusters) or placement.skipped else offer
-                blocked[key] = SkippedPlacement(placement, past, records[key], unusable, why)
+            placement_name = (key.namespace, key.name)
+            previous_decisions = decision_index.find(placement_name)
+            eligible = cluster_sets.find_eligible_clusters(placement)
+            if placement.skipped or not isinstance(eligible, EligibleClusters):
+                invalid_set, reason = (None, "") if isinstance(eligible, EligibleClusters) or placement.skipped else eligible
+                skipped[key] = SkippedPlacement(placement, previous_decisions, records[key], invalid_set, reason)
                 continue
-            found = schedule_placement(placement, offer, past, history.count_other_decisions(owner), records[key], scene)
-            if stands and (known := records[key]) is not None:
-                found = found._replace(decisions=past.records(key.namespace), record=known)
-            elif found.record != records[key] or history.has_changed(owner, found.decisions):
-                basis = DecisionBasis(digest, moment)
-                time = moment if moment > at else time
-                history.update(owner, found.decisions)
-            evaluations[key], records[key] = found, found.record
-        wakeup = min((found.wakeup for found in evaluations.values() if found.wakeup is not None), default=None)
+            result = schedule_placement(
+                placement, eligible, previous_decisions, decision_index.count_other_decisions(placement_name), records[key], context
+            )
+            if unchanged and (recorded := records[key]) is not None:
+                result = result._replace(decisions=previous_decisions.records(key.namespace), record=recorded)
+            elif result.record != records[key] or decision_index.has_changed(placement_name, result.decisions):
+                basis = DecisionBasis(digest, time_step)
+                time = time_step if time_step > at else time
+                decision_index.update(placement_name, result.decisions)
+            results[key], records[key] = result, result.record
+        wakeup = min((result.wakeup for result in results.values() if result.wakeup is not None), default=None)
         if wakeup is None or wakeup > now:
             break
-        moment, stands = wakeup, False
-    return SchedulingRun(evaluations, blocked, wakeup, time, basis)
-
-
-def merge_decisions(previous: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> list[tuple[Key, Body]]:
-    """The PlacementDecisions that stand: those of the last output, and the source's for a Placement that has none there."""
-    written = list(previous)
-    owners = {(key.namespace, _placement_name(body)) for key, body in written}
-    own = [(d.key, d.body) for d in documents if (d.key.namespace, _placement_name(d.body)) not in owners]
-    return [*written, *own]
-
-
-def _placement_name(body: Body) -> str:
-    return as_string_map(get_field(body, "metadata", "labels")).get(names.PLACEMENT_LABEL, "")
+        time_step, unchanged = wakeup, False
+    return SchedulingRun(results, skipped, wakeup, time, basis)

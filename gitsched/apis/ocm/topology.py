@@ -14,7 +14,7 @@ _TOPOLOGY_PREFIX = "topology.kubernetes.io"
 
 
 def _read_topology(document: Document) -> ClusterLocation:
-    """By the claims that the agent makes, then by the labels that people use."""
+    """Read the location of a cluster from the claims that the agent reports, then from common labels."""
     claims = {str(c.get("name")): str(c.get("value")) for c in get_field(document.body, "status", "clusterClaims") or ()}
     labels = as_string_map(get_field(document.body, "metadata", "labels"))
     region = claims.get(f"region.{_CLAIM_SUFFIX}") or labels.get(f"{_TOPOLOGY_PREFIX}/region") or labels.get("region") or ""
@@ -23,19 +23,19 @@ def _read_topology(document: Document) -> ClusterLocation:
     return ClusterLocation(document.key.name, region, provider, (zone,) if zone else ())
 
 
-def _remove(_body: Body, _moment: datetime) -> Body | None:
+def _remove(_body: Body, _time: datetime) -> Body | None:
     return None
 
 
-def _make_unreachable(body: Body, moment: datetime) -> Body:
-    """With the taint that its hub adds; it does not look at the condition itself."""
-    since = format_time(moment)
-    silent = set_condition(body, "ManagedClusterConditionAvailable", "Unknown", since)
-    return add_taint(silent, "cluster.open-cluster-management.io/unreachable", "NoSelect", since)
+def _make_unreachable(body: Body, time: datetime) -> Body:
+    """Set the condition, and the taint that the hub adds: the scheduler reads only the taint."""
+    since = format_time(time)
+    unavailable = set_condition(body, "ManagedClusterConditionAvailable", "Unknown", since)
+    return add_taint(unavailable, "cluster.open-cluster-management.io/unreachable", "NoSelect", since)
 
 
-def _drain(body: Body, moment: datetime) -> Body:
-    return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(moment))
+def _drain(body: Body, time: datetime) -> Body:
+    return add_taint(body, "gitsched.io/drain", "NoSelect", format_time(time))
 
 
 TOPOLOGY = Topology(GROUP, MANAGED_CLUSTER, _read_topology, _remove, _make_unreachable, _drain, copy_as)

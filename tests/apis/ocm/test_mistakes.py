@@ -75,7 +75,7 @@ def test_a_claim_needs_no_name() -> None:
             {"celSelector": {"celExpressions": ["true", "managedCluster.foo("]}},
             "ends too early, in the expression managedCluster.foo(",
         ),
-        ({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "in"}]}}, "'in' is no operator"),
+        ({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "in"}]}}, "'in' is not a valid operator"),
         ({"celSelector": {"celExpressions": ["math.abs(1) == 1"]}}, "the function abs() at character 5 is not offered"),
     ],
 )
