@@ -1,18 +1,18 @@
-"""The contract between planning and the policy APIs: the snapshot an API reads, the PolicyEngine it implements, its optional
-capabilities and its registry entry."""
+"""The contract between planning and the policy APIs: the Snapshot that an API reads, the PolicyEngine that it implements and its optional
+capabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.topology import Topology
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.explanation import Explanation, ProposedChange
-from gitsched.model.finding import Finding, Issue
+from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
+from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
 from gitsched.schedule.estimator import Capacity
@@ -20,14 +20,14 @@ from gitsched.schedule.estimator import Capacity
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`documents` are those of the APIs' own groups, by (group, kind), in the order of their keys; `templates` are all others, by
-    (namespace, name).
+    """The complete input of one scheduling run.
 
-    `broken` are identities whose document is quarantined: it has no valid version left, or stands in several places. `at` is the moment
-    of the source, `now` what deadlines are compared with. `observations` are what metrics providers said.
-    `contested` are the documents that an API would read, were they not several of one identity. `arrival` are the
-    identities of all sound documents in the order in which they were read. `once` asks for one cycle of a scheduler, also where the next
-    one would decide otherwise; without it decisions are those of which a second look changes nothing.
+    `documents` are those of the policy APIs' own groups, by (group, kind), sorted by key; `templates` are all other documents by key, in
+    the order of namespace and name. `quarantined` are the keys of documents that are broken or defined more than once. `previous` are the
+    records of the previous output. `at` is the time of the source commit and `now` the time that deadlines are compared with.
+    `observations` are the values that metrics providers returned. `duplicates` are the copies of documents that are defined more than
+    once. `input_order` lists the keys of all valid documents in the order in which they were read. `single_cycle` asks for one cycle of
+    the scheduler even if the next one would decide otherwise; without it decisions are repeated until they are stable.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -45,123 +45,142 @@ class Snapshot:
 
 @runtime_checkable
 class RecordsByKind(Protocol):
-    """A previous output that finds the records of one kind without decoding all others."""
+    """Previous records that can list one kind without decoding all others."""
 
     def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]: ...
 
 
 def list_previous_records(previous: Mapping[Key, Body], group: str, kind: str) -> list[tuple[Key, Body]]:
-    """What was decided before about one kind, in the order of the keys."""
+    """Return the previous records of one kind, sorted by key."""
     if isinstance(previous, RecordsByKind):
         return sorted(previous.of_kind(group, kind), key=lambda entry: entry[0])
     return sorted(((key, body) for key, body in previous.items() if key[:2] == (group, kind)), key=lambda entry: entry[0])
 
 
-class PolicyEngine(Protocol):
-    """One API over one world. `findings` are about the API's own documents, not about a workload; `wakeup` is the first moment at which
-    time alone can change what `own` and `documents` give, or None; `time` is the latest deadline after the source's moment that changed
-    one of `documents` in this run, or None."""
+class PolicyEngine(ABC):
+    """The decisions of one policy API over one snapshot.
+
+    An API implements `decide` and `clusters`; everything else has a default. What only some APIs can do is a capability: a protocol below
+    that the engine implements as well.
+
+    `findings` are about the API's own documents. `wakeup` is the first time after which `own_workloads`, `records` or `clusters` differ
+    without a change of the input; None if there is none. `time` is the latest deadline after the commit that changed one of `records` in
+    this run; None if there is none.
+    """
 
     name: str
-    findings: tuple[Finding, ...]
-    wakeup: datetime | None
-    time: datetime | None
+    findings: tuple[Finding, ...] = ()
+    wakeup: datetime | None = None
+    time: datetime | None = None
 
-    def update(self, world: Snapshot, /) -> bool:
-        """Go on in another world that has the same settings: only templates, what was decided before, and the moments differ.
-
-        False where that cannot be done, because more than the decisions about changed templates may differ: a new session is due.
-        """
-        ...
-
-    def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
-        """Decisions about documents of the API itself that are workloads (a Krake Application, a ManifestWorkReplicaSet)."""
-        ...
-
-    def clusters(self) -> Mapping[str, ClusterInfo]:
-        """The clusters that have a directory on the output branch."""
-        ...
-
-    def records(self) -> Iterable[tuple[Key, Body]]:
-        """Records that belong to no workload."""
-        ...
-
+    @abstractmethod
     def decide(self, template: Document, /) -> Outcome | None:
         """Decide one workload; None when no policy of this API selects it."""
-        ...
+
+    @abstractmethod
+    def clusters(self) -> Mapping[str, ClusterInfo]:
+        """Return the clusters that have a directory on the output branch, by name."""
+
+    def records(self) -> Iterable[tuple[Key, Body]]:
+        """Return the records that belong to no workload."""
+        return ()
+
+    def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
+        """Return the decisions about the API's own documents that are workloads, such as a Krake Application."""
+        return ()
 
     def selects(self, template: Document, /) -> bool:
-        """Whether a policy of this API selects a workload."""
-        ...
+        """Return whether a policy of this API selects a workload."""
+        return self.decide(template) is not None
 
-    def keep_previous(self, template: Document, why: str) -> Outcome | None:
-        """The previous decision of a workload, unchanged and marked stale; None when there is none."""
-        ...
+    def keep_previous(self, template: Document, why: str, /) -> Outcome | None:  # noqa: ARG002 - nothing is kept by default
+        """Return the previous decision of a workload whose document is broken, unchanged and marked stale; None when there is none."""
+        return None
 
-    def evaluate_candidates(self, template: Document, /) -> list[CandidateResult]:
-        """How every cluster fares for a workload, in name order; empty when no policy selects it."""
-        ...
+    def update(self, snapshot: Snapshot, /) -> bool:  # noqa: ARG002 - a new engine is made by default
+        """Continue with another snapshot in which only templates, previous records and times differ.
 
-    def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:
-        """How every candidate fares for one of the API's own documents, in name order; None when it has no such document."""
-        ...
+        Return False if that is impossible, for example because decisions about other documents may differ: a new engine is made then.
+        """
+        return False
 
-    def explain(self, template: Document) -> Explanation | None:
-        """Everything about the decision of a workload."""
-        ...
+    def evaluate_candidates(self, template: Document, /) -> list[CandidateResult]:  # noqa: ARG002 - optional
+        """Return the result of every cluster for a workload, by name; empty when no policy selects it."""
+        return []
+
+    def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:  # noqa: ARG002 - optional
+        """Return the result of every candidate for one of the API's own documents, by name; None when there is no such document."""
+        return None
+
+    def explain(self, template: Document, /) -> Explanation | None:
+        """Explain the decision about a workload; None when no policy of this API selects it."""
+        outcome = self.decide(template)
+        return None if outcome is None else explain_outcome(template, outcome, self.evaluate_candidates(template))
+
+
+def explain_outcome(template: Document, outcome: Outcome, candidates: Iterable[CandidateResult] = ()) -> Explanation:
+    """Return the explanation that follows from an outcome and the results of the candidates alone."""
+    return Explanation(
+        str(template.key),
+        location=f"{template.origin.path}:{template.origin.line}" if template.origin is not None else "",
+        policy=outcome.policy,
+        policy_reason=outcome.reason,
+        candidates=tuple(ExplainedCandidate(result) for result in candidates),
+        trigger=outcome.trigger,
+        result=tuple(ReplicaShare(target.cluster, None, target.replicas) for target in outcome.targets),
+        findings=outcome.findings,
+    )
 
 
 @runtime_checkable
 class DependencyTracking(Protocol):
-    """What a session offers besides where decisions depend on more than a workload's own document and record: on other workloads, say.
+    """Capability of an engine whose decisions depend on more than a workload's document and record, for example on other workloads.
 
-    Such a session asks for the decisions that it needs by itself, so that the order of workloads never matters. `learned` grows whenever
-    `further` changes what the session knows: a copy of it that was put away before is out of date.
+    Such an engine obtains the decisions that it needs by itself, so the order of workloads has no effect. `revision` grows whenever
+    `affected_by` changes the state of the engine: a copy that was stored before is out of date.
     """
 
     @property
     def revision(self) -> int: ...
 
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
-        """The workloads that have to be decided anew because these are; asked once after `renew`."""
+        """Return the workloads that have to be decided again because these are; called once after `update`."""
         ...
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        """Everything else that the decision about a workload is made from, to be compared with ==; () for most."""
+        """Return all other inputs of the decision about a workload, to be compared with ==; () for most workloads."""
         ...
 
 
 @runtime_checkable
 class CapacityReporting(Protocol):
-    """What a session offers besides where clusters have room that workloads use up, so that a simulation can tell what fits together."""
+    """Capability of an engine whose clusters have capacity that workloads use, so that a simulation can report what fits together."""
 
     def free_capacity(self) -> Mapping[str, Capacity | None]:
-        """What is free on each cluster; None where nobody knows."""
+        """Return the free capacity of each cluster; None where it is unknown."""
         ...
 
     def resource_request(self, template: Document, /) -> tuple[tuple[str, int], ...]:
-        """What one replica of a workload uses up, by resource (see `gitsched.schedule.estimator`), its pod included."""
+        """Return the resources that one replica of a workload uses, its pod included (see `gitsched.schedule.estimator`)."""
         ...
 
     def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:
-        """The clusters without which the decision about a workload could be another one; None where it could be any."""
+        """Return the clusters whose removal could change the decision about a workload; None where any cluster could."""
         ...
 
 
 @runtime_checkable
 class ReferenceReading(Protocol):
-    """What a session offers besides where it reads documents that are of no API's own group: they are no workloads that somebody forgot."""
+    """Capability of an engine that reads documents outside the API's own groups: these are not counted as unclaimed workloads."""
 
     def referenced_keys(self) -> Iterable[Key]:
-        """Their identities."""
+        """Return the keys of those documents."""
         ...
 
 
 class InnerPlacement(NamedTuple):
-    """What one workload has on places inside a cluster: `shares` by place, and how many are `wanted`.
-
-    `sites` are the nodes of places, as node/NAME.
-    """
+    """Placement of one workload inside a cluster: `desired` replicas, those `placed` by location, and the `nodes` (node/NAME) of the
+    locations."""
 
     desired: int
     placed: Mapping[str, int]
@@ -170,15 +189,15 @@ class InnerPlacement(NamedTuple):
 
 @runtime_checkable
 class InnerPlacementReporting(Protocol):
-    """What a session offers besides where it places something inside a cluster, so that a simulation can tell what a lost node bears."""
+    """Capability of an engine that places something inside a cluster, so that a simulation can report the effect of a lost node."""
 
     def inner_placements(self) -> Mapping[Key, InnerPlacement]:
-        """Every workload that it places so."""
+        """Return the placement of every such workload."""
         ...
 
 
 class ChangeProposal(NamedTuple):
-    """A change of one document, and the document with it; None where it can only be said."""
+    """A proposed change and the document after it; None for a change that can only be described."""
 
     change: ProposedChange
     document: Document | None = None
@@ -186,48 +205,21 @@ class ChangeProposal(NamedTuple):
 
 @runtime_checkable
 class ChangeProposing(Protocol):
-    """What a session offers besides where it knows what is in the way of a workload."""
+    """Capability of an engine that can say which change of a document would bring a workload to a cluster."""
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
-        """The next, smallest change that would bring a workload nearer to a cluster; None where it knows none."""
+        """Return the next, smallest change that would bring a workload nearer to a cluster; None if none is known."""
         ...
 
 
 @runtime_checkable
 class Rescheduling(Protocol):
-    """What a session offers besides where workloads stay because of what was decided before, though the rules would have them elsewhere."""
+    """Capability of an engine where workloads keep clusters that the current policies would not choose."""
 
     def make_rescheduling_document(self, templates: Iterable[Document], /) -> Document:
-        """What somebody would commit to have workloads placed anew."""
+        """Return the document to commit so that workloads are scheduled again."""
         ...
 
-    def describe_remedy(self, template: Document, stays: Outcome, anew: Outcome | None, wanted: Outcome, /) -> str:
-        """What brings a workload that stays to where it is wanted; `anew` is what came of asking."""
+    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, wanted: Outcome, /) -> str:
+        """Say how a workload that keeps its clusters gets to those that are wanted; `rescheduled` is the result of scheduling it again."""
         ...
-
-
-DocumentValidator = Callable[[Body], Iterator[Issue]]
-"""What is wrong with a document that its schema has no objection to."""
-
-
-class PolicyAPI(NamedTuple):
-    """One policy API, as the registry knows it.
-
-    `groups` are the API groups whose documents it reads and that are never placed. `is_used` says, cheaply, whether a world has anything
-    for it; `open` makes its session (and imports what that needs). `default` gives a document as its server would store it. `rules` gives,
-    for a group and a kind, what a schema cannot say about a defaulted document (and imports what that needs). `waive` names the codes of
-    those that settings turn off. `sites` are its documents that stand for clusters, None where it has none. `resumes` says that its
-    session may be put away and taken out again in another process: it keeps nothing of its world but what `renew` replaces. `choices` are
-    the clusters that its documents which place nothing themselves chose, by the records of a plan; None where it has no such documents.
-    """
-
-    name: str
-    groups: frozenset[str]
-    is_used: Callable[[Snapshot], bool]
-    create_engine: Callable[[Snapshot], PolicyEngine]
-    apply_defaults: Callable[[Body], Body]
-    find_validator: Callable[[str, str], DocumentValidator | None]
-    ignored_codes: Callable[[Config], frozenset[str]] = lambda _: frozenset()
-    topology: Topology | None = None
-    serializable: bool = False
-    chosen_clusters: Callable[[Mapping[Key, Body]], Mapping[Key, frozenset[str]]] | None = None

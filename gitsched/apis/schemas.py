@@ -1,32 +1,54 @@
-"""JSON Schemas that ship with gitsched, by group, version and kind."""
+"""The JSON Schemas of gitsched, by group, version and kind."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from gitsched.apis.policy_api import SchemaKey
 from gitsched.model.document import Body
-
-SchemaKey = tuple[str, str, str]
-"""API group, version and kind, as in ("policy.karmada.io", "v1alpha1", "PropagationPolicy")."""
 
 
 @cache
 def shipped_schemas() -> Mapping[SchemaKey, Body]:
-    """Every schema of the package, as a mapping that parses a schema when it is first asked for.
+    """Return every schema of the package, as a mapping that parses a schema on first use.
 
-    In a wheel the schemas are in gitsched/schemas; in a checkout they lie in schemas/ beside the package.
+    In a wheel the schemas are in gitsched/schemas; in a checkout they are in schemas/ beside the package.
     """
     package = files("gitsched")
     inside = package.joinpath("schemas")
     return SchemaDirectory(inside if inside.is_dir() else package.joinpath("..", "schemas"))
 
 
+def list_schemas(others: Iterable[Mapping[SchemaKey, Body]]) -> Mapping[SchemaKey, Body]:
+    """Return the shipped schemas and those of others, which come first."""
+    return _LayeredSchemas((*(schemas for schemas in others if schemas), shipped_schemas()))
+
+
+class _LayeredSchemas(Mapping[SchemaKey, Body]):
+    """Several mappings as one, without parsing what is not asked for."""
+
+    def __init__(self, layers: tuple[Mapping[SchemaKey, Body], ...]) -> None:
+        self._layers = layers
+
+    def __getitem__(self, key: SchemaKey) -> Body:
+        for layer in self._layers:
+            if key in layer:
+                return layer[key]
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[SchemaKey]:
+        return iter(dict.fromkeys(key for layer in self._layers for key in layer))
+
+    def __len__(self) -> int:
+        return len(set(self))
+
+
 class SchemaDirectory(Mapping[SchemaKey, Body]):
-    """The schemas of a directory laid out as <group>/<version>/<Kind>.json; anything else in it is left alone."""
+    """The schemas of a directory with files <group>/<version>/<Kind>.json; other files are ignored."""
 
     def __init__(self, root: Traversable) -> None:
         self._files = dict(sorted(_list_files(root)))

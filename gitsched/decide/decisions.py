@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.engine import DependencyTracking, PolicyEngine, ReferenceReading, Snapshot
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import Catalog, RawDocument, build_catalog, make_duplicate_finding, make_scope_finding
-from gitsched.decide.registry import APIS, RESERVED
+from gitsched.decide.registry import create_engines, reserved_groups
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -85,7 +85,7 @@ def decide(
 ) -> DecisionSet:
     """Decide every workload, `once` or until a second look changes nothing. The order is (namespace, name); no decision depends on it."""
     memory = memory or DecisionCache()
-    catalog = build_catalog(documents, config.kinds, RESERVED)
+    catalog = build_catalog(documents, config.kinds, reserved_groups())
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     observed = observations or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
@@ -94,7 +94,7 @@ def decide(
     if memory.context != context:
         memory.context = context
         memory.decisions.clear()
-    sessions = tuple(api.create_engine(world) for api in APIS if api.is_used(world))
+    sessions = create_engines(world)
     relating = list_dependency_trackers(sessions)
     templates = dict(catalog.templates)
     outcomes: dict[Key, Outcome] = {}
@@ -202,7 +202,7 @@ def _list_quarantined(catalog: Catalog) -> Iterable[tuple[Key, Document, str, Fi
     for key, copies in sorted(catalog.duplicate_templates.items()):
         yield key, copies[0], "it stands in several places", make_duplicate_finding(copies)
     for key, document in sorted(catalog.broken.items()):
-        if key.group in RESERVED:  # an API may place documents of its own
+        if key.group in reserved_groups():  # an API may place documents of its own
             yield key, document, "its document is broken, or there twice", None
         elif key not in catalog.duplicate_templates:
             yield key, document, "its document is broken", None

@@ -1,15 +1,54 @@
-"""The policy APIs, in the order in which they are asked. A new API is one package under apis/ and one line here."""
+"""The registered policy APIs, in the order in which they are asked to decide. A new API is one package under apis/ and one line here."""
 
 from __future__ import annotations
 
-from gitsched.apis.engine import PolicyAPI
-from gitsched.apis.gitsched.config import GROUP
+from gitsched.apis.engine import PolicyEngine, Snapshot
+from gitsched.apis.gitsched.config import GROUP, add_settings_section
 from gitsched.apis.karmada.registration import API as KARMADA
 from gitsched.apis.knative.registration import API as KNATIVE
 from gitsched.apis.krake.registration import API as KRAKE
 from gitsched.apis.ocm.registration import API as OCM
+from gitsched.apis.policy_api import PolicyAPI, needs_engine
 
-APIS: tuple[PolicyAPI, ...] = (KARMADA, KRAKE, OCM, KNATIVE)
+_apis: dict[str, PolicyAPI] = {}
+_by_group: dict[str, PolicyAPI] = {}
+_reserved = frozenset({GROUP})
 
-RESERVED = frozenset({GROUP}).union(*(api.groups for api in APIS))
-"""API groups whose documents are read by gitsched and never placed as they are."""
+
+def register(api: PolicyAPI) -> None:
+    """Add a policy API. An API outside of this package is registered before anything is read: see docs/architecture.md.
+
+    Raise ValueError if an API of this name or one that reads the same API group is registered already.
+    """
+    global _reserved
+    if api.name in _apis or not api.groups.isdisjoint(_reserved):
+        raise ValueError(f"the policy API {api.name!r} or one of its groups is registered already")
+    _apis[api.name] = api
+    _by_group.update(dict.fromkeys(api.groups, api))
+    _reserved |= api.groups
+    if api.settings is not None:
+        add_settings_section(api.settings)
+
+
+def policy_apis() -> tuple[PolicyAPI, ...]:
+    """Return the registered APIs, in the order of registration."""
+    return tuple(_apis.values())
+
+
+def find_policy_api(group: str) -> PolicyAPI | None:
+    """Return the API that reads an API group."""
+    return _by_group.get(group)
+
+
+def reserved_groups() -> frozenset[str]:
+    """Return the API groups whose documents are read by gitsched and never delivered as they are."""
+    return _reserved
+
+
+def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
+    """Create the engines of the APIs that a snapshot needs."""
+    return tuple(api.create_engine(snapshot) for api in _apis.values() if needs_engine(api, snapshot))
+
+
+for _api in (KARMADA, KRAKE, OCM, KNATIVE):
+    register(_api)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
-from gitsched.apis.engine import DocumentValidator
 from gitsched.apis.gitsched import config
-from gitsched.apis.schemas import shipped_schemas
-from gitsched.decide.registry import APIS
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
+from gitsched.apis.schemas import list_schemas
+from gitsched.decide.registry import find_policy_api, policy_apis
 from gitsched.manifests.schema import SchemaValidator
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, ValidationResult
 
-_BY_GROUP = {group: api for api in APIS for group in api.groups}
-
 
 def list_ignored_codes(settings: config.Config) -> frozenset[str]:
-    """The codes of the rules that settings turn off."""
-    return frozenset[str]().union(*(api.ignored_codes(settings) for api in APIS))
+    """Return the codes of the validation findings that settings turn off."""
+    ignored = (api.list_ignored_codes(settings) for api in policy_apis() if api.list_ignored_codes is not None)
+    return frozenset[str]().union(*ignored)
 
 
 def validate_document(body: Body, waived: frozenset[str] = frozenset()) -> ValidationResult:
@@ -28,16 +26,16 @@ def validate_document(body: Body, waived: frozenset[str] = frozenset()) -> Valid
     `waived` are codes of rules that do not count.
     """
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
-    api = _BY_GROUP.get(group)
+    api = find_policy_api(group)
     try:
-        filled = api.apply_defaults(body) if api else body
+        filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
         verdict = _load_schemas().validate(filled, None if filled is body else body)
     except (TypeError, ValueError):
         strange = find_non_json_value(body)
         if strange is None:
             raise
         return ValidationResult(body, (strange,))
-    rules = _find_rules(group, kind)
+    rules = _find_validator(group, kind, str(get_field(body, "metadata", "name")))
     if rules is None or any(issue.severity == "error" for issue in verdict.issues):
         return verdict
     broken = [issue for issue in rules(verdict.body) if issue.code not in waived]
@@ -81,13 +79,24 @@ def _format_pointer(pointer: Iterable[str | int]) -> str:
     return f"{path}: " if path else ""
 
 
-@cache
-def _find_rules(group: str, kind: str) -> DocumentValidator | None:
+def _find_validator(group: str, kind: str, name: str) -> DocumentValidator | None:
+    api = find_policy_api(group)
+    if api is not None and api.find_validator is not None:
+        return api.find_validator(group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
-    return next((rules for api in APIS if (rules := api.find_validator(group, kind)) is not None), None)
+    for api in policy_apis():
+        names = api.validated_objects.get((group, kind))
+        if names is not None and (not names or name in names) and api.find_validator is not None:
+            return api.find_validator(group, kind)
+    return None
 
 
-@cache
+_schemas: dict[tuple[PolicyAPI, ...], SchemaValidator] = {}
+
+
 def _load_schemas() -> SchemaValidator:
-    return SchemaValidator(shipped_schemas())
+    apis = policy_apis()
+    if apis not in _schemas:
+        _schemas[apis] = SchemaValidator(list_schemas(api.schemas for api in apis))
+    return _schemas[apis]

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.registry import RESERVED
+from gitsched.decide.registry import reserved_groups
 from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
@@ -124,7 +124,7 @@ class CatalogComparison(NamedTuple):
 def compare_catalogs(before: Catalog, after: Catalog) -> CatalogComparison:
     """What two commits have to say."""
     old, new = _index_documents(before), _index_documents(after)
-    settings = sorted(key for key in old.keys() | new.keys() if key.group in RESERVED)
+    settings = sorted(key for key in old.keys() | new.keys() if key.group in reserved_groups())
     clusters: dict[str, tuple[Key, ...]] = {}
     for key in settings:
         if key.kind in _CLUSTER_KINDS:
@@ -167,7 +167,7 @@ def _list_workload_causes(move: Move, ground: CatalogComparison) -> Iterator[Cau
         yield Cause("it is new in the repository", locate_document(new))
     else:
         yield from _list_field_causes(
-            move.key, old, new, lambda pointer: move.key.group in RESERVED or bool(_SCHEDULING_FIELDS & set(pointer))
+            move.key, old, new, lambda pointer: move.key.group in reserved_groups() or bool(_SCHEDULING_FIELDS & set(pointer))
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import Plan, describe_reason
-from gitsched.decide.registry import APIS
+from gitsched.decide.registry import policy_apis
 from gitsched.model.changes import ManifestChange, Move, SelectionChange
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key
@@ -42,7 +42,7 @@ _UNSELECTED = "no policy selects it any more"
 
 def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
     """The clusters that are chosen by the records of an output."""
-    return {key: clusters for api in APIS if api.chosen_clusters for key, clusters in api.chosen_clusters(records).items()}
+    return {key: clusters for api in policy_apis() if api.chosen_clusters for key, clusters in api.chosen_clusters(records).items()}
 
 
 def list_choices(decided: DecisionSet) -> dict[Key, frozenset[str]]:

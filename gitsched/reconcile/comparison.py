@@ -10,7 +10,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import Catalog, build_catalog
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.gc_pause import gc_paused
-from gitsched.decide.registry import RESERVED
+from gitsched.decide.registry import reserved_groups
 from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes
 from gitsched.diff.plans import compare_choices, list_choices, list_moves_between
 from gitsched.diff.retained import CommitInput, find_retained
@@ -198,7 +198,7 @@ def _list_retained(
 
 def _read_catalog(session: Reconciler, commit: Commit) -> Catalog:
     snapshot = session.read_source_at(commit)
-    return build_catalog(snapshot.documents, snapshot.config.kinds, RESERVED)
+    return build_catalog(snapshot.documents, snapshot.config.kinds, reserved_groups())
 
 
 def _list_cluster_directories(observed: Fetched) -> set[str]:

@@ -17,7 +17,7 @@ from gitsched.decide.gc_pause import gc_paused
 from gitsched.decide.incremental_plan import PlanState, make_incremental_plan
 from gitsched.decide.plan import InMemoryCaches, Plan, PlanInput, PreviousOutput, make_plan
 from gitsched.decide.plan_state import compute_totals, make_plan_rows
-from gitsched.decide.registry import APIS, RESERVED
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.diff.plans import compare_choices, list_choices, read_choices
 from gitsched.git import OutputRepository, Repository, SourceRepository, is_url, make_signer, open_source
 from gitsched.git.refs import read_note
@@ -217,7 +217,7 @@ class Reconciler:
             if sums is None:
                 return None
             head = PlanCacheHeader(self._make_cache_key(observed), book.tree, tree, tuple(decided.catalog.api_documents), sums)
-            resumes = {api.name for api in APIS if api.serializable}
+            resumes = {api.name for api in policy_apis() if api.serializable}
             shelf = PlanCache(
                 self._get_plan_cache_path(observed), head, lasting=all(session.name in resumes for session in decided.engines)
             )
@@ -369,7 +369,7 @@ class Reconciler:
 
     def _read_templates(self, observed: Fetched) -> Mapping[Key, Document]:
         snapshot = self.read_source(observed)
-        return build_catalog(snapshot.documents, snapshot.config.kinds, RESERVED).templates
+        return build_catalog(snapshot.documents, snapshot.config.kinds, reserved_groups()).templates
 
     def _commit_output(self, observed: Fetched, step: Planned, tree: str, parts: set[str]) -> str:
         config, settings, planned = step.config.output, self.settings, step.plan

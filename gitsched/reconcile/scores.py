@@ -7,15 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.cluster_scores import (
-    CLUSTER_SCORES,
-    GITSCHED_GROUP,
     ScoreDefinition,
     build_addon_scores,
     normalize_scores,
     read_score_definitions,
 )
+from gitsched.apis.ocm.names import CLUSTER_SCORES, GITSCHED_GROUP, MANAGED_CLUSTER
 from gitsched.apis.ocm.names import GROUP as OCM
-from gitsched.apis.ocm.names import MANAGED_CLUSTER
 from gitsched.metrics.instant_query import query_vector
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.document import Body

@@ -9,7 +9,7 @@ from gitsched.apis.gitsched.config import FILE
 from gitsched.decide.catalog import RawDocument, resolve_key
 from gitsched.decide.incremental_plan import SourceDiff
 from gitsched.decide.plan_state import Totals
-from gitsched.decide.registry import RESERVED
+from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
@@ -131,7 +131,7 @@ def _match_documents(before: Iterable[RawDocument], after: Iterable[RawDocument]
     found = {}
     for loose in now:
         key = resolve_key(loose, sums.kind_scopes)
-        if key is None or loose.group in RESERVED or loose.kind == "CustomResourceDefinition":
+        if key is None or loose.group in reserved_groups() or loose.kind == "CustomResourceDefinition":
             return None
         found[key] = Document(key, loose.api_version, loose.body, loose.origin)
     return found

@@ -10,7 +10,7 @@ from gitsched.apis.engine import CapacityReporting, InnerPlacementReporting, Pol
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.registry import APIS
+from gitsched.decide.registry import create_engines
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 
@@ -127,7 +127,7 @@ def _decide_at(
         catalog.duplicate_api_documents,
         catalog.read_order,
     )
-    sessions = tuple(api.create_engine(world) for api in APIS if api.is_used(world))
+    sessions = create_engines(world)
     wanted = (
         catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gitsched.decide.registry import APIS
+from gitsched.decide.registry import policy_apis
 from gitsched.model.document import Body, Key, as_string_map, get_field
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
 from gitsched.model.finding import Finding
@@ -131,7 +131,7 @@ def _explain_absence(ground: Baseline, key: Key, outcome: Outcome, cluster: str)
     verdicts = session.evaluate_own(*_make_reference(key)) or session.evaluate_candidates(ground.decisions.templates[key])
     verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
     if verdict is None:
-        groups = next(api.groups for api in APIS if api.name == outcome.api)
+        groups = next(api.groups for api in policy_apis() if api.name == outcome.api)
         known = any(document.key.group in groups for _, document, _ in index_clusters(ground.decisions.catalog)[cluster])
         if not known:
             return f"decided by {outcome.api}, which has no such cluster"

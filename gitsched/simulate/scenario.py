@@ -11,26 +11,26 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.registry import APIS, RESERVED
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 
 MAX_NAMES = 8
 """Names that one message lists at most."""
-_CLUSTER_KINDS: Mapping[tuple[str, str], Topology] = {
-    (api.topology.group, api.topology.kind): api.topology for api in APIS if api.topology is not None
-}
 _REPLICA_PATHS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("apps", "Deployment"): (("spec", "replicas"),),
     ("apps", "ReplicaSet"): (("spec", "replicas"),),
     ("apps", "StatefulSet"): (("spec", "replicas"),),
-    ("sources.knative.dev", "KafkaSource"): (("spec", "consumers"),),
     ("batch", "Job"): (("spec", "parallelism"), ("spec", "completions")),
 }
-"""Where built-in kinds say how many; a missing count is 1."""
+"""Where the kinds of Kubernetes have their number of replicas; a missing number is 1."""
+
+
+def _list_topologies() -> dict[tuple[str, str], Topology]:
+    return {(api.topology.group, api.topology.kind): api.topology for api in policy_apis() if api.topology is not None}
 
 
 class Scaling(NamedTuple):
@@ -109,10 +109,10 @@ ClusterIndex = Mapping[str, list[tuple[Topology, Document, ClusterLocation]]]
 def index_clusters(catalog: Catalog, unit: str = CLUSTER) -> ClusterIndex:
     """All clusters, or all nodes. Broken documents count, too."""
     found: dict[str, list[tuple[Topology, Document, ClusterLocation]]] = {}
-    for kind, sites in _CLUSTER_KINDS.items():
+    for kind, sites in _list_topologies().items():
         if sites.level != unit:
             continue
-        sound = catalog.api_documents.get(kind, ()) if kind[0] in RESERVED else _list_kind(catalog.templates, kind)
+        sound = catalog.api_documents.get(kind, ()) if kind[0] in reserved_groups() else _list_kind(catalog.templates, kind)
         for document in (*sound, *_list_kind(catalog.broken, kind)):
             site = sites.read_location(document)
             found.setdefault(site.name, []).append((sites, document, site))
@@ -200,7 +200,7 @@ def _copy_clusters(sites: ClusterIndex, copies: Iterable[tuple[str, str]]) -> It
 def _add_clusters(sites: ClusterIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
     for body in bodies:
         api_version = str(body.get("apiVersion") or body.get("api") or "")
-        kind = _CLUSTER_KINDS.get((parse_api_group(api_version), str(body.get("kind"))))
+        kind = _list_topologies().get((parse_api_group(api_version), str(body.get("kind"))))
         if kind is None:
             raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is no cluster, so it cannot be added")
         verdict = validate_document(body)
@@ -208,7 +208,7 @@ def _add_clusters(sites: ClusterIndex, bodies: Iterable[Body]) -> Iterable[tuple
         if wrong:
             raise Permanent(f"the added {body.get('kind')} {get_field(body, 'metadata', 'name')} is not valid: {'; '.join(wrong)}")
         name, namespace = str(get_field(body, "metadata", "name") or ""), get_field(body, "metadata", "namespace")
-        space = str(namespace or "default") if kind.group == "kubernetes" else ""
+        space = str(namespace or "default") if is_namespaced(kind.group, kind.kind) else ""
         yield _check_new_cluster(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), sites)
 
 
@@ -228,7 +228,7 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
         settings[kind] = [document for document in kept if document is not None]
     broken = {key: document for key, document in catalog.broken.items() if key not in changes}
     told = (*(document for document in changes.values() if document is not None), *new)
-    placed = {document.key: document for document in told if document.key.group not in RESERVED}
+    placed = {document.key: document for document in told if document.key.group not in reserved_groups()}
     known = {document.key for documents in settings.values() for document in documents}
     for document in (document for document in told if document.key not in known | placed.keys()):
         settings.setdefault((document.key.group, document.key.kind), []).append(document)
@@ -246,7 +246,7 @@ def _clear_blob_id(document: Document) -> Document:
 def _scale_workloads(
     templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
 ) -> tuple[Mapping[Key, Document], int]:
-    declared = {
+    declared = {kind: paths for api in policy_apis() for kind, paths in api.replica_paths.items()} | {
         (parse_api_group(kind.api_version), kind.kind): (tuple(kind.replicas_path.split(".")),)
         for kind in config.workloads
         if kind.replicas_path

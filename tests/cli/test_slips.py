@@ -17,7 +17,10 @@ def test_a_directory_that_is_no_repository(gitsched: Run, tmp_path: Path, verb: 
     place = tmp_path / "elsewhere"
     place.mkdir()
     done = gitsched(*verb.split(), at=place)
-    assert (done.returncode, done.stderr) == (1, f"gitsched: {place} is not in a Git repository; change to one, or select it with -C\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"gitsched: {place} is not in a Git repository; change to one, or select it with -C\n",
+    )
 
 
 def test_a_repository_without_a_commit(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
@@ -33,7 +36,10 @@ def test_the_output_branch_is_checked_out(gitsched: Run, fleet: Path, git: Calla
     gitsched("reconcile")
     git("checkout", "-q", "placements", at=fleet)
     done = gitsched("plan")
-    assert (done.returncode, "or check out the source branch if the output branch is checked out by mistake" in done.stderr) == (1, True)
+    assert (done.returncode, "or check out the source branch if the output branch is checked out by mistake" in done.stderr) == (
+        1,
+        True,
+    )
 
 
 def test_a_remote_that_nobody_knows_is_not_said_to_be_pushed_to(gitsched: Run) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from gitsched.model.time import parse_duration
+
+T = TypeVar("T")
 
 _MAX_NUMBER = sys.float_info.max
 
@@ -73,6 +76,17 @@ class ConfigSection(NamedTuple):
             value = int(value)
         return value if type(value) is int and value >= least else self.reject(name, f"a whole number, {least} or more")
 
+    def get_seconds(self, name: str, default: timedelta) -> timedelta:
+        """A number of seconds."""
+        seconds = self.get_number(name, default.total_seconds())
+        if seconds > timedelta.max.total_seconds() // 2:
+            self.reject(name, "a number of seconds that a calendar can hold")
+        return timedelta(seconds=seconds)
+
+    def require_string(self, name: str) -> str:
+        """A string that is not empty."""
+        return self.get_string(name) or self.reject(name, "a string that is not empty")
+
     def get_duration(self, name: str, default: timedelta) -> timedelta:
         value = self.values.get(name)
         if value is None:
@@ -98,3 +112,12 @@ class ConfigSection(NamedTuple):
         if value is None:
             return ()
         return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else self.reject(name, "a list")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsSection(Generic[T]):
+    """The section of a policy API in the spec of gitsched.yaml: its name, the settings where it is missing, and its parser."""
+
+    name: str
+    default: T
+    parse: Callable[[ConfigSection], T]

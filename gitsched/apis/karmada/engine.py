@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from gitsched.apis.engine import ChangeProposal, Snapshot
+from gitsched.apis.engine import ChangeProposal, PolicyEngine, Snapshot
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
@@ -54,7 +54,7 @@ _MAX_DEADLINES = 64
 """Maximum number of missed deadlines that one run handles for a workload."""
 
 
-class KarmadaEngine:
+class KarmadaEngine(PolicyEngine):
     """See `gitsched.apis.engine.PolicyEngine`."""
 
     name = names.API_NAME

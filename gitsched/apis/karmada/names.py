@@ -19,6 +19,8 @@ CLUSTER, POLICY, CLUSTER_POLICY = "Cluster", "PropagationPolicy", "ClusterPropag
 OVERRIDE, CLUSTER_OVERRIDE = "OverridePolicy", "ClusterOverridePolicy"
 TAINT_POLICY = "ClusterTaintPolicy"
 BINDING, CLUSTER_BINDING = "ResourceBinding", "ClusterResourceBinding"
+RECORD_KINDS = ((WORK_GROUP, BINDING), (WORK_GROUP, CLUSTER_BINDING))
+"""What records of the previous output have to be for the engine to keep their workloads."""
 REBALANCER = "WorkloadRebalancer"
 WORK_VERSION = f"{WORK_GROUP}/v1alpha2"
 APPS_VERSION = f"{APPS_GROUP}/v1alpha1"

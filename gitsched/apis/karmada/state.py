@@ -20,6 +20,7 @@ from gitsched.apis.karmada.overrides.override_policy import read_overrides
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
 from gitsched.apis.karmada.rebalancer import RescheduleTriggers
+from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.scheduling import Request
 
@@ -47,7 +48,7 @@ class KarmadaState:
     )
 
     def __init__(self, snapshot: Snapshot) -> None:
-        settings = snapshot.config.karmada
+        settings = snapshot.config.settings_of(SETTINGS)
         self.snapshot = add_hub_bindings(snapshot)
         self.settings = settings
         self.taint_policies = read_taint_policies(

@@ -23,6 +23,7 @@ from gitsched.apis.knative.names import (
 )
 from gitsched.apis.knative.scheduler import AdapterState, SourcePlacements, VpodSchedulingInput
 from gitsched.apis.knative.scheduler_policies import read_profile
+from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.vpods import (
     AdapterPods,
     VreplicaPaths,
@@ -198,7 +199,7 @@ def _list_in_order(snapshot: Snapshot, paths: VreplicaPaths) -> list[Document]:
 
 def read_inputs(snapshot: Snapshot, sources: EventSources) -> KnativeInputs:
     """Read the inputs of a run. Raises VpodSchedulingError."""
-    settings = snapshot.config.knative
+    settings = snapshot.config.settings_of(SETTINGS)
     adapter = find_adapter(snapshot)
     if settings.capacity is None:
         message = "knative.capacity is not set: set the number of vreplicas per pod in gitsched.yaml"
@@ -229,7 +230,7 @@ def find_adapter(snapshot: Snapshot) -> Document:
     if previous is not None and previous[0] in snapshot.quarantined:
         message = f"{previous[0]} is invalid, so vreplicas keep their placements"
         raise VpodSchedulingError(Finding("warning", "stale-decision", message, None, previous[0].resource))
-    named = snapshot.config.knative.stateful_set
+    named = snapshot.config.settings_of(SETTINGS).stateful_set
     sets = {key: document for key, document in snapshot.templates.items() if (key.group, key.kind) == ("apps", "StatefulSet")}
     if named:
         namespace, _, name = named.rpartition("/")
@@ -253,7 +254,7 @@ def find_adapter(snapshot: Snapshot) -> Document:
 
 def _read_strategy(snapshot: Snapshot, adapter: Key) -> SchedulingStrategy:
     """Return the scheduling strategy. Without config-scheduler both profiles are gitsched's defaults."""
-    settings = snapshot.config.knative
+    settings = snapshot.config.settings_of(SETTINGS)
     strict = settings.scale_up == "replace"
     scheduler = _find_policy(snapshot, adapter, SCHEDULER)
     descheduler = _find_policy(snapshot, adapter, DESCHEDULER)

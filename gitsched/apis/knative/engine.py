@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.engine import InnerPlacement, Snapshot
+from gitsched.apis.engine import InnerPlacement, PolicyEngine, Snapshot
 from gitsched.apis.knative.documents import (
     AdapterRendering,
     EventSources,
@@ -23,6 +23,7 @@ from gitsched.apis.knative.documents import (
 from gitsched.apis.knative.findings import describe_replicas, report_run
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, make_pod_key, read_ordinal
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
+from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.vpods import read_node_name
 from gitsched.apis.topology import NODE
 from gitsched.model.document import Body, Document, Key
@@ -34,7 +35,7 @@ from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 _INPUT_KINDS = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps", "StatefulSet")))
 
 
-class KnativeEngine:
+class KnativeEngine(PolicyEngine):
     """Implementation of `gitsched.apis.engine.PolicyEngine` for Knative; the constructor makes all decisions."""
 
     name = "knative"
@@ -75,7 +76,7 @@ class KnativeEngine:
         snapshot = self.snapshot
         result = schedule_vpods(inputs.scheduling_input, inputs.adapter_state, dict(inputs.placements), snapshot.at, snapshot.now)
         adapter = inputs.adapter
-        records = [(adapter.key, make_adapter_record(adapter, result.adapter_state, snapshot.config.knative.cluster))]
+        records = [(adapter.key, make_adapter_record(adapter, result.adapter_state, snapshot.config.settings_of(SETTINGS).cluster))]
         records += [(d.key, make_source_record(d, adapter.key, result.placements[name])) for name, d in inputs.sources.items()]
         marked, unmarked = result.adapter_state.marked, result.adapter_state.unmarked
         pods = [(make_pod_key(adapter.key, ordinal), ordinal in marked) for ordinal in sorted(marked | unmarked)]
@@ -83,7 +84,10 @@ class KnativeEngine:
         self.inputs, self.result = inputs, result
         self.wakeup, self.time = result.wakeup, result.time
         self._records = (*records, *_copy_previous_records(self.event_sources.quarantined, snapshot))
-        self.findings = (*self.findings, *report_run(inputs, result, self.event_sources, snapshot.config.knative.cluster))
+        self.findings = (
+            *self.findings,
+            *report_run(inputs, result, self.event_sources, snapshot.config.settings_of(SETTINGS).cluster),
+        )
 
     def update(self, snapshot: Snapshot) -> bool:
         """Continue with a new snapshot if none of the inputs changed, because one changed source may move the others."""
@@ -103,7 +107,7 @@ class KnativeEngine:
     def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
         if self.inputs is not None and self.result is not None:
             adapter, replicas = self.inputs.adapter, self.result.adapter_state.replicas
-            cluster = self.snapshot.config.knative.cluster
+            cluster = self.snapshot.config.settings_of(SETTINGS).cluster
             if cluster:
                 reason, time = describe_replicas(self.result), self.result.time or self.snapshot.at
                 yield adapter, self._make_outcome(adapter, AdapterRendering(cluster, replicas), "placed", reason, time)
@@ -153,7 +157,7 @@ class KnativeEngine:
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
         rendering = read_previous_rendering(self._previous_adapter[1]) if self._previous_adapter else None
-        name = self.snapshot.config.knative.cluster if self.result else rendering.cluster if rendering else ""
+        name = self.snapshot.config.settings_of(SETTINGS).cluster if self.result else rendering.cluster if rendering else ""
         return {name: ClusterInfo(name, {})} if name else {}
 
     def records(self) -> Iterable[tuple[Key, Body]]:

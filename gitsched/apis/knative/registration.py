@@ -1,63 +1,44 @@
-"""Registry entry of Knative Eventing's vreplica scheduler."""
+"""The entry of Knative Eventing's vreplica scheduler in the registry of policy APIs.
+
+Its documents are ordinary ones, which other APIs may place as well, so it has no group of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
-
-from gitsched.apis.engine import DocumentValidator, PolicyAPI, PolicyEngine, Snapshot
-from gitsched.apis.gitsched.config import KnativeConfig
-from gitsched.apis.knative.names import DESCHEDULER, GROUP, KAFKA, SCHEDULER
+from gitsched.apis.engine import PolicyEngine, Snapshot
+from gitsched.apis.knative import names
+from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
-from gitsched.model.document import Body, get_field
-from gitsched.model.finding import Issue
-
-
-def _is_used(snapshot: Snapshot) -> bool:
-    """Return whether the settings or a config-scheduler ConfigMap, valid or not, ask for vreplica scheduling."""
-    if snapshot.config.knative != KnativeConfig():
-        return True
-    keys = chain(snapshot.templates, snapshot.quarantined)
-    return any(key.kind == "ConfigMap" and key.name == SCHEDULER and not key.group for key in keys)
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
-    from gitsched.apis.knative.engine import KnativeEngine  # imported lazily: `gitsched validate` does not need it
+    from gitsched.apis.knative.engine import KnativeEngine  # `validate` does not need it
 
     return KnativeEngine(snapshot)
 
 
-def _apply_defaults(body: Body) -> Body:
-    return body
+def _find_validator(_group: str, kind: str) -> DocumentValidator | None:
+    if kind == names.KAFKA:
+        from gitsched.apis.knative.vpods import validate_kafka_source  # most repositories have no source
 
+        return validate_kafka_source
+    from gitsched.apis.knative.scheduler_policies import validate_policies  # nor one of the two ConfigMaps
 
-def _find_validator(group: str, kind: str) -> DocumentValidator | None:
-    if (group, kind) == ("", "ConfigMap"):
-        return _validate_config_map
-    if (group, kind) != (GROUP, KAFKA):
-        return None
-    from gitsched.apis.knative.vpods import validate_kafka_source  # imported lazily: most repositories have no event sources
-
-    return validate_kafka_source
-
-
-def _validate_config_map(body: Body) -> Iterator[Issue]:
-    if get_field(body, "metadata", "name") not in (SCHEDULER, DESCHEDULER):
-        return iter(())
-    from gitsched.apis.knative.scheduler_policies import (
-        validate_policies,  # imported lazily: most repositories have no scheduler policies
-    )
-
-    return validate_policies(body)
+    return validate_policies
 
 
 API = PolicyAPI(
-    "knative",
-    frozenset(),
-    _is_used,
-    _create_engine,
-    _apply_defaults,
-    _find_validator,
+    name="knative",
+    groups=frozenset(),
+    create_engine=_create_engine,
+    active_objects=frozenset({("", "ConfigMap", names.SCHEDULER)}),
+    settings=SETTINGS,
+    find_validator=_find_validator,
+    validated_objects={
+        ("", "ConfigMap"): frozenset({names.SCHEDULER, names.DESCHEDULER}),
+        (names.GROUP, names.KAFKA): frozenset(),
+    },
     topology=TOPOLOGY,
+    replica_paths={(names.GROUP, names.KAFKA): (("spec", "consumers"),)},
 )
-"""Knative has no groups of its own: its documents are ordinary templates, which other APIs may schedule as well."""

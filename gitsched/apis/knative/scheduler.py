@@ -12,7 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gitsched.apis.gitsched.config import AutoscalerConfig
+from gitsched.apis.knative.settings import AutoscalerConfig
 from gitsched.apis.knative.vpods import AdapterPods
 from gitsched.schedule.vreplicas.autoscaler import (
     compute_replicas,

@@ -19,6 +19,7 @@ from gitsched.apis.knative.names import (
     is_true,
     read_ordinal,
 )
+from gitsched.apis.knative.settings import SETTINGS
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
 from gitsched.model.finding import Issue
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, parse_taint
@@ -113,7 +114,7 @@ def find_source_kinds(config: Config) -> VreplicaPaths:
         group = parse_api_group(kind.api_version)
         if kind.replicas_path and (group == DOMAIN or group.endswith(f".{DOMAIN}")):
             paths[group, kind.kind] = _split_path(kind.replicas_path)
-    for source in config.knative.sources:
+    for source in config.settings_of(SETTINGS).sources:
         paths[parse_api_group(source.api_version), source.kind] = _split_path(source.replicas_path)
     return paths
 

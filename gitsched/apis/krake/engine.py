@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.engine import ChangeProposal, Snapshot
+from gitsched.apis.engine import ChangeProposal, PolicyEngine, Snapshot
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.constraints import describe_mismatch
@@ -32,7 +32,7 @@ PLACED_REASON = "best by its constraints and metrics"
 """Reason of a placement. It is committed, so it is constant while the application stays."""
 
 
-class KrakeEngine:
+class KrakeEngine(PolicyEngine):
     """Implementation of `gitsched.apis.engine.PolicyEngine` for Krake."""
 
     name = "krake"

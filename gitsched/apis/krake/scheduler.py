@@ -38,6 +38,7 @@ from gitsched.apis.krake.clusters import (
 )
 from gitsched.apis.krake.names import APPLICATION, CLUSTER, MAGNUM_CLUSTER
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, read_previous
+from gitsched.apis.krake.settings import SETTINGS
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import CandidateResult
 
@@ -66,7 +67,7 @@ class KrakeScheduler:
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        settings = snapshot.config.krake
+        settings = snapshot.config.settings_of(SETTINGS)
         self.snapshot = snapshot
         self.candidate_reader = CandidateReader(snapshot)
         self.hold_on_failure = snapshot.config.observations.on_failure == "hold"

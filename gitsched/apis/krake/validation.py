@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gitsched.apis.engine import DocumentValidator
 from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
 from gitsched.apis.krake.names import (
     APPLICATION,
@@ -24,6 +23,7 @@ from gitsched.apis.krake.names import (
     is_label_value,
     is_name,
 )
+from gitsched.apis.policy_api import DocumentValidator
 from gitsched.model.document import Body, as_object, get_field
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.urls import parse_http_url

@@ -14,7 +14,6 @@ from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue
 from gitsched.model.time import format_time
 
-GITSCHED_GROUP, CLUSTER_SCORES = "gitsched.io", "ClusterScores"
 MIN_SCORE, MAX_SCORE = -100, 100
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from gitsched.apis.engine import ChangeProposal, Snapshot, list_previous_records
+from gitsched.apis.engine import ChangeProposal, PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
@@ -41,7 +41,7 @@ from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.selection import SELECTION_FILTERS
 
 
-class OcmEngine:
+class OcmEngine(PolicyEngine):
     """See `gitsched.apis.engine.PolicyEngine`."""
 
     name = "ocm"

@@ -1,40 +1,47 @@
-"""The registry entry of Open Cluster Management; the engine and the validators are imported when used."""
+"""Open Cluster Management's entry in the registry of policy APIs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gitsched.apis.engine import DocumentValidator, PolicyAPI, PolicyEngine, Snapshot
-from gitsched.apis.ocm.defaulting import default
-from gitsched.apis.ocm.names import GROUPS
+from gitsched.apis.engine import PolicyEngine, Snapshot
+from gitsched.apis.ocm.names import CLUSTER_SCORES, GITSCHED_GROUP, GROUPS
 from gitsched.apis.ocm.topology import TOPOLOGY
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
 from gitsched.model.document import Body, Key
 
 
-def _is_used(world: Snapshot) -> bool:
-    return any(group in GROUPS for group, _ in world.documents) or any(key.group in GROUPS for key in world.quarantined)
-
-
-def _open_engine(world: Snapshot) -> PolicyEngine:
+def _create_engine(snapshot: Snapshot) -> PolicyEngine:
     from gitsched.apis.ocm.engine import OcmEngine  # most repositories have no Placement
 
-    return OcmEngine(world)
+    return OcmEngine(snapshot)
+
+
+def _apply_defaults(body: Body) -> Body:
+    from gitsched.apis.ocm.defaulting import default  # most repositories have no document of it
+
+    return default(body)
 
 
 def _find_validator(group: str, kind: str) -> DocumentValidator | None:
-    if group not in (*GROUPS, "gitsched.io"):  # ClusterScores is gitsched's own
-        return None
     from gitsched.apis.ocm.validation import VALIDATORS  # most repositories have no document of it
 
     return VALIDATORS.get((group, kind))
 
 
 def _list_chosen_clusters(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
-    from gitsched.apis.ocm.previous_decisions import list_chosen_clusters  # only reviews ask
+    from gitsched.apis.ocm.previous_decisions import list_chosen_clusters  # only comparisons of plans need it
 
     return list_chosen_clusters(records)
 
 
 API = PolicyAPI(
-    "ocm", GROUPS, _is_used, _open_engine, default, _find_validator, topology=TOPOLOGY, chosen_clusters=_list_chosen_clusters
+    name="ocm",
+    groups=GROUPS,
+    create_engine=_create_engine,
+    apply_defaults=_apply_defaults,
+    find_validator=_find_validator,
+    validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
+    topology=TOPOLOGY,
+    chosen_clusters=_list_chosen_clusters,
 )

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gitsched.apis.ocm.cluster_scores import CLUSTER_SCORES, GITSCHED_GROUP, validate_cluster_scores
+from gitsched.apis.ocm.cluster_scores import validate_cluster_scores
 from gitsched.apis.ocm.names import (
     ADDON_SCORE,
+    CLUSTER_SCORES,
     CLUSTER_SET,
     CLUSTER_SET_BINDING,
+    GITSCHED_GROUP,
     GROUP,
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,

@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from gitsched.apis.gitsched.config import Config, FailbackConfig, KindScope, SigningConfig, WorkloadKind, parse_config
+from gitsched.apis.gitsched.config import Config, KindScope, SigningConfig, WorkloadKind, parse_config
+from gitsched.apis.karmada.settings import SETTINGS as KARMADA
+from gitsched.apis.karmada.settings import FailbackConfig
+from gitsched.apis.knative.settings import SETTINGS as KNATIVE
+from gitsched.apis.krake.settings import SETTINGS as KRAKE
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/gitsched.io/v1alpha1/Config.json").read_text("utf-8"))
 FULL = """
@@ -57,11 +61,11 @@ def test_nothing_needs_to_be_said() -> None:
     config = parse_config({})
     assert config == Config()
     assert (config.source.branch, config.output.branch, config.output.author.name) == ("", "placements", "gitsched")
-    assert config.karmada.taint_eviction
-    assert config.karmada.missing_facts == "assume"
+    assert config.settings_of(KARMADA).taint_eviction
+    assert config.settings_of(KARMADA).missing_facts == "assume"
     assert config.output.retire_after == timedelta(hours=24)
-    assert config.karmada.graceful_eviction_timeout == timedelta(minutes=10)
-    assert config.krake.reschedule_after == timedelta(seconds=60)
+    assert config.settings_of(KARMADA).graceful_eviction_timeout == timedelta(minutes=10)
+    assert config.settings_of(KRAKE).reschedule_after == timedelta(seconds=60)
 
 
 def test_the_schema_tells_the_same_defaults() -> None:
@@ -79,12 +83,12 @@ def test_every_setting_is_read() -> None:
     assert (config.output.branch, config.output.push, config.output.path) == ("fleet", False, "fleet")
     assert config.output.retire_after == timedelta(minutes=90)
     assert config.output.signing == SigningConfig("ssh", "/etc/gitsched/key")
-    assert config.karmada.failback == FailbackConfig("AfterStabilization", timedelta(minutes=30))
-    assert not config.karmada.taint_eviction
-    assert config.karmada.preemption
-    assert config.karmada.allow_no_execute_taint_policy
-    assert config.krake.stickiness == 0.5
-    assert (config.knative.capacity, config.knative.scale_up) == (10, "replace")
+    assert config.settings_of(KARMADA).failback == FailbackConfig("AfterStabilization", timedelta(minutes=30))
+    assert not config.settings_of(KARMADA).taint_eviction
+    assert config.settings_of(KARMADA).preemption
+    assert config.settings_of(KARMADA).allow_no_execute_taint_policy
+    assert config.settings_of(KRAKE).stickiness == 0.5
+    assert (config.settings_of(KNATIVE).capacity, config.settings_of(KNATIVE).scale_up) == (10, "replace")
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
     assert (config.guard.max_removals, config.guard.max_removals_percent) == (5, 12.5)

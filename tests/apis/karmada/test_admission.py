@@ -19,7 +19,8 @@ from jsonschema import Draft202012Validator
 import gitsched
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.validation.admission import VALIDATORS
-from gitsched.apis.schemas import SchemaKey, shipped_schemas
+from gitsched.apis.policy_api import SchemaKey
+from gitsched.apis.schemas import shipped_schemas
 from gitsched.model.finding import Issue
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.config import FailbackConfig
+from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.model.document import Body
 from gitsched.model.scheduling import Assignment, Decision, Request
 from gitsched.model.time import add_duration, format_time, parse_time

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from gitsched.apis.gitsched.config import KarmadaConfig
 from gitsched.apis.karmada.binding.resource_binding import PreviousState, ScheduleResult
 from gitsched.apis.karmada.failover.graceful_eviction import (
     APPLICATION_FAILURE,
@@ -37,6 +36,7 @@ from gitsched.apis.karmada.failover.state_preservation import (
 )
 from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING, binding_key
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
+from gitsched.apis.karmada.settings import KarmadaConfig
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Assignment

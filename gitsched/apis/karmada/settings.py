@@ -1,0 +1,55 @@
+"""The section `karmada` of gitsched.yaml: Karmada's settings, their defaults and their parser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
+
+
+class FailbackConfig(NamedTuple):
+    """`mode` is Never, OnRebalance or AfterStabilization; `after` counts for the last one only."""
+
+    mode: str = "Never"
+    after: timedelta = timedelta()
+
+
+class KarmadaConfig(NamedTuple):
+    """How Karmada's policies are read; gitsched's own defaults, not upstream's."""
+
+    taint_eviction: bool = True
+    allow_no_execute_taint_policy: bool = False
+    missing_facts: str = "assume"
+    eviction_purge_mode: str = "Gracefully"
+    graceful_eviction_timeout: timedelta = timedelta(minutes=10)
+    enable_empty_workload_propagation: bool = False
+    preemption: bool = False
+    failback: FailbackConfig = FailbackConfig()
+
+
+def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
+    default = KarmadaConfig()
+    return KarmadaConfig(
+        taint_eviction=karmada.get_bool("taintEviction", default.taint_eviction),
+        allow_no_execute_taint_policy=karmada.get_bool("allowNoExecuteTaintPolicy", default.allow_no_execute_taint_policy),
+        missing_facts=karmada.get_choice("missingFacts", "assume", "strict"),
+        eviction_purge_mode=karmada.get_choice("evictionPurgeMode", "Gracefully", "Directly"),
+        graceful_eviction_timeout=karmada.get_duration("gracefulEvictionTimeout", default.graceful_eviction_timeout),
+        enable_empty_workload_propagation=karmada.get_bool("enableEmptyWorkloadPropagation", False),
+        preemption=karmada.get_bool("preemption", default.preemption),
+        failback=_parse_failback(karmada),
+    )
+
+
+def _parse_failback(karmada: ConfigSection) -> FailbackConfig:
+    if not isinstance(karmada.values.get("failback"), Mapping):
+        return FailbackConfig(karmada.get_choice("failback", "Never", "OnRebalance"))
+    failback = karmada.get_section("failback")
+    if failback.values.get("AfterStabilization") is None:
+        failback.reject("AfterStabilization", "a duration such as 10m or 24h")
+    return FailbackConfig("AfterStabilization", failback.get_duration("AfterStabilization", timedelta()))
+
+
+SETTINGS = SettingsSection("karmada", KarmadaConfig(), _parse_karmada)

@@ -1,0 +1,31 @@
+"""The section `krake` of gitsched.yaml: Krake's settings, their defaults and their parser."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
+
+
+class KrakeConfig(NamedTuple):
+    """`stickiness` is a weight; `stickiness_formula` is document or krake; `metric_constraints` says what they look at: weighted,
+    normalised or raw values."""
+
+    reschedule_after: timedelta = timedelta(seconds=60)
+    stickiness: float = 0.1
+    stickiness_formula: str = "document"
+    metric_constraints: str = "weighted"
+
+
+def _parse_krake(krake: ConfigSection) -> KrakeConfig:
+    default = KrakeConfig()
+    return KrakeConfig(
+        krake.get_seconds("rescheduleAfter", default.reschedule_after),
+        krake.get_number("stickiness", default.stickiness),
+        krake.get_choice("stickinessFormula", "document", "krake"),
+        krake.get_choice("metricConstraints", "weighted", "normalised", "raw"),
+    )
+
+
+SETTINGS = SettingsSection("krake", KrakeConfig(), _parse_krake)

@@ -1,0 +1,89 @@
+"""The description of a policy API: everything that the rest of gitsched knows about it, as data and as functions that import their code
+when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gitsched.apis.engine import PolicyEngine, RecordsByKind, Snapshot
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.config_section import SettingsSection
+from gitsched.apis.topology import Topology
+from gitsched.model.document import Body, Key
+from gitsched.model.finding import Issue
+
+GroupKind = tuple[str, str]
+"""API group and kind, as in ("apps", "Deployment")."""
+SchemaKey = tuple[str, str, str]
+"""API group, version and kind, as in ("policy.karmada.io", "v1alpha1", "PropagationPolicy")."""
+DocumentValidator = Callable[[Body], Iterator[Issue]]
+"""List what is wrong with a defaulted document that its schema accepts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolicyAPI:
+    """One policy API. Only `name`, `groups` and `create_engine` are required.
+
+    The engine is created when the source has a document that needs it: one of `groups` (or, if `active_kinds` is given, one of those
+    kinds), an object of `active_objects`, a previous record of `active_records`, or settings other than the defaults.
+    """
+
+    name: str
+    groups: frozenset[str]
+    """API groups whose documents the API reads; they are never delivered as they are."""
+    create_engine: Callable[[Snapshot], PolicyEngine]
+
+    active_kinds: frozenset[GroupKind] | None = None
+    active_objects: frozenset[tuple[str, str, str]] = frozenset()
+    """Group, kind and name of objects outside `groups`."""
+    active_records: tuple[GroupKind, ...] = ()
+
+    settings: SettingsSection[Any] | None = None
+    """The section of the API in gitsched.yaml."""
+    schemas: Mapping[SchemaKey, Body] = field(default_factory=dict)
+    """JSON Schemas besides those in the directory schemas/ of gitsched."""
+    apply_defaults: Callable[[Body], Body] | None = None
+    """Return a document as the API server would store it."""
+    find_validator: Callable[[str, str], DocumentValidator | None] | None = None
+    """Return the validator of a group and kind."""
+    validated_objects: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
+    """Kinds outside `groups` that are validated as well, with the names that count; no names means all."""
+    list_ignored_codes: Callable[[Config], frozenset[str]] | None = None
+    """Return the codes of validation findings that the settings turn off."""
+
+    topology: Topology | None = None
+    """The kind that describes clusters or nodes, for simulations."""
+    replica_paths: Mapping[GroupKind, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Where kinds of workloads have their number of replicas, for simulations that scale them."""
+    serializable: bool = False
+    """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
+    chosen_clusters: Callable[[Mapping[Key, Body]], Mapping[Key, frozenset[str]]] | None = None
+    """Return the clusters that the API's documents chose without placing anything, from the records of a plan."""
+
+
+def needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has documents, records or settings for which the engine of an API is needed."""
+    kinds, broken, active = snapshot.documents.keys(), snapshot.quarantined, api.active_kinds
+    if active is None:
+        if any(group in api.groups for group, _ in kinds) or any(key.group in api.groups for key in broken):
+            return True
+    elif not active.isdisjoint(kinds) or any(key[:2] in active for key in broken):
+        return True
+    if api.settings is not None and api.settings.name in snapshot.config.api_settings:
+        return True
+    if api.active_objects and (_has_object(api, snapshot.templates) or _has_object(api, broken)):
+        return True
+    return any(_has_records(snapshot.previous, *kind) for kind in api.active_records)
+
+
+def _has_object(api: PolicyAPI, keys: Iterable[Key]) -> bool:
+    names = {name for _, _, name in api.active_objects}
+    return any(key.name in names and (key.group, key.kind, key.name) in api.active_objects for key in keys)
+
+
+def _has_records(previous: Mapping[Key, Body], group: str, kind: str) -> bool:
+    if isinstance(previous, RecordsByKind):
+        return next(previous.of_kind(group, kind), None) is not None
+    return any(key[:2] == (group, kind) for key in previous)
