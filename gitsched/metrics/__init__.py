@@ -1,1 +1,1 @@
-"""Providers of live values: a name becomes a value, or why not. The only code that talks to anything but Git."""
+"""Clients of metrics providers and of forges' commit statuses: the only code that opens connections to hosts other than Git servers."""

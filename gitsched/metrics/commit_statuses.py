@@ -22,9 +22,9 @@ _PAGE_SIZE, _MAX_PAGES = 100, 50
 
 
 class ForgeStatusApi(NamedTuple):
-    """How a forge is asked: the path of a commit's statuses below the address, where they are in the answer, and its words.
+    """The commit status API of a forge: URL path, and the JSON fields of the response.
 
-    `states` has the words that are final; `header` and `scheme` are what a token is sent in.
+    `states` maps the final states of the forge to ours. `token_header` and `token_scheme` say how a token is sent.
     """
 
     base_url: str
@@ -61,59 +61,59 @@ FORGE_STATUS_APIS: Mapping[str, ForgeStatusApi] = {
 def fetch_commit_statuses(
     forge: ForgeConfig,
     commits: Iterable[tuple[str, datetime]],
-    wanted: Collection[str],
+    clusters: Collection[str],
     timeout: float,
     hosts: Collection[str] | None,
 ) -> dict[ObservationKey, DeliveryStatus]:
-    """The last final word of each wanted cluster: `commits` (id and date) are asked in their order, until all have
-    spoken.
+    """Return the last final status of each cluster.
 
-    The time of a word is the date of the commit that it is about. Raises Unreachable, whose text has nothing secret.
+    `commits` (id and date) are queried in order until every cluster has a status. The time of a status is the date of its commit. Raises
+    ProviderUnreachable, whose message contains no secrets.
     """
-    from gitsched.metrics.http_client import HttpClient  # httpx takes its time to load
+    from gitsched.metrics.http_client import HttpClient  # imported lazily: httpx is slow to load
 
-    dialect = FORGE_STATUS_APIS[forge.type]
-    address = forge.url or dialect.base_url
+    api = FORGE_STATUS_APIS[forge.type]
+    address = forge.url or api.base_url
     token = find_token({"tokenFrom": forge.token_from})
-    headers = ((dialect.token_header, dialect.token_scheme + token),) if token else ()
+    headers = ((api.token_header, api.token_scheme + token),) if token else ()
     pattern = re.compile("(.+)".join(map(re.escape, forge.context.split("{cluster}"))))
-    deadline, waiting = time.monotonic() + timeout, set(wanted)
-    found: dict[ObservationKey, DeliveryStatus] = {}
+    deadline, missing = time.monotonic() + timeout, set(clusters)
+    statuses: dict[ObservationKey, DeliveryStatus] = {}
     with HttpClient(hosts, secure=address.lower().startswith("https:")) as client:
         for commit, date in commits:
-            if not waiting:
+            if not missing:
                 break
-            path = dialect.path.format(quote(forge.repository, safe="" if forge.type == "gitlab" else "/"), commit)
-            for context, word in _list_statuses(client, dialect, join_url(address, path), headers, deadline):
-                match, state = pattern.fullmatch(context), dialect.states.get(word)
-                if match is not None and state is not None and match[1] in waiting:
-                    found[DELIVERY_STATUS, "", match[1], commit] = DeliveryStatus(state, date)
-                    waiting.discard(match[1])
-    return found
+            path = api.path.format(quote(forge.repository, safe="" if forge.type == "gitlab" else "/"), commit)
+            for context, state_text in _list_statuses(client, api, join_url(address, path), headers, deadline):
+                match, state = pattern.fullmatch(context), api.states.get(state_text)
+                if match is not None and state is not None and match[1] in missing:
+                    statuses[DELIVERY_STATUS, "", match[1], commit] = DeliveryStatus(state, date)
+                    missing.discard(match[1])
+    return statuses
 
 
 def _list_statuses(
-    client: HttpClient, dialect: ForgeStatusApi, url: str, headers: tuple[tuple[str, str], ...], deadline: float
+    client: HttpClient, api: ForgeStatusApi, url: str, headers: tuple[tuple[str, str], ...], deadline: float
 ) -> Iterator[tuple[str, str]]:
-    """Context and state of every status of a commit; a context's last one comes first, or is the only one."""
+    """Yield context and state of each status of a commit. Of several statuses of one context the forge lists the last one first."""
     for page in range(1, _MAX_PAGES + 1):
-        answer = client.send(
+        response = client.send(
             ProviderRequest(f"{url}?per_page={_PAGE_SIZE}&limit={_PAGE_SIZE}&page={page}", None, headers), deadline
         )
-        entries = _parse_statuses(answer.data, dialect.list_field)
-        yield from ((str(entry.get(dialect.context_field)), str(entry.get(dialect.state_field))) for entry in entries)
+        entries = _parse_statuses(response.data, api.list_field)
+        yield from ((str(entry.get(api.context_field)), str(entry.get(api.state_field))) for entry in entries)
         if len(entries) < _PAGE_SIZE:
             break
 
 
-def _parse_statuses(data: bytes, member: str) -> list[dict[str, Any]]:
+def _parse_statuses(data: bytes, list_field: str) -> list[dict[str, Any]]:
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ProviderUnreachable("its answer is no JSON") from error
-    entries = body.get(member) if member and isinstance(body, dict) else body
+        raise ProviderUnreachable("its response is not valid JSON") from error
+    entries = body.get(list_field) if list_field and isinstance(body, dict) else body
     if entries is None:
-        return []  # a commit without any status, as some forges say it
+        return []  # some forges send null for a commit without statuses
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ProviderUnreachable("its answer has no list of statuses")
+        raise ProviderUnreachable("its response has no list of statuses")
     return entries

@@ -1,4 +1,4 @@
-"""HTTP client for all providers: limits of time and size, allowed hosts, forbidden addresses, no redirect to another host."""
+"""HTTP client for all providers, with limits of time and size, allowed hosts, forbidden addresses and no redirects to other hosts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FORBIDDEN_NETWORKS = tuple(
     map(
         ipaddress.ip_network,
         (
-            "169.254.0.0/16",  # link-local: the metadata services of clouds answer there, with credentials
+            "169.254.0.0/16",  # link-local: cloud metadata services, which return credentials
             "fe80::/10",
-            "fd00:ec2::254/128",  # the same service of one cloud, at an address that is not link-local
+            "fd00:ec2::254/128",  # a cloud's metadata service at an address that is not link-local
             "fd20:ce::254/128",
             "100.100.100.200/32",
             "168.63.129.16/32",
@@ -38,38 +38,38 @@ _FORBIDDEN_NETWORKS = tuple(
     )
 )
 _MAX_ADDRESSES = 4
-"""Addresses of one name that are tried."""
+"""Maximum number of addresses of one name that are tried."""
 _EMBEDDED_IPV4_NETWORKS = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
-"""IPv6 networks whose addresses end with one of IPv4, beside those that `ipaddress` knows."""
+"""IPv6 networks that embed IPv4 addresses, in addition to those that `ipaddress` supports."""
 _LOOPBACK = ipaddress.ip_address("::1")
 
 
 def check_host(host: str, allowed: Collection[str] | None) -> None:
-    """Raise Unreachable for a host that is not on the list: a name, or `*.` and a domain. None allows every host."""
+    """Raise ProviderUnreachable if no entry of `allowed` (a host name or *.domain) matches the host. None allows every host."""
     if allowed is None:
         return
     name = host.lower().rstrip(".")
     for entry in allowed:
-        wanted = entry.lower().rstrip(".")
-        if name == wanted or (wanted.startswith("*.") and name.endswith(wanted[1:])):
+        pattern = entry.lower().rstrip(".")
+        if name == pattern or (pattern.startswith("*.") and name.endswith(pattern[1:])):
             return
-    raise ProviderUnreachable("its host is not one of those that may be asked")
+    raise ProviderUnreachable("its host is not allowed")
 
 
 def resolve_host(host: str, port: int) -> tuple[str, ...]:
-    """The addresses of a host, at least one and none of them a forbidden one, in the order in which the system prefers them.
+    """Return the addresses of a host in the system's order of preference. Raises ProviderUnreachable if there is none or one is forbidden.
 
-    The connection goes there: the name is not looked up again. Raises Unreachable.
+    Connections use these addresses: the name is not resolved a second time.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        results = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise ProviderUnreachable("its host is not known") from error
-    addresses = [str(entry[4][0]) for entry in found]
+        raise ProviderUnreachable("its host name cannot be resolved") from error
+    addresses = [str(entry[4][0]) for entry in results]
     if any(_is_forbidden(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
-        raise ProviderUnreachable("its host has a link-local or otherwise reserved address, and such are never asked")
+        raise ProviderUnreachable("its host has a link-local or reserved address, which is not allowed")
     if not addresses:
-        raise ProviderUnreachable("its host is not known")
+        raise ProviderUnreachable("its host name cannot be resolved")
     return tuple(dict.fromkeys(addresses))[:_MAX_ADDRESSES]
 
 
@@ -84,19 +84,19 @@ def _is_forbidden(address: IpAddress) -> bool:
 
 
 MAX_RESPONSE_BYTES = 1 << 20
-"""Bytes of an answer at most."""
+"""Maximum size of a response in bytes."""
 _MAX_REDIRECTS = 3
 _MAX_CAUSES = 16
 
 
 class HttpClient:
-    """`allowed` are the hosts that may be asked, None for all; `secure` says that some are asked by https. For several threads at once."""
+    """Thread-safe HTTP client. `allowed` lists the hosts that may be queried (None: all); `secure` is required for https URLs."""
 
     def __init__(self, allowed: Collection[str] | None, *, secure: bool) -> None:
         self._allowed = allowed
-        # Reading the authorities takes longer than most exchanges. Without any there is no https at all, rather than one unchecked.
+        # Loading CA certificates is slow, so http-only clients have none, and their https connections fail verification.
         context = ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # Proxies and .netrc of the environment are left alone: a request goes where the document says, or nowhere.
+        # Proxies and .netrc of the environment are ignored, so a request only goes to the host in the document.
         self._client = httpx.Client(verify=context, trust_env=False, follow_redirects=False)
 
     def __enter__(self) -> HttpClient:
@@ -106,73 +106,75 @@ class HttpClient:
         self._client.close()
 
     def send(self, request: ProviderRequest, deadline: float) -> ProviderResponse:
-        """The answer to a request before `deadline` (time.monotonic). Raises Unreachable, whose text has nothing secret.
+        """Return the response to a request before `deadline` (time.monotonic). Raises ProviderUnreachable without secrets in its message.
 
-        A redirect is followed only to the same scheme, host and port.
+        Redirects are followed only to the same scheme, host and port.
         """
-        # A name that is slow to look up, or a head that comes byte by byte, outlasts every timeout of a single read.
-        answered: SimpleQueue[ProviderResponse | Exception] = SimpleQueue()
-        threading.Thread(target=lambda: answered.put(self._exchange(request, deadline)), daemon=True).start()
+        # httpx has no total timeout: slow name resolution, or headers sent byte by byte, exceed the timeouts of single reads.
+        responses: SimpleQueue[ProviderResponse | Exception] = SimpleQueue()
+        threading.Thread(target=lambda: responses.put(self._exchange(request, deadline)), daemon=True).start()
         try:
-            answer = answered.get(timeout=max(0.0, deadline - time.monotonic()))
+            response = responses.get(timeout=max(0.0, deadline - time.monotonic()))
         except Empty:
             raise ProviderUnreachable("it did not answer in time") from None
-        if isinstance(answer, ProviderResponse):
-            return answer
-        raise answer
+        if isinstance(response, ProviderResponse):
+            return response
+        raise response
 
     def _exchange(self, request: ProviderRequest, deadline: float) -> ProviderResponse | Exception:
-        """The answer, or what is to be raised by who waits."""
+        """Return the response, or the exception that the waiting thread raises."""
         try:
             return self._follow_redirects(httpx.URL(request.url), request, deadline)
-        except (httpx.InvalidURL, UnicodeError):  # the latter for names of hosts that are none
-            return ProviderUnreachable("its address is no http or https URL")
+        except (httpx.InvalidURL, UnicodeError):  # UnicodeError: invalid host names
+            return ProviderUnreachable("its address is not an http or https URL")
         except httpx.TimeoutException:
             return ProviderUnreachable("it did not answer in time")
         except (httpx.HTTPError, OSError, ValueError) as error:
             return ProviderUnreachable(_describe_error(error))
-        except Exception as error:  # noqa: BLE001 - raised by who waits: a thread that dies in silence would look like a slow provider
+        except Exception as error:  # noqa: BLE001 - raised in the waiting thread
             return error
 
     def _follow_redirects(self, url: httpx.URL, request: ProviderRequest, deadline: float) -> ProviderResponse:
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = self._try_addresses(url, request, deadline)
-            if isinstance(answer, ProviderResponse):
-                return answer
-            if (answer.scheme, answer.host, answer.port) != (url.scheme, url.host, url.port):
+            response = self._try_addresses(url, request, deadline)
+            if isinstance(response, ProviderResponse):
+                return response
+            if (response.scheme, response.host, response.port) != (url.scheme, url.host, url.port):
                 raise ProviderUnreachable("it redirects to another host")
-            url = answer
+            url = response
         raise ProviderUnreachable("it redirects too often")
 
     def _try_addresses(self, url: httpx.URL, request: ProviderRequest, deadline: float) -> ProviderResponse | httpx.URL:
-        """The answer, or where it redirects to, from the first address of the host that takes a connection."""
+        """Return the response, or the redirect's URL, of the first address that accepts a connection."""
         check_host(url.host, self._allowed)
-        *others, last = resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
-        for count, address in enumerate(others):
+        *other_addresses, last_address = resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
+        for count, address in enumerate(other_addresses):
             try:
-                return self._send_to_address(url, address, request, deadline, share=len(others) + 1 - count)
+                return self._send_to_address(url, address, request, deadline, share=len(other_addresses) + 1 - count)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                continue  # a name such as localhost has an address of each family, and a server may listen at one of them only
-        return self._send_to_address(url, last, request, deadline, share=1)
+                continue  # localhost has an IPv4 and an IPv6 address, and a server may listen on only one of them
+        return self._send_to_address(url, last_address, request, deadline, share=1)
 
     def _send_to_address(
         self, url: httpx.URL, address: str, request: ProviderRequest, deadline: float, *, share: int
     ) -> ProviderResponse | httpx.URL:
-        """The answer of one address; to connect it has one of `share` parts of the time that is left."""
-        left = deadline - time.monotonic()
-        if left <= 0:
+        """Return the response of one address; the connect timeout is the remaining time divided by `share`."""
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise httpx.PoolTimeout("the deadline has passed")
         host = url.netloc.decode("ascii")
-        sent = self._client.build_request(
+        http_request = self._client.build_request(
             "GET" if request.body is None else "POST",
             url.copy_with(host=address, userinfo=b""),  # httpx logs the address of every request
             json=request.body,
             headers={"Accept": "application/json", **dict(request.headers), "Host": host, "Accept-Encoding": "identity"},
             extensions={"sni_hostname": url.host},
-            timeout=httpx.Timeout(left, connect=left / share),
+            timeout=httpx.Timeout(remaining, connect=remaining / share),
         )
-        basic = httpx.BasicAuth(url.username, url.password) if url.userinfo and "Authorization" not in sent.headers else None
-        response = self._client.send(sent, stream=True, auth=basic)
+        credentials = (
+            httpx.BasicAuth(url.username, url.password) if url.userinfo and "Authorization" not in http_request.headers else None
+        )
+        response = self._client.send(http_request, stream=True, auth=credentials)
         try:
             return _read_response(response, url, request, deadline)
         finally:
@@ -180,18 +182,18 @@ class HttpClient:
 
 
 def _describe_error(error: Exception) -> str:
-    """Why an exchange failed. Neither the client's words nor the system's are told but for the name of the error: they have addresses."""
+    """Return why a request failed. Messages of httpx and the system are not included because they contain addresses."""
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < _MAX_CAUSES:
         causes.append(cause)
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-        return "its certificate is not trusted, or not for its host"
+        return "its certificate is not trusted or not valid for its host"
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return "no connection by https: is it an http server?"
+        return "no https connection: check whether it is an http server"
     if isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)):
-        return "its answer breaks off, or is none of HTTP"
-    known = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), None)
-    return f"no connection ({os.strerror(known).lower() if known else type(error).__name__})"
+        return "its response is incomplete or not HTTP"
+    errno = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), None)
+    return f"no connection ({os.strerror(errno).lower() if errno else type(error).__name__})"
 
 
 def _read_response(
@@ -203,12 +205,12 @@ def _read_response(
     if not 200 <= status < 300:
         raise ProviderUnreachable(f"it answered with status {status}")
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise ProviderUnreachable("its answer is compressed, which was not asked for")
+        raise ProviderUnreachable("its response is compressed, but the request does not accept that")
     data = bytearray()
     for chunk in response.iter_raw():
         data += chunk
         if len(data) > MAX_RESPONSE_BYTES:
-            raise ProviderUnreachable(f"its answer has more than {MAX_RESPONSE_BYTES} bytes")
+            raise ProviderUnreachable(f"its response has more than {MAX_RESPONSE_BYTES} bytes")
         if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the deadline has passed")
     return ProviderResponse(response.headers.get("Content-Type", "").partition(";")[0].strip().lower(), bytes(data))

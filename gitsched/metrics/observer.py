@@ -1,15 +1,25 @@
-"""Observe metrics: send all queries in parallel, under one deadline."""
+"""Observe metrics: send all queries in parallel under one deadline; query one number per cluster from Prometheus."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from gitsched.metrics.providers import PROTOCOLS, find_token, parse_number
+from gitsched.metrics.providers import (
+    PROTOCOLS,
+    ProviderRequest,
+    ProviderResponse,
+    find_token,
+    join_url,
+    make_bearer_header,
+    parse_number,
+)
 from gitsched.metrics.queries import InvalidMetricValue, MetricQuery, ProviderUnreachable, list_metric_queries
 from gitsched.model.document import Body
 from gitsched.model.observation import MetricFailure, ObservationKey, Observations
@@ -23,99 +33,134 @@ _UNREACHABLE, _INVALID = "UNREACHABLE_METRICS_PROVIDER", "INVALID_METRIC"
 
 
 def observe(documents: Iterable[Body], timeout: float = DEFAULT_TIMEOUT, hosts: Collection[str] | None = None) -> Observations:
-    """What the metrics of documents are now: a finite number, or a Failure, by (kind, namespace, name of the provider, metric there).
+    """Return the current value of each metric in the documents, or a MetricFailure, by (provider kind, namespace, provider, metric).
 
-    `timeout` in seconds is for everything together; who has not answered by then failed. `hosts` are the only ones that may be asked,
-    as names or `*.domain`; None allows all but link-local addresses. Whether a number is in its metric's range is judged where it is
-    used.
+    `timeout` in seconds is the limit for all queries together. `hosts` lists the allowed hosts as names or `*.domain`; None allows all
+    hosts except link-local addresses. The scheduler checks later whether a value is in its metric's range.
     """
     return observe_queries(list_metric_queries(documents), timeout, hosts)
 
 
 def observe_queries(
-    questions: Sequence[MetricQuery], timeout: float = DEFAULT_TIMEOUT, hosts: Collection[str] | None = None
+    queries: Sequence[MetricQuery], timeout: float = DEFAULT_TIMEOUT, hosts: Collection[str] | None = None
 ) -> Observations:
-    """The same, of questions that were chosen already."""
-    found = Observations(time=datetime.now(UTC).replace(microsecond=0))
-    remote = [question for question in questions if question.type != "static"]
-    answers = _run_queries(remote, timeout, hosts) if remote else {}
-    for question in questions:
-        found[question.key] = _read_static(question) if question.type == "static" else answers[question.key]
-    return found
+    """Return the results of queries; see `observe`."""
+    observations = Observations(time=datetime.now(UTC).replace(microsecond=0))
+    remote = [query for query in queries if query.type != "static"]
+    values = _run_queries(remote, timeout, hosts) if remote else {}
+    for query in queries:
+        observations[query.key] = _read_static(query) if query.type == "static" else values[query.key]
+    return observations
 
 
-def _read_static(question: MetricQuery) -> float | MetricFailure:
-    values = question.spec.get("metrics")
-    if not isinstance(values, dict) or question.metric not in values:
-        return MetricFailure(_INVALID, f"Metric '{question.metric}' not defined")
+def _read_static(query: MetricQuery) -> float | MetricFailure:
+    values = query.spec.get("metrics")
+    if not isinstance(values, dict) or query.metric not in values:
+        return MetricFailure(_INVALID, f"Metric '{query.metric}' not defined")
     try:
-        return parse_number(values[question.metric], question.metric)
+        return parse_number(values[query.metric], query.metric)
     except InvalidMetricValue as error:
         return MetricFailure(_INVALID, str(error))
 
 
 def _run_queries(
-    questions: Sequence[MetricQuery], timeout: float, hosts: Collection[str] | None
+    queries: Sequence[MetricQuery], timeout: float, hosts: Collection[str] | None
 ) -> dict[ObservationKey, float | MetricFailure]:
-    """Every question by a few threads. They are daemons: a name that takes minutes to look up holds up nobody."""
-    from gitsched.metrics.http_client import HttpClient  # most runs have nothing to ask, and httpx takes its time to load
+    """Run queries in worker threads. These are daemons, so that slow name resolution does not delay the exit of the process."""
+    from gitsched.metrics.http_client import HttpClient  # imported lazily: httpx is slow to load
 
     deadline = time.monotonic() + timeout
-    waiting: SimpleQueue[MetricQuery] = SimpleQueue()
-    answered: SimpleQueue[tuple[ObservationKey, float | MetricFailure | Exception]] = SimpleQueue()
-    for question in questions:
-        waiting.put(question)
+    pending: SimpleQueue[MetricQuery] = SimpleQueue()
+    results: SimpleQueue[tuple[ObservationKey, float | MetricFailure | Exception]] = SimpleQueue()
+    for query in queries:
+        pending.put(query)
 
-    secure = any(str(question.spec.get("url")).lower().startswith("https:") for question in questions)
+    secure = any(str(query.spec.get("url")).lower().startswith("https:") for query in queries)
     with HttpClient(hosts, secure=secure) as client:
 
-        def work() -> None:
+        def run_queries() -> None:
             while time.monotonic() < deadline:
                 try:
-                    question = waiting.get_nowait()
+                    query = pending.get_nowait()
                 except Empty:
                     return
-                answered.put((question.key, _run_query(client, question, deadline)))
+                results.put((query.key, _run_query(client, query, deadline)))
 
-        for _ in range(min(_MAX_WORKERS, len(questions))):
-            threading.Thread(target=work, daemon=True).start()
-        return _collect_values(questions, answered, deadline)
+        for _ in range(min(_MAX_WORKERS, len(queries))):
+            threading.Thread(target=run_queries, daemon=True).start()
+        return _collect_values(queries, results, deadline)
 
 
 def _collect_values(
-    questions: Sequence[MetricQuery],
-    answered: SimpleQueue[tuple[ObservationKey, float | MetricFailure | Exception]],
+    queries: Sequence[MetricQuery],
+    results: SimpleQueue[tuple[ObservationKey, float | MetricFailure | Exception]],
     deadline: float,
 ) -> dict[ObservationKey, float | MetricFailure]:
-    late = {question.key: _make_unreachable_failure(question, "it did not answer in time") for question in questions}
-    found: dict[ObservationKey, float | MetricFailure] = {}
-    while len(found) < len(questions):
+    timeouts = {query.key: _make_unreachable_failure(query, "it did not answer in time") for query in queries}
+    observations: dict[ObservationKey, float | MetricFailure] = {}
+    while len(observations) < len(queries):
         try:
-            key, answer = answered.get(timeout=max(0.0, deadline - time.monotonic()))
+            key, result = results.get(timeout=max(0.0, deadline - time.monotonic()))
         except Empty:
             break
-        if isinstance(answer, Exception):
-            raise answer
-        found[key] = answer
-    return {**late, **found}
+        if isinstance(result, Exception):
+            raise result
+        observations[key] = result
+    return {**timeouts, **observations}
 
 
-def _run_query(client: HttpClient, question: MetricQuery, deadline: float) -> float | MetricFailure | Exception:
-    """The answer, or why there is none; anything unforeseen is handed to whoever waits."""
-    dialect = PROTOCOLS.get(question.type)
-    if dialect is None:
-        return _make_unreachable_failure(question, "its type is unknown")
+def _run_query(client: HttpClient, query: MetricQuery, deadline: float) -> float | MetricFailure | Exception:
+    """Return the value, the failure, or an unexpected exception for the waiting thread to raise."""
+    protocol = PROTOCOLS.get(query.type)
+    if protocol is None:
+        return _make_unreachable_failure(query, "its type is unknown")
     try:
-        request = dialect.make_request(question.spec, question.metric, find_token(question.spec))
-        return dialect.parse_response(client.send(request, deadline), question.metric)
+        request = protocol.make_request(query.spec, query.metric, find_token(query.spec))
+        return protocol.parse_response(client.send(request, deadline), query.metric)
     except ProviderUnreachable as error:
-        return _make_unreachable_failure(question, str(error))
+        return _make_unreachable_failure(query, str(error))
     except InvalidMetricValue as error:
         return MetricFailure(_INVALID, str(error))
-    except Exception as error:  # noqa: BLE001 - raised by who waits: a thread that dies in silence would look like a slow provider
+    except Exception as error:  # noqa: BLE001 - raised in the waiting thread
         return error
 
 
-def _make_unreachable_failure(question: MetricQuery, why: str) -> MetricFailure:
-    title = PROTOCOLS[question.type].title if question.type in PROTOCOLS else question.type
-    return MetricFailure(_UNREACHABLE, f"Failed to query {title} with provider '{question.provider}': {why}")
+def _make_unreachable_failure(query: MetricQuery, reason: str) -> MetricFailure:
+    title = PROTOCOLS[query.type].title if query.type in PROTOCOLS else query.type
+    return MetricFailure(_UNREACHABLE, f"Failed to query {title} with provider '{query.provider}': {reason}")
+
+
+def query_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str] | None) -> dict[str, float]:
+    """Run an instant query of Prometheus, Thanos or Mimir and return the value of each series by its cluster label.
+
+    `spec` has url, query, label and optionally tokenFrom. Raises ProviderUnreachable or InvalidMetricValue, whose messages contain neither
+    the address nor the response.
+    """
+    from gitsched.metrics.http_client import HttpClient  # imported lazily: httpx is slow to load
+
+    query = f"query={quote(str(spec['query']), safe='')}"
+    request = ProviderRequest(join_url(spec["url"], "api/v1/query", query), None, make_bearer_header(find_token(spec)))
+    with HttpClient(hosts, secure=request.url.lower().startswith("https:")) as client:
+        response = client.send(request, time.monotonic() + timeout)
+    return parse_vector(response, str(spec.get("label") or "cluster"))
+
+
+def parse_vector(response: ProviderResponse, label: str) -> dict[str, float]:
+    """Return the values of an instant vector by label. Raises InvalidMetricValue for duplicate labels and other result types."""
+    try:
+        body = json.loads(response.data)
+    except (ValueError, RecursionError) as error:
+        raise ProviderUnreachable("its response is not valid JSON") from error
+    data = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(data, dict) or data.get("resultType") != "vector" or not isinstance(data.get("result"), list):
+        raise InvalidMetricValue("the query does not return an instant vector")
+    values: dict[str, float] = {}
+    for series in data["result"]:
+        labels, value = (series.get("metric"), series.get("value")) if isinstance(series, dict) else (None, None)
+        cluster = labels.get(label) if isinstance(labels, dict) else None
+        if not isinstance(cluster, str) or not isinstance(value, list) or len(value) != 2:
+            raise InvalidMetricValue(f"a series has no label {label!r}; aggregate by that label, or set another one")
+        if cluster in values:
+            raise InvalidMetricValue(f"there are several series for {cluster!r}; aggregate by the label {label!r}")
+        values[cluster] = parse_number(value[1], label)
+    return values

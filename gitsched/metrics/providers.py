@@ -21,7 +21,7 @@ _MAX_NUMBER_LENGTH = 400
 
 
 def parse_number(value: object, metric: str) -> float:
-    """A finite number: a JSON number, a boolean (1 or 0), or a text that is nothing but a decimal number. Raises Invalid."""
+    """Parse a finite number: a JSON number, a boolean (1 or 0) or a decimal string. Raises InvalidMetricValue."""
     if isinstance(value, str):
         text = value.strip()
         if len(text) > _MAX_NUMBER_LENGTH or not _NUMBER.fullmatch(text):
@@ -43,17 +43,17 @@ _MAX_TOKEN_LENGTH = 1 << 14
 
 
 def find_token(spec: Mapping[str, Any]) -> str:
-    """The token of a provider: `tokenFrom` before `token`, "" without either. Raises Unreachable where it is not there."""
-    place = spec.get("tokenFrom")
-    if isinstance(place, dict) and place.get("env"):
-        token = os.environ.get(str(place["env"]), "")
-        lack = f"the environment variable {place['env']} is not set"
-    elif isinstance(place, dict) and place.get("file"):
-        token, lack = _read_token_file(str(place["file"])), f"there is no token in {place['file']}"
+    """Return the token of a provider from `tokenFrom`, else `token`, else "". Raises ProviderUnreachable if `tokenFrom` has no token."""
+    source = spec.get("tokenFrom")
+    if isinstance(source, dict) and source.get("env"):
+        token = os.environ.get(str(source["env"]), "")
+        missing = f"the environment variable {source['env']} is not set"
+    elif isinstance(source, dict) and source.get("file"):
+        token, missing = _read_token_file(str(source["file"])), f"the file {source['file']} contains no token"
     else:
         return _check_token(str(spec.get("token") or ""))
     if not token.strip():
-        raise ProviderUnreachable(lack)
+        raise ProviderUnreachable(missing)
     return _check_token(token.strip())
 
 
@@ -66,9 +66,9 @@ def _read_token_file(path: str) -> str:
 
 
 def _check_token(token: str) -> str:
-    """A token that cannot be in a header would be told in the error of the client."""
+    """Reject a token with characters that a header cannot contain, because httpx would quote it in its error message."""
     if not all("!" <= character <= "~" or character == " " for character in token):
-        raise ProviderUnreachable("its token has characters that no header can have")
+        raise ProviderUnreachable("its token contains characters that are not allowed in a header")
     return token
 
 
@@ -88,21 +88,21 @@ class ProviderResponse(NamedTuple):
 
 
 class ProviderProtocol(Protocol):
-    """The whole contract. `title` is what people call it."""
+    """Interface of a provider protocol. `title` is its name in messages."""
 
     title: str
 
     def make_request(self, spec: Mapping[str, Any], metric: str, token: str, /) -> ProviderRequest:
-        """The request for a metric; `spec` is what the provider's document says. Raises Unreachable for an address that is none."""
+        """Return the request for a metric; `spec` is the provider's configuration. Raises ProviderUnreachable for an invalid URL."""
         ...
 
-    def parse_response(self, answer: ProviderResponse, metric: str) -> float:
-        """The finite number in an answer. Raises Invalid, or Unreachable for what is no answer."""
+    def parse_response(self, response: ProviderResponse, metric: str) -> float:
+        """Return the finite number in a response. Raises InvalidMetricValue, or ProviderUnreachable for a malformed response."""
         ...
 
 
 class PrometheusProtocol:
-    """The instant query API. An entry counts if its `__name__` is the metric, so that an expression never does."""
+    """Prometheus' instant query API. Only a series whose `__name__` is the metric counts, so expressions are not supported."""
 
     title = "Prometheus"
 
@@ -111,14 +111,14 @@ class PrometheusProtocol:
             join_url(spec["url"], "api/v1/query", f"query={quote_plus(metric, safe=_QUERY_SAFE)}"), None, make_bearer_header(token)
         )
 
-    def parse_response(self, answer: ProviderResponse, metric: str) -> float:
-        body = _parse_json(answer, metric)
+    def parse_response(self, response: ProviderResponse, metric: str) -> float:
+        body = _parse_json(response, metric)
         data = body.get("data") if isinstance(body, dict) else None
         entries = data.get("result") if isinstance(data, dict) else None
         for entry in filter(None, entries if isinstance(entries, list) else ()):
             labels = entry.get("metric") if isinstance(entry, dict) else None
             if not isinstance(labels, dict) or "__name__" not in labels:
-                break  # an expression, or no vector
+                break  # an expression, or not a vector
             if labels["__name__"] == metric:
                 value = entry.get("value")
                 return parse_number(value[1] if isinstance(value, list) and len(value) > 1 else None, metric)
@@ -126,7 +126,7 @@ class PrometheusProtocol:
 
 
 class KsqlProtocol:
-    """KSQL's query endpoint, in front of Kafka."""
+    """The query endpoint of ksqlDB on Kafka."""
 
     title = "Kafka"
 
@@ -136,8 +136,8 @@ class KsqlProtocol:
             join_url(spec["url"], "query"), {"ksql": statement, "streamsProperties": {}}, make_bearer_header(token)
         )
 
-    def parse_response(self, answer: ProviderResponse, metric: str) -> float:
-        body = _parse_json(answer, metric)
+    def parse_response(self, response: ProviderResponse, metric: str) -> float:
+        body = _parse_json(response, metric)
         row = body[1].get("row") if isinstance(body, list) and len(body) > 1 and isinstance(body[1], dict) else None
         columns = row.get("columns") if isinstance(row, dict) else None
         if not isinstance(columns, list) or not columns:
@@ -146,7 +146,7 @@ class KsqlProtocol:
 
 
 class InfluxProtocol:
-    """InfluxDB 2: a Flux query for the last value of an hour, answered in annotated CSV."""
+    """InfluxDB 2: a Flux query for the last value of the past hour, with a response in annotated CSV."""
 
     title = "InfluxDB"
 
@@ -167,26 +167,26 @@ class InfluxProtocol:
             url, {"query": flux, "dialect": dialect}, (("Authorization", f"Token {token}"), ("Accept", "application/csv"))
         )
 
-    def parse_response(self, answer: ProviderResponse, metric: str) -> float:
+    def parse_response(self, response: ProviderResponse, metric: str) -> float:
         try:
-            rows = list(csv.reader(io.StringIO(answer.data.decode(), newline="")))
+            rows = list(csv.reader(io.StringIO(response.data.decode(), newline="")))
         except (UnicodeDecodeError, csv.Error) as error:
-            raise ProviderUnreachable("its answer is no CSV") from error
-        notes: dict[str, list[str]] = {}
+            raise ProviderUnreachable("its response is not valid CSV") from error
+        annotations: dict[str, list[str]] = {}
         header: list[str] = []
         for row in rows:
             if not row:
-                notes, header = {}, []
+                annotations, header = {}, []
             elif row[0].startswith("#"):
-                notes[row[0]] = row
-            elif not notes.keys() >= {"#datatype", "#group"}:
-                raise ProviderUnreachable("its answer is no annotated CSV")
+                annotations[row[0]] = row
+            elif not annotations.keys() >= {"#datatype", "#group"}:
+                raise ProviderUnreachable("its response is not annotated CSV")
             elif not header:
                 header = row
             elif len(row) < len(header):
-                raise ProviderUnreachable("a record of its answer ends too early")
+                raise ProviderUnreachable("a record in its response is incomplete")
             else:
-                types, defaults = (dict(zip(header, notes.get(note, ()), strict=False)) for note in ("#datatype", "#default"))
+                types, defaults = (dict(zip(header, annotations.get(note, ()), strict=False)) for note in ("#datatype", "#default"))
                 return _parse_record(dict(zip(header, row, strict=False)), types, defaults, metric)
         raise InvalidMetricValue(f"Metric '{metric}' not in InfluxDB response")
 
@@ -201,41 +201,41 @@ _QUERY_SAFE = "-._~!$'()*,:@/?"
 
 
 def make_bearer_header(token: str) -> tuple[tuple[str, str], ...]:
-    """The header of a bearer token; none without one."""
+    """Return the header for a bearer token; no header for an empty token."""
     return (("Authorization", f"Bearer {token}"),) if token else ()
 
 
 def join_url(url: object, path: str, query: str = "") -> str:
-    """A path below a provider's address, whose own path stays and whose query goes. Raises Unreachable for what is no HTTP address."""
+    """Append a path to a provider's URL and replace its query. Raises ProviderUnreachable for an invalid URL."""
     parts = parse_http_url(str(url))
     if parts is None:
-        raise ProviderUnreachable("its address is no http or https URL")
+        raise ProviderUnreachable("its address is not an http or https URL")
     return urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{path}", query, ""))
 
 
-def _parse_json(answer: ProviderResponse, metric: str) -> Any:
-    if answer.media_type != "application/json" and not ("/" in answer.media_type and answer.media_type.endswith("+json")):
-        raise ProviderUnreachable("its answer is not called JSON")
+def _parse_json(response: ProviderResponse, metric: str) -> Any:
+    if response.media_type != "application/json" and not ("/" in response.media_type and response.media_type.endswith("+json")):
+        raise ProviderUnreachable("its response does not have a JSON media type")
     try:
-        return json.loads(answer.data.decode())  # JSON that is exchanged is UTF-8, without a mark
+        return json.loads(response.data.decode())  # RFC 8259: UTF-8 without a byte order mark
     except (ValueError, RecursionError) as error:
-        raise InvalidMetricValue(f"The answer about the metric '{metric}' is no JSON") from error
+        raise InvalidMetricValue(f"The response for the metric '{metric}' is not valid JSON") from error
 
 
 def _parse_record(record: Mapping[str, str], types: Mapping[str, str], defaults: Mapping[str, str], metric: str) -> float:
-    """The value of a record; an empty one is its column's default, and each must be what its column says."""
+    """Return the value of a record, or its column's default if it is empty. The value must match the type of its column."""
     if "error" in record:
         raise ProviderUnreachable("it answered with an error")
     kind, text = types.get("_value", ""), record.get("_value") or defaults.get("_value", "")
     if kind == "boolean" and text in ("true", "false"):
         return float(text == "true")
-    broken = kind in ("long", "unsignedLong") and not text.strip().lstrip("+-").isdecimal()
-    if broken or kind in ("boolean", "base64Binary") or kind.startswith("dateTime"):
+    not_integer = kind in ("long", "unsignedLong") and not text.strip().lstrip("+-").isdecimal()
+    if not_integer or kind in ("boolean", "base64Binary") or kind.startswith("dateTime"):
         raise InvalidMetricValue(f"Invalid value for metric '{metric}'")
     return parse_number(text, metric)
 
 
 def _quote_flux_string(text: str) -> str:
-    """A string literal of Flux."""
+    """Return a Flux string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("${", "\\${")
     return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'

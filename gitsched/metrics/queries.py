@@ -1,5 +1,5 @@
-"""Metric queries: which metric of which provider the documents need, and the errors of a query, whose messages never hold an
-address, a token or an answer."""
+"""Metric queries: which metrics of which providers the documents use, and the errors of a query, whose messages never contain an
+address, a token or a response."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from gitsched.model.observation import ObservationKey
 
 
 class ProviderUnreachable(Exception):
-    """The provider could not be asked, or gave no answer that is one."""
+    """The provider cannot be queried, or its response is malformed."""
 
 
 class InvalidMetricValue(Exception):
-    """The provider answered, but with no number for this metric."""
+    """The provider's response has no valid number for this metric."""
 
 
 _PROVIDER_KINDS = {"GlobalMetric": "GlobalMetricsProvider", "Metric": "MetricsProvider"}
 
 
 class MetricQuery(NamedTuple):
-    """One metric at one provider. `type` names the kind of provider, `spec` is what its document says under that name."""
+    """A query of one metric from one provider. `spec` is the provider's configuration for its `type`."""
 
     key: ObservationKey
     type: str
@@ -38,7 +38,7 @@ class MetricQuery(NamedTuple):
 
 
 def list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
-    """Each metric with a provider, once, in the order of their keys. Documents that are not sound are passed over: they are findings."""
+    """Return one query for each metric of a known provider, in key order. Invalid documents are skipped: validation reports them."""
     providers: dict[tuple[str, str, str], Body] = {}
     metrics: list[tuple[str, str, Body]] = []
     for body in documents:
@@ -53,17 +53,17 @@ def list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
             )
         elif kind in _PROVIDER_KINDS.values():
             providers[str(kind), _default_namespace(str(kind), namespace), name] = spec
-    questions = {}
-    for kind, namespace, wanted in metrics:
-        name, metric = wanted.get("name"), wanted.get("metric")
+    queries = {}
+    for kind, namespace, provider_ref in metrics:
+        name, metric = provider_ref.get("name"), provider_ref.get("metric")
         spec = providers.get((kind, namespace, str(name)))
-        said = spec.get(str(spec.get("type"))) if spec else None
-        if spec is not None and isinstance(said, dict) and isinstance(metric, str):
+        settings = spec.get(str(spec.get("type"))) if spec else None
+        if spec is not None and isinstance(settings, dict) and isinstance(metric, str):
             key = (kind, namespace, str(name), metric)
-            questions[key] = MetricQuery(key, str(spec["type"]), said)
-    return [questions[key] for key in sorted(questions)]
+            queries[key] = MetricQuery(key, str(spec["type"]), settings)
+    return [queries[key] for key in sorted(queries)]
 
 
 def _default_namespace(kind: str, namespace: str) -> str:
-    """A namespaced kind without a namespace is in `default`, as everywhere."""
+    """Return the namespace of a document: "" for global kinds, `default` if none is set."""
     return "" if kind.startswith("Global") else namespace or "default"

@@ -14,7 +14,7 @@ from gitsched.apis.ocm.cluster_scores import (
 )
 from gitsched.apis.ocm.names import CLUSTER_SCORES, GITSCHED_GROUP, MANAGED_CLUSTER
 from gitsched.apis.ocm.names import GROUP as OCM
-from gitsched.metrics.instant_query import query_vector
+from gitsched.metrics.observer import query_vector
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.document import Body
 from gitsched.model.errors import Permanent

@@ -1,4 +1,4 @@
-"""A server on this machine that plays a provider, and the documents of metrics that are asked there."""
+"""A local server that acts as a metrics provider, and documents of metrics that use it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from gitsched.model.observation import MetricFailure, Observations
 from tests.local import LocalServer
 
 Handle = Callable[["Received"], "Response"]
@@ -21,7 +22,7 @@ class Received(NamedTuple):
 
 
 class Response(NamedTuple):
-    """`body` may come in pieces, each made when it is sent."""
+    """`body` may be an iterator of chunks, which are produced while they are sent."""
 
     body: str | Iterator[bytes] = ""
     status: int = 200
@@ -30,7 +31,7 @@ class Response(NamedTuple):
 
 
 class Server(LocalServer):
-    """Answers with what `handle` gives, and remembers what it was asked."""
+    """A server that responds with the result of `handle` and records the requests in `seen`."""
 
     def __init__(self) -> None:
         self.seen: list[Received] = []
@@ -38,26 +39,26 @@ class Server(LocalServer):
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
+            def respond(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-                received = Received(self.command, self.path, dict(self.headers), body)
-                outer.seen.append(received)
-                response = outer.handle(received)
+                request = Received(self.command, self.path, dict(self.headers), body)
+                outer.seen.append(request)
+                response = outer.handle(request)
                 self.send_response(response.status)
                 for name, text in response.headers:
                     self.send_header(name, text)
                 if response.media:
                     self.send_header("Content-Type", response.media)
                 self.end_headers()
-                pieces = [response.body.encode()] if isinstance(response.body, str) else response.body
+                chunks = [response.body.encode()] if isinstance(response.body, str) else response.body
                 try:
-                    for piece in pieces:
-                        self.wfile.write(piece)
+                    for chunk in chunks:
+                        self.wfile.write(chunk)
                         self.wfile.flush()
                 except (BrokenPipeError, ConnectionResetError):
-                    pass  # the client had enough
+                    pass  # the client closed the connection
 
-            do_GET = do_POST = answer
+            do_GET = do_POST = respond
 
             def log_message(self, *_: Any) -> None: ...
 
@@ -65,21 +66,21 @@ class Server(LocalServer):
 
 
 @pytest.fixture
-def rival() -> Iterator[Server]:
+def other_server() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
 
 
 def vector(metric: str, value: str) -> Response:
-    """What Prometheus says about one metric."""
+    """Return Prometheus' response with one series."""
     return Response(
         f'{{"status":"success","data":{{"resultType":"vector","result":[{{"metric":{{"__name__":"{metric}"}},"value":[1,"{value}"]}}]}}}}'
     )
 
 
 def documents(kind: str, spec: dict[str, Any], *metrics: str) -> list[dict[str, Any]]:
-    """A global provider of a kind, named `p`, and metrics from there, each named as on the provider."""
+    """Return a GlobalMetricsProvider `p` of a type, and GlobalMetrics of the same name as the provider's metrics."""
     provider = {"api": "core", "kind": "GlobalMetricsProvider", "metadata": {"name": "p"}, "spec": {"type": kind, kind: spec}}
     return [provider] + [
         {
@@ -94,3 +95,10 @@ def documents(kind: str, spec: dict[str, Any], *metrics: str) -> list[dict[str, 
 
 def key(metric: str) -> tuple[str, str, str, str]:
     return ("GlobalMetricsProvider", "", "p", metric)
+
+
+def find_error(observations: Observations, metric: str = "load") -> str:
+    """Return the error of a metric that failed."""
+    failure = observations[key(metric)]
+    assert isinstance(failure, MetricFailure), failure
+    return failure.error
