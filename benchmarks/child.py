@@ -69,7 +69,7 @@ def profile_runs(mode: str, place: Path, cache: Path, rounds: int, into: Path) -
 
 def make_session(place: Path, cache: Path) -> Callable[[], Any]:
     """A reconcile that remembers what the earlier calls read."""
-    from gitsched.reconcile.reconciler import Reconciler
+    from gitsched.reconcile import Reconciler
     from gitsched.reconcile.run import RunSettings
 
     now = datetime.fromtimestamp(START + 86400, UTC)  # no commit of a round is in the future

@@ -174,7 +174,7 @@ def knative(
     output.configure_logging(log_format)
     with output.show_progress("Planning"):
         settings = RunSettings(location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen)
-        decided = preview(settings, whole=True).plan.decisions
+        decided = preview(settings, complete=True).plan.decisions
     records = (record for session in decided.engines if session.name == "knative" for record in session.records())
     patches = make_patches(records, decided.catalog.templates.values())
     output.show_as(form, lambda _: format_kubectl_commands(patches), lambda: make_patch_list(patches))

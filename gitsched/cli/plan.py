@@ -109,7 +109,10 @@ def command(
         from gitsched.reconcile.explanation import explain_workloads
         from gitsched.report.page import FleetView, write_page
 
-        return write_page(found, FleetView(compared.run.plan.cluster_facts, explain_workloads(compared.reconciler, compared.run)))
+        return write_page(
+            found,
+            FleetView(compared.run.plan.cluster_facts, explain_workloads(compared.context.source.repository, compared.run.plan)),
+        )
 
     def data() -> dict[str, Any]:
         if found.resilience is None:

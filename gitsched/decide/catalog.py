@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, parse_api_group
-from gitsched.model.finding import Finding, locate_document
+from gitsched.model.finding import Finding, locate_document, locate_origin
 
 MAX_DUPLICATE_LOCATIONS = 3
 """Places of one duplicate identity that are named; the others are counted."""
@@ -124,6 +124,20 @@ def make_scope_finding(document: Document) -> Finding:
     guess = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped"
     message = f"{guess}: no CustomResourceDefinition says otherwise, nor `kinds:`"
     return Finding("info", "scope-guessed", message, locate_document(document), key.resource)
+
+
+def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[RawDocument]) -> tuple[Finding, ...]:
+    """Return the findings with the location of the document of their resource, where it is among the given ones."""
+    findings = tuple(findings)
+    if not findings:
+        return ()
+    origins = {(document.kind, document.namespace, document.name): document.origin for document in documents}
+    located = []
+    for finding in findings:
+        kind, namespace, name = finding.resource or ("", "", "")
+        origin = origins.get((kind, namespace, name)) or (origins.get((kind, "", name)) if namespace == "default" else None)
+        located.append(finding._replace(location=locate_origin(origin)) if origin else finding)
+    return tuple(located)
 
 
 class _KindScopes:

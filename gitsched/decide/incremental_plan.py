@@ -1,7 +1,7 @@
 """Update the last plan when only the content of known templates changed; anything else requires a complete plan.
 
-Whatever could make a difference elsewhere (other settings, a workload that comes or goes, a namespace, a finding that would have to move)
-is not amended: the caller plans everything anew, to the same bytes.
+A change that could affect anything else (other settings, an added or removed workload, a namespace, a finding that would have to move)
+requires a complete plan, which gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
-from gitsched.decide.plan import Plan, check_removal_guard, list_moves
+from gitsched.decide.plan import Plan, build_plan
 from gitsched.decide.plan_state import (
     ClusterRow,
     PlanRows,
@@ -31,7 +31,7 @@ from gitsched.decide.rendered_tree import (
     render_workload,
 )
 from gitsched.model.document import Document, Key
-from gitsched.model.finding import Finding, finding_sort_key
+from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
 from gitsched.render.cluster_directory import complete_directory, write_cluster_json
@@ -40,11 +40,11 @@ from gitsched.render.layout import CLUSTER_JSON, cluster_path
 K = TypeVar("K")
 V = TypeVar("V")
 _UNCHANGED = ExistingBlob("")
-"""Stands for a file of a directory that nobody touches."""
+"""Placeholder for a file of a cluster directory that does not change."""
 
 
 class PlanState(NamedTuple):
-    """What an earlier plan left: its sums, its rows and its sessions."""
+    """The state that an earlier plan left: its totals, its rows and its engines."""
 
     totals: Totals
     rows: PlanRows
@@ -52,14 +52,14 @@ class PlanState(NamedTuple):
 
 
 class SourceDiff(NamedTuple):
-    """What is new in the source: the templates that have to be decided again, by identity, and the findings of each changed file."""
+    """The templates to decide again, by identity, and the findings of each changed file."""
 
     documents: Mapping[Key, Document]
     findings: Mapping[str, tuple[Finding, ...]]
 
 
 class IncrementalPlan(NamedTuple):
-    """A plan that says only what changes, and what changes of the ledger with it."""
+    """A plan that holds only changes, and the changes of the plan state."""
 
     plan: Plan
     totals: Totals
@@ -68,91 +68,68 @@ class IncrementalPlan(NamedTuple):
 
 
 def make_incremental_plan(
-    ledger: PlanState, edition: SourceDiff, world: Snapshot, lookup: BlobLookup, canvas: RenderCache
+    state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache
 ) -> IncrementalPlan | None:
-    """The next plan; None where the whole is due."""
-    sums = ledger.totals
-    told = (finding for found in (sums.other_findings, sums.engine_findings) for finding in found)
-    if world.at < sums.source_time or any(_is_about(finding, edition.findings) for finding in told):
+    """Make the next plan from the state of the last one; None where a complete plan is needed."""
+    totals, rows = state.totals, state.rows
+    findings = (finding for group in (totals.other_findings, totals.engine_findings) for finding in group)
+    if snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
         return None
-    ends = [since + sums.config.output.retire_after for since in sums.retiring.values()]
-    if any(end <= world.now for end in ends) or not _update_engines(ledger, world):
+    ends = [since + totals.config.output.retire_after for since in totals.retiring.values()]
+    if any(end <= snapshot.now for end in ends) or not _update_engines(state, snapshot):
         return None
-    shares: dict[Key, WorkloadFiles] = {}
-    restless = set(sums.unstable)
-    documents = _list_affected_documents(ledger, edition, world)
+    documents = _list_affected_documents(state, diff, snapshot)
     if documents is None:
         return None
+    workloads: dict[Key, WorkloadFiles] = {}
+    unstable = set(totals.unstable)
     for key, document in documents.items():
-        outcome, trace = decide_workload(document, ledger.engines), ledger.rows.read_workload(key)
-        if (outcome is None) != (trace is None) or key.kind == "Namespace":
+        outcome, row = decide_workload(document, state.engines), rows.read_workload(key)
+        if (outcome is None) != (row is None) or key.kind == "Namespace":
             return None
         if outcome is None:
             continue
         if outcome.manifests is not None:
-            return None  # what it renders may lie where another workload's manifests do
-        shares[key] = render_workload(outcome, document, False, lookup, canvas)
-        (restless.discard if is_unchanged(outcome, world.previous) else restless.add)(key)
-    held = (finding for key, found in sums.findings_by_workload.items() if key not in shares for finding in found)
-    if any(_is_about(finding, edition.findings) for finding in held) or _has_record_conflict(ledger.rows, shares, lookup):
+            return None  # another workload may render manifests with the same paths
+        workloads[key] = render_workload(outcome, document, False, find_blob, cache)
+        (unstable.discard if is_unchanged(outcome, snapshot.previous) else unstable.add)(key)
+    others = (finding for key, group in totals.findings_by_workload.items() if key not in workloads for finding in group)
+    if any(_is_about(finding, diff.findings) for finding in others) or _has_record_conflict(rows, workloads, find_blob):
         return None
-    traces = {key: make_workload_row(share, _read_source_path(documents[key])) for key, share in shares.items()}
-    outcomes = {key: share.outcome for key, share in shares.items()}
-    places = _update_cluster_rows(ledger.rows, traces)
-    after = _update_totals(sums, ledger.rows, outcomes, places, edition, world)._replace(unstable=frozenset(restless))
-    wakeups = [*after.wakeups.values(), *ends, *(session.wakeup for session in ledger.engines if session.wakeup is not None)]
-
-    def lived(cluster: str) -> bool:
-        return cluster not in sums.retiring and ledger.rows.read_cluster(cluster) is not None
-
-    plan = Plan(
-        outcomes=StoredOutcomes(ledger.rows, sums.workload_count, outcomes),
-        findings=sort_findings(after),
-        moves=tuple(list_moves(outcomes.values(), lived)),
-        unclaimed=sums.unclaimed,
-        next_wakeup=min(wakeups, default=None),
-        time=max((world.at, *(outcome.time for outcome in outcomes.values()))),
-        files=dict(_list_changed_files(ledger, shares, places)),
-        first_outcomes=after.first_outcomes,
-        first_clusters=after.first_clusters,
-        cluster_count=after.cluster_count,
-        state_counts=after.state_counts,
-        retiring=sums.retiring,
-        refusal=check_removal_guard(outcomes.values(), lived, sums.workload_count, sums.config),
+    workload_rows = {key: make_workload_row(files, _read_source_path(documents[key])) for key, files in workloads.items()}
+    outcomes = {key: files.outcome for key, files in workloads.items()}
+    cluster_rows = _update_cluster_rows(rows, workload_rows)
+    new = _update_totals(totals, rows, outcomes, cluster_rows, diff, snapshot)._replace(unstable=frozenset(unstable))
+    plan = build_plan(
+        new,
+        StoredOutcomes(rows, totals.workload_count, outcomes),
+        outcomes.values(),
+        dict(_list_changed_files(state, workloads, cluster_rows)),
+        lambda cluster: cluster not in totals.retiring and rows.read_cluster(cluster) is not None,
+        engine_wakeups=(engine.wakeup for engine in state.engines),
     )
-    return IncrementalPlan(plan, after, traces, places)
+    return IncrementalPlan(plan, new, workload_rows, cluster_rows)
 
 
-def sort_findings(sums: Totals) -> tuple[Finding, ...]:
-    """All findings, in the order in which they are shown."""
-    by = (*sums.findings_by_file.values(), *sums.findings_by_workload.values())
-    return tuple(
-        sorted(
-            {*sums.other_findings, *sums.engine_findings, *(finding for findings in by for finding in findings)},
-            key=finding_sort_key,
-        )
-    )
-
-
-def _update_engines(ledger: PlanState, world: Snapshot) -> bool:
-    """Whether the sessions go on, and say of everything but workloads what they said before."""
-    sums, sessions = ledger.totals, ledger.engines
+def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:
+    """Whether the engines accept the new snapshot, and their findings and records about anything but workloads stay the same."""
+    totals, engines = state.totals, state.engines
     return (
-        all(session.update(world) for session in sessions)
-        and tuple(finding for session in sessions for finding in session.findings) == sums.engine_findings
-        and list_engine_records(sessions) == sums.records
-        and all(session.time is None and (session.wakeup is None or session.wakeup > world.now) for session in sessions)
+        all(engine.update(snapshot) for engine in engines)
+        and tuple(finding for engine in engines for finding in engine.findings) == totals.engine_findings
+        and list_engine_records(engines) == totals.records
+        and all(engine.time is None and (engine.wakeup is None or engine.wakeup > snapshot.now) for engine in engines)
     )
 
 
-def _list_affected_documents(ledger: PlanState, edition: SourceDiff, world: Snapshot) -> dict[Key, Document] | None:
-    """What has to be decided, by (namespace, name): what is new, and what depends on it. None where something of that is not there."""
-    dirty = frozenset(edition.documents)
-    for session in list_dependency_trackers(ledger.engines):
-        dirty |= session.affected_by(dirty)
+def _list_affected_documents(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -> dict[Key, Document] | None:
+    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None where one is missing."""
+    dirty = frozenset(diff.documents)
+    for engine in list_dependency_trackers(state.engines):
+        dirty |= engine.affected_by(dirty)
     found: dict[Key, Document] = {}
     for key in sorted(dirty, key=lambda key: (key.namespace, key.name, key)):
-        document = edition.documents.get(key) or world.templates.get(key)
+        document = diff.documents.get(key) or snapshot.templates.get(key)
         if document is None:
             return None
         found[key] = document
@@ -160,90 +137,90 @@ def _list_affected_documents(ledger: PlanState, edition: SourceDiff, world: Snap
 
 
 def _is_about(finding: Finding, paths: Container[str]) -> bool:
-    """Whether a finding stands in one of these files, or would point there."""
+    """Whether the location of a finding, or of the rule that it is about, is in one of these files."""
     by_rule = finding.field is not None and finding.field.origin.path in paths
     return by_rule or (finding.location is not None and finding.location.path in paths)
 
 
-def _has_record_conflict(rows: PlanRows, shares: Mapping[Key, WorkloadFiles], lookup: BlobLookup) -> bool:
-    """Whether a workload would write a record where one of somebody else's is, or two of them the same one."""
-    fresh: list[str] = []
-    for key, share in shares.items():
-        trace = rows.read_workload(key)
-        fresh += (path for path in share.records if trace is None or path not in trace.record_paths)
-    return len(set(fresh)) < len(fresh) or any(lookup(path) is not None for path in fresh)
+def _has_record_conflict(rows: PlanRows, workloads: Mapping[Key, WorkloadFiles], find_blob: BlobLookup) -> bool:
+    """Whether a workload would overwrite a record of another one, or two workloads would write the same record."""
+    new: list[str] = []
+    for key, files in workloads.items():
+        row = rows.read_workload(key)
+        new += (path for path in files.records if row is None or path not in row.record_paths)
+    return len(set(new)) < len(new) or any(find_blob(path) is not None for path in new)
 
 
 def _read_source_path(document: Document) -> str:
     return document.origin.path if document.origin else ""
 
 
-def _update_cluster_rows(rows: PlanRows, traces: Mapping[Key, WorkloadRow]) -> dict[str, ClusterRow]:
-    """The clusters that workloads leave, reach, or have otherwise many replicas in."""
+def _update_cluster_rows(rows: PlanRows, workload_rows: Mapping[Key, WorkloadRow]) -> dict[str, ClusterRow]:
+    """Return the rows of the clusters where workloads, replicas or manifests change."""
     counts: dict[str, tuple[int, int]] = {}
-    gone: dict[str, set[str]] = {}
-    come: dict[str, set[str]] = {}
-    for key, trace in traces.items():
+    removed: dict[str, set[str]] = {}
+    added: dict[str, set[str]] = {}
+    for key, row in workload_rows.items():
         before = rows.read_workload(key)
         if before is None:
             continue
         count_replicas(counts, before.outcome, -1)
-        count_replicas(counts, trace.outcome, 1)
-        for paths, manifests in ((gone, before.manifest_paths), (come, trace.manifest_paths)):
-            for cluster, files in manifests.items():
-                paths.setdefault(cluster, set()).update(files)
-    places = {}
-    for name in sorted({*counts, *gone, *come}):
-        place = rows.read_cluster(name)
-        if place is None:
-            continue  # bound to a cluster that has no document, and so no directory
-        workloads, replicas = counts.get(name, (0, 0))
-        facts = place.facts._replace(workloads=place.facts.workloads + workloads, replicas=place.facts.replicas + replicas)
-        places[name] = ClusterRow(facts, place.manifest_paths - gone.get(name, set()) | come.get(name, set()))
-    return places
+        count_replicas(counts, row.outcome, 1)
+        for paths, manifests in ((removed, before.manifest_paths), (added, row.manifest_paths)):
+            for cluster, relative_paths in manifests.items():
+                paths.setdefault(cluster, set()).update(relative_paths)
+    cluster_rows = {}
+    for name in sorted({*counts, *removed, *added}):
+        cluster_row = rows.read_cluster(name)
+        if cluster_row is None:
+            continue  # bound to a cluster without a document, which has no directory
+        facts, (workloads, replicas) = cluster_row.facts, counts.get(name, (0, 0))
+        facts = facts._replace(workloads=facts.workloads + workloads, replicas=facts.replicas + replicas)
+        cluster_rows[name] = ClusterRow(facts, cluster_row.manifest_paths - removed.get(name, set()) | added.get(name, set()))
+    return cluster_rows
 
 
 def _list_changed_files(
-    ledger: PlanState, shares: Mapping[Key, WorkloadFiles], places: Mapping[str, ClusterRow]
+    state: PlanState, workloads: Mapping[Key, WorkloadFiles], cluster_rows: Mapping[str, ClusterRow]
 ) -> Iterable[tuple[str, PlannedFile | None]]:
-    """The files of the output tree that are other ones now, None for those that go."""
-    for key, share in shares.items():
-        before = ledger.rows.read_workload(key)
-        yield from ((path, None) for path in (before.record_paths if before else ()) if path not in share.records)
-        yield from share.records.items()
-    for name, place in places.items():
-        earlier = ledger.rows.read_cluster(name)
-        fresh = {path: file for share in shares.values() for path, file in share.manifests.get(name, {}).items()}
-        if earlier is not None and earlier.manifest_paths == place.manifest_paths:
-            yield from ((cluster_path(name, path), file) for path, file in fresh.items())
-            if earlier.facts != place.facts:
-                yield cluster_path(name, CLUSTER_JSON), write_cluster_json(*place.facts)
+    """Yield the changed files of the output tree by path; None for a removed file."""
+    for key, files in workloads.items():
+        before = state.rows.read_workload(key)
+        yield from ((path, None) for path in (before.record_paths if before else ()) if path not in files.records)
+        yield from files.records.items()
+    for name, row in cluster_rows.items():
+        previous = state.rows.read_cluster(name)
+        changed = {path: file for files in workloads.values() for path, file in files.manifests.get(name, {}).items()}
+        if previous is not None and previous.manifest_paths == row.manifest_paths:
+            yield from ((cluster_path(name, path), file) for path, file in changed.items())
+            if previous.facts != row.facts:
+                yield cluster_path(name, CLUSTER_JSON), write_cluster_json(*row.facts)
             continue
-        old = _list_directory_files(earlier, {}, ledger.totals) if earlier else {}
-        new = _list_directory_files(place, fresh, ledger.totals)
+        old = _list_directory_files(previous, {}, state.totals) if previous else {}
+        new = _list_directory_files(row, changed, state.totals)
         yield from ((cluster_path(name, path), None) for path in old if path not in new)
         yield from (
             (cluster_path(name, path), file) for path, file in new.items() if file is not _UNCHANGED and old.get(path) != file
         )
 
 
-def _list_directory_files(place: ClusterRow, fresh: Mapping[str, PlannedFile], sums: Totals) -> dict[str, PlannedFile]:
-    files: dict[str, PlannedFile] = {path: fresh.get(path, _UNCHANGED) for path in place.manifest_paths}
-    return complete_directory(place.facts, add_namespace_manifests(files, sums.namespace_manifests))
+def _list_directory_files(row: ClusterRow, changed: Mapping[str, PlannedFile], totals: Totals) -> dict[str, PlannedFile]:
+    files: dict[str, PlannedFile] = {path: changed.get(path, _UNCHANGED) for path in row.manifest_paths}
+    return complete_directory(row.facts, add_namespace_manifests(files, totals.namespace_manifests))
 
 
 def _update_totals(
-    sums: Totals,
+    totals: Totals,
     rows: PlanRows,
     outcomes: Mapping[Key, Outcome],
-    places: Mapping[str, ClusterRow],
-    edition: SourceDiff,
-    world: Snapshot,
+    cluster_rows: Mapping[str, ClusterRow],
+    diff: SourceDiff,
+    snapshot: Snapshot,
 ) -> Totals:
-    states, wakeups = dict(sums.state_counts), dict(sums.wakeups)
-    by_workload, by_file = dict(sums.findings_by_workload), dict(sums.findings_by_file)
-    front, fleet = dict(sums.first_outcomes), dict(sums.first_clusters)
-    for path, findings in edition.findings.items():
+    states, wakeups = dict(totals.state_counts), dict(totals.wakeups)
+    by_workload, by_file = dict(totals.findings_by_workload), dict(totals.findings_by_file)
+    first_outcomes, first_clusters = dict(totals.first_outcomes), dict(totals.first_clusters)
+    for path, findings in diff.findings.items():
         _set_or_remove(by_file, path, findings)
     for key, outcome in outcomes.items():
         before = rows.read_workload(key)
@@ -252,25 +229,25 @@ def _update_totals(
         states[outcome.state] = states.get(outcome.state, 0) + 1
         _set_or_remove(wakeups, key, outcome.wakeup)
         _set_or_remove(by_workload, key, outcome.findings)
-        if key in front:
-            front[key] = strip_outcome(outcome)
-    for name, place in places.items():
-        if name in fleet:
-            fleet[name] = place.facts
-    return sums._replace(
-        source_time=world.at,
-        now=world.now,
+        if key in first_outcomes:
+            first_outcomes[key] = strip_outcome(outcome)
+    for name, row in cluster_rows.items():
+        if name in first_clusters:
+            first_clusters[name] = row.facts
+    return totals._replace(
+        source_time=snapshot.at,
+        now=snapshot.now,
         state_counts=states,
         wakeups=wakeups,
         findings_by_workload=by_workload,
         findings_by_file=by_file,
-        first_outcomes=front,
-        first_clusters=fleet,
+        first_outcomes=first_outcomes,
+        first_clusters=first_clusters,
     )
 
 
 def _set_or_remove(entries: dict[K, V], key: K, value: V | None) -> None:
-    """Set an entry, or drop it where there is nothing to keep."""
+    """Set an entry, or remove it where the value is empty."""
     if value:
         entries[key] = value
     else:

@@ -1,12 +1,12 @@
 """The state of a plan that the next incremental plan starts from: one row for each workload and cluster, and totals.
 
-A ledger describes one output tree exactly. Whoever has lost it plans everything anew and gets the same bytes.
+The state describes one output tree. When it is lost, a complete plan gives the same bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -14,19 +14,32 @@ from typing import NamedTuple, Protocol
 from gitsched.apis.engine import PolicyEngine
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan import PlanInput, PreviousOutput
-from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles, list_namespace_manifests
+from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
 from gitsched.model.document import Body, Key, parse_api_group
-from gitsched.model.finding import Finding
+from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome
 from gitsched.render.layout import status_path
 from gitsched.render.readme import MAX_ROWS
 
 
+class PreviousOutput(NamedTuple):
+    """The previous output.
+
+    `records` are by identity; `list_other_records` returns those without the given identities; `find_blob` returns the blob of a path.
+    `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
+    """
+
+    records: Mapping[Key, Body]
+    list_other_records: Callable[[Iterable[Key]], Iterable[Body]]
+    find_blob: Callable[[str], str | None]
+    clusters: frozenset[str]
+    retiring: Mapping[str, datetime]
+
+
 class WorkloadRow(NamedTuple):
-    """One workload: its outcome without documents and bodies, the source file it was read from, the paths of its records, and by
-    cluster the paths of its manifests, relative to the cluster's directory."""
+    """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, and by cluster
+    the paths of its manifests, relative to the directory of the cluster."""
 
     outcome: Outcome
     source_path: str
@@ -35,19 +48,18 @@ class WorkloadRow(NamedTuple):
 
 
 class ClusterRow(NamedTuple):
-    """One cluster: its facts, and the relative paths of what is placed there."""
+    """One cluster: its facts, and the relative paths of the manifests that workloads have there."""
 
     facts: ClusterInfo
     manifest_paths: frozenset[str]
 
 
 class Totals(NamedTuple):
-    """What is known of a plan without its rows.
+    """The state of a plan without its rows.
 
-    `at` and `now` are the moments of the plan. `states` counts workloads by state, `unclaimed` the objects that no policy selects.
-    Findings are by source file, by workload, those of the sessions, and all `others`. `restless` are workloads that may be decided
-    otherwise next time. `front` are the first outcomes and `fleet` the first clusters; `clusters` counts all. `records` are those of no
-    workload. `scopes` says of kinds that are not built in whether they have namespaces.
+    `unclaimed` is the number of objects that no policy selects. `wakeups` are the times at which a decision about a workload may change
+    without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
+    that README.md shows. `records` belong to no workload. `kind_scopes` says for kinds that are not built in whether they are namespaced.
     """
 
     config: Config
@@ -75,23 +87,23 @@ class Totals(NamedTuple):
 
 
 class PlanRows(Protocol):
-    """Where the rows of a ledger lie."""
+    """The rows of a plan state."""
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
-        """What is known of a workload; None when no policy selects it."""
+        """Return the row of a workload; None when no policy selects it."""
         ...
 
     def read_cluster(self, name: str) -> ClusterRow | None:
-        """What is known of a cluster; None when it has no directory."""
+        """Return the row of a cluster; None when it has no directory."""
         ...
 
     def list_workloads(self) -> Iterator[WorkloadRow]:
-        """Every workload, by (namespace, name)."""
+        """Yield the row of every workload, by (namespace, name)."""
         ...
 
 
 class StoredOutcomes(Mapping[Key, Outcome]):
-    """The outcomes of a ledger, some of them changed since; read when they are asked for."""
+    """The outcomes of a plan state, some of them changed since. Rows are read on demand."""
 
     def __init__(self, rows: PlanRows, count: int, changed: Mapping[Key, Outcome]) -> None:
         self._rows, self._count, self._changed = rows, count, changed
@@ -99,111 +111,128 @@ class StoredOutcomes(Mapping[Key, Outcome]):
     def __getitem__(self, key: Key) -> Outcome:
         if key in self._changed:
             return self._changed[key]
-        trace = self._rows.read_workload(key)
-        if trace is None:
+        row = self._rows.read_workload(key)
+        if row is None:
             raise KeyError(key)
-        return trace.outcome
+        return row.outcome
 
     def __iter__(self) -> Iterator[Key]:
-        return (trace.outcome.key for trace in self._rows.list_workloads())
+        return (row.outcome.key for row in self._rows.list_workloads())
 
     def __len__(self) -> int:
         return self._count
 
 
-def make_workload_row(share: WorkloadFiles, source: str) -> WorkloadRow:
-    """The row of a workload."""
+def make_workload_row(files: WorkloadFiles, source_path: str) -> WorkloadRow:
+    """Return the row of a workload."""
     return WorkloadRow(
-        strip_outcome(share.outcome),
-        source,
-        tuple(share.records),
-        {cluster: tuple(files) for cluster, files in share.manifests.items()},
+        strip_outcome(files.outcome),
+        source_path,
+        tuple(files.records),
+        {cluster: tuple(manifests) for cluster, manifests in files.manifests.items()},
     )
 
 
 def strip_outcome(outcome: Outcome) -> Outcome:
-    """An outcome without what only writing it needs."""
-    placed = tuple(place._replace(edits=(), body=None) if place.edits or place.body else place for place in outcome.targets)
-    return outcome._replace(records=(), manifests=None, previous_targets=(), targets=placed)
+    """Return an outcome without the documents that only rendering needs."""
+    targets = tuple(target._replace(edits=(), body=None) if target.edits or target.body else target for target in outcome.targets)
+    return outcome._replace(records=(), manifests=None, previous_targets=(), targets=targets)
 
 
 def compute_totals(
-    decided: DecisionSet,
-    picture: RenderedTree,
-    source: PlanInput,
-    by_file: Mapping[str, tuple[Finding, ...]],
+    decisions: DecisionSet,
+    rendered: RenderedTree,
+    config: Config,
+    source_time: datetime,
+    now: datetime,
+    file_findings: Mapping[str, tuple[Finding, ...]],
+    other_findings: tuple[Finding, ...],
     retiring: Mapping[str, datetime],
-) -> Totals | None:
-    """The sums of a whole plan.
+) -> Totals:
+    """Return the totals of a complete plan.
 
-    None when nobody can go on from a plan like this: a document is broken or stands twice, two objects are in each other's way, an API
-    decides about documents of its own, or its sessions would not say the same once more.
+    `file_findings` are the findings of source files by path, `other_findings` those that belong to no file that was read.
     """
-    catalog, outcomes = decided.catalog, decided.outcomes
-    if (
-        catalog.duplicate_templates
-        or catalog.broken
-        or catalog.duplicate_api_documents
-        or decided.quarantined
-        or decided.own_workloads
-        or picture.findings
-    ):
-        return None
-    records = list_engine_records(decided.engines)
-    if _share_record_paths(picture, records) or not _has_stable_records(outcomes, records, source.previous):
-        return None
-    said = tuple(finding for session in decided.engines for finding in session.findings)
-    known = frozenset(said)
+    outcomes = decisions.outcomes
+    engine_findings = tuple(finding for engine in decisions.engines for finding in engine.findings)
+    known = frozenset(engine_findings)
     return Totals(
-        config=source.config,
-        source_time=source.source_time,
-        now=source.now,
+        config=config,
+        source_time=source_time,
+        now=now,
         state_counts=Counter(outcome.state for outcome in outcomes.values()),
-        unclaimed=decided.unclaimed,
-        findings_by_file={path: findings for path, findings in by_file.items() if findings},
+        unclaimed=decisions.unclaimed,
+        findings_by_file={path: findings for path, findings in file_findings.items() if findings},
         findings_by_workload={key: outcome.findings for key, outcome in outcomes.items() if outcome.findings},
-        engine_findings=said,
-        other_findings=(*source.other_findings, *(finding for finding in decided.findings if finding not in known)),
+        engine_findings=engine_findings,
+        other_findings=(*other_findings, *(f for f in decisions.findings if f not in known), *rendered.findings),
         wakeups={key: outcome.wakeup for key, outcome in outcomes.items() if outcome.wakeup is not None},
-        unstable=decided.unstable,
+        unstable=decisions.unstable,
         first_outcomes={key: strip_outcome(outcome) for key, outcome in islice(outcomes.items(), MAX_ROWS)},
-        first_clusters=dict(sorted(picture.cluster_facts.items())[:MAX_ROWS]),
-        cluster_count=len(picture.cluster_facts),
+        first_clusters=dict(sorted(rendered.cluster_facts.items())[:MAX_ROWS]),
+        cluster_count=len(rendered.cluster_facts),
         retiring=retiring,
-        namespace_manifests=list_namespace_manifests(decided.templates),
-        records=records,
-        kind_scopes=catalog.kind_scopes,
+        namespace_manifests=rendered.namespace_manifests,
+        records=list_engine_records(decisions.engines),
+        kind_scopes=decisions.catalog.kind_scopes,
     )
 
 
-def _share_record_paths(picture: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:
-    """Whether two workloads, or a workload and a session, write the same record: then the later one counts."""
-    paths = [path for share in picture.workloads.values() for path in share.records]
+def sort_findings(totals: Totals) -> tuple[Finding, ...]:
+    """Return all findings of a plan in the order in which reports show them."""
+    groups = (*totals.findings_by_file.values(), *totals.findings_by_workload.values())
+    findings = {*totals.other_findings, *totals.engine_findings, *(finding for group in groups for finding in group)}
+    return tuple(sorted(findings, key=finding_sort_key))
+
+
+def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
+    """Return whether the next plan may be an incremental one that starts from this complete plan.
+
+    It may not when a document is broken or defined more than once, when two objects have the same path, when an API decides about
+    documents of its own, or when the engines would not find the records that they wrote.
+    """
+    catalog = decisions.catalog
+    return not (
+        catalog.duplicate_templates
+        or catalog.broken
+        or catalog.duplicate_api_documents
+        or decisions.quarantined
+        or decisions.own_workloads
+        or rendered.findings
+        or _share_record_paths(rendered, totals.records)
+    ) and _has_stable_records(decisions.outcomes, totals.records, previous)
+
+
+def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:
+    """Whether two workloads, or a workload and an engine, write the same record. The later one wins then."""
+    paths = [path for files in rendered.workloads.values() for path in files.records]
     paths += [status_path(key) for key, _ in records]
     return len(set(paths)) < len(paths)
 
 
-def _has_stable_records(outcomes: Mapping[Key, Outcome], records: tuple[tuple[Key, Body], ...], before: PreviousOutput) -> bool:
-    """Whether the sessions read the very records that they write: a new session over this output would find what they found."""
-    if any(before.records.get(key) != body for key, body in records):
+def _has_stable_records(outcomes: Mapping[Key, Outcome], records: tuple[tuple[Key, Body], ...], previous: PreviousOutput) -> bool:
+    """Whether the engines read the same records that they write, so that new engines on this output would decide the same."""
+    if any(previous.records.get(key) != body for key, body in records):
         return False
-    held = [key for outcome in outcomes.values() for key, _ in outcome.records]
-    kinds = {(key.group, key.kind) for key in held}
-    gone = before.list_other_records([*held, *(key for key, _ in records)])
-    return all((parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in gone)
+    written = [key for outcome in outcomes.values() for key, _ in outcome.records]
+    kinds = {(key.group, key.kind) for key in written}
+    removed = previous.list_other_records([*written, *(key for key, _ in records)])
+    return all(
+        (parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), body.get("kind")) in kinds for body in removed
+    )
 
 
-def list_engine_records(sessions: tuple[PolicyEngine, ...]) -> tuple[tuple[Key, Body], ...]:
-    """The records of all sessions that belong to no workload."""
-    return tuple(record for session in sessions for record in session.records())
+def list_engine_records(engines: tuple[PolicyEngine, ...]) -> tuple[tuple[Key, Body], ...]:
+    """Return the records of all engines that belong to no workload."""
+    return tuple(record for engine in engines for record in engine.records())
 
 
-def make_plan_rows(decided: DecisionSet, picture: RenderedTree) -> tuple[dict[Key, WorkloadRow], dict[str, ClusterRow]]:
-    """A row for every workload, in their order, and for every cluster."""
-    traces = {}
-    for key, share in picture.workloads.items():
-        origin = decided.templates[key].origin
-        traces[key] = make_workload_row(share, origin.path if origin else "")
-    return traces, {
-        name: ClusterRow(facts, frozenset(picture.manifests.get(name, ()))) for name, facts in picture.cluster_facts.items()
+def make_plan_rows(decisions: DecisionSet, rendered: RenderedTree) -> tuple[dict[Key, WorkloadRow], dict[str, ClusterRow]]:
+    """Return a row for every workload, in their order, and for every cluster."""
+    workloads = {}
+    for key, files in rendered.workloads.items():
+        origin = decisions.templates[key].origin
+        workloads[key] = make_workload_row(files, origin.path if origin else "")
+    return workloads, {
+        name: ClusterRow(facts, frozenset(rendered.manifests.get(name, ()))) for name, facts in rendered.cluster_facts.items()
     }

@@ -50,6 +50,7 @@ class RenderedTree(NamedTuple):
     files: Files
     cluster_facts: Mapping[str, ClusterInfo]
     findings: tuple[Finding, ...]
+    namespace_manifests: Mapping[str, tuple[str, PlannedFile]]
 
 
 class RenderCache:
@@ -104,7 +105,7 @@ def render(
         directories[name] = _render_directory(facts[name], add_namespace_manifests(placed.get(name, {}), own), known.get(name))
         files.update(directories[name].files)
     collisions = tuple(_find_path_collisions(shares.values(), decided.templates))
-    canvas.last_tree = RenderedTree(shares, placed, directories, files, facts, collisions)
+    canvas.last_tree = RenderedTree(shares, placed, directories, files, facts, collisions, own)
     return canvas.last_tree
 
 

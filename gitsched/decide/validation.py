@@ -8,10 +8,11 @@ from typing import Any
 from gitsched.apis.gitsched import config
 from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
 from gitsched.apis.schemas import list_schemas
+from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import find_policy_api, policy_apis
 from gitsched.manifests.schema import SchemaValidator
 from gitsched.model.document import Body, get_field, parse_api_group
-from gitsched.model.finding import Finding, Issue, ValidationResult
+from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
 
 
 def list_ignored_codes(settings: config.Config) -> frozenset[str]:
@@ -72,6 +73,33 @@ def list_document_findings(body: Body, waived: frozenset[str] = frozenset()) -> 
         Finding(issue.severity, issue.code, f"{_format_pointer(issue.pointer)}{issue.message}", None, resource)
         for issue in validate_document(body, waived).issues
     ]
+
+
+def split_unread_configs(path: str, documents: Iterable[RawDocument]) -> tuple[tuple[RawDocument, ...], list[Finding]]:
+    """Separate the settings that are not read: all but the first document of the gitsched.yaml at the top of the repository.
+
+    Return the other documents of the file, and a finding for each one that is not read.
+    """
+    used: list[RawDocument] = []
+    findings: list[Finding] = []
+    is_read = path == config.FILE
+    for document in documents:
+        if (document.group, document.kind) != (config.GROUP, config.KIND):
+            used.append(document)
+            continue
+        if is_read:
+            used.append(document)
+        else:
+            findings.append(_make_unread_config_finding(path, document))
+        is_read = False
+    return tuple(used), findings
+
+
+def _make_unread_config_finding(path: str, document: RawDocument) -> Finding:
+    reason = f"only the {config.FILE} at the top of the repository is" if path != config.FILE else "only the first of the file is"
+    location = locate_origin(document.origin) if document.origin else Location(path, 1, 1)
+    resource = (config.KIND, "", document.name)
+    return Finding("warning", "stray-config", f"this {config.KIND} is not read: {reason}", location, resource)
 
 
 def _format_pointer(pointer: Iterable[str | int]) -> str:

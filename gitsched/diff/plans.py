@@ -8,14 +8,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.plan import Plan, describe_reason
+from gitsched.decide.guard import describe_reason
+from gitsched.decide.plan import Plan
 from gitsched.decide.registry import policy_apis
+from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.model.changes import ManifestChange, Move, SelectionChange
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import Permanent
-from gitsched.render.layout import CLUSTERS
-from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges
+from gitsched.render.layout import CLUSTERS, object_path
+from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_digest
 from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key
 
 
@@ -68,7 +70,6 @@ _SECRET_PREFIX = "secret-"  # noqa: S105 - how the names of manifests of Secrets
 _NAMESPACE_PREFIX = "_/namespace-"
 
 ReadBlob = Callable[[str], bytes]
-PathLookup = Callable[[str], str | None]
 
 
 class FileChange(NamedTuple):
@@ -79,7 +80,7 @@ class FileChange(NamedTuple):
     after: str | None
 
 
-def list_manifest_changes(changed: Iterable[str], before: PathLookup, after: PathLookup) -> tuple[FileChange, ...]:
+def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: BlobLookup) -> tuple[FileChange, ...]:
     """Which of the changed paths of the output are manifests; the lookups give the blob of a path.
 
     What only keeps the books (cluster.json, the list of files, a Namespace that comes or goes along) is left out.
@@ -94,7 +95,7 @@ def list_manifest_changes(changed: Iterable[str], before: PathLookup, after: Pat
 
 
 def compare_manifests(
-    differences: Iterable[FileChange], former: Callable[[], Iterable[str]], before: PathLookup, read: ReadBlob
+    differences: Iterable[FileChange], former: Callable[[], Iterable[str]], before: BlobLookup, read: ReadBlob
 ) -> DeliveryChanges:
     """The manifests with what differs in them; what is the same for several clusters is told once.
 
@@ -195,6 +196,15 @@ def find_reviewed_digest(source: Commit) -> ReviewedPlan | None:
     """The review that a commit's trailer names; the last one counts."""
     digests = [text.strip() for name, text in source.trailers if name.lower() == REVIEWED_TRAILER.lower()]
     return ReviewedPlan(digests[-1]) if digests and _DIGEST_PATTERN.fullmatch(digests[-1]) else None
+
+
+def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...], choices: tuple[SelectionChange, ...] = ()) -> str:
+    """Return the digest of a plan, as `report.review.compute_digest` defines it.
+
+    Copies in clusters that a workload leaves do not count: depending on the time, they stay for a while or are removed at once.
+    """
+    leaving = {object_path(cluster, move.key) for move in moves for cluster in move.before if cluster not in move.after}
+    return compute_digest(moves, {entry.path: entry.after for entry in changes if entry.path not in leaving}, choices)
 
 
 def compare_with_review(reviewed: ReviewedPlan, digest: str, output: str | None, moves: tuple[Move, ...]) -> ReviewComparison:

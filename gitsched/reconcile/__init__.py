@@ -1,19 +1,19 @@
-"""From a commit to placements: observe, plan, write, and again when somebody else was faster.
-
-commit -> documents, findings -> outcomes -> files -> tree -> commit -> ref
-"""
+"""Reconcile an output branch with its source. `pipeline.run` is one run; this package offers it once, with retries, and repeatedly."""
 
 from __future__ import annotations
 
 import logging
 import random
 import time
+from datetime import datetime
+from pathlib import Path
 
 from gitsched.decide.plan import Plan
+from gitsched.git import SourceRepository, is_url
 from gitsched.model.errors import Conflict
 from gitsched.model.finding import Finding
-from gitsched.reconcile.reconciler import Reconciler
-from gitsched.reconcile.run import RunResult, RunSettings
+from gitsched.reconcile import pipeline
+from gitsched.reconcile.run import RunResult, RunSettings, open_context
 
 __all__ = ["Plan", "Reconciler", "RunResult", "RunSettings", "preview", "reconcile", "validate_source"]
 
@@ -21,16 +21,46 @@ MAX_ATTEMPTS = 5
 _log = logging.getLogger("gitsched.reconcile")
 
 
+class Reconciler:
+    """Reconcile one source any number of times, with caches between the runs. `settings` may change between two runs."""
+
+    def __init__(self, settings: RunSettings) -> None:
+        self._context = open_context(settings)
+
+    @property
+    def settings(self) -> RunSettings:
+        return self._context.settings
+
+    @settings.setter
+    def settings(self, settings: RunSettings) -> None:
+        self._context = self._context._replace(settings=settings)
+
+    @property
+    def source(self) -> SourceRepository:
+        return self._context.source
+
+    def run(self, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
+        """See `gitsched.reconcile.pipeline.run`."""
+        return pipeline.run(self._context, now, preview=preview, complete=complete)
+
+    def watch_paths(self) -> list[Path]:
+        """Return the files and directories that change when a ref moves; none for a remote, which must be polled."""
+        if is_url(self.settings.location):
+            return []
+        common = Path(self.source.repository.common_dir)
+        return [path for path in (common / "refs" / "heads", common / "packed-refs", common / "HEAD") if path.exists()]
+
+
 def reconcile(settings: RunSettings) -> RunResult:
-    """Bring the output branch to what the source says. Raises Conflict after five lost races."""
+    """Run once. Raise Conflict when other processes moved the output branch during each of five attempts."""
     return run_with_retries(Reconciler(settings), settings)
 
 
-def run_with_retries(session: Reconciler, settings: RunSettings) -> RunResult:
-    """Run a session; a lost race is observed and planned anew, after a pause that lets rivals drift apart."""
+def run_with_retries(reconciler: Reconciler, settings: RunSettings) -> RunResult:
+    """Run; after a conflict, plan again on the moved output branch. A random pause lets competing processes drift apart."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            return session.run(settings.now)
+            return reconciler.run(settings.now)
         except Conflict as conflict:
             if attempt == MAX_ATTEMPTS:
                 raise
@@ -39,11 +69,14 @@ def run_with_retries(session: Reconciler, settings: RunSettings) -> RunResult:
     raise AssertionError("unreachable")
 
 
-def preview(settings: RunSettings, *, whole: bool = False) -> RunResult:
-    """What `reconcile` would do. Objects may be written to the repository, no ref moves. A `whole` plan has `decided`, too."""
-    return Reconciler(settings).run(settings.now, write=False, whole=whole)
+def preview(settings: RunSettings, *, complete: bool = False) -> RunResult:
+    """Return what `reconcile` would do. Objects may be written to the repository; no ref moves.
+
+    With `complete`, the result has the decisions, too.
+    """
+    return Reconciler(settings).run(settings.now, preview=True, complete=complete)
 
 
 def validate_source(settings: RunSettings) -> tuple[Finding, ...]:
-    """Every finding about the source: of its files, its documents and how they fit together."""
+    """Return every finding about the source: about its files, its documents, and their references to each other."""
     return preview(settings._replace(observations="recorded", findings_only=True)).plan.findings

@@ -12,24 +12,26 @@ from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.gc_pause import gc_paused
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes
-from gitsched.diff.plans import compare_choices, list_choices, list_moves_between
+from gitsched.diff.plans import compare_choices, compute_plan_digest, list_choices, list_moves_between
 from gitsched.diff.retained import CommitInput, find_retained
+from gitsched.git import Repository
 from gitsched.model.changes import Move, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
-from gitsched.reconcile.fetch import Fetched
-from gitsched.reconcile.reconciler import Reconciler
-from gitsched.reconcile.review_check import compute_plan_digest, describe_manifest_changes, find_manifest_changes
-from gitsched.reconcile.run import RunResult, RunSettings, make_review
+from gitsched.reconcile.fetch import fetch, find_commit
+from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
+from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.run import Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
+from gitsched.reconcile.source_tree import read_source_at
 from gitsched.render.layout import CLUSTERS, escape_segment
 from gitsched.report.review import ComparisonBase, Review
 
 MAX_EXPLAINED_MOVES = 100
-"""Moves for which each cluster is asked what speaks against it; for the others, what differs between the commits has to do."""
+"""Moves whose causes include an explanation per cluster; the others have only the differences between the commits."""
 _MERGE_CONFLICT = (
     "{head} does not contain {base}, and merging them needs a person, or more history than is here: {head} is planned as it is, so what "
     "{base} has gained since shows reversed."
@@ -40,7 +42,7 @@ _OUTPUT_LAG = (
 
 
 class PlannedCommit(NamedTuple):
-    """What was decided about one commit, and by which settings."""
+    """The run of one commit, which publishes nothing, its decisions, and the settings of its gitsched.yaml."""
 
     run: RunResult
     decisions: DecisionSet
@@ -48,177 +50,176 @@ class PlannedCommit(NamedTuple):
 
 
 class PlanComparison(NamedTuple):
-    """A review, the run of its later commit, which has the plan, and the session of both. `earlier` is the plan of the base, where it is
-    a commit, and `later` the one that is compared with it."""
+    """A review, and the run of the later commit. `later` is the plan under review, `earlier` the plan of the base, None where that is the
+    output branch."""
 
     review: Review
     run: RunResult
-    reconciler: Reconciler
+    context: RunContext
     later: PlannedCommit
     earlier: PlannedCommit | None = None
 
 
 def compare_plans(settings: RunSettings, base: str | None = None) -> PlanComparison:
-    """Plan what the settings say, and tell what differs from the plan of `base`; without one, from the output branch.
+    """Compare the plan of the settings with the plan of `base`, or with the output branch where there is none.
 
-    Both plans are made over the same output and observations. Where the source does not contain `base`, what merging them gives is
-    planned. Objects may be written to the repository, no ref moves.
+    Both plans have the same output and the same observations. Where the source does not contain `base`, the merge of both is planned.
+    Objects may be written to the repository; no ref moves.
     """
-    session = Reconciler(settings)
+    context = open_context(settings)
     with gc_paused():
-        found = _compare_with_output(session) if base is None else _compare_with_base(session, base)
-    session.save_caches()
-    return found
+        comparison = _compare_with_output(context) if base is None else _compare_with_base(context, base)
+    context.caches.save()
+    return comparison
 
 
-def _compare_with_output(session: Reconciler) -> PlanComparison:
-    observed = session.fetch()
-    later = _plan_commit(session, observed)
-    run, decided = later.run, later.decisions
-    record, earlier = observed.record, None
-    if record is not None and record.source and session.source.fetch_commit(record.source):
-        earlier = session.source.repository.commit(record.source)
-    ground = compare_catalogs(_read_catalog(session, earlier) if earlier is not None else decided.catalog, decided.catalog)
-    told = _CauseFinder(session, decided, ground, {})
-    moves = tuple(map(told.add_causes, run.plan.moves))
-    differences = find_manifest_changes(observed.output.repository, observed.prefix, observed.output_tree, run.tree)
-    directories = _list_cluster_directories(observed)
-    facts, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
+def _compare_with_output(context: RunContext) -> PlanComparison:
+    fetched = fetch(context)
+    later = _plan_commit(context, fetched)
+    run, decisions = later.run, later.decisions
+    record, earlier = fetched.record, None
+    if record is not None and record.source and context.source.fetch_commit(record.source):
+        earlier = context.source.repository.commit(record.source)
+    catalogs = compare_catalogs(_read_catalog(context, earlier) if earlier is not None else decisions.catalog, decisions.catalog)
+    repository = context.source.repository
+    moves = tuple(map(_CauseFinder(repository, decisions, catalogs, {}).add_causes, run.plan.moves))
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree)
+    directories = _list_cluster_directories(fetched)
+    clusters, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
     return PlanComparison(
         make_review(run)._replace(
-            source_name=session.settings.revision or "",
+            source_name=context.settings.revision or "",
             base=ComparisonBase(
                 states=_count_states_from_findings(record.findings) if record else None,
                 findings=record.findings if record else None,
             ),
             moves=moves,
-            digest=compute_plan_digest(moves, differences, run.choices),
-            delivery=describe_manifest_changes(observed.output.repository, observed.prefix, observed.output_tree, differences),
-            added_clusters=sorted(name for name in facts - retiring if escape_segment(name) not in directories)
+            digest=compute_plan_digest(moves, changes, run.choices),
+            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, changes),
+            added_clusters=sorted(name for name in clusters - retiring if escape_segment(name) not in directories)
             if directories
             else (),
             removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
-            changed_paths=_list_changed_paths(session, earlier, observed.source),
-            retained=_list_retained(session, ground, earlier, observed.source, later) if earlier is not None else (),
+            changed_paths=_list_changed_paths(repository, earlier, fetched.source),
+            retained=_list_retained(context, catalogs, earlier, fetched.source, later) if earlier is not None else (),
         ),
         run,
-        session,
+        context,
         later,
     )
 
 
-def _compare_with_base(session: Reconciler, name: str) -> PlanComparison:
-    settings = session.settings
-    base = session.find_commit(name)
-    observed = session.fetch(base)
-    head, wanted, notes = observed.source, settings.revision or "HEAD", []
-    repository, source = session.source.repository, head
+def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
+    settings, source = context.settings, context.source
+    base = find_commit(context, name)
+    fetched = fetch(context, base)
+    head, revision, notes = fetched.source, settings.revision or "HEAD", []
+    repository, planned = source.repository, head
     if head.oid and not repository.has_ancestor(head.oid, base.oid):
-        session.source.deepen(base.oid, head.oid)
-        repository = session.source.repository
+        source.deepen(base.oid, head.oid)
+        repository = source.repository
     if head.oid and not repository.has_ancestor(head.oid, base.oid):
         tree = repository.merge_commits(base.oid, head.oid)
         if tree is None:
-            notes.append(_MERGE_CONFLICT.format(head=wanted, base=name))
+            notes.append(_MERGE_CONFLICT.format(head=revision, base=name))
         else:
-            source = head._replace(tree=tree)
-    # The merge is yet to come: what it changes has its time now, however old the commit is, and timers start then.
-    observed = observed._replace(source=source._replace(time=settings.now))
-    earlier, later = _plan_commit(session, observed._replace(source=base)), _plan_commit(session, observed)
-    before, run, decided = earlier.run, later.run, later.decisions
+            planned = head._replace(tree=tree)
+    # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
+    fetched = fetched._replace(source=planned._replace(time=settings.now))
+    earlier, later = _plan_commit(context, fetched._replace(source=base)), _plan_commit(context, fetched)
+    before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
-    ground = compare_catalogs(earlier.decisions.catalog, decided.catalog)
-    told = _CauseFinder(session, decided, ground, before.plan.outcomes)
-    moves = tuple(map(told.add_causes, list_moves_between(before.plan, run.plan, decided.templates)))
-    differences = find_manifest_changes(observed.output.repository, observed.prefix, before.tree, run.tree)
-    choices = compare_choices(list_choices(earlier.decisions), list_choices(decided))
-    clusters = [_list_clusters(plan) for plan in (before, run)]
+    catalogs = compare_catalogs(earlier.decisions.catalog, decisions.catalog)
+    causes = _CauseFinder(repository, decisions, catalogs, before.plan.outcomes)
+    moves = tuple(map(causes.add_causes, list_moves_between(before.plan, run.plan, decisions.templates)))
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree)
+    choices = compare_choices(list_choices(earlier.decisions), list_choices(decisions))
+    clusters = [_list_clusters(result) for result in (before, run)]
     return PlanComparison(
         make_review(run)._replace(
-            source_name="" if settings.worktree else wanted,
+            source_name="" if settings.worktree else revision,
             changed=before.tree != run.tree,
-            base=ComparisonBase(base.oid, name, source is not head, before.plan.state_counts, before.plan.findings),
+            base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
             moves=moves,
-            digest=compute_plan_digest(moves, differences, choices),
-            delivery=describe_manifest_changes(observed.output.repository, observed.prefix, before.tree, differences),
+            digest=compute_plan_digest(moves, changes, choices),
+            delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, changes),
             added_clusters=sorted(clusters[1] - clusters[0]),
             removed_clusters=sorted(clusters[0] - clusters[1]),
-            changed_paths=_list_changed_paths(session, base, source),
+            changed_paths=_list_changed_paths(repository, base, planned),
             comparison_notes=notes,
-            retained=_list_retained(session, ground, base, source, later),
+            retained=_list_retained(context, catalogs, base, planned, later),
             choices=choices,
         ),
         run,
-        session,
+        context,
         later,
         earlier,
     )
 
 
 class _CauseFinder:
-    """Says what makes workloads move. Asking the APIs is dear, so it is done for the first moves only."""
+    """Finds the causes of moves. Explaining a workload is slow, so only the first moves are explained."""
 
-    def __init__(self, session: Reconciler, decided: DecisionSet, ground: CatalogComparison, before: Mapping[Key, Outcome]) -> None:
-        self._reconciler, self._decided, self._comparison, self._before = session, decided, ground, before
+    def __init__(
+        self, repository: Repository, decisions: DecisionSet, catalogs: CatalogComparison, before: Mapping[Key, Outcome]
+    ) -> None:
+        self._repository, self._decisions, self._comparison, self._before = repository, decisions, catalogs, before
         self._locations: RuleLocations = {}
         self._explained = 0
 
     def add_causes(self, move: Move) -> Move:
-        """The move with its causes and where they stand."""
-        was, now = self._before.get(move.key), self._decided.outcomes.get(move.key)
-        causes = find_causes(move, was, now, self._comparison, self._explain(move))
-        return move._replace(causes=locate_causes(causes, self._reconciler.source.repository, self._locations))
+        """Return the move with its causes and their locations."""
+        before, after = self._before.get(move.key), self._decisions.outcomes.get(move.key)
+        causes = find_causes(move, before, after, self._comparison, self._explain(move))
+        return move._replace(causes=locate_causes(causes, self._repository, self._locations))
 
     def _explain(self, move: Move) -> Explanation | None:
-        template: Document | None = self._decided.templates.get(move.key)
+        template: Document | None = self._decisions.templates.get(move.key)
         if template is None or not move.before.keys() - move.after.keys() or self._explained >= MAX_EXPLAINED_MOVES:
             return None
         self._explained += 1
-        return self._decided.explain(template)
+        return self._decisions.explain(template)
 
 
-def _plan_commit(session: Reconciler, observed: Fetched) -> PlannedCommit:
-    step = session.plan(observed, session.settings.now)
-    assert step.plan.decisions is not None, "a whole plan has it"
-    return PlannedCommit(session.write(observed, step, publish=False), step.plan.decisions, step.config)
+def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
+    planned = plan_source(context, fetched, context.settings.now)
+    result = make_result(fetched, planned, write(context, fetched, planned), None)
+    return PlannedCommit(result, planned.plan.decisions, planned.config)
 
 
 def _list_retained(
-    session: Reconciler, ground: CatalogComparison, earlier: Commit, later: Commit, planned: PlannedCommit
+    context: RunContext, catalogs: CatalogComparison, earlier: Commit, later: Commit, planned: PlannedCommit
 ) -> tuple[RetainedWorkload, ...]:
-    """What memory holds, where anything but workloads differs."""
-    if not ground.changed_keys:
+    """Return the workloads that keep their placement because of scheduling history; none where only workloads differ."""
+    if not catalogs.changed_keys:
         return ()
-    plan, now = planned.run.plan, session.settings.now
-    snapshots = [session.read_source_at(commit) for commit in (earlier, later)]
-    rules = [CommitInput(snapshot.documents, snapshot.config, min(later.time, now), plan.observations) for snapshot in snapshots]
-    return find_retained(rules[0], rules[1], now, planned.decisions, max(now, plan.time))
+    plan, now = planned.run.plan, context.settings.now
+    sources = [read_source_at(context, commit) for commit in (earlier, later)]
+    before, after = (CommitInput(source.documents, source.config, min(later.time, now), plan.observations) for source in sources)
+    return find_retained(before, after, now, planned.decisions, max(now, plan.time))
 
 
-def _read_catalog(session: Reconciler, commit: Commit) -> Catalog:
-    snapshot = session.read_source_at(commit)
-    return build_catalog(snapshot.documents, snapshot.config.kinds, reserved_groups())
+def _read_catalog(context: RunContext, commit: Commit) -> Catalog:
+    source = read_source_at(context, commit)
+    return build_catalog(source.documents, source.config.kinds, reserved_groups())
 
 
-def _list_cluster_directories(observed: Fetched) -> set[str]:
-    """The directories of clusters on the output branch."""
-    return (
-        set(observed.output.repository.list_directory(observed.output_tree, f"{observed.prefix}{CLUSTERS}"))
-        if observed.output_tree
-        else set()
-    )
+def _list_cluster_directories(fetched: Fetched) -> set[str]:
+    """Return the names of the cluster directories on the output branch."""
+    tree, repository = fetched.output_tree, fetched.output.repository
+    return set(repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")) if tree else set()
 
 
 def _list_clusters(run: RunResult) -> set[str]:
     return set(run.plan.cluster_facts.keys() - run.plan.retiring.keys())
 
 
-def _list_changed_paths(session: Reconciler, earlier: Commit | None, later: Commit) -> frozenset[str]:
-    return frozenset(session.source.repository.changed_paths(earlier.tree if earlier else None, later.tree))
+def _list_changed_paths(repository: Repository, earlier: Commit | None, later: Commit) -> frozenset[str]:
+    return frozenset(repository.changed_paths(earlier.tree if earlier else None, later.tree))
 
 
 def _count_states_from_findings(findings: Iterable[Finding]) -> dict[str, int]:
-    """The states of workloads as far as findings tell them."""
+    """Return the number of workloads by state, for the states that have findings."""
     counts = Counter(finding.code for finding in findings)
     return {"pending": counts["unschedulable"], "stale": counts["stale-decision"]}

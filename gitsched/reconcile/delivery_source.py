@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from gitsched.git.refs import find_remote_url
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.reconciler import Reconciler
-from gitsched.reconcile.run import RunSettings
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.render.delivery_tools import OutputBranch
 from gitsched.render.run_metadata import strip_credentials
 
@@ -26,14 +27,14 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
     `url` is how delivery tools reach the repository, where that differs from the remote it is pushed to. Permanent when neither is one
     that they could use.
     """
-    session = Reconciler(settings._replace(observations="recorded"))
-    observed = session.fetch()
-    output = observed.output
+    context = open_context(settings._replace(observations="recorded"))
+    fetched = fetch(context)
+    output = fetched.output
     known = url or output.remote or find_remote_url(output.repository, "origin")
     address = strip_credentials(known)
     if address is None:
         what = f"{known!r} is no address" if url else "the output has no address"
         raise Permanent(f"{what} that a cluster could reach; name one with --url, https or ssh")
-    step = session.plan(observed, settings.now)
-    branch = OutputBranch(address, output.branch, observed.prefix)
-    return DeliverySource(branch, tuple(sorted(step.plan.cluster_facts)), step.config.output.signing is not None)
+    planned = plan_source(context, fetched, settings.now)
+    branch = OutputBranch(address, output.branch, fetched.prefix)
+    return DeliverySource(branch, tuple(sorted(planned.plan.cluster_facts)), planned.config.output.signing is not None)

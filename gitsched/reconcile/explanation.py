@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gitsched.decide.catalog import Catalog
+from gitsched.decide.plan import Plan
+from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
-from gitsched.reconcile.reconciler import Reconciler
-from gitsched.reconcile.run import RunResult, RunSettings
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.reconcile.source_locations import RuleLocations, locate_explanation
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.cluster_description import describe_cluster
@@ -30,9 +33,8 @@ def explain_resource(
     The kind's case does not matter, and KIND.GROUP says which of two groups is meant. `why_not` are clusters that somebody asks about.
     Permanent when there is no such workload, or cluster.
     """
-    session = Reconciler(settings)
-    observed = session.fetch()
-    step = session.plan(observed, settings.now)
+    context = open_context(settings)
+    step = plan_source(context, fetch(context), settings.now)
     planned = step.plan
     decided = planned.decisions
     own = decided.catalog.api_documents_by_key
@@ -54,21 +56,20 @@ def explain_resource(
             raise Permanent(f"{key} is no workload, and nothing is decided about it")
         return describe_cluster(ground, cluster, planned.findings)
     found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
-    return locate_explanation(_add_counterfactuals(ground, key, found, why_not), session.source.repository)
+    return locate_explanation(_add_counterfactuals(ground, key, found, why_not), context.source.repository)
 
 
-def explain_workloads(session: Reconciler, run: RunResult) -> dict[Key, Explanation]:
+def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanation]:
     """Why each workload of a whole plan is where it is, for reports that answer questions nobody has asked yet."""
-    decided = run.plan.decisions
-    assert decided is not None, "a whole plan has it"
+    decided = plan.decisions
     found: dict[Key, Explanation] = {}
     places: RuleLocations = {}
     own = decided.catalog.api_documents_by_key
-    for key in run.plan.outcomes:
+    for key in plan.outcomes:
         template = decided.templates.get(key) or own.get(key)
         told = decided.explain(template) if template else None
         if told:
-            found[key] = locate_explanation(told, session.source.repository, places)
+            found[key] = locate_explanation(told, repository, places)
     return found
 
 

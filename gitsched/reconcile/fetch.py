@@ -1,57 +1,45 @@
-"""Fetch the source commit and the head of the output branch; uncommitted files of a worktree count as a commit."""
+"""Fetch the source commit and the output branch, and read the previous output. Records are decoded on demand."""
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config import OutputConfig as OutputConfig
-from gitsched.git import OutputRepository, Repository, SourceRepository, is_url, open_output
+from gitsched.decide.plan_state import PreviousOutput
+from gitsched.git import Repository, is_url, open_output
 from gitsched.git.process import run_git
+from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.commit import Commit
+from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.parse_cache import ParseCache
-from gitsched.reconcile.previous_output import read_run_record
-from gitsched.reconcile.run import RunSettings
+from gitsched.reconcile.cache.plan_cache import make_cache_key
+from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source_tree import read_config
-from gitsched.render.run_metadata import RunMetadata
+from gitsched.render.layout import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, status_path
+from gitsched.render.records import LOCAL_CONFIG, make_record
+from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
+
+_MAPPINGS = ("metadata", "spec", "status")
+_OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
+"""Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""
 
 
-def write_worktree(repository: Repository) -> str:
-    """The tree of the files as they lie in the work tree, ignored ones left out; the index is not touched."""
-    with tempfile.TemporaryDirectory() as directory:
-        index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
-        for arguments in (["add", "--all", "--", "."], ["write-tree"]):
-            done = run_git(arguments, cwd=repository.root, extra_environment=index)
-            if done.exit_code != 0:
-                raise Permanent(f"the files of {repository.root} cannot be read: {done.stderr.strip()}")
-        return done.stdout.strip()
+def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
+    """Fetch the source and the output.
 
-
-class Fetched(NamedTuple):
-    """What a run starts from. `prefix` is where the output lies inside its branch: "" or "path/".
-
-    `vouched` says that not the commit itself says where its output is, which a stranger's would say as a stranger likes.
+    The settings of `config_commit` say where the output is; by default those of the source commit, whose author need not be trusted.
     """
-
-    source: Commit
-    output: OutputRepository
-    output_head: str | None
-    output_tree: str | None
-    prefix: str
-    record: RunMetadata | None
-    output_trusted: bool = True
-
-
-def fetch(settings: RunSettings, source: SourceRepository, memo: ParseCache, settled: Commit | None = None) -> Fetched:
-    """Fetch both ends, and see where they are. `settled` is the commit whose settings say where the output is; the source's own by
-    default, which for a stranger's commit would be wherever a stranger likes."""
-    branch = settings.branch or _read_configured_branch(settings, source, memo)
+    settings, source, caches = context
+    branch = settings.branch or _read_configured_branch(context)
     source.fetch(branch)
-    commit = _read_source_commit(settings, source, branch)
-    config = (read_config(source.repository, (settled or commit).tree, memo) or Config()).output
+    commit = _read_source_commit(context, branch)
+    config = (read_config(source.repository, (config_commit or commit).tree, caches.files) or Config()).output
     push = settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
     output = open_output(
         source,
@@ -66,17 +54,20 @@ def fetch(settings: RunSettings, source: SourceRepository, memo: ParseCache, set
     named = (bool(settings.output_branch) or config.branch == OutputConfig().branch) and (
         bool(settings.output) or not config.repository
     )
-    vouched = settled is not None or (named and not config.path)
-    return Fetched(commit, output, head, tree, prefix, read_run_record(output.repository, tree, prefix), vouched)
+    trusted = config_commit is not None or (named and not config.path)
+    record = read_run_record(output.repository, tree, prefix)
+    key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
+    return Fetched(commit, output, head, tree, prefix, record, trusted, key)
 
 
-def find_commit(settings: RunSettings, source: SourceRepository, revision: str) -> Commit:
-    """The commit that a branch, tag or id names; what is not here is looked for at the remote."""
-    if is_url(settings.location):
+def find_commit(context: RunContext, revision: str) -> Commit:
+    """Return the commit of a branch, tag or id. A missing one is fetched from the remote."""
+    source = context.source
+    if is_url(context.settings.location):
         try:
             source.fetch(None if revision == "HEAD" else revision)
         except Permanent:
-            source.fetch_commit(revision)  # no branch: a commit by its id
+            source.fetch_commit(revision)  # not a branch: the id of a commit
     repository = source.repository
     found = repository.resolve(revision) or repository.resolve(f"refs/remotes/origin/{revision}")
     if found is None:
@@ -84,23 +75,175 @@ def find_commit(settings: RunSettings, source: SourceRepository, revision: str) 
     return repository.commit(found)
 
 
-def _read_configured_branch(settings: RunSettings, source: SourceRepository, memo: ParseCache) -> str | None:
-    """The branch that gitsched.yaml on HEAD asks for; HEAD's own without one."""
-    if is_url(settings.location):
-        return None
-    repository = source.repository
-    head = repository.resolve("HEAD")
+def _read_configured_branch(context: RunContext) -> str | None:
+    """Return the source branch that gitsched.yaml on HEAD names; None for HEAD's own."""
+    repository = context.source.repository
+    head = None if is_url(context.settings.location) else repository.resolve("HEAD")
     if head is None:
         return None
-    return (read_config(repository, repository.commit(head).tree, memo) or Config()).source.branch or None
+    return (read_config(repository, repository.commit(head).tree, context.caches.files) or Config()).source.branch or None
 
 
-def _read_source_commit(settings: RunSettings, source: SourceRepository, branch: str | None) -> Commit:
-    repository = source.repository
+def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
+    """Return the source commit; for a worktree one without an id whose tree holds the uncommitted files."""
+    settings, repository = context.settings, context.source.repository
     if settings.worktree and repository.resolve("HEAD") is None:
-        return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
-    oid = source.resolve_branch(branch)
-    commit = repository.commit(oid) if settings.revision is None else find_commit(settings, source, settings.revision)
-    if settings.worktree:
-        return commit._replace(oid="", tree=write_worktree(repository))
-    return commit
+        return Commit("", _write_worktree(repository), (), settings.now, "files not committed yet", "", ())
+    oid = context.source.resolve_branch(branch)
+    commit = repository.commit(oid) if settings.revision is None else find_commit(context, settings.revision)
+    return commit._replace(oid="", tree=_write_worktree(repository)) if settings.worktree else commit
+
+
+def _write_worktree(repository: Repository) -> str:
+    """Write the tree of the files in the worktree without ignored ones. The index does not change."""
+    with tempfile.TemporaryDirectory() as directory:
+        index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
+        for arguments in (["add", "--all", "--", "."], ["write-tree"]):
+            done = run_git(arguments, cwd=repository.root, extra_environment=index)
+            if done.exit_code != 0:
+                raise Permanent(f"the files of {repository.root} cannot be read: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+
+def read_run_record(repository: Repository, tree: str | None, prefix: str) -> RunMetadata | None:
+    """Return gitsched.json of an output tree; None where there is none.
+
+    Raise Permanent for a branch that gitsched did not write: a run replaces the content of the branch, so a mistyped name must not
+    empty it.
+    """
+    entry = repository.find_entry(tree, f"{prefix}{RUN_METADATA}") if tree else None
+    if tree and entry is None and not prefix:
+        foreign = [name for name in repository.list_directory(tree, "") if not _OUTPUT_NAMES.match(name)]
+        if foreign:
+            known = ", ".join(sorted(foreign)[:3])
+            raise Permanent(
+                f"the output branch exists, and gitsched did not write it: it holds no {RUN_METADATA}, but {known}. "
+                "Choose another branch, or set output.path to share this one"
+            )
+    return parse_run_metadata(repository.blob(entry[0])) if entry else None
+
+
+class OutputRecords(Mapping[Key, Body]):
+    """The documents under status/ of an output tree. Bodies are shared by blob id: an unchanged record is the very same object."""
+
+    def __init__(self, repository: Repository, tree: str | None, prefix: str, files: ParseCache, bodies: dict[str, Body]) -> None:
+        self._repository, self._tree, self._prefix = repository, tree, prefix
+        self._files, self._bodies = files, bodies
+        self._paths: dict[str, str] | None = None
+
+    def prefetch(self) -> None:
+        """Load all cached records into memory at once."""
+        self._files.load(_make_record_key(blob) for blob in self._list_blobs().values() if blob not in self._bodies)
+
+    def __getitem__(self, key: Key) -> Body:
+        blob = self._find_blob(key)
+        if blob is None:
+            raise KeyError(key)
+        return self._read_body(blob)
+
+    def __iter__(self) -> Iterator[Key]:
+        return (_make_key(body) for blob in self._list_blobs().values() if (body := self._read_body(blob)))
+
+    def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]:
+        """Yield the records of one kind. No other record is decoded."""
+        under = status_path(Key(group, kind, "", "")).rpartition("/_/")[0] + "/"
+        entries = self._repository.entries(self._tree, f"{self._prefix}{under}") if self._tree else []
+        for entry in entries:
+            if body := self._read_body(entry.blob):
+                yield _make_key(body), body
+
+    def list_except(self, keys: Iterable[Key]) -> Iterator[Body]:
+        """Yield the records without the given identities. No other record is decoded."""
+        known = set(map(status_path, keys))
+        return (self._read_body(blob) for path, blob in self._list_blobs().items() if path not in known)
+
+    def add_written(self, bodies: Iterable[tuple[Key, Body]]) -> None:
+        """Add bodies that this process wrote to the tree, so that they need not be read back."""
+        for key, body in bodies:
+            blob = self._find_blob(key)
+            if blob is not None:
+                self._bodies.setdefault(blob, _strip_file_metadata(make_record(body)))
+
+    def __len__(self) -> int:
+        return len(self._list_blobs())
+
+    def _find_blob(self, key: Key) -> str | None:
+        """Return the blob of a record, from the list of all records where it is loaded, else by a lookup of this one."""
+        path = status_path(key)
+        if self._paths is not None:
+            return self._paths.get(path)
+        entry = self._repository.find_entry(self._tree, f"{self._prefix}{path}") if self._tree else None
+        return entry[0] if entry else None
+
+    def _list_blobs(self) -> dict[str, str]:
+        if self._paths is None:
+            entries = self._repository.entries(self._tree, f"{self._prefix}{STATUS}") if self._tree else []
+            self._paths = {entry.path.removeprefix(self._prefix): entry.blob for entry in entries}
+        return self._paths
+
+    def _read_body(self, blob: str) -> Body:
+        body = self._bodies.get(blob)
+        if body is None:
+            file = self._files.get(_make_record_key(blob)) or self._parse_blob(blob)
+            body = self._bodies[blob] = _strip_file_metadata(file.documents[0].body) if file.documents else {}
+        return body
+
+    def _parse_blob(self, blob: str) -> ParsedFile:
+        from gitsched.manifests.parser import parse_file  # loads PyYAML, and most records are cached
+
+        file = parse_file(self._repository.blob(blob), path="status.yaml", check=None)
+        self._files.put(_make_record_key(blob), file)
+        return file
+
+
+def open_records(context: RunContext, fetched: Fetched) -> OutputRecords:
+    """Return the records of the previous output."""
+    caches = context.caches
+    return OutputRecords(fetched.output.repository, fetched.output_tree, fetched.prefix, caches.files, caches.record_bodies)
+
+
+def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutput:
+    """Return the previous output for a complete plan."""
+    records, caches, repository, tree = (
+        open_records(context, fetched),
+        context.caches,
+        fetched.output.repository,
+        fetched.output_tree,
+    )
+    written, caches.last_written = caches.last_written, None
+    if written is not None and written.output_tree == tree:
+        records.add_written(document for outcome in written.plan.outcomes.values() for document in outcome.records)
+    records.prefetch()
+    clusters = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}") if tree else {}
+    retiring = fetched.record.retiring if fetched.record else {}
+    return PreviousOutput(records, records.list_except, partial(find_output_blob, fetched), frozenset(clusters), retiring)
+
+
+def find_output_blob(fetched: Fetched, path: str) -> str | None:
+    """Return the blob of a path in the previous output."""
+    if fetched.output_tree is None:
+        return None
+    entry = fetched.output.repository.find_entry(fetched.output_tree, f"{fetched.prefix}{path}")
+    return entry[0] if entry else None
+
+
+def _strip_file_metadata(body: Body) -> Body:
+    """Remove from a record the annotation that only its file has, and members of a wrong type, which another writer left."""
+    body = {name: value for name, value in body.items() if isinstance(value, dict) or name not in _MAPPINGS}
+    metadata = body.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    kept = {name: text for name, text in annotations.items() if name != LOCAL_CONFIG} if isinstance(annotations, dict) else {}
+    # The order of the members stays: an unchanged record is written with the same bytes.
+    metadata = {name: kept if name == "annotations" else value for name, value in metadata.items()}
+    return {**body, "metadata": {name: value for name, value in metadata.items() if value or name != "annotations"}}
+
+
+def _make_key(body: Body) -> Key:
+    group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
+    metadata = body.get("metadata") or {}
+    namespace = str(metadata.get("namespace") or "")
+    return Key(group, kind, namespace if is_namespaced(group, kind) is not False else "", str(metadata.get("name") or ""))
+
+
+def _make_record_key(blob: str) -> str:
+    return f"status:{blob}"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import ForgeConfig
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
 from gitsched.apis.ocm.rollout import waits_for_reports
+from gitsched.decide.catalog import locate_finding_resources
+from gitsched.decide.plan import SourceTree
 from gitsched.git import Repository
 from gitsched.metrics.queries import MetricQuery, ProviderUnreachable, list_metric_queries
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
 from gitsched.model.observation import DELIVERY_STATUS, MetricFailure, Observations, read_observations
-from gitsched.reconcile.source_tree import SourceTree
+from gitsched.reconcile.run import Fetched, ObservationResult, RunContext
+from gitsched.reconcile.source_tree import read_source_tree
 from gitsched.render.run_metadata import RunMetadata
 
 _UNREACHABLE_REASON = "UNREACHABLE_METRICS_PROVIDER"
@@ -26,11 +30,35 @@ _UNTRUSTED_OUTPUT = (
 )
 
 
-class ObservationResult(NamedTuple):
-    """`findings` say which providers were not asked though they should have been."""
+def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: datetime) -> ObservationResult:
+    """Observe the metrics that the documents of the source name, and the commit statuses that clusters reported."""
+    settings, record, config = context.settings, fetched.record, source.config.observations
+    options = ObservationOptions(
+        live=settings.observations == "live",
+        hosts=settings.hosts,
+        timeout=config.timeout,
+        list_trusted_documents=None if settings.trusted else partial(list_trusted_documents, context, fetched),
+        output_trusted=fetched.output_trusted,
+    )
+    core = [document for document in source.documents if document.group == "core" and not document.broken]
+    # Compared plans use the same values; a plan of trusted documents queries them again.
+    known_values = Observations() if settings.trusted else context.caches.metric_values
+    result = observe_metrics((document.body for document in core), record, options, now, known_values)
+    result = result._replace(findings=locate_finding_resources(result.findings, core))
+    clusters = list_reporting_clusters(source) if config.statuses is not None else set[str]()
+    commits = list_recent_commits(fetched.output.repository, fetched.output_head)
+    return observe_statuses(result, config.statuses, commits, clusters, record, options, now)
 
-    observations: Observations
-    findings: tuple[Finding, ...] = ()
+
+def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
+    """Return the documents of the source commit that the output branch was made from: a maintainer has merged them."""
+    record, repository = fetched.record, context.source.repository
+    if record is None or not record.source or not context.source.fetch_commit(record.source):
+        return []
+    tree = repository.commit(record.source).tree
+    return [
+        document.body for document in read_source_tree(repository, tree, context.caches.files, lambda _: ()).source_tree.documents
+    ]
 
 
 class ObservationOptions(NamedTuple):

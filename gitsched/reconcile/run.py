@@ -1,29 +1,40 @@
-"""Settings and result of one run, and the result as reports read it."""
+"""Settings of a run, the values that its steps pass on, and its result."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan import Plan
+from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
+from gitsched.git import OutputRepository, SourceRepository, open_source
 from gitsched.model.changes import SelectionChange
+from gitsched.model.commit import Commit
+from gitsched.model.finding import Finding
+from gitsched.model.observation import Observations
+from gitsched.reconcile.cache.caches import Caches
+from gitsched.reconcile.cache.parse_cache import ParseCache
+from gitsched.reconcile.cache.plan_cache import PlanCache
+from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.review import Review
 
 
 class RunSettings(NamedTuple):
-    """None means: what gitsched.yaml says, else the default.
+    """Options of a run. None means the value of gitsched.yaml, else the default.
 
-    `observations` is live or recorded; `hosts` are the only ones that may be asked for live ones (None: all); `trusted` says that the
-    documents may be followed to whom they name.
+    `location` is the path or URL of the source. `revision` and `worktree` (uncommitted files count) are for runs that write nothing.
+    `output` is another repository for the output, `push` the name or URL of a remote. `signing` is (ssh or gpg, key).
 
-    `reviewed` is the plan that somebody reviewed, where no trailer of the source commit names it; `require_reviewed`: nothing else
-    may be written.
+    `observations` is live or recorded; `hosts` are the only ones that live observations may query (None: all). `trusted` says that
+    documents of the source may choose which providers are queried.
 
-    `location` is a path or URL. `revision` and `worktree` (the files as they lie in the work tree) are for looking only. `output` is
-    another repository for the decisions, `push` a remote's name or URL. `signing` is (ssh or gpg, key). `checking`: only findings are
-    wanted, wherever the output may be.
+    `reviewed` is the reviewed plan, where the source commit has no trailer with it; with `require_reviewed` no other plan is written.
+    `findings_only` says that the caller needs findings only, so that the location of the output does not matter.
     """
 
     now: datetime
@@ -47,12 +58,105 @@ class RunSettings(NamedTuple):
     findings_only: bool = False
 
 
-class RunResult(NamedTuple):
-    """`source` is the commit that was read ("" for the work tree), `before` the output's head then, `after` the new commit or None.
+class RunContext(NamedTuple):
+    """What every step of a run has: the settings, the source repository, and the caches of this process."""
 
-    `changed` says that the output differs, or would. `refused` is why nothing may be written. `place` is where the branch is. `tree` is the
-    output as planned, its front page still the last one. `reviewed` says how it compares with the plan that somebody reviewed, `choices`
-    which documents choose other clusters than the output's head has.
+    settings: RunSettings
+    source: SourceRepository
+    caches: Caches
+
+
+def open_context(settings: RunSettings) -> RunContext:
+    """Open the source repository and the caches that the settings name."""
+    return RunContext(
+        settings,
+        open_source(settings.location, cache=settings.cache),
+        Caches(settings.cache, ParseCache(settings.cache)),
+    )
+
+
+class Fetched(NamedTuple):
+    """The source commit and the head of the output branch. `prefix` is where the output is inside its branch: "" or "path/".
+
+    `record` is the metadata of the last run. `output_trusted` says that the location of the output does not come from the commit that is
+    planned, whose author need not be trusted. `cache_key` is the key of the plan cache.
+    """
+
+    source: Commit
+    output: OutputRepository
+    output_head: str | None
+    output_tree: str | None
+    prefix: str
+    record: RunMetadata | None
+    output_trusted: bool
+    cache_key: str
+
+
+class ObservationResult(NamedTuple):
+    """Observed values, and findings about providers that were not queried."""
+
+    observations: Observations
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was nothing to observe."""
+        return not (self.observations or self.findings) and self.observations.time is None
+
+
+class CompleteState(NamedTuple):
+    """A complete plan that the next plan may start from: the output that it read, and the paths of its source files."""
+
+    previous: PreviousOutput
+    source_paths: Collection[str]
+
+
+class StateUpdate(NamedTuple):
+    """An incremental plan, and the plan cache that it started from. The cache is updated once the plan is published."""
+
+    cache: PlanCache
+    incremental: IncrementalPlan
+
+
+class Planned(NamedTuple):
+    """A plan and the settings that it was made with. `state` is for the plan cache; None where the next plan must be complete."""
+
+    plan: Plan
+    config: Config
+    state: CompleteState | StateUpdate | None
+
+
+class Written(NamedTuple):
+    """The output tree of a plan, with the README.md and metadata of the last commit, and whether it differs from the output's head.
+
+    `choices` are the documents that select other clusters than in the output's head. `refused` says why the tree may not be published,
+    or is "". `reviewed` compares the plan with the reviewed one.
+    """
+
+    tree: str
+    changed: bool
+    choices: tuple[SelectionChange, ...]
+    refused: str
+    reviewed: tuple[str, ...]
+
+
+class Published(NamedTuple):
+    """The new commit, None where there is none; and whether this run changed the output branch.
+
+    `tree` is the output tree that the plan describes; None where the plan cannot be the start of the next one.
+    """
+
+    commit: str | None
+    changed: bool
+    tree: str | None
+
+
+class RunResult(NamedTuple):
+    """`source` is the id of the source commit ("" for a worktree), `before` the output's head at the start, `after` the new commit or None.
+
+    `changed` says that the output differs, or would. `refused` is why nothing may be written, or "". `repository` is where the output
+    branch is. `tree` is the planned output tree, with the README.md and metadata of the last commit. `reviewed` compares the plan with the
+    reviewed one, `choices` are the documents that select other clusters than in the output's head.
     """
 
     source: str
@@ -68,8 +172,26 @@ class RunResult(NamedTuple):
     choices: tuple[SelectionChange, ...] = ()
 
 
+def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
+    """Combine the results of the steps. `published` is None where the run publishes nothing."""
+    output = fetched.output
+    return RunResult(
+        source=fetched.source.oid,
+        before=fetched.output_head,
+        after=published.commit if published else None,
+        plan=planned.plan,
+        branch=output.branch,
+        repository=output.remote or output.repository.root,
+        changed=published.changed if published else written.changed,
+        refused=written.refused,
+        tree=written.tree,
+        reviewed=written.reviewed,
+        choices=written.choices,
+    )
+
+
 def make_review(run: RunResult) -> Review:
-    """What reports know of a run alone."""
+    """Return the part of a review that comes from the run alone."""
     plan = run.plan
     return Review(
         source=run.source,

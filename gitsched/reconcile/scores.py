@@ -19,8 +19,9 @@ from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.document import Body
 from gitsched.model.errors import Permanent
 from gitsched.model.time import parse_duration
-from gitsched.reconcile.reconciler import Reconciler
-from gitsched.reconcile.run import RunSettings
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.run import RunSettings, open_context
+from gitsched.reconcile.source_tree import load
 from gitsched.render.yaml import dump
 
 VALID_FOR = timedelta(hours=1)
@@ -40,8 +41,8 @@ class ScoreFile(NamedTuple):
 
 def produce_scores(settings: RunSettings) -> list[ScoreFile]:
     """Ask for everything that the source's ClusterScores name. Raises Permanent when one of them is broken, or there is none."""
-    session = Reconciler(settings)
-    snapshot = session.read_source(session.fetch())
+    context = open_context(settings)
+    snapshot = load(context, fetch(context), check_output=False)
     sources: list[Body] = []
     clusters: set[str] = set()
     for loose in snapshot.documents:

@@ -4,26 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 
+from gitsched.apis.engine import Snapshot
 from gitsched.apis.gitsched.config import FILE
-from gitsched.decide.catalog import RawDocument, resolve_key
-from gitsched.decide.incremental_plan import SourceDiff
+from gitsched.decide.catalog import RawDocument, build_catalog, resolve_key
+from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan
+from gitsched.decide.plan import PlanTimes, compute_plan_times
 from gitsched.decide.plan_state import Totals
 from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
+from gitsched.reconcile.cache.caches import SourceFile
 from gitsched.reconcile.cache.plan_cache import PlanCache
-from gitsched.reconcile.cache.serialization import CorruptCacheError
-from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceFile, SourceReader, read_source_file
+from gitsched.reconcile.cache.storage import CorruptCacheError
+from gitsched.reconcile.fetch import find_output_blob, open_records
+from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
+from gitsched.reconcile.source_locations import locate_plan_findings
+from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, load, read_source_file
 
 MAX_CHANGED_FILES = 20
-"""One file in so many, and as many, may have changed for this to be worth while."""
+"""An incremental plan is made for at most so many changed files, and one more for each so many workloads."""
+
+
+def plan_incrementally(
+    context: RunContext, fetched: Fetched, now: datetime, plan_source: Callable[[RunContext, Fetched, datetime], Planned]
+) -> Planned | None:
+    """Plan only what changed since the last plan; None where a complete plan is needed, which `plan_source` makes."""
+    cache = context.caches.take_plan(fetched.cache_key)
+    times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, now)
+    if cache is None or cache.header.output_tree != fetched.output_tree or times.now < cache.header.totals.now:
+        return None
+    try:
+        made = _plan_from_cache(context, fetched, times, cache)
+    except CorruptCacheError:
+        return None
+    if made is None:
+        return None
+    outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
+    plan = locate_plan_findings(made.plan._replace(outcomes=outcomes), context.source.repository)
+    return Planned(plan, cache.header.totals.config, StateUpdate(cache, made))
+
+
+def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, cache: PlanCache) -> IncrementalPlan | None:
+    totals, repository, tree = cache.header.totals, context.source.repository, fetched.source.tree
+    reader = SourceReader(repository, context.caches.files, totals.config)
+    diff = read_source_diff(repository, tree, cache, reader, times.now)
+    if diff is None:
+        return None
+    find = partial(find_template, repository, tree, cache, reader)
+    templates = LazyTemplates(diff.documents, find, partial(_read_templates, context, fetched))
+    records = open_records(context, fetched)
+    snapshot = Snapshot(cache.api_documents, templates, frozenset(), records, totals.config, *times)
+    state = PlanState(totals, cache, cache.engines)
+    return make_incremental_plan(state, diff, snapshot, partial(find_output_blob, fetched), context.caches.decisions.rendered)
+
+
+def _read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:
+    source = load(context, fetched, check_output=False)
+    return build_catalog(source.documents, source.config.kinds, reserved_groups()).templates
 
 
 class LazyTemplates(Mapping[Key, Document]):
-    """All templates of a source; but for those that were read already, they are found when somebody asks for one, and all read when
-    somebody asks for all, or for one that has no trace."""
+    """All templates of a source. A template is read on demand; all are read when a caller iterates, or asks for one without a row."""
 
     def __init__(
         self,
@@ -52,10 +96,10 @@ class LazyTemplates(Mapping[Key, Document]):
 
 
 class RecoverableOutcomes(Mapping[Key, Outcome]):
-    """Outcomes of an amended plan. Rows that cannot be read any more, when somebody asks at last, are made `anew`, to the same effect."""
+    """Outcomes of an incremental plan. When a row turns out to be unreadable, a complete plan gives the same outcomes."""
 
-    def __init__(self, known: Mapping[Key, Outcome], anew: Callable[[], Mapping[Key, Outcome]]) -> None:
-        self._known, self._plan_again, self._count = known, anew, len(known)
+    def __init__(self, known: Mapping[Key, Outcome], plan_again: Callable[[], Mapping[Key, Outcome]]) -> None:
+        self._known, self._plan_again, self._count = known, plan_again, len(known)
 
     def __getitem__(self, key: Key) -> Outcome:
         try:
@@ -76,62 +120,61 @@ class RecoverableOutcomes(Mapping[Key, Outcome]):
         return self._count
 
 
-def read_source_diff(repository: Repository, tree: str, shelf: PlanCache, reader: SourceReader, now: datetime) -> SourceDiff | None:
-    """What differs from the ledger's source tree, and what is due anyway; None where more than known templates differs."""
-    sums = shelf.header.totals
-    if not repository.has(shelf.header.source_tree):
+def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, now: datetime) -> SourceDiff | None:
+    """Return the templates whose file changed since the last plan, and those to decide anyway; None where anything else changed."""
+    totals, last_tree = cache.header.totals, cache.header.source_tree
+    if not repository.has(last_tree):
         return None
-    changed = repository.changed_paths(shelf.header.source_tree, tree)
-    due = {key for key, moment in sums.wakeups.items() if moment <= now} | sums.unstable
-    if len(changed) + len(due) > MAX_CHANGED_FILES + sums.workload_count // MAX_CHANGED_FILES:
+    changed = repository.changed_paths(last_tree, tree)
+    due = {key for key, wakeup in totals.wakeups.items() if wakeup <= now} | totals.unstable
+    if len(changed) + len(due) > MAX_CHANGED_FILES + totals.workload_count // MAX_CHANGED_FILES:
         return None
-    reader.prefetch(
-        TreeEntry(path, entry[0], entry[1]) for path in changed if (entry := repository.find_entry(shelf.header.source_tree, path))
-    )
+    reader.prefetch(TreeEntry(path, entry[0], entry[1]) for path in changed if (entry := repository.find_entry(last_tree, path)))
     documents: dict[Key, Document] = {}
     findings = {}
     for path in changed:
-        was, page = (_read_file_at(repository, at, path, reader) for at in (shelf.header.source_tree, tree))
-        if path == FILE or not shelf.has_source_file(path) or was is None or page is None:
+        before, after = (_read_file_at(repository, at, path, reader) for at in (last_tree, tree))
+        if path == FILE or not cache.has_source_file(path) or before is None or after is None:
             return None
-        found = _match_documents(was.documents, page.documents, sums)
-        if found is None:
+        matched = _match_documents(before.documents, after.documents, totals)
+        if matched is None:
             return None
-        documents.update(found)
-        findings[path] = page.findings
+        documents.update(matched)
+        findings[path] = after.findings
     for key in sorted(due - documents.keys()):
-        document = find_template(repository, tree, shelf, reader, key)
+        document = find_template(repository, tree, cache, reader, key)
         if document is None:
             return None
         documents[key] = document
     return SourceDiff(documents, findings)
 
 
-def find_template(repository: Repository, tree: str, shelf: PlanCache, reader: SourceReader, key: Key) -> Document | None:
-    """A workload's document in the file that it was read from; None where it has no trace, or the file something else by now."""
-    trace = shelf.read_workload(key)
-    page = _read_file_at(repository, tree, trace.source_path, reader) if trace is not None else None
-    found = _match_documents(page.documents, page.documents, shelf.header.totals) if page is not None else None
+def find_template(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, key: Key) -> Document | None:
+    """Return the document of a workload from its source file; None where it has no row or the file has other documents now."""
+    row = cache.read_workload(key)
+    file = _read_file_at(repository, tree, row.source_path, reader) if row is not None else None
+    found = _match_documents(file.documents, file.documents, cache.header.totals) if file is not None else None
     return found.get(key) if found else None
 
 
 def _read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:
+    """Return a file of a tree; None where it is missing, broken or depends on other files."""
     entry = repository.find_entry(tree, path)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:
         return None
-    page = read_source_file(path, entry[0], reader)
-    return page if page.independent else None
+    file = read_source_file(path, entry[0], reader)
+    return file if file.independent else None
 
 
-def _match_documents(before: Iterable[RawDocument], after: Iterable[RawDocument], sums: Totals) -> dict[Key, Document] | None:
-    """The documents of a file by identity, if they have the same identities as before and are templates, all of them."""
-    was, now = list(before), list(after)
-    if [loose[3:] for loose in was] != [loose[3:] for loose in now]:
+def _match_documents(before: Iterable[RawDocument], after: Iterable[RawDocument], totals: Totals) -> dict[Key, Document] | None:
+    """Return the documents of a file by identity; None unless all are templates with the same identities as before."""
+    old, new = list(before), list(after)
+    if [document[3:] for document in old] != [document[3:] for document in new]:
         return None
     found = {}
-    for loose in now:
-        key = resolve_key(loose, sums.kind_scopes)
-        if key is None or loose.group in reserved_groups() or loose.kind == "CustomResourceDefinition":
+    for document in new:
+        key = resolve_key(document, totals.kind_scopes)
+        if key is None or document.group in reserved_groups() or document.kind == "CustomResourceDefinition":
             return None
-        found[key] = Document(key, loose.api_version, loose.body, loose.origin)
+        found[key] = Document(key, document.api_version, document.body, document.origin)
     return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.decide.catalog import RawDocument
+from gitsched.decide.plan import Plan
 from gitsched.git import Repository
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.model.changes import Cause
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange
-from gitsched.model.finding import FieldOrigin, Finding, Location, locate_origin
+from gitsched.model.finding import FieldOrigin, Finding, Location, finding_sort_key
 
 RuleLocations = dict[FieldOrigin, Location | None]
 
@@ -30,18 +30,11 @@ def locate_explanation(explanation: Explanation, repository: Repository, places:
     )
 
 
-def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[RawDocument]) -> tuple[Finding, ...]:
-    """The findings with the place where the document of their resource begins, where that is among these."""
-    findings = tuple(findings)
-    if not findings:
-        return ()
-    known = {(loose.kind, loose.namespace, loose.name): loose.origin for loose in documents}
-    located = []
-    for finding in findings:
-        kind, space, name = finding.resource or ("", "", "")
-        origin = known.get((kind, space, name)) or (known.get((kind, "", name)) if space == "default" else None)
-        located.append(finding._replace(location=locate_origin(origin)) if origin else finding)
-    return tuple(located)
+def locate_plan_findings(plan: Plan, repository: Repository) -> Plan:
+    """Return the plan with the line of each rule that its findings are about, the findings in their order."""
+    if not any(finding.field for finding in plan.findings):
+        return plan
+    return plan._replace(findings=tuple(sorted(locate_finding_rules(plan.findings, repository), key=finding_sort_key)))
 
 
 def locate_finding_rules(findings: Iterable[Finding], repository: Repository) -> tuple[Finding, ...]:

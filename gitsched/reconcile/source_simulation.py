@@ -9,8 +9,9 @@ from gitsched.diff.resilience import compare_resilience
 from gitsched.git import Repository
 from gitsched.model.simulation import ImpactChange, Resilience, ResilienceChange, Simulation
 from gitsched.reconcile.comparison import PlanComparison, PlannedCommit
-from gitsched.reconcile.reconciler import Reconciler
-from gitsched.reconcile.run import RunSettings
+from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.reconcile.source_locations import locate_rule
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.scenario import Scenario
@@ -41,12 +42,12 @@ def compare_source_resilience(base: RunSettings, head: RunSettings, by: str, sil
 
 def assess_resilience(compared: PlanComparison, by: str) -> Resilience | ResilienceChange:
     """What losses would do after what is reviewed: in comparison with the plan of the base, where that is a commit."""
-    session = compared.reconciler
-    head = _make_commit_baseline(compared.later, session.settings)
+    head = _make_commit_baseline(compared.later, compared.context.settings)
     if compared.earlier is None:
         return simulate_all_losses(head, by)
     return _locate_change_causes(
-        compare_resilience(_make_commit_baseline(compared.earlier, session.settings), head, by), session.source.repository
+        compare_resilience(_make_commit_baseline(compared.earlier, compared.context.settings), head, by),
+        compared.context.source.repository,
     )
 
 
@@ -56,12 +57,11 @@ def _make_commit_baseline(planned: PlannedCommit, settings: RunSettings) -> Base
 
 
 def _run_on_source(settings: RunSettings, answer: Callable[[Baseline, Repository], T]) -> T:
-    session = Reconciler(settings._replace(observations="recorded"))
-    observed = session.fetch()
-    step = session.plan(observed, settings.now)
-    plan = step.plan
-    ground = make_baseline(plan.decisions, step.config, max(settings.now, plan.time), plan.observations)
-    return answer(ground, session.source.repository)
+    context = open_context(settings._replace(observations="recorded"))
+    planned = plan_source(context, fetch(context), settings.now)
+    plan = planned.plan
+    baseline = make_baseline(plan.decisions, planned.config, max(settings.now, plan.time), plan.observations)
+    return answer(baseline, context.source.repository)
 
 
 def _locate_change_causes(change: ResilienceChange, repository: Repository) -> ResilienceChange:

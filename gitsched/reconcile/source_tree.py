@@ -1,69 +1,89 @@
-"""Read a source tree: documents, findings, gitsched.yaml, and the last valid bytes of broken files."""
+"""Load a source tree: documents, findings, gitsched.yaml, and the last valid bytes of broken files."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.plan import SourceTree
 from gitsched.decide.rendered_tree import LastValidFile
-from gitsched.decide.validation import list_ignored_codes, validate_document
+from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_document
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore, is_manifest_path
+from gitsched.model.commit import Commit
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.errors import Permanent
-from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.cache.parse_cache import ParseCache
+from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.render.layout import kept_path
 
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
-"""Where earlier bytes of a path may be: repositories and blobs, newest first."""
+"""Return earlier versions of a path: repositories and blobs, the newest first."""
 
 _REPLICA_PATHS = ("spec.replicas", "spec.parallelism", "spec.completions")
 REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
 
 
-class SourceTree(NamedTuple):
-    """`findings` are by file, `beside` those about no file that was read. `kept` maps the path of each broken file to its last valid
-    bytes."""
+def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
+    """Read the source commit. Broken files contribute their last valid documents.
 
-    documents: tuple[RawDocument, ...]
-    file_findings: Mapping[str, tuple[Finding, ...]]
-    other_findings: tuple[Finding, ...]
-    config: Config
-    last_valid: Mapping[str, LastValidFile]
-
-
-class SourceFile(NamedTuple):
-    """One file as it was read."""
-
-    blob: str
-    file: ParsedFile
-    documents: tuple[RawDocument, ...]
-    findings: tuple[Finding, ...]
-
-    @property
-    def broken(self) -> bool:
-        """Whether some document of it cannot be used."""
-        return self.file.unreadable or any(parsed.broken for parsed in self.file.documents)
-
-    @property
-    def independent(self) -> bool:
-        """Whether it is sound, and says nothing about other files or an earlier version of itself."""
-        return not (self.broken or self.file.kustomize_inputs or self.file.reason == NOT_YAML)
+    With `check_output`, raise Permanent where gitsched.yaml is broken and might have named another output.
+    """
+    caches = context.caches
+    caches.tree = read_source_tree(
+        context.source.repository,
+        fetched.source.tree,
+        caches.files,
+        partial(_find_last_valid, context, fetched),
+        context.settings.paths,
+        caches.tree,
+    )
+    if check_output:
+        _check_output_config(context, fetched, caches.tree.source_tree)
+    return caches.tree.source_tree
 
 
-class TreeCache(NamedTuple):
-    """A tree as it was read, to go on from: its pages by path. `whole`: no page is broken, nor are the settings."""
+def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
+    """Read another commit of the source, without the last valid documents of broken files."""
+    repository, settings = context.source.repository, context.settings
+    return read_source_tree(repository, commit.tree, context.caches.files, lambda _: (), settings.paths).source_tree
 
-    tree: str
-    files: Mapping[str, SourceFile]
-    source_tree: SourceTree
-    valid: bool
+
+def _find_last_valid(context: RunContext, fetched: Fetched, path: str) -> Iterator[tuple[Repository, str]]:
+    """Yield earlier blobs of a source file: the one that the last run read, then the one that the output branch keeps."""
+    repository, output, record = context.source.repository, fetched.output.repository, fetched.record
+    if record is not None and record.source and context.source.fetch_commit(record.source):
+        entry = repository.find_entry(repository.commit(record.source).tree, path)
+        if entry is not None:
+            yield repository, entry[0]
+    kept = output.find_entry(fetched.output_tree, f"{fetched.prefix}{kept_path(path)}") if fetched.output_tree else None
+    if kept is not None:
+        yield output, kept[0]
+
+
+def _check_output_config(context: RunContext, fetched: Fetched, source: SourceTree) -> None:
+    """Raise Permanent where gitsched.yaml is broken, unless the last valid one names the same output."""
+    settings, record = context.settings, fetched.record
+    branch = settings.output_branch or source.config.output.branch
+    if (
+        read_config(context.source.repository, fetched.source.tree, context.caches.files) is None
+        and not settings.findings_only
+        and settings.output_branch is None
+        and (record is None or branch != fetched.output.branch)
+    ):
+        findings = (*source.other_findings, *source.file_findings.get(FILE, ()))
+        errors = [f for f in findings if f.severity == "error" and f.location is not None and f.location.path == FILE]
+        # The error at the top of the file only says that it has no valid settings; any other one says why.
+        first = min(errors, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
+        reason = f" ({first})" if first else ""
+        raise Permanent(f"{FILE} is broken{reason}, so nobody knows where the output is; mend it, or give --output-branch")
 
 
 class SourceReader:
@@ -167,28 +187,8 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
         make_raw_document(parsed.body, _make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
     )
     problems = (make_problem_finding(problem, path) for problem in file.issues)
-    used, stray = _split_unread_configs(path, documents)
-    return SourceFile(blob, file, used, (*problems, *(_make_unread_config_finding(path, document) for document in stray)))
-
-
-def _split_unread_configs(path: str, documents: Iterable[RawDocument]) -> tuple[tuple[RawDocument, ...], list[RawDocument]]:
-    """The documents without settings that nobody reads, because they are not the first of the one file where settings stand; and those."""
-    used: list[RawDocument] = []
-    stray: list[RawDocument] = []
-    is_read = path == FILE
-    for document in documents:
-        if (document.group, document.kind) != (GROUP, KIND):
-            used.append(document)
-        else:
-            (used if is_read else stray).append(document)
-            is_read = False
-    return tuple(used), stray
-
-
-def _make_unread_config_finding(path: str, document: RawDocument) -> Finding:
-    why = f"only the {FILE} at the top of the repository is" if path != FILE else "only the first of the file is"
-    where = locate_origin(document.origin) if document.origin else Location(path, 1, 1)
-    return Finding("warning", "stray-config", f"this {KIND} is not read: {why}", where, (KIND, "", document.name))
+    used, ignored = split_unread_configs(path, documents)
+    return SourceFile(blob, file, used, (*problems, *ignored))
 
 
 def _make_tree_cache(

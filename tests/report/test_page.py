@@ -80,8 +80,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
         path.write_text(path.read_text().replace("spec:\n", "spec:\n  taints: [{key: example.com/down, effect: NoExecute}]\n", 1))
     commit()
     session = Reconciler(settings)
-    run = session.run(NOW, write=False, whole=True)
-    return write_page(make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(session, run)))
+    run = session.run(NOW, preview=True, complete=True)
+    return write_page(make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(session.source.repository, run.plan)))
 
 
 def crowd() -> str:

@@ -32,12 +32,12 @@ class ReconcilerVariant:
     def settings(self, hour: float, **more: Any) -> Any:
         return self.fleet.settings(hour, cache=self.cache, output_branch=self.name, **more)
 
-    def run(self, hour: float, *, fresh: bool, allow: bool, write: bool = True) -> RunResult:
+    def run(self, hour: float, *, fresh: bool, allow: bool, preview: bool = False) -> RunResult:
         settings = self.settings(hour, allow_removals=allow)
         if fresh or self.session is None:
             self.session = Reconciler(settings)
         self.session.settings = settings
-        return self.session.run(settings.now, write=write)
+        return self.session.run(settings.now, preview=preview)
 
 
 def tell(run: RunResult) -> dict[str, object]:
@@ -116,7 +116,7 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
             interfere(dice, fleet, branches)
         now, allow = hour + dice.choice((0, 0, 0.3, 0.7)), dice.random() < 0.7
         if dice.random() < 0.2:
-            either.run(now, fresh=dice.random() < 0.5, allow=allow, write=False)
+            either.run(now, fresh=dice.random() < 0.5, allow=allow, preview=True)
         forgetful = ReconcilerVariant(fleet, "forgetful", where / f"none-{step}")
         runs = [
             resident.run(now, fresh=False, allow=allow),

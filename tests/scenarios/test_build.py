@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitsched import __version__
-from gitsched.reconcile.cache.ownership import identify_package
+from gitsched.reconcile.cache.storage import identify_package
 
 RECORD = "gitsched/__init__.py,sha256=%s,3\ngitsched/__pycache__/__init__.cpython-311.pyc,,\n%sgitsched-%s.dist-info/RECORD,,\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gitsched.reconcile.reconciler import Reconciler
+from gitsched.reconcile import Reconciler
 
 from .conftest import Fleet, cluster, execute, moment, policy
 

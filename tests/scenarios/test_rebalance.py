@@ -11,7 +11,7 @@ import yaml
 
 import gitsched
 from gitsched.manifests.parser import parse_file
-from gitsched.reconcile.reconciler import Reconciler
+from gitsched.reconcile import Reconciler
 
 from .conftest import Fleet, cluster, deployment, moment, policy
 

@@ -12,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from gitsched.manifests.parsed_file import ParsedFile
-from gitsched.reconcile.cache.ownership import check_cache_directory, identify_build, is_private
+from gitsched.reconcile.cache.storage import check_cache_directory, identify_build, is_private
 
 _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"

@@ -20,8 +20,14 @@ from gitsched.decide.decisions import list_dependency_trackers
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
-from gitsched.reconcile.cache.ownership import identify_build, is_private
-from gitsched.reconcile.cache.serialization import CorruptCacheError, deserialize, serialize, serialize_engines
+from gitsched.reconcile.cache.storage import (
+    CorruptCacheError,
+    deserialize,
+    identify_build,
+    is_private,
+    serialize,
+    serialize_engines,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -66,8 +72,8 @@ class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):
 class PlanCache:
     """See `gitsched.decide.plan_state.PlanRows`. One that is not `lasting` has no file: its sessions cannot go on in another process."""
 
-    def __init__(self, path: Path, head: PlanCacheHeader, *, lasting: bool = True) -> None:
-        self._path, self.header, self._persistent = path, head, lasting
+    def __init__(self, path: Path, head: PlanCacheHeader, *, persistent: bool = True) -> None:
+        self._path, self.header, self._persistent = path, head, persistent
         self._workloads: dict[Key, WorkloadRow | None] = {}
         self._clusters: dict[str, ClusterRow | None] = {}
         self._api_documents: dict[tuple[str, str], tuple[Document, ...]] = {}

@@ -1,0 +1,214 @@
+"""Write the output tree of a plan, check it against the guard and the review, and publish it as a commit on the output branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gitsched import __version__
+from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
+from gitsched.decide.plan import Plan
+from gitsched.decide.plan_state import can_continue, make_plan_rows
+from gitsched.decide.registry import policy_apis
+from gitsched.decide.rendered_tree import BlobLookup
+from gitsched.diff.plans import (
+    FileChange,
+    compare_choices,
+    compare_manifests,
+    compare_with_review,
+    compute_plan_digest,
+    find_reviewed_digest,
+    list_choices,
+    list_manifest_changes,
+    read_choices,
+)
+from gitsched.git import Repository, make_signer
+from gitsched.git.refs import read_note
+from gitsched.model.changes import SelectionChange
+from gitsched.model.planned_files import ExistingBlob, PlannedFile
+from gitsched.reconcile.cache.caches import Caches, LastWritten
+from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
+from gitsched.reconcile.fetch import open_records
+from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
+from gitsched.reconcile.source_tree import REGULAR_FILE_MODES
+from gitsched.render.layout import CLUSTERS, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
+from gitsched.render.run_metadata import GITATTRIBUTES
+from gitsched.report.review import DeliveryChanges
+from gitsched.report.summary import REVIEWED_TRAILER
+
+ALLOW_REMOVALS_TRAILER = "Gitsched-Allow-Removals"
+"""The trailer of a source commit that overrides the guard."""
+
+
+def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
+    """Write the output tree of a plan, and check whether it may be published."""
+    plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan)
+    changed = tree != fetched.output_tree
+    # An incremental plan keeps all records that belong to no workload, and so all choices.
+    choices = (
+        compare_choices(read_choices(open_records(context, fetched)), list_choices(plan.decisions))
+        if changed and plan.complete
+        else ()
+    )
+    allowed = context.settings.allow_removals or any(
+        name == ALLOW_REMOVALS_TRAILER and text == "true" for name, text in fetched.source.trailers
+    )
+    if plan.refusal and not allowed:
+        return Written(tree, changed, choices, plan.refusal, ())
+    if not changed:
+        return Written(tree, changed, choices, "", ())
+    refused, messages = _check_reviewed_plan(context, fetched, plan, tree, choices)
+    return Written(tree, changed, choices, refused, messages)
+
+
+def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Published:
+    """Commit the output tree and move the output branch to it. Raise Conflict where another process has moved the branch."""
+    output, plan, record = fetched.output, planned.plan, fetched.record
+    note = make_source_note(fetched.source.oid)
+    if not written.changed:
+        head = fetched.output_head
+        if head and fetched.source.oid and read_note(output.repository, head) != note:
+            output.publish(head, head, note)
+        # The record says since when clusters retire, and it is only written with a commit.
+        recorded = record is not None and record.retiring == plan.retiring
+        return Published(None, False, fetched.output_tree if recorded else None)
+    metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__)
+    changed_entries = {
+        name for name, _ in _list_root_entries(fetched, fetched.output_tree) ^ _list_root_entries(fetched, written.tree)
+    }
+    tree = _write_files(context, fetched, metadata, written.tree)
+    commit = _commit_tree(context, fetched, planned, tree, changed_entries)
+    moved = output.publish(commit, fetched.output_head, note)
+    # Otherwise another process has published the same output before.
+    return Published(commit if moved else None, moved, tree)
+
+
+def remember(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
+    """Keep the published plan, so that the next run can start from it."""
+    caches.plan = _make_plan_cache(caches, fetched, planned, published.tree) if published.tree else None
+    if written.changed and published.tree:
+        caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.complete else None
+
+
+def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str) -> PlanCache | None:
+    """Return the plan cache of a plan that led to an output tree; None where the next plan has to be complete."""
+    plan, state, source_tree = planned.plan, planned.state, fetched.source.tree
+    if state is None:
+        return None
+    if not isinstance(state, CompleteState):
+        cache, incremental = state
+        header = cache.header._replace(source_tree=source_tree, output_tree=output_tree, totals=incremental.totals)
+        cache.update(incremental.workloads, incremental.clusters, header)
+        return cache
+    if plan.details is None or not can_continue(*plan.details, plan.totals, state.previous):
+        return None
+    decisions, rendered = plan.details
+    api_documents = decisions.catalog.api_documents
+    header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals)
+    serializable = {api.name for api in policy_apis() if api.serializable}
+    persistent = all(engine.name in serializable for engine in decisions.engines)
+    cache = PlanCache(caches.get_plan_path(fetched.cache_key), header, persistent=persistent)
+    cache.fill(state.source_paths, *make_plan_rows(decisions, rendered), api_documents, decisions.engines)
+    return cache
+
+
+def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan) -> str:
+    """Write the output tree with the README.md and metadata of the last commit, so that it equals the last tree where nothing changed."""
+    if not plan.complete:
+        return _write_files(context, fetched, plan.files, fetched.output_tree)
+    repository, metadata, base = fetched.output.repository, dict[str, PlannedFile | None](), None
+    if fetched.output_tree:
+        entries = repository.list_directory(fetched.output_tree, fetched.prefix.rstrip("/"))
+        metadata = {
+            name: ExistingBlob(entries[name][0])
+            for name in (README, RUN_METADATA, HYDRATOR_METADATA)
+            if name in entries and entries[name][1] in REGULAR_FILE_MODES
+        }
+        if fetched.prefix:
+            root = {fetched.prefix.rstrip("/"): None}
+            base = repository.write_tree(root, base=fetched.output_tree, read=context.source.repository)
+    return _write_files(context, fetched, {**plan.files, GITATTRIBUTES_FILE: GITATTRIBUTES, **metadata}, base)
+
+
+def _write_files(context: RunContext, fetched: Fetched, files: Mapping[str, PlannedFile | None], base: str | None) -> str:
+    prefix = fetched.prefix
+    placed = {f"{prefix}{path}": file for path, file in files.items()} if prefix else files
+    return fetched.output.repository.write_tree(placed, base=base, read=context.source.repository)
+
+
+def _list_root_entries(fetched: Fetched, tree: str | None) -> set[tuple[str, tuple[str, int]]]:
+    """Return the entries at the root of an output tree."""
+    return set(fetched.output.repository.list_directory(tree, fetched.prefix.rstrip("/")).items()) if tree else set()
+
+
+def _commit_tree(context: RunContext, fetched: Fetched, planned: Planned, tree: str, changed_entries: set[str]) -> str:
+    """Write the commit. `changed_entries` are the names at the root of the output that differ from the last commit."""
+    config, settings, plan, head = planned.config.output, context.settings, planned.plan, fetched.output_head
+    name, email = settings.author or (config.author.name, config.author.email)
+    signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
+    repository = fetched.output.repository
+    signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
+    message = make_commit_message(fetched.source, plan, changed_entries, __version__)
+    time = max(plan.time, repository.commit(head).time) if head else plan.time
+    return repository.commit_tree(tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
+
+
+def make_source_note(oid: str) -> str:
+    """Return the git note of the output's head: it names the newest source commit that a run has planned."""
+    return f'{{"drySha":"{oid}"}}\n'
+
+
+def _check_reviewed_plan(
+    context: RunContext, fetched: Fetched, plan: Plan, tree: str, choices: tuple[SelectionChange, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Compare the plan with the reviewed one. Return why it is refused, or "", and messages.
+
+    A review is about a commit: changes by time or metrics after a run has planned the commit need no review.
+    """
+    source, settings = fetched.source, context.settings
+    reviewed = settings.reviewed or find_reviewed_digest(source)
+    if settings.reviewed is None and _has_planned_source(fetched):
+        return "", ()
+    if reviewed is None:
+        missing = f"commit {source.oid} names no reviewed plan: it has no trailer {REVIEWED_TRAILER}, and --reviewed is not given"
+        return missing if settings.require_reviewed else "", ()
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, tree)
+    digest = compute_plan_digest(plan.moves, changes, choices)
+    compared = compare_with_review(reviewed, digest, fetched.output_head, plan.moves)
+    refused = "" if compared.same or not settings.require_reviewed else "this is not what was reviewed"
+    return refused, compared.lines
+
+
+def _has_planned_source(fetched: Fetched) -> bool:
+    """Return whether an earlier run has planned this source commit, even if nothing changed."""
+    oid, head = fetched.source.oid, fetched.output_head
+    if fetched.record is not None and fetched.record.source == oid:
+        return True
+    return head is not None and read_note(fetched.output.repository, head) == make_source_note(oid)
+
+
+def find_manifest_changes(repository: Repository, prefix: str, before: str | None, after: str) -> tuple[FileChange, ...]:
+    """Return the manifests that differ between two trees of the output branch; `prefix` is where the output is inside them."""
+    changed = (path.removeprefix(prefix) for path in repository.changed_paths(before, after) if path.startswith(prefix))
+    return list_manifest_changes(
+        changed, _make_blob_lookup(repository, prefix, before), _make_blob_lookup(repository, prefix, after)
+    )
+
+
+def describe_manifest_changes(
+    repository: Repository, prefix: str, before: str | None, changes: tuple[FileChange, ...]
+) -> DeliveryChanges:
+    """Return the changes with their text against the tree `before`."""
+
+    def list_previous_paths() -> list[str]:
+        entries = repository.entries(before, f"{prefix}{CLUSTERS}") if before else []
+        return [entry.path.removeprefix(prefix) for entry in entries]
+
+    return compare_manifests(changes, list_previous_paths, _make_blob_lookup(repository, prefix, before), repository.blob)
+
+
+def _make_blob_lookup(repository: Repository, prefix: str, tree: str | None) -> BlobLookup:
+    def find_blob(path: str) -> str | None:
+        entry = repository.find_entry(tree, f"{prefix}{path}") if tree else None
+        return entry[0] if entry else None
+
+    return find_blob

@@ -1,0 +1,54 @@
+"""The pipeline of a run: fetch, load, observe, plan, write, publish. Start reading here.
+
+Each step takes the values of the steps before it and returns its own; `run.py` defines them. Only `publish` moves a ref. The caches never
+change a result: a run without them does more work and writes the same bytes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gitsched.decide.gc_pause import gc_paused
+from gitsched.decide.plan import PlanInput, compute_plan_times, make_plan
+from gitsched.reconcile.fetch import fetch, read_previous_output
+from gitsched.reconcile.observations import observe
+from gitsched.reconcile.output_commit import publish, remember, write
+from gitsched.reconcile.run import CompleteState, Fetched, Planned, RunContext, RunResult, make_result
+from gitsched.reconcile.source_diff import plan_incrementally
+from gitsched.reconcile.source_locations import locate_plan_findings
+from gitsched.reconcile.source_tree import load
+
+
+def run(context: RunContext, now: datetime, *, preview: bool = False, complete: bool = False) -> RunResult:
+    """Plan the source commit, write the output tree, and publish it as a commit on the output branch.
+
+    With `preview` no ref moves. A `complete` plan has everything that explanations need; otherwise an incremental plan may do. Raise
+    Conflict when another process moved the output branch meanwhile.
+    """
+    with gc_paused():
+        fetched = fetch(context)
+        planned = None if complete else plan_incrementally(context, fetched, now, plan_source)
+        planned = planned or plan_source(context, fetched, now)
+        written = write(context, fetched, planned)
+        published = None
+        if not (preview or written.refused):
+            published = publish(context, fetched, planned, written)
+            remember(context.caches, fetched, planned, written, published)
+        context.caches.save()
+    return make_result(fetched, planned, written, published)
+
+
+def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned:
+    """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too."""
+    caches = context.caches
+    source = load(context, fetched)
+    observed = observe(context, fetched, source, now)
+    source = source._replace(other_findings=(*source.other_findings, *observed.findings))
+    previous = read_previous_output(context, fetched)
+    times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, now)
+    plan = make_plan(PlanInput(source, previous, times, observed.observations), caches.decisions)
+    caches.plan_size = len(caches.files)
+    # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
+    tree = caches.tree if observed.empty else None
+    state = CompleteState(previous, tree.files.keys()) if tree is not None and tree.valid else None
+    return Planned(locate_plan_findings(plan, context.source.repository), source.config, state)
