@@ -87,7 +87,7 @@ def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
         except OSError as error:
             raise click.UsageError(f"cannot read {name}: {error.strerror}") from error
         path = "stdin" if name == "-" else name
-        file = parse_file(data, path=path, check=None)
+        file = parse_file(data, path=path, validate=None)
         if not file.documents and not file.issues:
             findings.append(_make_empty_finding(path, file))
         bodies += [document.body for document in file.documents if not document.broken]

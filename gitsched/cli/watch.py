@@ -110,7 +110,7 @@ def _run(
     try:
         output.LOGGER.info("watching %s", redact(settings.location), extra={"fields": {"event": "start"}})
         interval, debounce = times
-        watch(session, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service), bell=bell)
+        watch(session, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service), wakeup=bell)
     finally:
         service.close()
 

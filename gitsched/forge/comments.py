@@ -1,9 +1,4 @@
-"""Write one comment into a pull or merge request, and update it in place later. It is found by a hidden first line and must have
-been written by the token's own account.
-
-It is found by its first line, a comment in HTML that nobody sees. Anybody can write such a line, so only what the token's own account
-wrote is ours: whoever may edit the text of a comment could otherwise speak with our voice.
-"""
+""""""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from gitsched.model.errors import Permanent, Temporary
 CommentResult = Literal["written", "renewed", "unchanged"]
 
 MAX_PAGES, PAGE_SIZE = 50, 100
-"""Comments looked through, the oldest first, where ours is: in a request of more a second one is written."""
+"""Pages of comments that are searched, oldest first, and comments per page; in longer conversations a second comment is written."""
 MAX_ATTEMPTS = 4
 _MIN_DELAY, _MAX_DELAY = 1.0, 30.0
 _TIMEOUT = 20.0
@@ -31,7 +26,7 @@ _MARKER = re.compile(r"<!-- gitsched:[a-z]+ id=[A-Za-z0-9._-]{1,64} -->")
 
 
 class ForgeComment(NamedTuple):
-    """A comment that is there. `machine` says that an app wrote it, not a person."""
+    """An existing comment. `is_bot` means that an app wrote it."""
 
     number: int
     author_id: int
@@ -40,7 +35,7 @@ class ForgeComment(NamedTuple):
 
 
 class CommentAPI(Protocol):
-    """The contract of an adapter: where the comments of one request are, and what the forge calls things."""
+    """The comments of one pull or merge request: their URLs and the forge's terms."""
 
     title: str
     comments_url: str
@@ -48,17 +43,17 @@ class CommentAPI(Protocol):
     account_url: str
 
     def headers(self, token: str) -> Mapping[str, str]:
-        """Who we are."""
+        """Return the headers that authenticate a request."""
 
     def comment_url(self, number: int) -> str:
-        """The address of one comment."""
+        """Return the URL of one comment."""
 
     def parse_comment(self, entry: Mapping[str, Any]) -> ForgeComment:
-        """A comment as the forge lists it."""
+        """Parse a comment of the forge's list."""
 
 
 class PullRequestComments:
-    """GitHub's, REST API version 2022-11-28. The token needs `pull-requests: write`."""
+    """GitHub, REST API version 2022-11-28. The token needs `pull-requests: write`."""
 
     title = "GitHub"
     update_method: Literal["PATCH", "PUT"] = "PATCH"
@@ -84,7 +79,7 @@ class PullRequestComments:
 
 
 class MergeRequestComments:
-    """GitLab's, REST API version 4. The token needs the scope `api` and the role Reporter."""
+    """GitLab, REST API version 4. The token needs the scope `api` and the role Reporter."""
 
     title = "GitLab"
     update_method: Literal["PATCH", "PUT"] = "PUT"
@@ -104,76 +99,79 @@ class MergeRequestComments:
         return ForgeComment(int(entry["id"]), int(author.get("id") or 0), False, str(entry.get("body") or ""))
 
 
-def write_comment(place: CommentAPI, token: str, text: str) -> CommentResult:
-    """Let our comment of the text's first line be this text. Raises Permanent or Temporary, neither with the token in it."""
-    mark = text.partition("\n")[0].strip()
-    if not _MARKER.fullmatch(mark):
-        raise Permanent("the first line of a comment is a mark such as <!-- gitsched:plan id=default -->; gitsched plan writes it")
+def write_comment(api: CommentAPI, token: str, text: str) -> CommentResult:
+    """Create or update the comment that has the text's first line. Raises Permanent or Temporary, neither with the token in its
+    message."""
+    marker = text.partition("\n")[0].strip()
+    if not _MARKER.fullmatch(marker):
+        raise Permanent(
+            "the first line of a comment must be a marker such as <!-- gitsched:plan id=default -->; gitsched plan writes it"
+        )
     with httpx.Client(timeout=_TIMEOUT, follow_redirects=False, headers={"User-Agent": f"gitsched/{__version__}"}) as client:
-        desk = _CommentClient(client, place, place.headers(token))
-        ours = desk.find_comment(mark)
-        if ours is None:
-            desk.request("POST", place.comments_url, text)
+        comment_client = _CommentClient(client, api, api.headers(token))
+        existing = comment_client.find_comment(marker)
+        if existing is None:
+            comment_client.request("POST", api.comments_url, text)
             return "written"
-        # Forges keep lines as browsers send them, and no blank ones at the end.
-        if ours.body.replace("\r\n", "\n").rstrip() == text.rstrip():
+        # Forges store line ends as browsers send them, and remove trailing blank lines.
+        if existing.body.replace("\r\n", "\n").rstrip() == text.rstrip():
             return "unchanged"
-        desk.request(place.update_method, place.comment_url(ours.number), text)
+        comment_client.request(api.update_method, api.comment_url(existing.number), text)
         return "renewed"
 
 
 class _CommentClient(NamedTuple):
-    """One talk with the API."""
+    """The HTTP client for one comment."""
 
     client: httpx.Client
     api: CommentAPI
     headers: Mapping[str, str]
 
-    def find_comment(self, mark: str) -> ForgeComment | None:
+    def find_comment(self, marker: str) -> ForgeComment | None:
         account: int | None = None
-        asked = False
+        has_account = False
         for page in range(1, MAX_PAGES + 1):
             entries = self.request("GET", f"{self.api.comments_url}?per_page={PAGE_SIZE}&page={page}&sort=asc")
             if not isinstance(entries, list):
-                raise Permanent(f"{self.api.title} did not answer with comments; is the address that of its API?")
-            for said in map(self.api.parse_comment, entries):
-                if not said.body.startswith(mark):
+                raise Permanent(f"{self.api.title} did not return a list of comments; check that the URL is that of its REST API")
+            for comment in map(self.api.parse_comment, entries):
+                if not comment.body.startswith(marker):
                     continue
-                if not asked:
-                    account, asked = self._read_account(), True
-                if said.is_bot if account is None else said.author_id == account:
-                    return said
+                if not has_account:
+                    account, has_account = self._read_account(), True
+                if comment.is_bot if account is None else comment.author_id == account:
+                    return comment
             if len(entries) < PAGE_SIZE:
                 return None
         return None
 
     def _read_account(self) -> int | None:
-        """Whose token it is; None for one of an app, such as that of a job of GitHub Actions, which may not ask."""
+        """Return the account of the token; None for an app's token, such as that of a GitHub Actions job, which may not ask."""
         answer = self.request("GET", self.api.account_url, may_fail=True)
         return int(answer["id"]) if isinstance(answer, dict) and "id" in answer else None
 
     def request(self, method: str, url: str, text: str | None = None, *, may_fail: bool = False) -> Any:
-        """The answer's JSON; None for a refusal where that may be."""
-        pause = _MIN_DELAY
+        """Send a request and return the JSON of the response; None for a refusal if `may_fail`."""
+        delay = _MIN_DELAY
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 code, message, answer, after = self._send(method, url, text)
             except httpx.TransportError as error:
-                # Its own text may hold what was sent.
+                # The error text may contain the request.
                 code, message, answer, after = 0, f"no connection ({type(error).__name__})", None, None
             if 200 <= code < 300:
                 return answer
-            late = code in (0, 408, 429) or code >= 500 or (code == 403 and after is not None)
-            if not late:
+            is_temporary = code in (0, 408, 429) or code >= 500 or (code == 403 and after is not None)
+            if not is_temporary:
                 if may_fail and code in (403, 404):
                     return None
                 raise Permanent(
-                    f"{self.api.title} refused the comment: {_describe_status_code(code)}{f' ({message})' if message else ''}"
+                    f"{self.api.title} rejected the comment: {_describe_status_code(code)}{f' ({message})' if message else ''}"
                 )
             if attempt < MAX_ATTEMPTS:
-                time.sleep(min(max(pause, after or 0), _MAX_DELAY))
-                pause *= 2
-        raise Temporary(f"{self.api.title} does not take the comment now: {message or f'status {code}'}")
+                time.sleep(min(max(delay, after or 0), _MAX_DELAY))
+                delay *= 2
+        raise Temporary(f"{self.api.title} does not accept the comment now: {message or f'status {code}'}")
 
     def _send(self, method: str, url: str, text: str | None) -> tuple[int, str, Any, float | None]:
         body = None if text is None else {"body": text}
@@ -182,7 +180,7 @@ class _CommentClient(NamedTuple):
             for chunk in response.iter_bytes():
                 data += chunk
                 if len(data) > _MAX_RESPONSE_BYTES:
-                    raise Permanent(f"{self.api.title} answers with more than anybody could have written")
+                    raise Permanent(f"{self.api.title} returned a response that is too large")
         try:
             answer = json.loads(data) if data else None
         except (ValueError, RecursionError):
@@ -196,8 +194,8 @@ class _CommentClient(NamedTuple):
 def _describe_status_code(code: int) -> str:
     meanings = {
         401: "the token is not valid",
-        403: "the token may not comment here; in a request from a fork it only reads",
-        404: "there is no such request, or the token may not see it",
+        403: "the token may not comment here; for a pull request from a fork it is read-only",
+        404: "there is no such pull request, or the token has no access to it",
         413: "the text is too long",
         422: "the text is too long, or the request is locked",
     }

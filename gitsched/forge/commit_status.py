@@ -10,7 +10,8 @@ StatusState = Literal["success", "failure"]
 
 
 class CommitStatus(NamedTuple):
-    """What became of a source commit. `context` tells apart several who speak about one; `link` is "" where there is nothing to show."""
+    """The result for a source commit. `context` distinguishes several statuses of a commit; `link` is "" without a page to link
+    to."""
 
     commit: str
     state: StatusState
@@ -28,19 +29,19 @@ class StatusRequest(NamedTuple):
 
 
 class StatusAPI(Protocol):
-    """The whole contract of an adapter."""
+    """The API of a forge."""
 
     title: str
 
     def build_request(self, status: CommitStatus, token: str) -> StatusRequest:
-        """The request that sets a status."""
+        """Build the request that sets a status."""
 
     def is_accepted(self, code: int, message: str, /) -> bool:
-        """Whether an answer (HTTP status, and the message in its body) means that the status is set."""
+        """Return whether a response (HTTP status, and the message in its body) means that the status is set."""
 
 
 def truncate(text: str, length: int) -> str:
-    """The text, cut to what a forge takes."""
+    """Shorten a text to the length that a forge accepts."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -48,7 +49,7 @@ _GITHUB_MAX_DESCRIPTION = 140
 
 
 class GitHubStatusAPI:
-    """`api` is the REST API's address, `project` is owner/name. The token needs `statuses: write`."""
+    """`api` is the URL of the REST API, `project` is owner/name. The token needs `statuses: write`."""
 
     title = "GitHub"
 
@@ -77,7 +78,8 @@ _GITLAB_STATES = {"success": "success", "failure": "failed"}
 
 
 class GitLabStatusAPI:
-    """`api` is the REST API's address, `project` the path with all groups. The token needs the scope `api` and the role Developer."""
+    """`api` is the URL of the REST API, `project` the path with all groups. The token needs the scope `api` and the role
+    Developer."""
 
     title = "GitLab"
 
@@ -95,5 +97,5 @@ class GitLabStatusAPI:
         )
 
     def is_accepted(self, code: int, message: str, /) -> bool:
-        # It declines to set a state that is set already.
+        # GitLab rejects a state that is already set.
         return code == 201 or (code == 400 and "Cannot transition status" in message)

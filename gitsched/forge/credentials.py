@@ -12,9 +12,9 @@ _MAX_LINES = 8
 
 
 class Credential:
-    """One secret, or several in a file with one a line: the old and the new one while it is being renewed.
+    """A secret, or several secrets in a file, one a line: the old and the new one during rotation.
 
-    `name` is what messages call it.
+    `name` is its name in messages.
     """
 
     def __init__(self, name: str, *, value: str = "", path: Path | None = None) -> None:
@@ -22,7 +22,7 @@ class Credential:
         self._value, self._path = value, path
 
     def read(self) -> tuple[str, ...]:
-        """What is known now, at least one. Raises Permanent, whose text holds nothing secret."""
+        """Return the current secrets, at least one. Raises Permanent without secret text in its message."""
         text = self._value
         if self._path is not None:
             try:
@@ -30,17 +30,17 @@ class Credential:
                     text = file.read(_MAX_BYTES + 1).decode()
             except (OSError, UnicodeDecodeError) as error:
                 raise Permanent(
-                    f"the {self.name} cannot be read from {self._path}: {getattr(error, 'strerror', None) or 'it is no text'}"
+                    f"the {self.name} cannot be read from {self._path}: {getattr(error, 'strerror', None) or 'it is not text'}"
                 ) from None
         lines = tuple(line.strip() for line in text.splitlines() if line.strip())
         if not lines or len(lines) > _MAX_LINES or len(text) > _MAX_BYTES:
             raise Permanent(f"the {self.name} is empty or too long{f': {self._path}' if self._path else ''}")
-        # Anything else cannot be in a header, and the client's error would show it.
+        # Other characters are invalid in a header, and the HTTP client's error would show them.
         if not all(" " <= character <= "~" for line in lines for character in line):
-            raise Permanent(f"the {self.name} has characters that no header can have")
+            raise Permanent(f"the {self.name} contains characters that are not allowed in an HTTP header")
         return lines
 
     def check_outside(self, directory: Path) -> None:
-        """Permanent when the file lies in a repository's directory: what is there is committed sooner or later."""
+        """Raise Permanent when the file is inside a repository's directory, where it could be committed."""
         if self._path is not None and self._path.resolve().is_relative_to(directory.resolve()):
-            raise Permanent(f"the {self.name} is in {self._path}, inside the repository; keep it elsewhere")
+            raise Permanent(f"the {self.name} is in {self._path}, inside the repository; store it outside")

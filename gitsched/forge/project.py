@@ -15,33 +15,34 @@ _STATUS_APIS: dict[ForgeKind, Callable[[str, str], StatusAPI]] = {"github": GitH
 
 
 class ForgeProject(NamedTuple):
-    """The address of a forge's REST API, and a project's name there."""
+    """The URL of a forge's REST API, and the name of a project there."""
 
     api: str
     project: str
 
 
 def open_status_api(kind: ForgeKind, repository: str | None, *, api: str | None, project: str | None) -> StatusAPI:
-    """The adapter for statuses of a repository at this URL; see `find_place`."""
+    """Open the status API for a repository at this URL; see `find_project`."""
     return _STATUS_APIS[kind](*find_project(kind, repository, api=api, project=project))
 
 
 def find_project(kind: ForgeKind, repository: str | None, *, api: str | None, project: str | None) -> ForgeProject:
-    """Where a repository at this URL has its forge; `api` and `project` say what the URL does not. Permanent where neither does."""
+    """Find the forge project of a repository URL; `api` and `project` override. Permanent when neither the URL nor the options
+    give it."""
     host, path = _split_url(repository)
     if not (api or host) or not (project or path):
-        lack = "--forge-api" if not (api or host) else "--forge-project"
-        raise Permanent(f"the source's address does not say where its forge is; say it with {lack}")
+        option = "--forge-api" if not (api or host) else "--forge-project"
+        raise Permanent(f"cannot find the forge from the source's URL; set {option}")
     address = api or _find_api(kind, host)
     if not address.startswith("https://") and not (address.startswith("http://") and is_loopback(address)):
-        raise Permanent("the address of a forge begins with https://; anything else would show the token to the network")
+        raise Permanent("the URL of a forge must begin with https://; anything else would send the token unencrypted")
     if urlsplit(address).username is not None or urlsplit(address).query:
-        raise Permanent("the address of a forge has no user and no query; the token has a place of its own")
+        raise Permanent("the URL of a forge must not contain a user or a query; pass the token separately")
     return ForgeProject(address, project or path)
 
 
 def link_commit(kind: ForgeKind, repository: str | None, commit: str) -> str:
-    """The page of a commit; "" where the repository is on no server."""
+    """Return the web page of a commit; "" for a local repository."""
     host, path = _split_url(repository)
     if not host:
         return ""
@@ -55,7 +56,7 @@ def _find_api(kind: ForgeKind, host: str) -> str:
 
 
 def _split_url(repository: str | None) -> tuple[str, str]:
-    """Host and path of a repository, both "" for one of this machine. A port counts where it is one of HTTP."""
+    """Return host and path of a repository, both "" for a local one. The port is kept for https."""
     host, _, path = identify_repository(repository or "/").partition("/")
     if not host or not path:
         return "", ""

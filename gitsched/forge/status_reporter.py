@@ -20,9 +20,9 @@ _log = logging.getLogger("gitsched.forge")
 MAX_ATTEMPTS = 10
 _TIMEOUT = 10.0
 _MIN_DELAY, _MAX_DELAY, _MAX_RETRY_AFTER = 1.0, 60.0, 900.0
-"""Seconds of the first pause after a failure, of the longest one, and of the longest that a forge may ask for."""
+"""Seconds of the first delay after a failure, of the longest delay, and of the longest delay that a forge may ask for."""
 _QUEUE_LIMIT = 64
-"""Statuses kept while a forge is away; the oldest make way."""
+"""Statuses that are queued while a forge is unreachable; the oldest are dropped."""
 _MAX_RESPONSE_BYTES = 1 << 16
 _REQUEST_HEADERS = {"Accept-Encoding": "identity", "User-Agent": f"gitsched/{__version__}"}
 _MAX_MESSAGE_LENGTH = 200
@@ -31,17 +31,17 @@ StatusOutcome = Literal["sent", "failed", "dropped"]
 
 
 class RetryLater(NamedTuple):
-    """The forge may take it later; `after` is in seconds, None where it does not say."""
+    """A temporary failure; `after` is the delay in seconds, None when the forge does not give one."""
 
     reason: str
     after: float | None
 
 
 class StatusReporter:
-    """`told` hears how each status ended. A newer status of a commit replaces one that waits."""
+    """Sends statuses and calls `on_outcome` with the outcome of each. A newer status of a commit replaces a queued one."""
 
-    def __init__(self, forge: StatusAPI, token: Credential, told: Callable[[StatusOutcome], None]) -> None:
-        self._forge, self._token, self._on_outcome = forge, token, told
+    def __init__(self, forge: StatusAPI, token: Credential, on_outcome: Callable[[StatusOutcome], None]) -> None:
+        self._forge, self._token, self._on_outcome = forge, token, on_outcome
         self._queue: dict[tuple[str, str], CommitStatus] = {}
         self._queue_changed = threading.Condition()
         self._close_deadline: float | None = None
@@ -50,7 +50,7 @@ class StatusReporter:
         self._thread.start()
 
     def report(self, status: CommitStatus) -> None:
-        """Send a status, soon; nothing where it is the last one again."""
+        """Queue a status; no effect when it equals the previous one."""
         with self._queue_changed:
             if status == self._last_status:
                 return
@@ -63,7 +63,7 @@ class StatusReporter:
             self._queue_changed.notify()
 
     def close(self, seconds: float) -> None:
-        """Send what waits, for so long at most."""
+        """Send the queued statuses, for at most this many seconds."""
         with self._queue_changed:
             self._close_deadline = time.monotonic() + seconds
             self._queue_changed.notify()
@@ -81,25 +81,25 @@ class StatusReporter:
             return self._queue.pop(next(iter(self._queue))) if self._queue else None
 
     def _send_with_retries(self, client: httpx.Client, status: CommitStatus) -> StatusOutcome:
-        pause = _MIN_DELAY
+        delay = _MIN_DELAY
         for attempt in range(1, MAX_ATTEMPTS + 1):
             problem = self._send(client, status)
             if problem is None:
                 return "sent"
-            if isinstance(problem, str) or attempt == MAX_ATTEMPTS or not self._wait_before_retry(max(pause, problem.after or 0)):
+            if isinstance(problem, str) or attempt == MAX_ATTEMPTS or not self._wait_before_retry(max(delay, problem.after or 0)):
                 reason = problem if isinstance(problem, str) else problem.reason
-                _log.warning("%s did not take the status of %s: %s", self._forge.title, status.commit[:12], reason)
+                _log.warning("%s did not accept the status of %s: %s", self._forge.title, status.commit[:12], reason)
                 return "failed"
             with self._queue_changed:
                 newer = self._queue.pop((status.commit, status.context), None)
             if newer is not None:
                 self._on_outcome("dropped")
                 status = newer
-            pause = min(2 * pause, _MAX_DELAY)
+            delay = min(2 * delay, _MAX_DELAY)
         raise AssertionError("unreachable")
 
     def _wait_before_retry(self, seconds: float) -> bool:
-        """Wait; whether there is another try. Who ends does not wait longer than there is time."""
+        """Wait and return whether there is another attempt; at shutdown there is none after the deadline."""
         end = time.monotonic() + min(seconds, _MAX_RETRY_AFTER)
         with self._queue_changed:
             while (left := end - time.monotonic()) > 0:
@@ -109,15 +109,17 @@ class StatusReporter:
         return True
 
     def _send(self, client: httpx.Client, status: CommitStatus) -> str | RetryLater | None:
-        """None when it is set, else what is wrong."""
+        """Send a status; return None when it is set, else the failure."""
         try:
-            post = self._forge.build_request(status, self._token.read()[0])
-            with client.stream("POST", post.url, headers={**post.headers, **_REQUEST_HEADERS}, json=dict(post.body)) as response:
+            request = self._forge.build_request(status, self._token.read()[0])
+            with client.stream(
+                "POST", request.url, headers={**request.headers, **_REQUEST_HEADERS}, json=dict(request.body)
+            ) as response:
                 message = _read_message(response)
         except GitschedError as error:
             return str(error)
         except httpx.TransportError as error:
-            # The text of the error may hold what was sent.
+            # The error text may contain the request.
             return RetryLater(f"no connection ({type(error).__name__})", None)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return f"the request cannot be sent ({type(error).__name__})"
@@ -126,12 +128,12 @@ class StatusReporter:
             return None
         reason = f"status {code}{f': {message}' if message else ''}"
         after = _read_retry_after(response.headers)
-        late = code in (408, 429) or code >= 500 or (code == 403 and after is not None)
-        return RetryLater(reason, after) if late else reason
+        is_temporary = code in (408, 429) or code >= 500 or (code == 403 and after is not None)
+        return RetryLater(reason, after) if is_temporary else reason
 
 
 def _read_message(response: httpx.Response) -> str:
-    """What a forge says about a failure: the member that both call `message`, on one line and not too long."""
+    """Return the `message` of a forge's error response, on one line and shortened."""
     data, end = bytearray(), time.monotonic() + _TIMEOUT
     for chunk in response.iter_raw():
         data += chunk
@@ -147,7 +149,7 @@ def _read_message(response: httpx.Response) -> str:
 
 
 def _read_retry_after(headers: httpx.Headers) -> float | None:
-    """Seconds that a forge asks for, as both do when there were too many requests."""
+    """Return the delay in seconds that a forge asks for after too many requests."""
     try:
         if "Retry-After" in headers:
             return max(float(headers["Retry-After"]), 0)

@@ -1,4 +1,4 @@
-"""File names of kustomizations, and the files that a kustomization.yaml lists which are not documents of their own."""
+""""""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GENERATORS = ("configMapGenerator", "secretGenerator")
 
 
 def list_inputs(kustomization: Any) -> tuple[str, ...]:
-    """Paths, relative as written, of patches, plug-in configuration and files that generators embed; distinct, in order."""
+    """Return the relative paths of patches, plug-in configuration and files that generators embed; distinct, in order."""
     if not isinstance(kustomization, dict):
         return ()
     found: list[Any] = []

@@ -21,43 +21,44 @@ _TEMPLATE_ACTION = re.compile(
 
 
 def looks_like_manifest(text: str) -> bool:
-    """Whether a text that cannot be read seems to be meant as Kubernetes objects."""
+    """Return whether a text that cannot be parsed looks like Kubernetes objects."""
     return bool(_LOOKS_LIKE_MANIFEST.search(text))
 
 
 def is_helm_template(text: str) -> bool:
-    """Whether a text that cannot be read is a template of Helm's.
+    """Return whether a text that cannot be parsed is a Helm template.
 
-    Alert rules and ApplicationSets have `{{ }}` inside quotes, too; a template has it outside of them, or uses Helm's own words.
+    Alert rules and ApplicationSets have `{{ }}` inside quotes, too; a template has it outside of quotes, or uses Helm's
+    functions.
     """
     return "{{" in text and bool(_TEMPLATE_ACTION.search(text))
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text holds nothing but comments and document markers."""
+    """Return whether a text has only comments and document markers."""
     return not _CONTENT.search(text)
 
 
 class DocumentClass(NamedTuple):
-    """How one value of a file is to be taken.
+    """The class of a value in a file.
 
-    `what` is resource, list, empty, other (no object: `reason` says why) or nameless (an object that lacks what identifies it:
-    `code` and `reason` are the finding, `pointer` its place, and `known` says that the kind is one that gitsched or Kubernetes defines:
-    a file of some other tool may well hold objects without a name).
+    `category` is resource, list, empty, other (not an object: `reason` says why) or nameless (an object without an identity:
+    `code` and `reason` are the finding, `pointer` is its location, and `is_known` tells whether the kind belongs to gitsched or
+    Kubernetes; files of other tools may contain objects without a name).
     """
 
     category: str
     reason: str = ""
     code: str = ""
     pointer: Pointer = ()
-    known: bool = True
+    is_known: bool = True
 
 
 RESOURCE, LIST, EMPTY = DocumentClass("resource"), DocumentClass("list"), DocumentClass("empty")
 
 
 def classify_document(value: Any) -> DocumentClass:
-    """A value by its own content. Krake's objects carry `api` where Kubernetes' carry apiVersion."""
+    """Classify a value by its own content. Krake's objects have `api` instead of apiVersion."""
     if value is None:
         return EMPTY
     if not isinstance(value, dict):
@@ -69,10 +70,10 @@ def classify_document(value: Any) -> DocumentClass:
         return DocumentClass("other", "configuration of kustomize")
     if kind.endswith("List") and isinstance(value.get("items"), list) and not _get_name(metadata):
         return LIST
-    known = is_namespaced(parse_api_group(version), kind) is not None
+    is_known = is_namespaced(parse_api_group(version), kind) is not None
     if metadata is None:
-        if known and "/" in version:  # in the core there is kubeconfig's `kind: Config`
-            return _missing_name(kind, known)
+        if is_known and "/" in version:  # a kubeconfig has `kind: Config` in version v1
+            return _missing_name(kind, is_known)
         return DocumentClass("other", f"a {kind} without metadata, such as a tool's configuration")
     if not isinstance(metadata, dict):
         return DocumentClass("nameless", "metadata must be a mapping", "invalid-metadata", ("metadata",))
@@ -80,7 +81,7 @@ def classify_document(value: Any) -> DocumentClass:
     if name is None:
         if "generateName" in metadata:
             return DocumentClass("other", "an object that gets its name from an API server (generateName)")
-        return _missing_name(kind, known)
+        return _missing_name(kind, is_known)
     for member in ("name", "namespace"):
         text = metadata.get(member)
         if text is not None and not isinstance(text, str):
@@ -95,8 +96,8 @@ def classify_document(value: Any) -> DocumentClass:
     return RESOURCE
 
 
-def _missing_name(kind: str, known: bool) -> DocumentClass:
-    return DocumentClass("nameless", f"this {kind} has no metadata.name", "missing-name", ("metadata",), known)
+def _missing_name(kind: str, is_known: bool) -> DocumentClass:
+    return DocumentClass("nameless", f"this {kind} has no metadata.name", "missing-name", ("metadata",), is_known)
 
 
 def _classify_incomplete(value: Body, kind: Any, version: Any, metadata: Any) -> DocumentClass:
@@ -129,7 +130,7 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _PATH_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[!-$&-.0-~]+", re.ASCII)
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}", re.ASCII)
 _VERSION = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}/)?[A-Za-z0-9][A-Za-z0-9.-]{0,62}", re.ASCII)
-_MAX_LENGTH = 1000  # no name is valid beyond, so no longer text is judged, or remembered
+_MAX_LENGTH = 1000  # no longer name is valid, so longer texts are neither checked nor cached
 _PLACEHOLDER = re.compile(r"\$\{[^{}\s/]*\}")
 _DNS_SUBDOMAIN_RULE = "at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 _DNS_LABEL_RULE = "at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
@@ -140,27 +141,27 @@ _METADATA_FIELDS = frozenset(
     (
         *("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "managedFields", "uid"),
         *("resourceVersion", "selfLink", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
-        *("clusterName", "initializers"),  # of servers long ago, still in dumps
+        *("clusterName", "initializers"),  # written by old API servers
     )
 )
 _USER_FIELDS = ("name", "generateName", "namespace", "labels", "annotations")
 LENIENT_NAME_GROUPS = frozenset({"rbac.authorization.k8s.io", "certificates.k8s.io"})
-"""Groups whose names may be any path segment: `system:masters` is one."""
+"""API groups whose names may be any path segment, such as `system:masters`."""
 LENIENT_NAME_DOMAIN = ".openshift.io"
-"""The end of more such groups: OpenShift serves Groups, ImageStreams and others by rules of its own, and takes `a_b`."""
+"""Suffix of further such groups: OpenShift validates Groups, ImageStreams and others by rules of its own, and accepts `a_b`."""
 
 
 def validate_object_meta(body: Body) -> list[Issue]:
-    """What an API server would refuse in the metadata of an object with a name; placeholders such as ${NAME} pass.
+    """Return what an API server would reject in the metadata of an object with a name; placeholders such as ${NAME} are accepted.
 
-    Krake's documents, which have no apiVersion, follow rules of their own: their API judges them.
+    Krake's documents, which have no apiVersion, follow other rules, which the Krake API checks.
     """
     if "apiVersion" not in body:
         return []
     metadata = body["metadata"]
     issues = [
-        Issue("error", "invalid-type-meta", f"{_quote(text)} cannot be {what}", (member,))
-        for member, what in (("kind", "a kind"), ("apiVersion", "an apiVersion: that is a group, '/' and a version, or v1"))
+        Issue("error", "invalid-type-meta", f"{_quote(text)} cannot be {role}", (member,))
+        for member, role in (("kind", "a kind"), ("apiVersion", "an apiVersion: that is a group, '/' and a version, or v1"))
         if isinstance(text := body.get(member), str) and not _is_valid_type(member, text[:_MAX_LENGTH])
     ]
     name, namespace = metadata["name"], metadata.get("namespace")
@@ -176,7 +177,7 @@ def validate_object_meta(body: Body) -> list[Issue]:
     if problem:
         message = f"{_quote(str(namespace))} cannot be a namespace: a namespace is {problem}"
         issues.append(Issue("error", "invalid-namespace", message, ("metadata", "namespace")))
-    issues.extend(_validate_fields(metadata, own="." not in group or group.endswith(".k8s.io")))
+    issues.extend(_validate_fields(metadata, strict="." not in group or group.endswith(".k8s.io")))
     for member in ("labels", "annotations"):
         values = metadata.get(member)
         if values is not None:
@@ -184,23 +185,24 @@ def validate_object_meta(body: Body) -> list[Issue]:
     return issues
 
 
-def _validate_fields(metadata: Body, *, own: bool) -> list[Issue]:
-    """Members that no object has: a misspelt `labels` takes every label away.
+def _validate_fields(metadata: Body, *, strict: bool) -> list[Issue]:
+    """Report unknown fields: a misspelt `labels` would remove all labels.
 
-    Documents that are none of Kubernetes' `own`, such as Backstage's, may have more, so of these only what looks misspelt is told.
+    Documents that are not validated `strict`ly, such as Backstage's, may have other fields, so only likely misspellings are
+    reported.
     """
     if metadata.keys() <= _METADATA_FIELDS:
         return []
-    from difflib import get_close_matches  # rarely needed
+    from difflib import get_close_matches  # lazy: rarely needed
 
     issues = []
     for name in [name for name in metadata if name not in _METADATA_FIELDS][:MAX_ISSUES]:
-        near = get_close_matches(
-            str(name)[:100], sorted(_METADATA_FIELDS) if own else _USER_FIELDS, n=1, cutoff=0.6 if own else 0.75
+        matches = get_close_matches(
+            str(name)[:100], sorted(_METADATA_FIELDS) if strict else _USER_FIELDS, n=1, cutoff=0.6 if strict else 0.75
         )
-        if not near and not own:
+        if not matches and not strict:
             continue
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {matches[0]!r}?" if matches else ""
         message = f"the field {_quote(str(name))} is unknown and ignored{hint}"
         issues.append(Issue("warning", "unknown-field", message, ("metadata", str(name))))
     return issues
@@ -213,10 +215,10 @@ def _is_valid_type(member: str, text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _validate_name(name: str, free: bool) -> str | None:
-    plain = _PLACEHOLDER.sub("x", name)
+    expanded = _PLACEHOLDER.sub("x", name)
     if free:
-        return None if len(plain) <= 253 and _PATH_SEGMENT.fullmatch(plain) else _PATH_SEGMENT_RULE
-    return None if len(plain) <= 253 and _DNS_SUBDOMAIN.fullmatch(plain) else _DNS_SUBDOMAIN_RULE
+        return None if len(expanded) <= 253 and _PATH_SEGMENT.fullmatch(expanded) else _PATH_SEGMENT_RULE
+    return None if len(expanded) <= 253 and _DNS_SUBDOMAIN.fullmatch(expanded) else _DNS_SUBDOMAIN_RULE
 
 
 @lru_cache(maxsize=1024)
@@ -225,9 +227,9 @@ def _validate_namespace(name: str) -> str | None:
 
 
 def _validate_map(member: str, values: Any) -> list[Issue]:
-    at = ("metadata", member)
+    pointer = ("metadata", member)
     if not isinstance(values, dict):
-        return [Issue("error", f"invalid-{member}", f"metadata.{member} must be a mapping of strings", at)]
+        return [Issue("error", f"invalid-{member}", f"metadata.{member} must be a mapping of strings", pointer)]
     issues: list[Issue] = []
     for key, value in values.items():
         if len(issues) >= MAX_ISSUES:
@@ -237,13 +239,15 @@ def _validate_map(member: str, values: Any) -> list[Issue]:
             hint = f'; quote it: "{shown}" (YAML reads yes, no, on, off and numbers as such)' if shown else ""
             kind = "boolean" if isinstance(value, bool) else "number" if shown else "list" if isinstance(value, list) else "mapping"
             issues.append(
-                Issue("error", f"invalid-{member}", f"the value of {_quote(key)} is a {kind}, not a string{hint}", (*at, key))
+                Issue("error", f"invalid-{member}", f"the value of {_quote(key)} is a {kind}, not a string{hint}", (*pointer, key))
             )
         elif not _is_valid_key((key if member == "labels" else key.lower())[:_MAX_LENGTH]):
-            issues.append(Issue("error", f"invalid-{member}", f"{_quote(key)} cannot be a key of metadata.{member}", (*at, key)))
+            issues.append(
+                Issue("error", f"invalid-{member}", f"{_quote(key)} cannot be a key of metadata.{member}", (*pointer, key))
+            )
         elif member == "labels" and value and not _is_valid_value(value[:_MAX_LENGTH]):
             message = f"{_quote(value)} cannot be a label's value: {_LABEL_VALUE_RULE}"
-            issues.append(Issue("error", "invalid-labels", message, (*at, key)))
+            issues.append(Issue("error", "invalid-labels", message, (*pointer, key)))
     return issues
 
 
@@ -258,6 +262,6 @@ def _is_valid_value(text: str) -> bool:
 
 
 def _quote(text: str) -> str:
-    """A text of the input, fit for one line of a message: shortened, with control characters escaped."""
+    """Quote a text of the input for a one-line message: shortened, with control characters escaped."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown) + "'"

@@ -12,8 +12,8 @@ from gitsched.model.finding import Severity
 class Limits(NamedTuple):
     """`size` in bytes; `depth` in nested collections; `nodes` of a file.
 
-    `aliases` counts uses of anchors in one document; `expansion` bounds what those uses add to it, one for a node and one for every
-    32 characters of its text.
+    `aliases` limits the uses of anchors in one document; `expansion` limits what these uses add to it: one for each node and one
+    for every 32 characters of its text.
     """
 
     size: int = 4 * 1024 * 1024
@@ -27,18 +27,18 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS = Limits()
 
 MAX_ISSUES = 20
-"""How many mistakes of one kind are told of one document: the next ones wait until these are mended."""
+"""Maximum number of issues of one kind that are reported for a document."""
 
 
-NOT_YAML = "no YAML, and nothing in it looks like a manifest"
-"""The reason of a file that may have been one before somebody's slip."""
+NOT_YAML = "not YAML, and nothing in it looks like a manifest"
+"""The reason for a file that could be a manifest with a syntax error."""
 
 FileStatus = Literal["resources", "empty", "not-a-resource", "invalid"]
 ResourceName = tuple[str, str, str]
 
 
 class FileIssue(NamedTuple):
-    """A finding before anyone knows the file's path. `resource` is (kind, namespace as written or "", name)."""
+    """A finding without the path of its file. `resource` is (kind, namespace as written or "", name)."""
 
     severity: Severity
     code: str
@@ -49,10 +49,10 @@ class FileIssue(NamedTuple):
 
 
 class ParsedDocument(NamedTuple):
-    """A document with a name. `broken`: it has an error, so it is quarantined. The rest is as in `Origin`."""
+    """A document with a name. `broken`: it has an error, so it is quarantined. The other fields are as in `Origin`."""
 
     body: Body
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a document
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used for documents
     item: int
     line: int
     column: int

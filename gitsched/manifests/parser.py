@@ -47,11 +47,17 @@ Validator = Callable[[Body], ValidationResult]
 
 
 def parse_file(
-    data: bytes, *, path: str, check: Validator | None, marks: tuple[str, ...] = ("spec.replicas",), limits: Limits = DEFAULT_LIMITS
+    data: bytes,
+    *,
+    path: str,
+    validate: Validator | None,
+    editable: tuple[str, ...] = ("spec.replicas",),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ParsedFile:
-    """The documents of a YAML or JSON file with their findings.
+    """Parse the documents of a YAML or JSON file, with their findings.
 
-    The result depends on the bytes, the last segment of `path`, `check` and `marks` only. No bytes raise.
+    The result depends only on the bytes, the last segment of `path`, `validate` and `editable`. It never raises, whatever the
+    bytes.
     """
     if len(data) > limits.size:
         return reject_large_file(len(data), path, limits)
@@ -64,41 +70,45 @@ def parse_file(
         return _parse_kustomization(text, limits)
     if "kind" not in text and not ("&" in text and "*" in text) and not looks_like_manifest(text) and is_small(text):
         return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
-    joined = join_surrogates(text)
-    file = _FileParser(joined, check, marks, limits).parse()
-    if joined != text:
+    normalized = join_surrogates(text)
+    file = _FileParser(normalized, validate, editable, limits).parse()
+    if normalized != text:
         file = _drop_spans(file)
     return _add_byte_order_mark(file) if has_byte_order_mark(data) else file
 
 
-def _make_invalid_file(fault: ParseError) -> ParsedFile:
-    return ParsedFile("invalid", (), (FileIssue("error", *fault),), unreadable=True)
+def _make_invalid_file(error: ParseError) -> ParsedFile:
+    return ParsedFile("invalid", (), (FileIssue("error", *error),), unreadable=True)
 
 
 def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
-    """A kustomization is never a document. What cannot be read of it is kustomize's to report."""
+    """Parse a kustomization, which is never a document. Its own errors are for kustomize to report."""
     tree = next(compose_documents(text, limits), None)
     patches: tuple[str, ...] = ()
     if isinstance(tree, ParseError) and tree.code != SYNTAX_ERROR:
         return ParsedFile("not-a-resource", (), (FileIssue("error", *tree),), reason="a kustomization")
     if isinstance(tree, YamlDocument):
-        fault = check_aliases(tree, limits)
-        if fault:
-            return ParsedFile("not-a-resource", (), (FileIssue("error", *fault),), reason="a kustomization")
+        error = check_aliases(tree, limits)
+        if error:
+            return ParsedFile("not-a-resource", (), (FileIssue("error", *error),), reason="a kustomization")
         patches = list_inputs(Constructor(tree.line).construct(tree.node))
     return ParsedFile("not-a-resource", reason="a kustomization", kustomize_inputs=patches)
 
 
 def _drop_spans(file: ParsedFile) -> ParsedFile:
-    """Offsets into a text other than the file's are of no use: such documents are written anew, never edited."""
-    anew = SourceSpans(False, 0, 0, None, ())
-    return file._replace(documents=tuple(document._replace(spans=anew) for document in file.documents))
+    """Drop offsets into a text other than the file's: such documents are written as new text, never edited."""
+    no_spans = SourceSpans(False, 0, 0, None, ())
+    return file._replace(documents=tuple(document._replace(spans=no_spans) for document in file.documents))
 
 
 def _add_byte_order_mark(file: ParsedFile) -> ParsedFile:
-    """The byte order mark stands before everything: offsets count it, columns do not."""
+    """Shift the offsets by the byte order mark: offsets count it, columns do not."""
     warning = FileIssue(
-        "warning", "byte-order-mark", "the file begins with a byte order mark, which some tools choke on: save it without", 1, 1
+        "warning",
+        "byte-order-mark",
+        "the file begins with a byte order mark, which some tools cannot read: save it without one",
+        1,
+        1,
     )
     documents = tuple(document._replace(spans=_shift_spans(document.spans)) for document in file.documents)
     return file._replace(documents=documents, issues=(warning, *file.issues) if file.documents else file.issues)
@@ -115,7 +125,7 @@ _DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\
 
 
 class _FileParser:
-    """The state of reading one file: what was found so far."""
+    """The state of parsing one file: the documents and issues found so far."""
 
     __slots__ = (
         "_editable",
@@ -131,8 +141,8 @@ class _FileParser:
         "unreadable",
     )
 
-    def __init__(self, text: str, check: Validator | None, marks: tuple[str, ...], limits: Limits) -> None:
-        self._text, self._validate, self._editable, self._limits = text, check, marks, limits
+    def __init__(self, text: str, validate: Validator | None, editable: tuple[str, ...], limits: Limits) -> None:
+        self._text, self._validate, self._editable, self._limits = text, validate, editable, limits
         self._has_aliases = "&" in text and "*" in text
         self._markers: list[tuple[int, int]] | None = None
         self.documents: list[ParsedDocument] = []
@@ -160,73 +170,73 @@ class _FileParser:
                 return ParsedFile("not-a-resource", reason="a template")
         return self._make_result()
 
-    def _add_error(self, fault: ParseError) -> None:
-        if fault.code == SYNTAX_ERROR and not looks_like_manifest(self._text):
+    def _add_error(self, error: ParseError) -> None:
+        if error.code == SYNTAX_ERROR and not looks_like_manifest(self._text):
             self.reason = self.reason or NOT_YAML
             self.non_resources += 1
             return
-        self.issues.append(FileIssue("error", *fault))
+        self.issues.append(FileIssue("error", *error))
         self.unreadable = True
 
     def _parse_document(self, tree: YamlDocument, index: int) -> bool:
-        """Read one document; False when it shows that the whole file is a template."""
-        fault = check_aliases(tree, self._limits) if self._has_aliases else None
-        if fault:
-            self._add_error(fault)
+        """Parse one document; return False when it shows that the complete file is a template."""
+        error = check_aliases(tree, self._limits) if self._has_aliases else None
+        if error:
+            self._add_error(error)
             return True
         builder = Constructor(tree.line)
         value = builder.construct(tree.node)
-        if "{{" in self._text and any(fault.code == "unsupported-key" for fault in builder.errors):
+        if "{{" in self._text and any(error.code == "unsupported-key" for error in builder.errors):
             return False
         kind = classify_document(value)
         if kind is RESOURCE:
             start, end = self._find_extent(tree)
-            text = find_spans(self._text, tree, value, self._editable, start=start, end=end, aliased=self._has_aliases)
+            text = find_spans(self._text, tree, value, self._editable, start=start, end=end, has_aliases=self._has_aliases)
             self._add_document(tree, value, index, -1, text, builder.errors, builder.warnings)
         elif kind.category == "list":
             self._parse_list(tree, value, index, builder)
         elif kind.category == "nameless":
             self._add_unnamed(tree, kind, kind.pointer)
-            self.issues.extend(FileIssue("error", *fault) for fault in builder.errors)
+            self.issues.extend(FileIssue("error", *error) for error in builder.errors)
         elif kind.category == "other":
             self.non_resources += 1
             self.reason = self.reason or kind.reason
         return True
 
     def _parse_list(self, tree: YamlDocument, value: Body, index: int, builder: Constructor) -> None:
-        """The entries of a List; entries of a typed list, as the API serves them, take kind and apiVersion from the list."""
+        """Parse the items of a List; items of a typed list, as the API serves them, take kind and apiVersion from the list."""
         kind, version = str(value["kind"])[:-4], value.get("apiVersion")
-        places = [locate_node(tree, tree.node, ("items", item)) for item in range(len(value["items"]))]
-        ends = [*places[1:], (1 << 60, 0)]
+        locations = [locate_node(tree, tree.node, ("items", item)) for item in range(len(value["items"]))]
+        ends = [*locations[1:], (1 << 60, 0)]
         for item, body in enumerate(value["items"]):
             if kind and version and isinstance(body, dict) and "kind" not in body and "apiVersion" not in body:
                 body = {"apiVersion": version, "kind": kind, **body}
-            what = classify_document(body)
-            if what is RESOURCE:
-                faults, warnings = (
-                    [fault for fault in found if places[item] <= (fault.line, fault.column) < ends[item]]
+            item_class = classify_document(body)
+            if item_class is RESOURCE:
+                errors, warnings = (
+                    [error for error in found if locations[item] <= (error.line, error.column) < ends[item]]
                     for found in (builder.errors, builder.warnings)
                 )
-                if len(builder.errors) >= MAX_ISSUES and places[item] > builder.errors[-1][2:]:
-                    # what is wrong here, if anything, was no longer collected
-                    faults = [
+                if len(builder.errors) >= MAX_ISSUES and locations[item] > builder.errors[-1][2:]:
+                    # errors of this item were no longer collected
+                    errors = [
                         ParseError(
-                            "too-many-problems", "mistakes before this entry of the list must be mended first", *places[item]
+                            "too-many-problems", "earlier items of the list have too many errors: fix them first", *locations[item]
                         )
                     ]
-                self._add_document(tree, body, index, item, make_item_spans(body), faults, warnings)
-            elif what.category == "nameless":
-                self._add_unnamed(tree, what, ("items", item, *what.pointer))
+                self._add_document(tree, body, index, item, make_item_spans(body), errors, warnings)
+            elif item_class.category == "nameless":
+                self._add_unnamed(tree, item_class, ("items", item, *item_class.pointer))
             else:
                 self.non_resources += 1
-                self.reason = self.reason or what.reason
-        first = places[0] if places else (1 << 60, 0)
-        self.issues.extend(FileIssue("error", *fault) for fault in builder.errors if (fault.line, fault.column) < first)
+                self.reason = self.reason or item_class.reason
+        first = locations[0] if locations else (1 << 60, 0)
+        self.issues.extend(FileIssue("error", *error) for error in builder.errors if (error.line, error.column) < first)
 
     def _add_unnamed(self, tree: YamlDocument, kind: DocumentClass, pointer: Pointer) -> None:
-        severity: Severity = "error" if kind.known else "warning"
+        severity: Severity = "error" if kind.is_known else "warning"
         self.issues.append(FileIssue(severity, kind.code, kind.reason, *locate_node(tree, tree.node, pointer)))
-        if kind.known:
+        if kind.is_known:
             self.unreadable = True
         else:
             self.non_resources += 1
@@ -239,29 +249,29 @@ class _FileParser:
         index: int,
         item: int,
         text: SourceSpans,
-        faults: Iterable[ParseError],
+        errors: Iterable[ParseError],
         warnings: Iterable[ParseError],
     ) -> None:
         metadata = body["metadata"]
         resource = (body["kind"], metadata.get("namespace") or "", metadata["name"])
         base: Pointer = ("items", item) if item >= 0 else ()
-        problems = [FileIssue("error", *fault, resource) for fault in faults]
-        problems += [FileIssue("warning", *fault, resource) for fault in warnings]
+        issues_of_document = [FileIssue("error", *error, resource) for error in errors]
+        issues_of_document += [FileIssue("warning", *error, resource) for error in warnings]
         issues: list[Issue] = validate_object_meta(body)
         checked = body
         if self._validate is not None:
-            verdict = self._validate(body)
-            checked = verdict.body
+            result = self._validate(body)
+            checked = result.body
             known = {issue.pointer for issue in issues}
-            issues.extend(issue for issue in verdict.issues if issue.pointer not in known)
+            issues.extend(issue for issue in result.issues if issue.pointer not in known)
         for issue in issues:
-            problems.append(
+            issues_of_document.append(
                 FileIssue(
                     issue.severity, issue.code, issue.message, *locate_node(tree, tree.node, (*base, *issue.pointer)), resource
                 )
             )
-        broken = any(problem.severity == "error" for problem in problems)
-        self.issues += problems
+        broken = any(problem.severity == "error" for problem in issues_of_document)
+        self.issues += issues_of_document
         if item < 0:
             mark = tree.node.start_mark
             line, column = tree.line + mark.line + 1, mark.column + 1
@@ -270,32 +280,34 @@ class _FileParser:
         self.documents.append(ParsedDocument(checked, index, item, line, column, text, broken))
 
     def _find_extent(self, tree: YamlDocument) -> tuple[int, int]:
-        """Start and end of a document's text, without the lines `---` and `...` around it."""
+        """Return start and end of a document's text, without the lines `---` and `...` around it."""
         text = self._text
         if self._markers is None:
             plain = "\n---" not in text and "\n..." not in text and not text.startswith("---")
             self._markers = [] if plain else [match.span() for match in _DOCUMENT_MARKER.finditer(text)]
         content = tree.offset + tree.node.start_mark.index
         start, end = 0, len(text)
-        for begin, stop in self._markers:
-            if begin > content:
-                end = begin
+        for marker_start, marker_end in self._markers:
+            if marker_start > content:
+                end = marker_start
                 break
-            start = min(stop, content)
+            start = min(marker_end, content)
         return start, end
 
     def _make_result(self) -> ParsedFile:
         documents = self.documents
         if len(documents) == 1 and documents[0].item < 0 and not self.non_resources and not self.unreadable:
             documents = [documents[0]._replace(spans=documents[0].spans._replace(whole_file=True))]
-        problems = tuple(sorted(self.issues, key=lambda problem: (problem.line, problem.column)))
-        if self.unreadable or (problems and not documents):
+        sorted_issues = tuple(sorted(self.issues, key=lambda problem: (problem.line, problem.column)))
+        if self.unreadable or (sorted_issues and not documents):
             status: FileStatus = "invalid"
         elif documents:
             status = "resources"
         else:
             status = "not-a-resource" if self.non_resources else "empty"
-        return ParsedFile(status, tuple(documents), problems, self.unreadable, self.reason if status == "not-a-resource" else "")
+        return ParsedFile(
+            status, tuple(documents), sorted_issues, self.unreadable, self.reason if status == "not-a-resource" else ""
+        )
 
 
 def _error_at(tree: YamlDocument, code: str, message: str) -> ParseError:

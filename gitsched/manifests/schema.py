@@ -21,36 +21,40 @@ _STRICT_DEFINITION = "gitsched-clean"
 
 
 class _Fields(NamedTuple):
-    """What a schema says of an object's members or a list's entries; `rest` is for members that it does not name."""
+    """The fields of an object's members or a list's items in a schema; `additional` is the schema of members without a name."""
 
-    known: dict[str, Any]
+    known_names: dict[str, Any]
     is_open: bool
-    rest: Body | None
+    additional: Body | None
     items: Body | None
 
 
 class SchemaPruner:
-    """Drops what one schema does not know.
+    """Removes fields that a schema does not know.
 
-    Known are the `properties` of a schema, of its local `$ref` and of its `allOf`. A schema that lists no properties, or says
-    anything about additional ones, leaves the object alone. The document's type, metadata and status are never touched.
+    A schema knows its `properties` and those of its local `$ref` and `allOf`. A schema that lists no properties, or allows
+    additional ones, leaves the object unchanged. Type, metadata and status of the document are never changed.
     """
 
     __slots__ = ("_fields", "_root")
 
     def __init__(self, schema: Body) -> None:
         self._root = schema
-        self._fields: dict[int, _Fields] = {}  # by identity: the parts of a schema live as long as the schema
+        self._fields: dict[int, _Fields] = {}  # by id(): the parts of a schema live as long as the schema
 
     def make_strict_schema(self) -> Body:
-        """The schema of the documents that it allows as it is and that have nothing to drop.
+        """Return a schema that accepts the documents that are valid and have no unknown field.
 
-        It says the same as pruning, for a validator that says it faster: nearly all documents are of that kind.
+        It is equivalent to pruning, but a compiled validator checks it faster, and nearly all documents pass.
         """
-        known, is_open, _, _ = self._get_fields(self._root)
+        known_names, is_open, _, _ = self._get_fields(self._root)
         definitions: dict[str, Any] = {}
-        inner = {name: name in _NEVER_PRUNED or self._make_definition(part, definitions) for name, part in known.items()}
-        top = {"properties": {**dict.fromkeys(_NEVER_PRUNED, True), **inner}, "additionalProperties": is_open} if known else True
+        inner = {name: name in _NEVER_PRUNED or self._make_definition(part, definitions) for name, part in known_names.items()}
+        top = (
+            {"properties": {**dict.fromkeys(_NEVER_PRUNED, True), **inner}, "additionalProperties": is_open}
+            if known_names
+            else True
+        )
         return {
             **self._root,
             "$defs": {**self._root.get("$defs", {}), **definitions, _STRICT_DEFINITION: top},
@@ -58,20 +62,20 @@ class SchemaPruner:
         }
 
     def prune(self, body: Body) -> tuple[Body, list[Issue]]:
-        """The body without unknown fields, and a warning for each of the first twenty; the same object when it has none."""
+        """Return the body without unknown fields, and a warning for each of the first twenty; the same object when it has none."""
         issues: list[Issue] = []
-        known, is_open, _, _ = self._get_fields(self._root)
-        if not known:
+        known_names, is_open, _, _ = self._get_fields(self._root)
+        if not known_names:
             return body, issues
         members: Body = {}
         same = True
         for name, old in body.items():
             new = old
             if name not in _NEVER_PRUNED:
-                if name in known:
-                    new = self._prune_value(old, known[name], (name,), issues)
+                if name in known_names:
+                    new = self._prune_value(old, known_names[name], (name,), issues)
                 elif not is_open:
-                    _report_unknown_field(issues, name, known, ())
+                    _report_unknown_field(issues, name, known_names, ())
                     same = False
                     continue
             same = same and new is old
@@ -79,44 +83,45 @@ class SchemaPruner:
         return (body if same else members), issues
 
     def _make_definition(self, schema: Any, definitions: dict[str, Any]) -> Body | bool:
-        """What a value is like that has nothing to drop. Every place of a schema has one definition, as a schema may hold itself."""
-        known, is_open, rest, items = self._get_fields(schema)
-        if not known and rest is None and items is None:
+        """Return the schema of a value without unknown fields. Each part of a schema has one definition, since schemas can be
+        recursive."""
+        known_names, is_open, additional, items = self._get_fields(schema)
+        if not known_names and additional is None and items is None:
             return True
-        name = f"{_STRICT_DEFINITION}-{id(schema)}"  # by identity, as the shapes are
+        name = f"{_STRICT_DEFINITION}-{id(schema)}"  # by id(), like the cached fields
         if name not in definitions:
             entry: Body = {}
             definitions[name] = entry
             if items is not None:
                 entry["items"] = self._make_definition(items, definitions)
-            if known or rest is not None:
-                entry["properties"] = {member: self._make_definition(part, definitions) for member, part in known.items()}
-                entry["additionalProperties"] = is_open if rest is None else self._make_definition(rest, definitions)
+            if known_names or additional is not None:
+                entry["properties"] = {member: self._make_definition(part, definitions) for member, part in known_names.items()}
+                entry["additionalProperties"] = is_open if additional is None else self._make_definition(additional, definitions)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _prune_value(self, value: Any, schema: Any, at: Pointer, issues: list[Issue]) -> Any:
+    def _prune_value(self, value: Any, schema: Any, pointer: Pointer, issues: list[Issue]) -> Any:
         kind = value.__class__
         if kind is not dict and kind is not list:
             return value
-        known, is_open, rest, items = self._get_fields(schema)
+        known_names, is_open, additional, items = self._get_fields(schema)
         if kind is list:
             if items is None:
                 return value
-            entries = [self._prune_value(entry, items, (*at, place), issues) for place, entry in enumerate(value)]
+            entries = [self._prune_value(entry, items, (*pointer, index), issues) for index, entry in enumerate(value)]
             return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
-        if not known and rest is None:
+        if not known_names and additional is None:
             return value
         members: Body = {}
         same = True
         for name, old in value.items():
-            if name in known:
-                new = self._prune_value(old, known[name], (*at, name), issues)
-            elif rest is not None:
-                new = self._prune_value(old, rest, (*at, name), issues)
+            if name in known_names:
+                new = self._prune_value(old, known_names[name], (*pointer, name), issues)
+            elif additional is not None:
+                new = self._prune_value(old, additional, (*pointer, name), issues)
             elif is_open:
                 new = old
             else:
-                _report_unknown_field(issues, name, known, at)
+                _report_unknown_field(issues, name, known_names, pointer)
                 same = False
                 continue
             same = same and new is old
@@ -124,23 +129,23 @@ class SchemaPruner:
         return value if same else members
 
     def _get_fields(self, schema: Any) -> _Fields:
-        shape = self._fields.get(id(schema))
-        if shape is None:
-            known: dict[str, Any] = {}
+        fields = self._fields.get(id(schema))
+        if fields is None:
+            known_names: dict[str, Any] = {}
             parts = self._list_parts(schema)
             for part in parts:
-                known.update(part.get("properties", {}))
-            rest, items = (
+                known_names.update(part.get("properties", {}))
+            additional, items = (
                 next((part[word] for part in parts if isinstance(part.get(word), dict)), None)
                 for word in ("additionalProperties", "items")
             )
-            shape = self._fields[id(schema)] = _Fields(
-                known, any(word in part for part in parts for word in _OPEN_KEYWORDS), rest, items
+            fields = self._fields[id(schema)] = _Fields(
+                known_names, any(word in part for part in parts for word in _OPEN_KEYWORDS), additional, items
             )
-        return shape
+        return fields
 
     def _list_parts(self, schema: Any, depth: int = 0) -> list[Body]:
-        """The schema with what it includes: its `$ref` and `allOf`, followed sixteen deep at most."""
+        """Return the schema and what it includes by `$ref` and `allOf`, at most sixteen levels deep."""
         if not isinstance(schema, dict) or depth > 16:
             return []
         parts = [schema]
@@ -155,27 +160,27 @@ class SchemaPruner:
         return parts
 
 
-def _report_unknown_field(issues: list[Issue], name: str, known: dict[str, Any], at: Pointer) -> None:
+def _report_unknown_field(issues: list[Issue], name: str, known_names: dict[str, Any], pointer: Pointer) -> None:
     if len(issues) >= MAX_ISSUES:
         return
     from difflib import get_close_matches  # rarely needed
 
-    lower = {candidate.lower(): candidate for candidate in known}
-    near = get_close_matches(name[:100].lower(), lower, n=1)
-    hint = f"; did you mean '{lower[near[0]]}'?" if near else ""
+    lower = {candidate.lower(): candidate for candidate in known_names}
+    matches = get_close_matches(name[:100].lower(), lower, n=1)
+    hint = f"; did you mean '{lower[matches[0]]}'?" if matches else ""
     shown = name if len(name) <= 60 else name[:57] + "..."
-    issues.append(Issue("warning", "unknown-field", f"the field {shown!r} is unknown and ignored{hint}", (*at, name)))
+    issues.append(Issue("warning", "unknown-field", f"the field {shown!r} is unknown and ignored{hint}", (*pointer, name)))
 
 
 SchemaKey = tuple[str, str, str]
 """Group ("" for the core), version, kind."""
 
 _UNCHECKED_KINDS = frozenset(("Role", "RoleBinding", "ManifestWork"))
-"""Kinds that have nothing to do with placement, in groups that are read, and whose names are close to others."""
+"""Kinds that are unrelated to placement but have names similar to known kinds of the same group."""
 
 
 class _KindValidator:
-    """The validators of one kind, of its very schema and of documents that have nothing unknown either."""
+    """The validators of one kind: for its schema, and for its schema without unknown fields."""
 
     def __init__(self, schema: Body) -> None:
         self.schema = schema
@@ -188,9 +193,9 @@ class _KindValidator:
 
 
 class SchemaValidator:
-    """Schemas by kind; each is compiled when the first document of its kind arrives.
+    """Schemas by kind, each compiled for the first document of its kind.
 
-    A schema refers to nothing outside itself: any `$ref` but `#` and `#/...` is a ValueError, and nothing is ever fetched.
+    A schema is self-contained: a `$ref` other than `#` and `#/...` is a ValueError, and nothing is ever fetched.
     """
 
     __slots__ = ("_compiled", "_groups", "_kinds", "_mapping", "_versions")
@@ -206,11 +211,11 @@ class SchemaValidator:
             self._kinds.setdefault(group, []).append(kind)
         self._compiled: dict[SchemaKey, _KindValidator] = {}
 
-    def validate(self, body: Body, written: Body | None = None) -> ValidationResult:
-        """The document without unknown fields, and what its schema says about it; nothing for a kind without a schema.
+    def validate(self, body: Body, original: Body | None = None) -> ValidationResult:
+        """Return the document without unknown fields, and the issues of its schema; no issues for a kind without a schema.
 
-        `written` is the document as it stands in its file, where `body` is what defaults made of it. Empty members may have vanished on
-        the way; those that could not have been what they stand for are told, too.
+        `original` is the document as written, `body` the same with defaults. Defaulting may have removed empty values; those of a
+        wrong type are reported, too.
         """
         key = get_schema_key(body)
         entry = self._compiled.get(key) or self._compile_kind(key)
@@ -223,47 +228,47 @@ class SchemaValidator:
             pruned, issues = entry.pruner.prune(body)
             is_valid = entry.lenient.is_valid(pruned)
         if not is_valid:
-            from gitsched.manifests.schema_errors import explain_errors  # costs 100 ms, and most runs have nothing to explain
+            from gitsched.manifests.schema_errors import explain_errors  # lazy: takes 100 ms, and most runs have no errors
 
             issues = [*issues, *explain_errors(pruned, entry.schema, entry.lenient)]
-        elif written is not None and not entry.lenient.is_valid(written):
+        elif original is not None and not entry.lenient.is_valid(original):
             from gitsched.manifests.schema_errors import explain_errors
 
-            told = explain_errors(written, entry.schema, entry.lenient)
-            issues = [*issues, *(issue for issue in told if issue.code == "wrong-type" and _is_empty(written, issue.pointer))]
+            errors = explain_errors(original, entry.schema, entry.lenient)
+            issues = [*issues, *(issue for issue in errors if issue.code == "wrong-type" and _is_empty(original, issue.pointer))]
         return ValidationResult(pruned, tuple(issues))
 
     def _check_kind(self, key: SchemaKey) -> tuple[Issue, ...]:
-        """What to say about a kind without a schema: where it is nearly one that has a schema, it is a slip of the pen."""
+        """Report a kind without a schema that is probably a misspelling of a kind with one."""
         group, version, kind = key
         versions = self._versions.get((group, kind))
         if versions is not None:
             message = f"{kind} is read as {' or '.join(versions)}, not as {group}/{version}"
             return (Issue("error", "unknown-version", message, ("apiVersion",)),)
         if kind in self._groups:
-            meant = _find_similar_group(group, version, self._groups[kind])
-            return _report_unknown_group(group, version, kind, self._versions[meant, kind]) if meant else ()
+            similar_group = _find_similar_group(group, version, self._groups[kind])
+            return _report_unknown_group(group, version, kind, self._versions[similar_group, kind]) if similar_group else ()
         kinds = self._kinds.get(group)
         if kinds is None or kind in _UNCHECKED_KINDS:
             return ()
         from difflib import get_close_matches  # rarely needed
 
-        # All of Krake's kinds are known. Other groups have kinds that have nothing to do with placement.
-        near = get_close_matches(kind[:100], kinds, n=1, cutoff=0.6 if version == "krake" else 0.8)
-        if not near and version != "krake":
+        # Every kind of Krake has a schema. Other groups have kinds that are unrelated to placement.
+        matches = get_close_matches(kind[:100], kinds, n=1, cutoff=0.6 if version == "krake" else 0.8)
+        if not matches and version != "krake":
             return ()
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is not read{hint}", ("kind",)),)
+        hint = f"; did you mean {matches[0]}?" if matches else ""
+        return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is ignored{hint}", ("kind",)),)
 
     def _check_krake_kind(self, key: SchemaKey) -> tuple[Issue, ...]:
-        """The same about a document with `api`, as only Krake's have it."""
+        """Report the same for a document with `api`, which only Krake's documents have."""
         _, version, kind = key
         if version == "krake":
             return self._check_kind(key)
-        known = [group for group in self._groups.get(kind, ()) if group in KRAKE_GROUPS]
-        if not known:
+        known_names = [group for group in self._groups.get(kind, ()) if group in KRAKE_GROUPS]
+        if not known_names:
             return ()
-        message = f"{kind} of the api {version[:60]!r} is not read; did you mean {known[0]}?"
+        message = f"{kind} of the api {version[:60]!r} is ignored; did you mean {known_names[0]}?"
         return (Issue("warning", "unknown-kind", message, ("api",)),)
 
     def _compile_kind(self, key: SchemaKey) -> _KindValidator | None:
@@ -278,35 +283,35 @@ class SchemaValidator:
 
 
 def _compile_schema(schema: Body) -> Draft202012Validator:
-    from jsonschema_rs import Draft202012Validator  # not every command validates
+    from jsonschema_rs import Draft202012Validator  # lazy: not every command validates
 
     return Draft202012Validator(schema, retriever=_refuse_fetch)
 
 
-def _find_similar_group(group: str, version: str, known: list[str]) -> str | None:
-    """The group of a kind that one is spelt nearly like, or that stands where the version should; None where there is none."""
-    if not group and version in known:
+def _find_similar_group(group: str, version: str, known_names: list[str]) -> str | None:
+    """Return the group with a similar name, or the group that is written in place of the version; None when there is none."""
+    if not group and version in known_names:
         return version
     from difflib import get_close_matches  # rarely needed
 
-    return next(iter(get_close_matches(group[:100], known, n=1, cutoff=0.9)), None)
+    return next(iter(get_close_matches(group[:100], known_names, n=1, cutoff=0.9)), None)
 
 
-def _report_unknown_group(group: str, version: str, kind: str, known: list[str]) -> tuple[Issue, ...]:
-    written = f"{group}/{version}" if group else version
-    message = f"{kind} of {written[:100]!r} is not read; did you mean {' or '.join(known)}?"
+def _report_unknown_group(group: str, version: str, kind: str, known_names: list[str]) -> tuple[Issue, ...]:
+    original = f"{group}/{version}" if group else version
+    message = f"{kind} of {original[:100]!r} is ignored; did you mean {' or '.join(known_names)}?"
     return (Issue("warning", "unknown-kind", message, ("apiVersion",)),)
 
 
 def _is_empty(body: Any, pointer: Iterable[str | int]) -> bool:
-    """Whether there is an empty text or list at a place of the document."""
+    """Return whether the value at a pointer is an empty string or list."""
     for part in pointer:
         body = body[part]
     return body in ("", [])
 
 
 def get_schema_key(body: Body) -> SchemaKey:
-    """Group, version and kind of a document; "" where it does not say. Krake's `api` has no version: `krake` stands for it."""
+    """Return group, version and kind of a document; "" for a missing part. The version of Krake's `api` is `krake`."""
     text = str(body.get("apiVersion") or body.get("api") or "")
     group, _, version = text.rpartition("/")
     if version in KRAKE_GROUPS and not group:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator as Compiled
 
 _REDACTED = "a value that is not shown"
-_Error = Any  # a ValidationError: its attributes are typed as maybe unset, which they never are in an error that iter_errors gave
+_Error = Any  # a ValidationError, whose attributes are typed as possibly unset, which they never are in errors from iter_errors
 
 
 def explain_errors(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
-    """Errors in the order of their places, one a place and at most twenty.
+    """Return at most twenty errors in the order of their locations, one per location.
 
-    Where jsonschema sees no error (its regular expressions are Python's, the validator's are ECMA's) or gives up on the nesting,
-    the validator's own words are used: a refused document is never without a reason.
+    When jsonschema finds no error (it uses Python's regular expressions, the validator ECMA's) or fails on deep nesting, the
+    validator's own messages are used, so a rejected document always has an error.
     """
     try:
         found = list(_iterate_issues(body, schema))
@@ -43,8 +43,8 @@ def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
     by_place: dict[Pointer, list[_Error]] = {}
     for error in Draft202012Validator(schema, registry=Registry()).iter_errors(body):
         by_place.setdefault(tuple(error.absolute_path), []).append(error)
-    for place in sorted(by_place, key=_path_sort_key):
-        errors = by_place[place]
+    for pointer in sorted(by_place, key=_path_sort_key):
+        errors = by_place[pointer]
         missing = [error for error in errors if error.validator == "required"]
         if len(missing) == len(errors):
             for error in missing:
@@ -53,34 +53,34 @@ def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
             yield _make_issue(_find_closest(max(errors, key=relevance)))
 
 
-def _path_sort_key(place: Pointer) -> tuple[tuple[int, str], ...]:
-    return tuple((step, "") if isinstance(step, int) else (-1, step) for step in place)
+def _path_sort_key(pointer: Pointer) -> tuple[tuple[int, str], ...]:
+    return tuple((step, "") if isinstance(step, int) else (-1, step) for step in pointer)
 
 
 def _find_closest(error: _Error) -> _Error:
-    """The alternative of an anyOf or oneOf that came closest; the error itself where none came closer than another."""
+    """Return the alternative of an anyOf or oneOf that came closest; the error itself when no alternative did."""
     if error.validator not in ("anyOf", "oneOf") or not error.context:
         return error
     depths = {len(inner.absolute_path) for inner in error.context}
     if max(depths) == len(error.absolute_path):
-        return error  # all alternatives fail at the value itself: naming one would hide the others
+        return error  # all alternatives fail at the value itself, so naming one would hide the others
     return best_match(iter(error.context)) or error
 
 
 def _make_issue(error: _Error) -> Issue:
-    words = _MESSAGES.get(str(error.validator))
-    place = tuple(error.absolute_path)
-    name = f"'{place[-1]}'" if place and isinstance(place[-1], str) else f"entry {place[-1]}" if place else "the document"
-    if words is None:
-        return Issue("error", "invalid-field", f"{name}: {_redact_message(_shorten(error.message), place)}", place)
-    code, say = words
-    return Issue("error", code, f"{name} {say(error)}", place)
+    entry = _MESSAGES.get(str(error.validator))
+    pointer = tuple(error.absolute_path)
+    name = f"'{pointer[-1]}'" if pointer and isinstance(pointer[-1], str) else f"entry {pointer[-1]}" if pointer else "the document"
+    if entry is None:
+        return Issue("error", "invalid-field", f"{name}: {_redact_message(_shorten(error.message), pointer)}", pointer)
+    code, describe = entry
+    return Issue("error", code, f"{name} {describe(error)}", pointer)
 
 
 def _describe_type(error: _Error) -> str:
-    wanted = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-    hint = _QUOTE_HINTS[type(error.instance)] if "string" in wanted and type(error.instance) in _QUOTE_HINTS else ""
-    return f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in wanted)}, not {_format_instance(error)}{hint}"
+    types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+    hint = _QUOTE_HINTS[type(error.instance)] if "string" in types and type(error.instance) in _QUOTE_HINTS else ""
+    return f"must be {' or '.join(_TYPE_NAMES.get(str(kind), str(kind)) for kind in types)}, not {_format_instance(error)}{hint}"
 
 
 def _describe_values(error: _Error) -> str:
@@ -88,14 +88,14 @@ def _describe_values(error: _Error) -> str:
 
     allowed = error.validator_value
     texts = [value for value in allowed if isinstance(value, str)]
-    near = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
-    hint = f"; did you mean {_format_value(near[0])}?" if near else ""
+    matches = get_close_matches(error.instance[:100], texts, n=1) if isinstance(error.instance, str) else []
+    hint = f"; did you mean {_format_value(matches[0])}?" if matches else ""
     return f"must be {_join_values(allowed)}, not {_format_instance(error)}{hint}"
 
 
 def _describe_missing(error: _Error) -> str:
     missing = [name for name in error.validator_value if isinstance(error.instance, dict) and name not in error.instance]
-    # one error a missing name, told apart by its message only
+    # one error for each missing name; only the message tells them apart
     name = next((name for name in missing if error.message.startswith(f"{name!r} ")), missing[0] if missing else "?")
     return f"lacks '{name}', which is required"
 
@@ -106,17 +106,17 @@ def _describe_minimum(error: _Error, unit: str) -> str:
 
 def _describe_alternatives(error: _Error) -> str:
     if not error.context:
-        return f"fits more than one of its forms: {_format_instance(error)}"
-    return f"fits none of its forms: {'; or '.join(dict.fromkeys(_describe_error(inner) for inner in error.context))}"
+        return f"matches more than one of its schemas: {_format_instance(error)}"
+    return f"matches none of its schemas: {'; or '.join(dict.fromkeys(_describe_error(inner) for inner in error.context))}"
 
 
 def _describe_error(error: _Error) -> str:
-    words = _MESSAGES.get(str(error.validator))
-    return words[1](error) if words else _redact_message(_shorten(error.message), error.absolute_path)
+    entry = _MESSAGES.get(str(error.validator))
+    return entry[1](error) if entry else _redact_message(_shorten(error.message), error.absolute_path)
 
 
 _QUOTE_HINTS = {bool: "; quote it (YAML reads y, n, yes, no, on and off as booleans)", int: "; quote it", float: "; quote it"}
-"""What a value that was meant as a text needs."""
+"""Hints for a value of another type that was probably meant as a string."""
 
 _TYPE_NAMES = {
     "string": "a string",
@@ -133,7 +133,7 @@ _MESSAGES: dict[str, tuple[str, Callable[[_Error], str]]] = {
     "enum": ("value-not-allowed", _describe_values),
     "const": ("value-not-allowed", lambda e: f"must be {_format_value(e.validator_value)}, not {_format_instance(e)}"),
     "required": ("missing-field", _describe_missing),
-    "pattern": ("wrong-format", lambda e: f"has not the expected form: {_format_instance(e)} does not match {e.validator_value}"),
+    "pattern": ("wrong-format", lambda e: f"has a wrong format: {_format_instance(e)} does not match {e.validator_value}"),
     "minimum": ("out-of-range", lambda e: f"must be at least {e.validator_value}, not {_format_instance(e)}"),
     "maximum": ("out-of-range", lambda e: f"must be at most {e.validator_value}, not {_format_instance(e)}"),
     "exclusiveMinimum": ("out-of-range", lambda e: f"must be more than {e.validator_value}, not {_format_instance(e)}"),
@@ -144,7 +144,7 @@ _MESSAGES: dict[str, tuple[str, Callable[[_Error], str]]] = {
     "maxItems": ("out-of-range", lambda e: f"must have at most {e.validator_value} entries, not {len(e.instance)}"),
     "minProperties": ("out-of-range", lambda e: _describe_minimum(e, "members")),
     "maxProperties": ("out-of-range", lambda e: f"must have at most {e.validator_value} members, not {len(e.instance)}"),
-    "uniqueItems": ("invalid-field", lambda _: "lists the same entry twice"),
+    "uniqueItems": ("invalid-field", lambda _: "contains duplicate entries"),
     "anyOf": ("invalid-field", _describe_alternatives),
     "oneOf": ("invalid-field", _describe_alternatives),
 }
@@ -155,13 +155,13 @@ def _join_values(values: list[Any]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
-def _redact_message(message: str, place: Iterable[str | int]) -> str:
-    """A validator's own words, which hold the value."""
-    return f"is wrong: {_REDACTED}" if SECRET_FIELDS.intersection(map(str, place)) else message
+def _redact_message(message: str, pointer: Iterable[str | int]) -> str:
+    """Redact a message of the validator, which contains the value, for a secret field."""
+    return f"is wrong: {_REDACTED}" if SECRET_FIELDS.intersection(map(str, pointer)) else message
 
 
 def _format_instance(error: _Error) -> str:
-    """The value that is wrong, unless nobody should read it."""
+    """Format the invalid value, redacted for a secret field."""
     return _REDACTED if SECRET_FIELDS.intersection(map(str, error.absolute_path)) else _format_value(error.instance)
 
 
@@ -176,6 +176,6 @@ def _format_value(value: Any) -> str:
 
 
 def _shorten(text: str) -> str:
-    """One line of at most 80 characters."""
+    """Return one line of at most 80 characters."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return plain if len(plain) <= 80 else plain[:77] + "..."

@@ -41,7 +41,7 @@ _CLASSES: Final = {
 
 
 class IgnoreRule(NamedTuple):
-    """`pattern` is for the whole path below the file's directory; `directories`: it speaks of nothing else."""
+    """`pattern` matches the complete path below the file's directory; with `directories_only` it applies to directories only."""
 
     pattern: re.Pattern[str]
     excludes: bool
@@ -49,7 +49,7 @@ class IgnoreRule(NamedTuple):
 
 
 def parse_rule(line: str) -> IgnoreRule | None:
-    """The rule of a line, by gitignore's syntax; None for a comment, a blank line, and what git takes for no pattern either."""
+    """Parse a line of gitignore syntax; None for a comment, a blank line, and patterns that git ignores as well."""
     text = line.removesuffix("\r")
     while text.endswith(" ") and not text.endswith("\\ "):
         text = text[:-1]
@@ -70,66 +70,68 @@ def parse_rule(line: str) -> IgnoreRule | None:
 
 
 def _tokenize(text: str) -> list[str] | None:
-    """Slashes, stars (a run of two and more stays one token), and expressions for one character each; None where one is not closed."""
+    """Split a pattern into slashes, stars (two or more are one token) and expressions for one character; None for an unclosed
+    bracket."""
     tokens: list[str] = []
-    at = 0
-    while at < len(text):
-        char = text[at]
+    position = 0
+    while position < len(text):
+        char = text[position]
         if char == "*":
-            end = at
+            end = position
             while end < len(text) and text[end] == "*":
                 end += 1
-            tokens.append(_STAR if end - at == 1 else _STAR * 2)
-            at = end
+            tokens.append(_STAR if end - position == 1 else _STAR * 2)
+            position = end
         elif char == "[":
-            found = _parse_bracket(text, at + 1)
-            if found is None:
+            parsed = _parse_bracket(text, position + 1)
+            if parsed is None:
                 return None
-            tokens.append(found[0])
-            at = found[1]
+            tokens.append(parsed[0])
+            position = parsed[1]
         else:
             if char == "\\":
-                at += 1
-                if at == len(text):
+                position += 1
+                if position == len(text):
                     return None
-            tokens.append("[^/]" if char == "?" else _SLASH if text[at] == "/" else re.escape(text[at]))
-            at += 1
+            tokens.append("[^/]" if char == "?" else _SLASH if text[position] == "/" else re.escape(text[position]))
+            position += 1
     return tokens
 
 
-def _parse_bracket(text: str, at: int) -> tuple[str, int] | None:
-    """A set of characters, from behind its opening bracket, and where the text goes on; None where it is none."""
-    negated = text[at : at + 1] in ("!", "^")
-    start = at = at + negated
+def _parse_bracket(text: str, position: int) -> tuple[str, int] | None:
+    """Parse a bracket expression after its opening bracket; return its regular expression and the next position, or None if
+    invalid."""
+    negated = text[position : position + 1] in ("!", "^")
+    start = position = position + negated
     parts: list[str] = []
-    while at < len(text) and (text[at] != "]" or at == start):
-        if text.startswith("[:", at):
-            end = text.find(":]", at + 2)
+    while position < len(text) and (text[position] != "]" or position == start):
+        if text.startswith("[:", position):
+            end = text.find(":]", position + 2)
             if end >= 0:
-                if text[at + 2 : end] not in _CLASSES:
+                if text[position + 2 : end] not in _CLASSES:
                     return None
-                parts.append(_CLASSES[text[at + 2 : end]])
-                at = end + 2
+                parts.append(_CLASSES[text[position + 2 : end]])
+                position = end + 2
                 continue
-        first, at = _parse_bracket_character(text, at)
+        first, position = _parse_bracket_character(text, position)
         last = first
-        if text.startswith("-", at) and text[at + 1 : at + 2] not in ("", "]"):
-            last, at = _parse_bracket_character(text, at + 1)
+        if text.startswith("-", position) and text[position + 1 : position + 2] not in ("", "]"):
+            last, position = _parse_bracket_character(text, position + 1)
         if not first or not last:
             return None
-        # Of a range that goes backwards git takes the first.
+        # Git matches only the first character of a reversed range.
         parts.append(f"{_escape(first)}-{_escape(last)}" if first <= last else _escape(first))
-    if at >= len(text):
+    if position >= len(text):
         return None
-    found = "".join(parts)
+    parsed = "".join(parts)
     if negated:
-        return (f"[^/{found}]", at + 1)
-    return (f"(?!/)[{found}]" if found else "(?!)", at + 1)
+        return (f"[^/{parsed}]", position + 1)
+    return (f"(?!/)[{parsed}]" if parsed else "(?!)", position + 1)
 
 
-def _parse_bracket_character(text: str, at: int) -> tuple[str, int]:
-    at += text.startswith("\\", at)
-    return text[at : at + 1], at + 1
+def _parse_bracket_character(text: str, position: int) -> tuple[str, int]:
+    position += text.startswith("\\", position)
+    return text[position : position + 1], position + 1
 
 
 def _escape(char: str) -> str:
@@ -137,7 +139,7 @@ def _escape(char: str) -> str:
 
 
 def _build_pattern(tokens: list[str], anywhere: bool) -> str | None:
-    """The expression for a path: groups of segments, between which any directories may be."""
+    """Build the expression for a path: groups of segments that any number of directories can separate."""
     groups: list[list[str]] = [[], []] if anywhere else [[]]
     segment: list[str] = []
     segments = [segment]
@@ -147,10 +149,10 @@ def _build_pattern(tokens: list[str], anywhere: bool) -> str | None:
         else:
             segment.append(token)
     for position, entry in enumerate(segments):
-        deep = entry == [_STAR * 2] and len(segments) > 1
+        is_double_star = entry == [_STAR * 2] and len(segments) > 1
         if not entry:
-            return None  # two slashes in a row: no path has them
-        if not deep:
+            return None  # two consecutive slashes match no path
+        if not is_double_star:
             groups[-1].append(_build_segment(entry))
         elif groups[-1] or position == 0:
             groups.append([])
@@ -159,12 +161,12 @@ def _build_pattern(tokens: list[str], anywhere: bool) -> str | None:
         return first
     start = f"{first}/" if first else ""
     *middle, last = others
-    passed = "".join(f"(?>(?:[^/]+/)*?{group}/)" for group in middle if group)
-    return start + passed + (f"(?:[^/]+/)*{last}" if last else ".+")
+    passed_groups = "".join(f"(?>(?:[^/]+/)*?{group}/)" for group in middle if group)
+    return start + passed_groups + (f"(?:[^/]+/)*{last}" if last else ".+")
 
 
 def _build_segment(tokens: list[str]) -> str:
-    """The expression for one name."""
+    """Build the expression for one name."""
     if len(tokens) == 1 and tokens[0][0] == _STAR:
         return "[^/]+"
     pieces: list[list[str]] = [[]]
@@ -182,12 +184,13 @@ def _build_segment(tokens: list[str]) -> str:
 
 IGNORE_FILE = ".sourceignore"
 MAX_RULES, MAX_RULE_LENGTH = 2_000, 1_024
-"""Rules of a tree, and characters of one. Every file is held against every rule, whoever wrote them."""
+"""Maximum number of rules of a tree, and of characters of a rule. Every file is matched against every rule."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def is_manifest_path(path: str) -> bool:
-    """Whether a path may hold documents: YAML or JSON by its name, and not inside a directory that begins with a dot."""
+    """Return whether a path can contain documents: YAML or JSON by its name, and not below a directory whose name starts with a
+    dot."""
     directory, _, name = path.rpartition("/")
     if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
         return False
@@ -195,7 +198,7 @@ def is_manifest_path(path: str) -> bool:
 
 
 class ExcessRule(NamedTuple):
-    """The first line of a file that is not heeded, counted from 1, and whether it is too long; else it is one too many."""
+    """The first line (from 1) of a file that exceeds a limit: it is too long, or there are too many rules."""
 
     directory: str
     line: int
@@ -203,9 +206,9 @@ class ExcessRule(NamedTuple):
 
 
 class SourceIgnore:
-    """The rules of the `.sourceignore` files of one tree; those of a deeper directory come later, so they win.
+    """The rules of the `.sourceignore` files of one tree; rules of deeper directories come later, so they take precedence.
 
-    As for git, what is in an excluded directory is excluded, whatever else is said of it.
+    As in git, files in an excluded directory are excluded, even if another rule includes them.
     """
 
     __slots__ = ("_cache", "_rules", "excess")
@@ -216,7 +219,7 @@ class SourceIgnore:
 
     @classmethod
     def parse(cls, files: Mapping[str, str]) -> SourceIgnore:
-        """Rules from the texts of `.sourceignore` files by directory ("" for the root). Lines that are no pattern are skipped."""
+        """Parse rules from the texts of `.sourceignore` files by directory ("" for the root). Invalid lines are skipped."""
         if not any(files.values()):
             return cls(())
 
@@ -235,17 +238,17 @@ class SourceIgnore:
         return cls(tuple(rules), tuple(excess))
 
     def is_ignored(self, path: str) -> bool:
-        """Whether the rules exclude a file: the last rule that speaks of it decides, and before that those about its directories."""
+        """Return whether a file is excluded: first by the rules for its directories, then by the last rule that matches the file."""
         if not self._rules:
             return False
-        cut = path.find("/")
-        while cut >= 0:
-            directory = path[:cut]
+        slash = path.find("/")
+        while slash >= 0:
+            directory = path[:slash]
             if directory not in self._cache:
                 self._cache[directory] = self._match_rules(directory, is_directory=True)
             if self._cache[directory]:
                 return True
-            cut = path.find("/", cut + 1)
+            slash = path.find("/", slash + 1)
         return self._match_rules(path, is_directory=False)
 
     def _match_rules(self, path: str, *, is_directory: bool) -> bool:

@@ -14,7 +14,7 @@ from gitsched.manifests.parsed_file import Limits
 
 
 class ParseError(NamedTuple):
-    """What is wrong at a place of the text; line and column count from 1."""
+    """An error at a position of the text; line and column count from 1."""
 
     code: str
     message: str
@@ -31,9 +31,10 @@ class YamlDocument(NamedTuple):
 
 
 class _Composer(CParser):
-    """libyaml's composer without tag resolution: an implicit tag is "", so plain is told from quoted by the node's style alone.
+    """libyaml's composer without tag resolution: an implicit tag is "", and only the node's style tells plain from quoted
+    scalars.
 
-    `"".format` takes any arguments and returns "" without a Python frame; the composer calls it once a node.
+    `"".format` accepts any arguments and returns "" without a Python frame; the composer calls it once per node.
     """
 
     resolve = "".format
@@ -46,13 +47,13 @@ SYNTAX_ERROR: Final = "yaml-syntax"
 _MAX_ERRORS = 20
 _SMALL_LENGTH = 128 * 1024
 _SMALL_BRACKETS = 100
-_DEEP_INDENT = 48  # block collections nest by indentation or by `- - -`, at most two a column
+_DEEP_INDENT = 48  # block collections nest by indentation or by `- - -`, at most two levels per column
 _INDICATORS = bytes(32 if byte in b" -?:\t" else byte for byte in range(256))
 _DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 
 def is_small(text: str) -> bool:
-    """Whether a text is so small and flat that it cannot break a bound of depth or nodes."""
+    """Return whether a text is so small and flat that it cannot exceed the limits of depth and nodes."""
     brackets = text.count("[") + text.count("{")
     return (
         len(text) <= _SMALL_LENGTH
@@ -62,7 +63,7 @@ def is_small(text: str) -> bool:
 
 
 def _check_limits(text: str, line: int, limits: Limits) -> ParseError | None:
-    """The first bound of depth, nodes or documents that the text breaks, up to its first syntax error."""
+    """Return the first limit of depth, nodes or documents that the text exceeds before its first syntax error."""
     depth = nodes = documents = 0
     parser = CParser(text)
     try:
@@ -87,7 +88,7 @@ def _check_limits(text: str, line: int, limits: Limits) -> ParseError | None:
             if nodes > limits.nodes:
                 return _error_at_event(event, line, "too-many-nodes", f"the file holds more than {limits.nodes} values")
     except YAMLError:
-        return None  # the composer meets the same error and reports it
+        return None  # the composer reports the same error
     finally:
         parser.dispose()
     return None
@@ -98,15 +99,16 @@ def _error_at_event(event: Any, line: int, code: str, message: str) -> ParseErro
 
 
 def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | ParseError]:
-    """The documents of a text. After a syntax error reading goes on at the next `---` line; after a broken bound it ends."""
+    """Compose the documents of a text. After a syntax error composing continues at the next `---` line; after an exceeded limit
+    it ends."""
     line = offset = 0
-    tame = is_small(text)
-    faults: set[ParseError] = set()
-    while len(faults) < _MAX_ERRORS:
+    is_simple = is_small(text)
+    errors: set[ParseError] = set()
+    while len(errors) < _MAX_ERRORS:
         rest = text[offset:] if offset else text
-        fault = None if tame else _check_limits(rest, line, limits)
-        if fault:
-            yield fault
+        error = None if is_simple else _check_limits(rest, line, limits)
+        if error:
+            yield error
             return
         parser = _Composer(rest)
         try:
@@ -115,14 +117,14 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
                 if node is not None:
                     yield YamlDocument(node, line, offset)
             return
-        except YAMLError as error:
-            fault, place = _describe_error(error, line)
+        except YAMLError as caught:
+            error, position = _describe_error(caught, line)
         finally:
             parser.dispose()
-        if fault not in faults:
-            yield fault
-        faults.add(fault)
-        marker = _DOCUMENT_START.search(text, offset + max(rest.rfind("\n", 0, place) + 1, 3))
+        if error not in errors:
+            yield error
+        errors.add(error)
+        marker = _DOCUMENT_START.search(text, offset + max(rest.rfind("\n", 0, position) + 1, 3))
         if marker is None:
             return
         line += text.count("\n", offset, marker.start())
@@ -130,21 +132,21 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
 
 
 def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
-    """The first bound on aliases that a document breaks: recursion, their number, or what they expand to.
+    """Return the first limit on aliases that a document exceeds: recursion, their number, or the size of their expansion.
 
-    Only for documents that may contain aliases. Each node is visited once: an alias comes after the node that it names.
+    Only for documents that may contain aliases. Each node is visited once: an alias comes after the node that it refers to.
     """
     sizes: dict[int, tuple[int, int]] = {}
     open_nodes: set[int] = set()
     uses = added = 0
 
-    def visit(node: Node, depth: int, place: Node) -> tuple[int, int] | ParseError:
+    def visit(node: Node, depth: int, position: Node) -> tuple[int, int] | ParseError:
         nonlocal uses, added
-        here = id(node)
-        mark = place.start_mark
+        node_id = id(node)
+        mark = position.start_mark
         line, column = tree.line + mark.line + 1, mark.column + 1
-        if here in sizes:
-            size, height = sizes[here]
+        if node_id in sizes:
+            size, height = sizes[node_id]
             uses += 1
             added += size
             if uses > limits.aliases:
@@ -154,12 +156,12 @@ def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
             if depth + height > limits.depth:
                 return ParseError("too-deep", f"aliases nest collections more than {limits.depth} deep", line, column)
             return size, height
-        if here in open_nodes:
+        if node_id in open_nodes:
             return ParseError("recursive-alias", "the alias refers to a collection that contains it", line, column)
         if isinstance(node, ScalarNode):
-            sizes[here] = 1 + len(node.value) // 32, 0
-            return sizes[here]
-        open_nodes.add(here)
+            sizes[node_id] = 1 + len(node.value) // 32, 0
+            return sizes[node_id]
+        open_nodes.add(node_id)
         size, height = 1, 0
         pairs = (
             ((child, key) for key, value in node.value for child in (key, value))
@@ -172,8 +174,8 @@ def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
                 return inner
             size += inner[0]
             height = max(height, inner[1] + 1)
-        open_nodes.discard(here)
-        sizes[here] = size, height
+        open_nodes.discard(node_id)
+        sizes[node_id] = size, height
         return size, height
 
     outcome = visit(tree.node, 0, tree.node)
@@ -204,7 +206,7 @@ _MESSAGES = {
 
 
 def _describe_error(error: YAMLError, line: int) -> tuple[ParseError, int]:
-    """The error in plain words, and its place in characters from the start of the composed text."""
+    """Return the error in plain words, and its position in characters from the start of the composed text."""
     if not isinstance(error, MarkedYAMLError):
         return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {error}", line + 1, 1), 0
     problem = str(error.problem or error.context or "it is malformed")
@@ -214,8 +216,8 @@ def _describe_error(error: YAMLError, line: int) -> tuple[ParseError, int]:
         message += f" ({error.context} that begins in line {line + error.context_mark.line + 1})"
     if mark is None:
         return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + 1, 1), 0
-    place = ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + mark.line + 1, mark.column + 1)
-    return place, mark.index
+    found = ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {message}", line + mark.line + 1, mark.column + 1)
+    return found, mark.index
 
 
 _ALLOWED = bytes(byte for byte in range(256) if byte >= 0x20 or byte in b"\t\n\r").replace(b"\x7f", b"")
@@ -225,21 +227,23 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def has_byte_order_mark(data: bytes) -> bool:
-    """Whether the bytes begin with UTF-8's byte order mark."""
+    """Return whether the bytes begin with UTF-8's byte order mark."""
     return data.startswith(_BYTE_ORDER_MARK)
 
 
 def decode_text(data: bytes) -> str | ParseError:
-    """The text without its byte order mark, or why the bytes are none."""
+    """Decode UTF-8 without its byte order mark; a ParseError for invalid bytes."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(data) > 3 and 0 in data[:4] and data[:4].count(0) >= 2):
         return ParseError("not-utf-8", "the file is UTF-16 or UTF-32: save it as UTF-8", 1, 1)
-    plain = data[3:] if has_byte_order_mark(data) else data
+    content = data[3:] if has_byte_order_mark(data) else data
     try:
-        text = plain.decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
-        before = plain[: error.start].decode()
-        return _error_after(before, "not-utf-8", f"the byte 0x{plain[error.start]:02x} is no UTF-8: save the file as UTF-8")
-    if plain.translate(None, _ALLOWED) or not plain.isascii():
+        text_before = content[: error.start].decode()
+        return _error_after(
+            text_before, "not-utf-8", f"the byte 0x{content[error.start]:02x} is not valid UTF-8: save the file as UTF-8"
+        )
+    if content.translate(None, _ALLOWED) or not content.isascii():
         found = _FORBIDDEN.search(text)
         if found:
             return _error_after(
@@ -249,7 +253,7 @@ def decode_text(data: bytes) -> str | ParseError:
 
 
 def join_surrogates(text: str) -> str:
-    """JSON's escapes of characters beyond 16 bits, which are two, as the single escape that YAML has for them."""
+    """Replace JSON's surrogate pair escapes of characters beyond 16 bits by the single escape of YAML."""
     return _SURROGATE_PAIR.sub(_join_pair, text) if "\\ud" in text or "\\uD" in text else text
 
 
@@ -258,5 +262,5 @@ def _join_pair(pair: re.Match[str]) -> str:
     return f"{pair[1]}\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
 
-def _error_after(before: str, code: str, message: str) -> ParseError:
-    return ParseError(code, message, before.count("\n") + 1, len(before) - before.rfind("\n"))
+def _error_after(text_before: str, code: str, message: str) -> ParseError:
+    return ParseError(code, message, text_before.count("\n") + 1, len(text_before) - text_before.rfind("\n"))

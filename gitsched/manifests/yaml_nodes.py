@@ -21,7 +21,7 @@ from gitsched.model.finding import Pointer
 Scalar = None | bool | int | float | str
 
 NUMBER_START: Final = frozenset("+-.0123456789")
-"""First characters of whatever may be a number."""
+"""First characters of scalars that can be numbers."""
 
 _BOOLEANS = {True: "y yes true on", False: "n no false off"}
 RESERVED_SCALARS: Final[dict[str, Scalar]] = {
@@ -38,24 +38,24 @@ RESERVED_SCALARS: Final[dict[str, Scalar]] = {
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
-_MAX_DIGITS = 400  # digits: no number of more digits fits a float, and Python refuses to convert very long ones
+_MAX_DIGITS = 400  # no number with more digits fits a float, and Python refuses to convert very long ones
 
 
 class NumberOutOfRange(ValueError):
-    """An integer too large for any number of JSON as Kubernetes decodes it."""
+    """An integer that no JSON number of Kubernetes can represent."""
 
 
 @lru_cache(maxsize=4096)
 def resolve_number(text: str) -> Scalar:
-    """The value of a plain scalar that begins with a character of NUMERIC; infinities and NaN come back as such."""
+    """Return the value of a plain scalar that begins with a character of NUMBER_START; infinities and NaN are returned as floats."""
     special = _SPECIAL_FLOAT.fullmatch(text)
     if special:
         return float(text.replace(".", "", 1))
     plain = text if text[0] == "." else text.replace("_", "")
     integer = _INTEGER.fullmatch(plain)
     if integer:
-        sign, sixteen, two, eight, ten = integer.groups()
-        digits, base = (sixteen, 16) if sixteen else (two, 2) if two else (eight, 8) if eight else (ten, 10)
+        sign, hexadecimal, binary, octal, decimal = integer.groups()
+        digits, base = (hexadecimal, 16) if hexadecimal else (binary, 2) if binary else (octal, 8) if octal else (decimal, 10)
         if len(digits) > _MAX_DIGITS * 4:
             raise NumberOutOfRange(text)
         value = int(digits, base)
@@ -64,7 +64,7 @@ def resolve_number(text: str) -> Scalar:
         return text
     number = float(plain)
     if number in (float("inf"), float("-inf")):
-        return text  # Go refuses to parse it as a number, so it stays a string
+        return text  # Go does not parse it as a number, so it stays a string
     return _fit_int64(int(number)) if number.is_integer() and abs(number) < 1e21 else number
 
 
@@ -78,7 +78,7 @@ def _fit_int64(value: int) -> int | float:
 
 
 def format_key(value: Scalar) -> str:
-    """A resolved mapping key as the member name that sigs.k8s.io/yaml makes of it."""
+    """Format a resolved mapping key as the member name that sigs.k8s.io/yaml makes of it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -87,7 +87,7 @@ def format_key(value: Scalar) -> str:
 
 
 def _format_float32(value: float) -> str:
-    """Go's FormatFloat(value, 'g', -1, 32): the shortest digits that name the same 32-bit float."""
+    """Format like Go's FormatFloat(value, 'g', -1, 32): the shortest digits that identify the same 32-bit float."""
     try:
         single = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
@@ -111,7 +111,7 @@ _RESERVED_KEYS = frozenset(RESERVED_SCALARS) | {"<<"}
 
 
 class Constructor:
-    """Builds the values of one document. `faults` collects what is wrong; a value stands in for what could not be built."""
+    """Builds the values of one document. `errors` collects invalid nodes; each has a placeholder value."""
 
     __slots__ = ("errors", "line", "warnings")
 
@@ -121,7 +121,7 @@ class Constructor:
         self.warnings: list[ParseError] = []
 
     def construct(self, node: Any) -> Any:
-        """The JSON value of a node. Aliased nodes are built once for every use, so no two places share a value."""
+        """Return the JSON value of a node. An aliased node is built once per use, so no two places share a value."""
         kind = node.__class__
         if kind is ScalarNode:
             text = node.value
@@ -176,8 +176,8 @@ class Constructor:
             self._add_error("not-in-json", f"{text} is a number that JSON cannot hold; quote it if it is a text", node)
             return text
         if tag and tag != _CORE_TAG + "timestamp" and not _matches_tag(tag[len(_CORE_TAG) :], value):
-            # Without the text: it may be a value of a Secret, and findings are committed.
-            self._add_error("wrong-tag", f"the value is no {tag[len(_CORE_TAG) :]}, which its tag demands", node)
+            # Without the text: it can be a value of a Secret, and findings are committed.
+            self._add_error("wrong-tag", f"the value is not a valid {tag[len(_CORE_TAG) :]}, as its tag requires", node)
             return text
         return text if tag == _CORE_TAG + "timestamp" else value
 
@@ -194,24 +194,27 @@ class Constructor:
             if value is not None:
                 name = format_key(value)
                 if value.__class__ is bool and len(self.warnings) < MAX_ISSUES and key.value.lower() != name:
-                    what = f"the key {key.value} is read as {name}, as Kubernetes reads it; quote it if it is a text"
-                    self.warnings.append(self._make_error("boolean-key", what, key))
+                    description = f"the key {key.value} is read as {name}, as Kubernetes reads it; quote it if it is a text"
+                    self.warnings.append(self._make_error("boolean-key", description, key))
                 return name
-        what = "null" if key.__class__ is ScalarNode else "a mapping" if key.__class__ is MappingNode else "a list"
-        self._add_error("unsupported-key", f"{what} cannot be a key; quote the key if it is a text", key)
+        description = "null" if key.__class__ is ScalarNode else "a mapping" if key.__class__ is MappingNode else "a list"
+        self._add_error("unsupported-key", f"{description} cannot be a key; quote the key if it is a text", key)
         return None
 
     def _report_duplicate(self, node: Any, name: str, key: Any) -> None:
         if len(self.errors) >= MAX_ISSUES:
             return
-        quiet = Constructor(self.line)
+        silent_constructor = Constructor(self.line)
         first = next(
-            k for k, _ in node.value if k.__class__ is ScalarNode and not is_merge_key(k) and quiet.construct_key(k) == name
+            k
+            for k, _ in node.value
+            if k.__class__ is ScalarNode and not is_merge_key(k) and silent_constructor.construct_key(k) == name
         )
         self._add_error("duplicate-key", f"duplicate key '{_shorten(name)}': line {self._line_of(first)} has it already", key)
 
     def _merge_mappings(self, node: Any, members: dict[str, Any], key: Any, value: Any) -> dict[str, Any]:
-        """Members of what `<<` names, too. A written key wins wherever `<<` stands, an earlier mapping before a later."""
+        """Add the members of the mappings that `<<` refers to. A written key takes precedence wherever `<<` is, an earlier
+        mapping over a later."""
         merged: dict[str, Any] = {}
         for source in value.value if value.__class__ is SequenceNode else (value,):
             if source.__class__ is not MappingNode:
@@ -220,10 +223,10 @@ class Constructor:
             for name, inherited in self.construct(source).items():
                 merged.setdefault(name, inherited)
         before = takewhile(lambda name: name is not key, (name for name, _ in node.value))
-        late = next((name.value for name in before if name.__class__ is ScalarNode and name.value in merged), None)
-        if late is not None and len(self.warnings) < MAX_ISSUES:
-            what = f"'<<' stands after the key '{_shorten(late)}', which it sets too: the written key is taken; put '<<' first"
-            self.warnings.append(self._make_error("late-merge", what, key))
+        late_key = next((name.value for name in before if name.__class__ is ScalarNode and name.value in merged), None)
+        if late_key is not None and len(self.warnings) < MAX_ISSUES:
+            description = f"'<<' comes after the key '{_shorten(late_key)}', which it also sets: the key is used; put '<<' first"
+            self.warnings.append(self._make_error("late-merge", description, key))
         return {**merged, **members}
 
     def _line_of(self, node: Any) -> int:
@@ -238,7 +241,7 @@ class Constructor:
 
 
 def is_merge_key(key: Any) -> bool:
-    """Whether a key is YAML 1.1's merge key, which only a plain `<<` is."""
+    """Return whether a key is YAML 1.1's merge key, a plain `<<`."""
     return key.__class__ is ScalarNode and key.value == "<<" and ((not key.tag and not key.style) or key.tag == _CORE_TAG + "merge")
 
 
@@ -255,7 +258,7 @@ def _shorten(text: str) -> str:
 
 
 def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
-    """The key and value nodes of a member written in this mapping; merged members are not looked for."""
+    """Return the key and value nodes of a member that is written in this mapping; merged members are not found."""
     if node.__class__ is not MappingNode:
         return None
     for key, value in node.value:
@@ -272,28 +275,33 @@ def find_member(node: Any, name: str) -> tuple[Any, Any] | None:
 
 
 def locate_node(tree: YamlDocument, node: Any, pointer: Pointer) -> tuple[int, int]:
-    """Line and column, from 1, of a pointer below `node`; of the nearest ancestor that exists where it does not.
+    """Return line and column, from 1, of a pointer below `node`; of the nearest existing ancestor when it does not exist.
 
-    A member of a mapping is where its value is, if the value is a scalar on the key's own line, else where its key is.
+    A mapping member is located at its value when that is a scalar on the line of its key, else at its key.
     """
-    place = node
+    located = node
     for step in pointer:
         if isinstance(step, int) and node.__class__ is SequenceNode and 0 <= step < len(node.value):
-            node = place = node.value[step]
+            node = located = node.value[step]
             continue
         pair = find_member(node, step) if isinstance(step, str) else None
         if pair is None:
             break
         key, node = pair
-        here, there = key.start_mark, node.start_mark
-        place = node if node.__class__ is ScalarNode and here.line == there.line and there.index >= here.index else key
-    return tree.line + place.start_mark.line + 1, place.start_mark.column + 1
+        key_mark, value_mark = key.start_mark, node.start_mark
+        located = (
+            node
+            if node.__class__ is ScalarNode and key_mark.line == value_mark.line and value_mark.index >= key_mark.index
+            else key
+        )
+    return tree.line + located.start_mark.line + 1, located.start_mark.column + 1
 
 
 def locate_field(data: bytes, index: int, item: int, pointer: Pointer) -> tuple[int, int] | None:
-    """Line and column, from 1, of a place in document `index` (entry `item` of a List, or -1) of a file that was read before.
+    """Return line and column, from 1, of a field in document `index` (item `item` of a List, or -1) of a file that was parsed
+    before.
 
-    None when the file has no such document; the nearest existing ancestor when the document has no such place.
+    None when the file has no such document; the nearest existing ancestor when the document has no such field.
     """
     text = data.decode("utf-8-sig", "replace")
     found = -1
@@ -309,24 +317,25 @@ _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
 
 
 def find_spans(
-    text: str, tree: YamlDocument, body: Body, marks: tuple[str, ...], *, start: int, end: int, aliased: bool
+    text: str, tree: YamlDocument, body: Body, editable: tuple[str, ...], *, start: int, end: int, has_aliases: bool
 ) -> SourceSpans:
-    """The facts of a document whose body is `tree`'s value. Offsets are in characters of `text`; `whole` is for the caller."""
-    owned = list_server_owned(body)
+    """Find the spans of a document whose body is `tree`'s value. Offsets count characters of `text`; the caller sets
+    `whole_file`."""
+    server_owned = list_server_owned(body)
     cuts: tuple[tuple[int, int], ...] | None = ()
-    if owned:
-        cuts = None if aliased else _find_server_owned(text, tree, owned)
-    return SourceSpans(False, start, end, cuts, tuple(_find_editable(text, tree, body, marks)))
+    if server_owned:
+        cuts = None if has_aliases else _find_server_owned(text, tree, server_owned)
+    return SourceSpans(False, start, end, cuts, tuple(_find_editable(text, tree, body, editable)))
 
 
 def make_item_spans(body: Body) -> SourceSpans:
-    """The facts of an entry of a List: nothing of it can be edited in place."""
+    """Return the spans of an item of a List: it cannot be edited in place."""
     return SourceSpans(False, 0, 0, None if list_server_owned(body) else (), ())
 
 
-def _find_editable(text: str, tree: YamlDocument, body: Body, marks: tuple[str, ...]) -> list[tuple[str, int, int]]:
+def _find_editable(text: str, tree: YamlDocument, body: Body, editable: tuple[str, ...]) -> list[tuple[str, int, int]]:
     found = []
-    for path in marks:
+    for path in editable:
         steps = path.split(".")
         head = body.get(steps[0])
         if head is None or (len(steps) > 1 and not (isinstance(head, dict) and steps[1] in head)):
@@ -336,7 +345,7 @@ def _find_editable(text: str, tree: YamlDocument, body: Body, marks: tuple[str, 
         for step in steps:
             pair = find_member(node, step)
             if pair is None or pair[1].start_mark.index < pair[0].end_mark.index or pair[0].start_mark.index < after:
-                break  # missing, merged, or an alias to text that others share
+                break  # missing, merged, or an alias to shared text
             after = pair[0].end_mark.index
             node = pair[1]
         else:
@@ -346,9 +355,9 @@ def _find_editable(text: str, tree: YamlDocument, body: Body, marks: tuple[str, 
     return found
 
 
-def _find_server_owned(text: str, tree: YamlDocument, owned: list[tuple[str, ...]]) -> tuple[tuple[int, int], ...] | None:
-    extents = []
-    for path in owned:
+def _find_server_owned(text: str, tree: YamlDocument, server_owned: list[tuple[str, ...]]) -> tuple[tuple[int, int], ...] | None:
+    spans = []
+    for path in server_owned:
         node: Any = tree.node
         pair = None
         for step in path:
@@ -356,15 +365,15 @@ def _find_server_owned(text: str, tree: YamlDocument, owned: list[tuple[str, ...
             if pair is None:
                 return None
             node = pair[1]
-        extent = _find_member_lines(text, tree.offset, pair[0], node) if pair else None
-        if extent is None:
+        span = _find_member_lines(text, tree.offset, pair[0], node) if pair else None
+        if span is None:
             return None
-        extents.append(extent)
-    return tuple(sorted(extents))
+        spans.append(span)
+    return tuple(sorted(spans))
 
 
 def _find_member_lines(text: str, offset: int, key: Any, value: Any) -> tuple[int, int] | None:
-    """The whole lines of a block member, or None where something else stands on them."""
+    """Return the extent of the complete lines of a block member; None when the lines contain anything else."""
     start = offset + key.start_mark.index - key.start_mark.column
     if text[start : offset + key.start_mark.index].strip(" "):
         return None
@@ -378,7 +387,7 @@ def _find_member_lines(text: str, offset: int, key: Any, value: Any) -> tuple[in
 
 
 def _find_last_leaf(node: Any, key: Any) -> Any:
-    """The node whose text ends last: libyaml ends a block collection only where the next token begins."""
+    """Return the node whose text ends last: libyaml ends a block collection only at the next token."""
     while not (node.__class__ is ScalarNode or node.flow_style):
         if node.__class__ is MappingNode:
             key, node = node.value[-1]

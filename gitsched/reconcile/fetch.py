@@ -191,7 +191,7 @@ class OutputRecords(Mapping[Key, Body]):
     def _parse_blob(self, blob: str) -> ParsedFile:
         from gitsched.manifests.parser import parse_file  # loads PyYAML, and most records are cached
 
-        file = parse_file(self._repository.blob(blob), path="status.yaml", check=None)
+        file = parse_file(self._repository.blob(blob), path="status.yaml", validate=None)
         self._files.put(_make_record_key(blob), file)
         return file
 

@@ -113,7 +113,7 @@ class SourceReader:
             file = (
                 reject_large_file(size, path)
                 if size > DEFAULT_LIMITS.size
-                else parse_file(source.blob(blob), path=path, check=self._validate, marks=self._replica_paths)
+                else parse_file(source.blob(blob), path=path, validate=self._validate, editable=self._replica_paths)
             )
             self._parse_cache.put(key, file)
         return file

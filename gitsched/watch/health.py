@@ -10,56 +10,57 @@ from gitsched.watch.loop import ReconcileAttempt
 from gitsched.watch.wakeup import Wakeup
 
 STUCK_AFTER = 3600.0
-"""Seconds after which a run counts as hanging. Everything in it that waits for others gives up long before."""
+"""Seconds after which a run counts as stuck. Every wait inside a run has a much shorter limit."""
 
 
 class HealthStatus(NamedTuple):
-    """`well` decides between 200 and 503; `text` names no address and no reason of the remote's, since anybody may ask."""
+    """`healthy` decides between 200 and 503. `message` contains no address and no error text of the remote, since probes are not
+    authenticated."""
 
     healthy: bool
     message: str
 
 
 class WatchHealth:
-    """Written by the loop, read by other threads: each attribute is replaced as a whole."""
+    """Health state, written by the loop and read by other threads: each attribute is replaced as a whole."""
 
-    def __init__(self, bell: Wakeup) -> None:
-        self._wakeup = bell
+    def __init__(self, wakeup: Wakeup) -> None:
+        self._wakeup = wakeup
         self._started_at: float | None = None
         self._last: tuple[ReconcileAttempt, float] | None = None
         self._failing_since: float | None = None
 
     def begin(self) -> None:
-        """A run begins."""
+        """Record that a run begins."""
         self._started_at = time.monotonic()
 
     def end(self, attempt: ReconcileAttempt) -> None:
-        """A run is over. A lost race says that the other side is there."""
+        """Record that a run ended. A conflict counts as healthy: the remote is reachable."""
         now = time.monotonic()
-        ill = attempt.error is not None and not isinstance(attempt.error, Conflict)
-        self._failing_since = (self._failing_since or now) if ill else None
+        failing = attempt.error is not None and not isinstance(attempt.error, Conflict)
+        self._failing_since = (self._failing_since or now) if failing else None
         self._last, self._started_at = (attempt, now), None
 
     def check_liveness(self) -> HealthStatus:
-        """Whether it should be left alone rather than started anew: an outage of others is no reason."""
-        began = self._started_at
-        hangs = began is not None and time.monotonic() - began > STUCK_AFTER
-        return HealthStatus(not hangs, f"a run has been going for more than {STUCK_AFTER:g} seconds" if hangs else "ok")
+        """Return whether the process may continue without a restart; an unreachable remote is no reason for one."""
+        started_at = self._started_at
+        is_stuck = started_at is not None and time.monotonic() - started_at > STUCK_AFTER
+        return HealthStatus(not is_stuck, f"a run has taken more than {STUCK_AFTER:g} seconds" if is_stuck else "ok")
 
     def check_readiness(self) -> HealthStatus:
-        """Whether the output follows the source at the moment."""
+        """Return whether the output follows the source at present."""
         last, since = self._last, self._failing_since
         if self._wakeup.stopped:
-            return HealthStatus(False, "ending")
+            return HealthStatus(False, "shutting down")
         if last is None:
-            return HealthStatus(False, "the first look is not done yet")
+            return HealthStatus(False, "the first run has not finished yet")
         if since is None:
             return HealthStatus(True, "ok")
-        attempt, then = last
+        attempt, ended_at = last
         age = f"for {max(time.monotonic() - since, 0):.0f} s"
         if isinstance(attempt.error, Temporary):
-            left = max(attempt.delay.total_seconds() - (time.monotonic() - then), 0)
+            seconds_left = max(attempt.delay.total_seconds() - (time.monotonic() - ended_at), 0)
             return HealthStatus(
-                False, f"a repository cannot be reached, {age}; trying again in {left:.0f} s; the log has the reason"
+                False, f"a repository cannot be reached, {age}; retrying in {seconds_left:.0f} s; see the log for the reason"
             )
-        return HealthStatus(False, f"what is asked for cannot be done, {age}; waiting for a change; the log has the reason")
+        return HealthStatus(False, f"the run cannot succeed without a change, {age}; see the log for the reason")

@@ -16,37 +16,37 @@ from gitsched.watch.http_server import Headers, HttpResponse, RequestBody
 _log = logging.getLogger("gitsched.watch")
 WEBHOOK_PATH = b"/hook"
 _WARNING_INTERVAL = 60.0
-"""Seconds between two lines about refused webhooks."""
+"""Minimum seconds between two log lines about rejected webhooks."""
 _READ_METHODS = (b"GET", b"HEAD")
 
 WebhookOutcome = Literal["accepted", "unsigned", "refused"]
 
 
 class MetricsEndpoint(Protocol):
-    """What pages need of the metrics."""
+    """The metrics, as the routes use them."""
 
     def count_webhook(self, outcome: WebhookOutcome) -> None:
-        """A webhook came."""
+        """Count a webhook."""
 
     def expose(self, accepted: str) -> tuple[str, bytes]:
-        """The type and text of all metrics, in what an Accept header prefers."""
+        """Return the content type and text of all metrics, in the format that the Accept header prefers."""
 
 
 class HttpRoutes:
-    """`ring` is what a webhook does; without a secret there is no hook."""
+    """The routes of the watch process. A valid webhook calls `request_run`; without a secret there is no webhook."""
 
     def __init__(
-        self, condition: WatchHealth, meter: MetricsEndpoint, *, secret: Credential | None, ring: Callable[[], None]
+        self, health: WatchHealth, metrics: MetricsEndpoint, *, secret: Credential | None, request_run: Callable[[], None]
     ) -> None:
-        self._health, self._metrics, self._secret, self._request_run = condition, meter, secret, ring
+        self._health, self._metrics, self._secret, self._request_run = health, metrics, secret, request_run
         self._warned_at = -_WARNING_INTERVAL
 
     def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody:
-        """The answer to a request's head, or what its body is for."""
+        """Return the response to a request, or the object that receives its body."""
         if path == WEBHOOK_PATH and self._secret is not None:
             return self._open_webhook(self._secret, headers) if method == b"POST" else _reject_method("POST")
         if path not in (b"/healthz", b"/readyz", b"/metrics"):
-            return HttpResponse(404, b"there is nothing here\n")
+            return HttpResponse(404, b"not found\n")
         if method not in _READ_METHODS:
             return _reject_method("GET, HEAD")
         if path == b"/metrics":
@@ -59,40 +59,41 @@ class HttpRoutes:
         try:
             check = open_signature_check(headers, secret.read(), time.time())
         except Permanent as error:
-            _log.error("%s; webhooks are refused", error)
-            return HttpResponse(503, b"this hook is out of order\n")
+            _log.error("%s; webhooks are rejected", error)
+            return HttpResponse(503, b"the webhook secret cannot be read\n")
         return _WebhookBody(check, self._finish_webhook) if check is not None else self._finish_webhook("unsigned")
 
     def _finish_webhook(self, outcome: WebhookOutcome) -> HttpResponse:
-        """Ring and thank, or refuse. Which part of a signature is wrong is nobody's business."""
+        """Request a run, or reject the webhook without naming the part of the signature that is wrong."""
         self._metrics.count_webhook(outcome)
         if outcome == "accepted":
             self._request_run()
-            return HttpResponse(202, b"looking\n")
-        reason = "it bears no signature that could be checked" if outcome == "unsigned" else "its signature is wrong"
+            return HttpResponse(202, b"a run is requested\n")
+        reason = "no valid signature header" if outcome == "unsigned" else "the signature is wrong"
         now = time.monotonic()
         if now - self._warned_at > _WARNING_INTERVAL:
-            # Once in a while: an operator wants to know, and a stranger must not fill the log.
+            # Rate-limited: the operator needs the warning, but a client must not fill the log.
             self._warned_at = now
-            _log.warning("a webhook was refused: %s", reason)
+            _log.warning("rejected a webhook: %s", reason)
         return HttpResponse(401, f"{reason}\n".encode())
 
 
 class _WebhookBody:
-    """A webhook on its way in."""
+    """Receives the body of a webhook."""
 
-    def __init__(self, check: SignatureCheck, conclude: Callable[[WebhookOutcome], HttpResponse]) -> None:
+    def __init__(self, check: SignatureCheck, finish: Callable[[WebhookOutcome], HttpResponse]) -> None:
         self.feed = check.feed
-        self._check, self._finish = check, conclude
+        self._check, self._finish = check, finish
 
     def respond(self) -> HttpResponse:
-        """What the check says, now that all is there."""
+        """Return the response after the complete body."""
         return self._finish("accepted" if self._check.is_valid() else "refused")
 
 
-def _report_health(verdict: HealthStatus) -> HttpResponse:
-    return HttpResponse(200 if verdict.healthy else 503, f"{verdict.message}\n".encode())
+def _report_health(status: HealthStatus) -> HttpResponse:
+    return HttpResponse(200 if status.healthy else 503, f"{status.message}\n".encode())
 
 
 def _reject_method(allowed: str) -> HttpResponse:
+    """"""
     return HttpResponse(405, f"only {allowed}\n".encode(), headers=(("Allow", allowed),))

@@ -21,13 +21,13 @@ from gitsched.model.errors import Permanent
 _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]*)):([0-9]{1,5})")
 _BACKLOG = 128
 _UNAVAILABLE_ERRNOS = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}
-"""A machine without IPv6 may still name such addresses: one of several may be missing."""
+"""Errors of an address family that this machine does not support, such as IPv6; one of several addresses may fail with them."""
 
 
 def listen(address: str) -> list[socket.socket]:
-    """Sockets for `HOST:PORT`, `[IPv6]:PORT` or `:PORT`, which is every address of this machine; port 0 is any free one.
+    """Open sockets for `HOST:PORT`, `[IPv6]:PORT` or `:PORT` (all addresses of this machine); port 0 is any free port.
 
-    Permanent, in words for the operator, where that cannot be.
+    Permanent with a message for the operator when that fails.
     """
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match[3]) > 65535:
@@ -39,35 +39,35 @@ def listen(address: str) -> list[socket.socket]:
         raise Permanent(f"cannot listen on {address}: {getattr(error, 'strerror', None) or error}") from error
     with contextlib.ExitStack() as opened:
         sockets: list[socket.socket] = []
-        refused: OSError | None = None
-        for family, _, _, _, place in dict.fromkeys(found):
-            # The second family takes the port that the first one was given.
-            taken = sockets[0].getsockname()[1] if sockets and port == 0 else port
+        failure: OSError | None = None
+        for family, _, _, _, sockaddr in dict.fromkeys(found):
+            # The second address family uses the port that the first one got.
+            bound_port = sockets[0].getsockname()[1] if sockets and port == 0 else port
             try:
-                sockets.append(opened.enter_context(_bind_socket(family, (place[0], taken, *place[2:]))))
+                sockets.append(opened.enter_context(_bind_socket(family, (sockaddr[0], bound_port, *sockaddr[2:]))))
             except OSError as error:
-                refused = error
+                failure = error
                 if error.errno not in _UNAVAILABLE_ERRNOS:
                     break
-        if refused is not None and (not sockets or refused.errno not in _UNAVAILABLE_ERRNOS):
-            raise Permanent(f"cannot listen on {address}: {os.strerror(refused.errno or 0)}") from refused
+        if failure is not None and (not sockets or failure.errno not in _UNAVAILABLE_ERRNOS):
+            raise Permanent(f"cannot listen on {address}: {os.strerror(failure.errno or 0)}") from failure
         opened.pop_all()
         return sockets
 
 
 def format_address(opened: socket.socket) -> str:
-    """The address of a socket as people write it."""
+    """Return the address of a socket as text."""
     host, port = opened.getsockname()[:2]
     return f"[{host}]:{port}" if opened.family == socket.AF_INET6 else f"{host}:{port}"
 
 
-def _bind_socket(family: int, place: tuple[str | int, ...]) -> socket.socket:
+def _bind_socket(family: int, sockaddr: tuple[str | int, ...]) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
         if family == socket.AF_INET6:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(place)
+        opened.bind(sockaddr)
         opened.listen(_BACKLOG)
         opened.setblocking(False)
     except OSError:
@@ -77,21 +77,21 @@ def _bind_socket(family: int, place: tuple[str | int, ...]) -> socket.socket:
 
 
 REQUEST_TIMEOUT = 10.0
-"""Seconds for a whole exchange, from the first byte to the last; forges wait no longer either."""
+"""Seconds for a complete exchange, from the first byte to the last; forges do not wait longer either."""
 MAX_HEADER_BYTES = 1 << 14
 MAX_BODY_BYTES = 25 << 20
-"""Bytes of a request's head, and of its body; GitHub sends no larger one."""
+"""Limits in bytes of a request's head and body; GitHub's largest body has 25 MB."""
 MAX_CONNECTIONS = 64
-"""Open at once. The oldest makes way for a new one, so that slow clients cannot keep out a probe, which is done at once."""
+"""Open connections at a time. A new connection closes the oldest one, so that slow clients cannot block probes."""
 _READ_SIZE = 1 << 16
 _LINGER_TIMEOUT = 1.0
-"""Seconds for a client to read an answer that came before all of its request was read."""
+"""Seconds for a client to read a response that was sent before its request was read completely."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 class HttpResponse(NamedTuple):
-    """`headers` are those beside the length and the type."""
+    """`headers` are additional to length and type."""
 
     status: int
     body: bytes
@@ -100,27 +100,27 @@ class HttpResponse(NamedTuple):
 
 
 class RequestBody(Protocol):
-    """A request whose body is wanted, piece by piece."""
+    """Receives the body of a request in parts."""
 
     def feed(self, data: bytes) -> None:
-        """The next bytes."""
+        """Receive the next bytes."""
 
     def respond(self) -> HttpResponse:
-        """What to say, now that all is there."""
+        """Return the response after the complete body."""
 
 
 class HttpHandler(Protocol):
-    """What the server serves."""
+    """The application that the server serves."""
 
     def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody:
-        """The answer to a request's head, or what its body is for. Names of headers are in lower case."""
+        """Return the response to a request's head, or the object that receives its body. Header names are in lower case."""
 
 
 class HttpServer:
     """Serves in a thread of its own until it is closed."""
 
-    def __init__(self, sockets: Sequence[socket.socket], pages: HttpHandler) -> None:
-        self._sockets, self._handler = sockets, pages
+    def __init__(self, sockets: Sequence[socket.socket], handler: HttpHandler) -> None:
+        self._sockets, self._handler = sockets, handler
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
@@ -128,8 +128,8 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Take no more requests; those that are being answered get their answer."""
-        with contextlib.suppress(RuntimeError):  # it was closed before
+        """Stop accepting requests; requests in progress get their response."""
+        with contextlib.suppress(RuntimeError):  # already closed
             self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join(_LINGER_TIMEOUT + 1)
 
@@ -155,36 +155,36 @@ class HttpServer:
             async with asyncio.timeout(REQUEST_TIMEOUT):
                 await self._handle_connection(reader, writer)
         except (asyncio.CancelledError, TimeoutError, OSError):
-            # Too slow, too many or gone: there is nobody worth an answer.
+            # The client is too slow, one of too many, or has disconnected: no response is possible.
             writer.transport.abort()
         finally:
             del self._tasks[task]
             writer.close()
 
     async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request and its answer."""
+        """Serve one request."""
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
         method, complete = b"", False
         try:
             request = await _read_event(connection, reader)
             if not isinstance(request, h11.Request):
-                return  # a connection without a request: somebody looks whether the port is open
+                return  # a connection without a request, such as a TCP probe
             method = request.method
-            answer = await self._handle_request(request, connection, reader, writer)
+            response = await self._handle_request(request, connection, reader, writer)
             complete = connection.their_state is h11.DONE or not _has_body(request.headers)
         except h11.RemoteProtocolError as error:
-            answer = HttpResponse(error.error_status_hint, b"this is no HTTP request that could be read\n")
+            response = HttpResponse(error.error_status_hint, b"malformed HTTP request\n")
         headers = [
-            ("Content-Type", answer.content_type),
-            ("Content-Length", str(len(answer.body))),
+            ("Content-Type", response.content_type),
+            ("Content-Length", str(len(response.body))),
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
             ("Connection", "close"),
-            *answer.headers,
+            *response.headers,
         ]
-        reason = HTTPStatus(answer.status).phrase
-        head = connection.send(h11.Response(status_code=answer.status, reason=reason, headers=headers)) or b""
-        writer.write(head if method == b"HEAD" else head + answer.body)
+        reason = HTTPStatus(response.status).phrase
+        head = connection.send(h11.Response(status_code=response.status, reason=reason, headers=headers)) or b""
+        writer.write(head if method == b"HEAD" else head + response.body)
         await writer.drain()
         if not complete:
             await _linger_close(reader, writer)
@@ -205,7 +205,7 @@ class HttpServer:
                 return opened.respond()
             received += len(event.data)
             opened.feed(bytes(event.data))
-        return HttpResponse(413, f"a body has {MAX_BODY_BYTES} bytes at most\n".encode())
+        return HttpResponse(413, f"the body may have at most {MAX_BODY_BYTES} bytes\n".encode())
 
 
 async def _read_event(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:
@@ -219,7 +219,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 async def _linger_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Let the answer arrive: a connection that is closed with unread bytes is reset, and takes the answer with it."""
+    """Read the remaining request before the close: closing a connection with unread bytes resets it, and the response is lost."""
     writer.write_eof()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_TIMEOUT):

@@ -22,27 +22,27 @@ LOGGER = logging.getLogger("gitsched")
 MIN_BACKOFF = timedelta(seconds=5)
 CONFLICT_BACKOFF = timedelta(milliseconds=100)
 MAX_BACKOFF = timedelta(minutes=5)
-"""The first pause after what is temporary, after a lost race, and the longest one; a pause doubles from the first to the last."""
+"""Delays after a temporary error and after a conflict, and the longest delay; a delay doubles from the first to the longest."""
 JITTER = 0.1
-"""By which part an interval is longer or shorter, so that the looks of many processes at one forge drift apart."""
+"""Relative random deviation of the interval, so that many processes do not poll one forge at the same time."""
 GC_INTERVAL = 64
-"""Looks, after the first one, until what they left over is thrown away."""
+"""Runs between two garbage collections, after the first one."""
 
 
 class ReconcileRunner(Protocol):
-    """What is run again and again, with a memory: `gitsched.reconcile.Session`."""
+    """Runs reconcile repeatedly and caches between runs: `gitsched.reconcile.Reconciler`."""
 
     def run(self, now: datetime) -> RunResult:
-        """Bring the output branch up to date."""
+        """Update the output branch."""
 
     def watch_paths(self) -> list[Path]:
-        """Files and directories of this machine in which a moved ref shows; none for a remote."""
+        """Return the local files and directories that change when a ref moves; none for a remote."""
 
 
 class ReconcileAttempt(NamedTuple):
-    """One look: what caused it, when a look was first asked for (time.monotonic, or None), how long it took and how it ended.
+    """One run: its cause, the time at which it was requested (time.monotonic, or None), its duration and its result.
 
-    Either `run` or `error` is None. `seconds` is the duration of the run, `pause` the longest time until the next one.
+    Either `run` or `error` is None. `seconds` is the duration of the run, `delay` the maximum time until the next one.
     """
 
     cause: RunCause | Literal["start", "retry"]
@@ -54,84 +54,84 @@ class ReconcileAttempt(NamedTuple):
 
 
 class AttemptListener(Protocol):
-    """Who wants to know what the loop does."""
+    """Is notified of each run."""
 
     def begin(self) -> None:
-        """A look begins."""
+        """A run begins."""
 
     def end(self, attempt: ReconcileAttempt) -> None:
-        """It is over, whether it went well or not."""
+        """The run has ended, with or without an error."""
 
 
 def watch(
-    session: ReconcileRunner,
+    runner: ReconcileRunner,
     *,
     interval: timedelta,
     listener: AttemptListener,
-    bell: Wakeup | None = None,
+    wakeup: Wakeup | None = None,
     debounce: timedelta = timedelta(seconds=1),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """Run until the bell stops it, and never leave because of the input.
+    """Run reconcile until `wakeup` is stopped; no input ends the loop.
 
-    What is permanent waits for the next change, what is temporary for a pause that doubles. A stop is heeded between two runs, so no
-    run is left half done. A look that somebody rang for comes at once, but not within `debounce` of the last one.
+    A permanent error waits for the next change, a temporary one for a delay that doubles. A stop takes effect between two runs,
+    so no run is interrupted. A requested run starts at once, but not within `debounce` of the previous one.
     """
-    bell = bell or Wakeup()
+    wakeup = wakeup or Wakeup()
     failures = runs = 0
     cause: RunCause | Literal["start", "retry"] = "start"
-    while not bell.stopped:
-        paths = session.watch_paths()
-        # Looked at before the run: what moves meanwhile is seen right after it. So is who rings meanwhile.
-        seen, heard, began = read_file_states(paths), bell.take_request(), time.monotonic()
+    while not wakeup.stopped:
+        paths = runner.watch_paths()
+        # Read before the run: a ref that moves, or a request that arrives, during the run causes another run.
+        file_states, requested_at, started_at = read_file_states(paths), wakeup.take_request(), time.monotonic()
         listener.begin()
         run: RunResult | None = None
         error: GitschedError | None = None
-        wait = interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - jitter, not a secret
+        delay = interval * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - jitter, not a secret
         try:
-            run = session.run(now())
+            run = runner.run(now())
         except GitschedError as caught:
             error = caught
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started_at
         failures = failures + 1 if isinstance(error, Temporary | Conflict) else 0
         if error is not None and failures:
-            wait = compute_backoff(failures, error)
+            delay = compute_backoff(failures, error)
         elif run is not None and run.plan.next_wakeup is not None:
-            wait = min(wait, max(run.plan.next_wakeup - now(), timedelta()))
+            delay = min(delay, max(run.plan.next_wakeup - now(), timedelta()))
             LOGGER.debug("next wake-up at %s", format_time(run.plan.next_wakeup))
-        listener.end(ReconcileAttempt(cause, heard, seconds, run, error, wait))
-        _log_error(error, wait)
+        listener.end(ReconcileAttempt(cause, requested_at, seconds, run, error, delay))
+        _log_error(error, delay)
         if runs % GC_INTERVAL == 0:
             collect_garbage()
         runs += 1
         if error is not None and failures:
-            _wait_before_retry(bell, wait, error)
+            _wait_before_retry(wakeup, delay, error)
             cause = "retry"
         else:
-            cause = wait_for_change(paths, seen, max(wait, timedelta(milliseconds=1)), bell)
+            cause = wait_for_change(paths, file_states, max(delay, timedelta(milliseconds=1)), wakeup)
             if cause == "hook":
-                bell.wait(began + debounce.total_seconds() - time.monotonic(), for_stop_only=True)
+                wakeup.wait(started_at + debounce.total_seconds() - time.monotonic(), for_stop_only=True)
 
 
 def compute_backoff(failures: int, error: GitschedError) -> timedelta:
-    """How long to wait after so many failures in a row; what the other side asks for is not undercut."""
-    asked = error.retry_after if isinstance(error, Temporary) else None
+    """Return the delay after a number of failures in a row, but at least the delay that the remote asks for."""
+    retry_after = error.retry_after if isinstance(error, Temporary) else None
     doubled: timedelta = (CONFLICT_BACKOFF if isinstance(error, Conflict) else MIN_BACKOFF) * 2 ** min(failures - 1, 16)
-    return max(min(doubled, MAX_BACKOFF), timedelta(seconds=asked or 0))
+    return max(min(doubled, MAX_BACKOFF), timedelta(seconds=retry_after or 0))
 
 
-def _wait_before_retry(bell: Wakeup, wait: timedelta, error: GitschedError) -> None:
-    """After a failure: who rings knows that the other side is back, but gets no more than a first pause would have asked for."""
-    patient = isinstance(error, Temporary) and error.retry_after is not None
-    least = wait if patient else min(wait, MIN_BACKOFF)
-    bell.wait(least.total_seconds(), for_stop_only=True)
-    bell.wait((wait - least).total_seconds())
+def _wait_before_retry(wakeup: Wakeup, delay: timedelta, error: GitschedError) -> None:
+    """Wait after a failure. A request means that the remote is reachable again, so it ends the wait after the first delay."""
+    fixed_delay = isinstance(error, Temporary) and error.retry_after is not None
+    minimum = delay if fixed_delay else min(delay, MIN_BACKOFF)
+    wakeup.wait(minimum.total_seconds(), for_stop_only=True)
+    wakeup.wait((delay - minimum).total_seconds())
 
 
-def _log_error(error: GitschedError | None, wait: timedelta) -> None:
+def _log_error(error: GitschedError | None, delay: timedelta) -> None:
     if isinstance(error, Conflict):
-        LOGGER.info("%s; looking again", error, extra={"fields": {"event": "conflict"}})
+        LOGGER.info("%s; planning again", error, extra={"fields": {"event": "conflict"}})
     elif isinstance(error, Temporary):
-        LOGGER.warning("%s; trying again in %g s", error, wait.total_seconds(), extra={"fields": {"event": "temporary"}})
+        LOGGER.warning("%s; retrying in %g s", error, delay.total_seconds(), extra={"fields": {"event": "temporary"}})
     elif error is not None:
         LOGGER.error("%s; waiting for a change", error, extra={"fields": {"event": "permanent"}})

@@ -19,7 +19,7 @@ from gitsched.watch.http_routes import WebhookOutcome
 from gitsched.watch.loop import ReconcileAttempt
 
 if TYPE_CHECKING:
-    from gitsched.forge.status_reporter import StatusOutcome as Delivery
+    from gitsched.forge.status_reporter import StatusOutcome
 
 _DURATION_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 _OPENMETRICS, _PLAIN_TEXT = "application/openmetrics-text", "text/plain"
@@ -36,53 +36,51 @@ _RESULTS = ("committed", "unchanged", "refused", "conflict", "temporary", "perma
 
 
 class LastRun(NamedTuple):
-    """What the last run that ended well left, and when that was (seconds since 1970)."""
+    """The review of the last successful run, and its time in seconds since 1970."""
 
     review: Review
     time: float
 
 
 class PrometheusMetrics:
-    """All metrics of one process, in a registry of their own. For several threads at once."""
+    """All metrics of one process, in a registry of their own. Thread-safe."""
 
-    def __init__(self, condition: WatchHealth) -> None:
-        # They would double the series and say nothing that process_start_time_seconds does not.
+    def __init__(self, health: WatchHealth) -> None:
+        # They would double the number of series and add nothing to process_start_time_seconds.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's only function without annotations
         self._registry = CollectorRegistry()
-        self._last = _LastRunCollector(condition)
+        self._last = _LastRunCollector(health)
         self._registry.register(self._last)
         ProcessCollector(registry=self._registry)
         self._runs = Histogram(
             "gitsched_reconcile_duration_seconds",
-            "Time of one run, from looking at the remote to the moved ref.",
+            "Duration of one run, from reading the remote to updating the ref.",
             ["result"],
             buckets=_DURATION_BUCKETS,
             registry=self._registry,
         )
         self._latency = Histogram(
             "gitsched_push_to_commit_seconds",
-            "Time from a push to the source until the output branch had moved.",
+            "Time from a push to the source to the update of the output branch.",
             buckets=_DURATION_BUCKETS,
             registry=self._registry,
         )
         self._moves = self._create_counter("gitsched_decisions_changed", "Workloads whose placement a commit changed.")
         self._conflicts = self._create_counter(
-            "gitsched_conflicts", "Races for the output branch that somebody else won with another commit."
+            "gitsched_conflicts", "Updates of the output branch rejected because another process had moved it."
         )
-        self._webhooks = self._create_counter("gitsched_webhooks", "Webhooks that came, by what became of them.", "outcome")
-        self._statuses = self._create_counter(
-            "gitsched_statuses", "Commit statuses for the forge, by what became of them.", "outcome"
-        )
-        # A series that appears with its first event has no increase that an alert could see.
+        self._webhooks = self._create_counter("gitsched_webhooks", "Received webhooks by outcome.", "outcome")
+        self._statuses = self._create_counter("gitsched_statuses", "Commit statuses for the forge by outcome.", "outcome")
+        # Create all series now: an alert cannot see the increase of a series that appears with its first event.
         for result in _RESULTS:
             self._runs.labels(result)
-        for hook in ("accepted", "unsigned", "refused"):
-            self._webhooks.labels(hook)
-        for delivery in ("sent", "failed", "dropped"):
-            self._statuses.labels(delivery)
+        for webhook in ("accepted", "unsigned", "refused"):
+            self._webhooks.labels(webhook)
+        for outcome in ("sent", "failed", "dropped"):
+            self._statuses.labels(outcome)
 
     def record_attempt(self, attempt: ReconcileAttempt, review: Review | None, now: float) -> None:
-        """A run is over; `review` is what it decided, unless it failed."""
+        """Record a run; `review` is its result, None after an error."""
         self._runs.labels(_classify_attempt(attempt)).observe(attempt.seconds)
         if isinstance(attempt.error, Conflict):
             self._conflicts.inc()
@@ -91,19 +89,19 @@ class PrometheusMetrics:
             self._moves.inc(len(review.moves) if review.after is not None else 0)
 
     def record_latency(self, seconds: float) -> None:
-        """A push has led to a commit."""
+        """Record the time from a push to a commit."""
         self._latency.observe(seconds)
 
     def count_webhook(self, outcome: WebhookOutcome) -> None:
-        """A webhook came."""
+        """Count a webhook."""
         self._webhooks.labels(outcome).inc()
 
-    def count_status(self, outcome: Delivery) -> None:
-        """A status was sent, or was not."""
+    def count_status(self, outcome: StatusOutcome) -> None:
+        """Count a status that was sent, failed or was dropped."""
         self._statuses.labels(outcome).inc()
 
     def expose(self, accepted: str) -> tuple[str, bytes]:
-        """The type and text of all metrics, in what an Accept header prefers."""
+        """Return the content type and text of all metrics, in the format that the Accept header prefers."""
         encode, media = choose_encoder(_filter_accept(accepted))
         return media, encode(self._registry)
 
@@ -112,7 +110,7 @@ class PrometheusMetrics:
 
 
 def _filter_accept(accepted: str) -> str:
-    """What an Accept header says of the formats that there are: the encoder writes back, or chokes on, whatever version it is given."""
+    """Reduce an Accept header to the supported formats: the encoder echoes, or fails on, unknown versions."""
     found = []
     for entry in accepted.split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
@@ -123,21 +121,21 @@ def _filter_accept(accepted: str) -> str:
 
 
 class _LastRunCollector(Collector):
-    """Gauges, all of one run: read from one value, so that no scrape sees half of the next."""
+    """Gauges of one run, read from one value, so that a scrape never mixes two runs."""
 
-    def __init__(self, condition: WatchHealth) -> None:
+    def __init__(self, health: WatchHealth) -> None:
         self.last_run: LastRun | None = None
-        self._health = condition
+        self._health = health
 
     def collect(self) -> Iterable[Metric]:
-        yield InfoMetricFamily("gitsched_build", "The version that runs.", value={"version": __version__})
+        yield InfoMetricFamily("gitsched_build", "The running version.", value={"version": __version__})
         ready = self._health.check_readiness().healthy
-        yield GaugeMetricFamily("gitsched_ready", "Whether the output follows the source, as /readyz says.", value=ready)
-        if (seen := self.last_run) is None:
+        yield GaugeMetricFamily("gitsched_ready", "Whether the output follows the source, as /readyz reports.", value=ready)
+        if (last := self.last_run) is None:
             return
-        review = seen.review
-        yield GaugeMetricFamily("gitsched_last_success_timestamp_seconds", "When the last run ended well.", value=seen.time)
-        decisions = GaugeMetricFamily("gitsched_decisions", "Workloads by what was decided about them.", labels=["state"])
+        review = last.review
+        yield GaugeMetricFamily("gitsched_last_success_timestamp_seconds", "Time of the last successful run.", value=last.time)
+        decisions = GaugeMetricFamily("gitsched_decisions", "Workloads by state of their decision.", labels=["state"])
         for state, number in review.states.items():
             decisions.add_metric([state], number)
         yield decisions
@@ -147,11 +145,11 @@ class _LastRunCollector(Collector):
             findings.add_metric([severity, code], number)
         yield findings
         refused = bool(review.refused)
-        yield GaugeMetricFamily("gitsched_guard_refused", "Whether the guard against removals holds a commit back.", value=refused)
+        yield GaugeMetricFamily("gitsched_guard_refused", "Whether the removal guard blocks a commit.", value=refused)
         if review.next_wakeup is not None:
-            moment = review.next_wakeup.timestamp()
+            time = review.next_wakeup.timestamp()
             yield GaugeMetricFamily(
-                "gitsched_next_wakeup_timestamp_seconds", "When time alone can change a decision.", value=moment
+                "gitsched_next_wakeup_timestamp_seconds", "Next time at which a decision can change without a commit.", value=time
             )
 
 

@@ -12,33 +12,33 @@ from typing import Literal
 from gitsched.watch.wakeup import Wakeup
 
 POLL_INTERVAL = timedelta(seconds=1)
-"""How often refs on this machine are looked at when no event arrives: file systems of networks and containers lose events."""
+"""How often local refs are polled when no event arrives: network and container file systems lose events."""
 
 FileStates = dict[str, tuple[int, int, int]]
 RunCause = Literal["time", "ref", "hook", "stop"]
 
 
-def wait_for_change(paths: list[Path], seen: FileStates, wait: timedelta, bell: Wakeup) -> RunCause:
-    """Return when a ref differs from what was seen, when the time is over, or when the bell rings; and which of these it was.
+def wait_for_change(paths: list[Path], previous: FileStates, timeout: timedelta, wakeup: Wakeup) -> RunCause:
+    """Return when a ref differs from `previous`, when the time is over, or when `wakeup` is set, and which of these it was.
 
-    An event only says that it is worth looking; whether something moved, the files say, and what it means, the next run.
+    An event only triggers a comparison of the files; the next run finds out what the change means.
     """
     moved = False
     if not paths:
-        bell.wait(wait.total_seconds())
+        wakeup.wait(timeout.total_seconds())
     else:
-        moved = read_file_states(paths) != seen or _wait_for_event(paths, seen, wait, bell)
-    if bell.stopped:
+        moved = read_file_states(paths) != previous or _wait_for_event(paths, previous, timeout, wakeup)
+    if wakeup.stopped:
         return "stop"
-    return "ref" if moved else "time" if bell.requested_at is None else "hook"
+    return "ref" if moved else "time" if wakeup.requested_at is None else "hook"
 
 
-def _wait_for_event(paths: list[Path], seen: FileStates, wait: timedelta, bell: Wakeup) -> bool:
-    # Here, because only `watch` needs it and it loads a compiled library.
+def _wait_for_event(paths: list[Path], previous: FileStates, timeout: timedelta, wakeup: Wakeup) -> bool:
+    # Lazy: only `watch` needs it, and it loads a compiled library.
     from watchfiles import watch as events
 
-    ending = threading.Event()
-    timer = threading.Timer(min(wait.total_seconds(), threading.TIMEOUT_MAX), ending.set)
+    time_is_over = threading.Event()
+    timer = threading.Timer(min(timeout.total_seconds(), threading.TIMEOUT_MAX), time_is_over.set)
     timer.daemon = True
     timer.start()
     try:
@@ -48,11 +48,11 @@ def _wait_for_event(paths: list[Path], seen: FileStates, wait: timedelta, bell: 
             watch_filter=None,
             debounce=50,
             step=20,
-            rust_timeout=int(min(POLL_INTERVAL, wait).total_seconds() * 1000) or 1,
+            rust_timeout=int(min(POLL_INTERVAL, timeout).total_seconds() * 1000) or 1,
             yield_on_timeout=True,
-            stop_event=_StopEvent(bell, ending),
+            stop_event=_StopEvent(wakeup, time_is_over),
         ):
-            if read_file_states(paths) != seen:
+            if read_file_states(paths) != previous:
                 return True
     finally:
         timer.cancel()
@@ -60,32 +60,32 @@ def _wait_for_event(paths: list[Path], seen: FileStates, wait: timedelta, bell: 
 
 
 class _StopEvent:
-    """Set when the bell rang or the time is over: what watchfiles asks of a stop event."""
+    """The stop event for watchfiles: set when `wakeup` is set or the time is over."""
 
-    def __init__(self, bell: Wakeup, ending: threading.Event) -> None:
-        self.wakeup, self.timeout = bell, ending
+    def __init__(self, wakeup: Wakeup, time_is_over: threading.Event) -> None:
+        self.wakeup, self.timeout = wakeup, time_is_over
 
     def is_set(self) -> bool:
         return self.wakeup.is_set() or self.timeout.is_set()
 
 
 def read_file_states(paths: Iterable[Path]) -> FileStates:
-    """Inode, size and time of change of every file at or below the paths."""
-    stamps: FileStates = {}
+    """Return inode, size and modification time of every file at or below the paths."""
+    states: FileStates = {}
     for path in paths:
-        _read_file_state(str(path), stamps)
-    return stamps
+        _read_file_state(str(path), states)
+    return states
 
 
-def _read_file_state(path: str, stamps: FileStates) -> None:
+def _read_file_state(path: str, states: FileStates) -> None:
     try:
-        if os.path.isdir(path):  # noqa: PTH112  # a walk over many refs, once a second
+        if os.path.isdir(path):  # noqa: PTH112  # faster than pathlib for many refs, once a second
             with os.scandir(path) as entries:
                 for name in [entry.path for entry in entries if not entry.name.endswith(".lock")]:
-                    _read_file_state(name, stamps)
+                    _read_file_state(name, states)
         else:
             status = os.stat(path)  # noqa: PTH116
-            stamps[path] = (status.st_ino, status.st_size, status.st_mtime_ns)
+            states[path] = (status.st_ino, status.st_size, status.st_mtime_ns)
     except FileNotFoundError:
-        # Gone between two looks; its absence is what the comparison sees.
-        stamps.pop(path, None)
+        # Deleted since the directory was listed; the comparison sees its absence.
+        states.pop(path, None)

@@ -17,38 +17,37 @@ from gitsched.watch.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from gitsched.forge.credentials import Credential
-    from gitsched.forge.status_reporter import StatusOutcome as Delivery
-    from gitsched.forge.status_reporter import StatusReporter
+    from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
     from gitsched.watch.http_server import HttpServer
     from gitsched.watch.prometheus_metrics import PrometheusMetrics
 
 CLOSE_TIMEOUT = 3.0
-"""Seconds for statuses that wait when the process ends."""
+"""Seconds to send queued statuses at shutdown."""
 
 
 class WatchContext(Protocol):
-    """What a service asks its surroundings."""
+    """Queries about repository and settings that the service needs."""
 
     def commit_time(self, commit: str) -> datetime:
-        """The time of a source commit."""
+        """Return the time of a source commit."""
 
     def head_commit(self) -> str:
-        """The source commit that is the newest one here, "" where there is none."""
+        """Return the newest available source commit, "" when there is none."""
 
     def is_success(self, review: Review) -> bool:
-        """Whether what was decided is a success."""
+        """Return whether the result counts as a success."""
 
     def link_commit(self, review: Review, commit: str) -> str:
-        """The page of an output commit, or ""."""
+        """Return the web page of an output commit, or ""."""
 
 
 class WatchService:
-    """Told of every attempt and its review; neither the network nor a forge can hold it up. A webhook rings the bell."""
+    """Receives every attempt with its review; neither the network nor a forge can block it. A webhook requests a run."""
 
-    def __init__(self, facts: WatchContext, branch: str, bell: Wakeup) -> None:
-        self._watch_context, self._wakeup = facts, bell
+    def __init__(self, context: WatchContext, branch: str, wakeup: Wakeup) -> None:
+        self._watch_context, self._wakeup = context, wakeup
         self._status_context = _format_context(branch)
-        self._health = WatchHealth(bell)
+        self._health = WatchHealth(wakeup)
         self._metrics: PrometheusMetrics | None = None
         self._server: HttpServer | None = None
         self._reporter: StatusReporter | None = None
@@ -57,34 +56,34 @@ class WatchService:
         self._started_at = self._last_success = 0.0
 
     def serve(self, sockets: Sequence[socket.socket], secret: Credential | None) -> None:
-        """Answer at these sockets from now on; without a secret there is no hook."""
-        # Here, because a process that does not listen should not pay for it.
+        """Start to serve HTTP on these sockets; without a secret there is no webhook."""
+        # Lazy: a process that does not listen does not load these modules.
         from gitsched.watch.http_routes import HttpRoutes
         from gitsched.watch.http_server import HttpServer
         from gitsched.watch.prometheus_metrics import PrometheusMetrics
 
         self._metrics = PrometheusMetrics(self._health)
-        self._server = HttpServer(sockets, HttpRoutes(self._health, self._metrics, secret=secret, ring=self._wakeup.request_run))
+        self._server = HttpServer(sockets, HttpRoutes(self._health, self._metrics, secret=secret, request_run=self._wakeup.request_run))
 
     def set_status_reporter(self, reporter: StatusReporter) -> None:
-        """Tell a forge, too."""
+        """Also report statuses to a forge."""
         self._reporter = reporter
 
-    def count_status(self, outcome: Delivery) -> None:
-        """A status was sent, or was not."""
+    def count_status(self, outcome: StatusOutcome) -> None:
+        """Count a status that was sent, failed or was dropped."""
         if self._metrics is not None:
             self._metrics.count_status(outcome)
 
     def begin(self) -> None:
-        """A look begins."""
+        """Record that a run begins."""
         self._started_at = time.time()
         self._health.begin()
 
     def end(self, attempt: ReconcileAttempt, review: Review | None) -> None:
-        """It is over; `review` is what it decided, unless it failed."""
+        """Record that a run ended; `review` is its result, None after an error."""
         now = time.time()
         self._health.end(attempt)
-        # A push waits since it was first heard of, through every look that failed.
+        # The latency of a push starts at its first request and includes failed runs.
         self._requested_at = self._requested_at or attempt.requested_at
         if self._metrics is not None:
             self._metrics.record_attempt(attempt, review, now)
@@ -98,28 +97,30 @@ class WatchService:
                 self._reporter.report(status)
 
     def close(self) -> None:
-        """No more requests, and a farewell to the forge."""
+        """Stop serving and send the queued statuses."""
         if self._reporter is not None:
             self._reporter.close(CLOSE_TIMEOUT)
         if self._server is not None:
             self._server.close()
 
     def _estimate_push_time(self, review: Review, now: float) -> float:
-        """When the commit was pushed, as far as anybody here can know.
+        """Estimate when the commit was pushed.
 
-        A webhook says so. Else it was after the commit was made, and after the last look that went well, which did not see it.
+        A webhook gives the time. Otherwise the push happened after the commit was made, and after the last successful run, which
+        did not find it.
         """
         if self._requested_at is not None:
             return now - (time.monotonic() - self._requested_at)
         return max(self._watch_context.commit_time(review.source).timestamp(), self._last_success)
 
     def _describe_error(self, error: GitschedError | None) -> CommitStatus | None:
-        """For a commit that came since the last run and with which there can be none, because of its settings, say."""
+        """Return a failure status for a new commit that cannot be planned, for example because of its settings; None for any
+        other error."""
         commit = self._watch_context.head_commit() if isinstance(error, Permanent) else ""
         return CommitStatus(commit, "failure", str(error), self._status_context) if commit and commit != self._source else None
 
     def _describe_review(self, review: Review) -> CommitStatus | None:
-        """The same words for the same outcome, whichever process says them: two that watch one source do not contradict each other."""
+        """Return the status of a review. Equal results give equal texts, so two processes that watch one source agree."""
         if not review.source:
             return None
         self._status_context = _format_context(review.branch)
@@ -129,12 +130,12 @@ class WatchService:
         parts += [f"{states[state]} {state}" for state in ("pending", "stale") if states[state]]
         errors = sum(finding.severity == "error" for finding in review.findings)
         parts += [f"{errors} error{'s' if errors > 1 else ''} in the source"] if errors else []
-        text = f"the guard refused: {review.refused}" if review.refused else ", ".join(parts)
+        text = f"the removal guard blocks the commit: {review.refused}" if review.refused else ", ".join(parts)
         success = self._watch_context.is_success(review)
         link = self._watch_context.link_commit(review, head) if head else ""
         return CommitStatus(review.source, "success" if success else "failure", text, self._status_context, link)
 
 
 def _format_context(branch: str) -> str:
-    """The name of statuses: two watchers with different outputs do not overwrite each other's."""
+    """Return the name of statuses: processes with different output branches use different names."""
     return f"gitsched/{branch}"

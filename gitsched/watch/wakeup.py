@@ -14,14 +14,15 @@ from datetime import timedelta
 from types import FrameType
 
 _MAX_POLL_SECONDS = 3600.0
-"""Seconds of one wait for the kernel, whose counter is not endless."""
+"""Maximum seconds of one poll call, whose timeout is a 32-bit number."""
 
 
 class Wakeup:
-    """`stopped` asks for the end; `heard` is when somebody first asked for a look since the last one (time.monotonic), or None.
+    """Wakes up the loop. `stopped` requests the end; `requested_at` is the time (time.monotonic) of the first request since the
+    last run, or None.
 
-    A pipe rather than a threading.Event: a signal handler that runs while its own thread holds the lock of an event would wait for
-    itself.
+    It uses a pipe instead of a threading.Event: a signal handler that runs while its own thread holds the event's lock would
+    deadlock.
     """
 
     def __init__(self) -> None:
@@ -34,81 +35,85 @@ class Wakeup:
         self._poll.register(self._reader, select.POLLIN)
 
     def request_run(self) -> None:
-        """Ask for a look, soon."""
+        """Request a run."""
         if self.requested_at is None:
             self.requested_at = time.monotonic()
         self._notify()
 
     def stop(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self.stopped = True
         self._notify()
 
     def is_set(self) -> bool:
-        """Whether somebody asked for anything; named as watchfiles wants it."""
+        """Return whether a run or the end is requested; the name is part of watchfiles' stop event."""
         return self.stopped or self.requested_at is not None
 
     def take_request(self) -> float | None:
-        """When a look was asked for; what is asked for from now on is asked for anew."""
-        heard, self.requested_at = self.requested_at, None
-        return heard
+        """Return the time of the pending request and clear it."""
+        requested_at, self.requested_at = self.requested_at, None
+        return requested_at
 
     def wait(self, seconds: float, *, for_stop_only: bool = False) -> None:
-        """Until the time is over or somebody asks for something."""
+        """Wait until the time is over or a request arrives."""
         end = time.monotonic() + seconds
         while not (self.stopped if for_stop_only else self.is_set()):
             left = end - time.monotonic()
             if left <= 0:
                 return
-            # Rounded up: a wait that ends early would be begun again at once, many times.
+            # Rounded up: a poll that ends early would be repeated at once, many times.
             self._poll.poll(int(min(left, _MAX_POLL_SECONDS) * 1000) + 1)
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._reader, 4096):
                     pass
 
     def _notify(self) -> None:
-        # A full pipe wakes as well as one more byte would.
+        # A full pipe wakes up the reader, too.
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"!")
 
 
 _ABORT_RETRY_SECONDS = 5.0
-"""Seconds until a run that was told to stop where it is, and could not hear it, is told again: longer than git takes to end."""
+"""Seconds until RunAborted is raised again in a run that did not end: longer than git needs to terminate."""
 
 
 class RunAborted(BaseException):
-    """Stop where you are. Nothing is half done by that: a ref moves as the last step of a run, and in one step."""
+    """Abort the run at once. This leaves nothing incomplete: a ref moves in one step, at the end of a run."""
 
 
 class GracefulShutdown:
-    """Which signal asked for an end: 0 while none did."""
+    """The signal that requested the end; 0 before a signal."""
 
-    def __init__(self, bell: Wakeup, grace: timedelta) -> None:
-        self.wakeup, self.grace, self.signal_number = bell, grace, 0
+    def __init__(self, wakeup: Wakeup, grace: timedelta) -> None:
+        self.wakeup, self.grace, self.signal_number = wakeup, grace, 0
 
     def handle_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Whoever asks twice does not want to wait for the end of a run."""
+        """Request the end; a second signal aborts the run."""
         if self.signal_number:
             raise RunAborted
         self.signal_number = number
         self.wakeup.stop()
-        # A zero would mean never.
+        # Zero would disable the timer.
         signal.setitimer(signal.ITIMER_REAL, max(self.grace.total_seconds(), 0.001), _ABORT_RETRY_SECONDS)
 
     def handle_timeout(self, _number: int, _frame: FrameType | None) -> None:
-        """The time is over."""
+        """Abort the run after the grace period."""
         raise RunAborted
 
 
 @contextmanager
-def handle_signals(bell: Wakeup, grace: timedelta) -> Iterator[GracefulShutdown]:
-    """SIGTERM and SIGINT stop the bell; a run that is not done after `grace` raises Abandoned. For the main thread."""
-    ending = GracefulShutdown(bell, grace)
-    handlers = {signal.SIGTERM: ending.handle_signal, signal.SIGINT: ending.handle_signal, signal.SIGALRM: ending.handle_timeout}
+def handle_signals(wakeup: Wakeup, grace: timedelta) -> Iterator[GracefulShutdown]:
+    """Stop `wakeup` on SIGTERM and SIGINT; a run that has not finished after `grace` raises RunAborted. Only for the main thread."""
+    shutdown = GracefulShutdown(wakeup, grace)
+    handlers = {
+        signal.SIGTERM: shutdown.handle_signal,
+        signal.SIGINT: shutdown.handle_signal,
+        signal.SIGALRM: shutdown.handle_timeout,
+    }
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield ending
+        yield shutdown
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, former in before.items():
-            signal.signal(number, former)
+        for number, previous in before.items():
+            signal.signal(number, previous)

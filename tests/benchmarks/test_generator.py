@@ -26,7 +26,7 @@ def files() -> dict[str, bytes]:
 
 def documents(files: dict[str, bytes]) -> Iterator[dict[str, Any]]:
     for path, data in files.items():
-        file = parse_file(data, path=path, check=validate_document)
+        file = parse_file(data, path=path, validate=validate_document)
         assert (file.status, file.issues) == ("resources", ()), path
         yield from (document.body for document in file.documents)
 

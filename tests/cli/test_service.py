@@ -252,7 +252,7 @@ def test_a_push_that_is_under_way_is_finished_before_the_end(
     site = listening(*NEVER)
     site.process.wait_for((gate / "begun").exists)
     site.process.process.send_signal(signal.SIGTERM)
-    site.process.wait_for(lambda: site.ask("GET", "/readyz") == (503, "ending\n"))
+    site.process.wait_for(lambda: site.ask("GET", "/readyz") == (503, "shutting down\n"))
     (gate / "go").touch()
     assert site.process.process.wait(PATIENCE) == 0
     assert committed(site) == [git("rev-parse", "placements", at=bare)]
@@ -267,7 +267,7 @@ def test_a_push_that_hangs_is_given_up_and_the_next_watcher_goes_on(
     site.process.wait_for((gate / "begun").exists)
     site.process.process.send_signal(signals[0])
     for number in signals[1:]:
-        site.process.wait_for(lambda: site.ask("GET", "/readyz")[1] == "ending\n")
+        site.process.wait_for(lambda: site.ask("GET", "/readyz")[1] == "shutting down\n")
         site.process.process.send_signal(number)
     assert site.process.process.wait(PATIENCE) == code
     assert site.process.events("abandoned") != []
@@ -315,7 +315,7 @@ def test_a_commit_that_cannot_be_planned_at_all_is_a_failure_too(
     assert api.seen[0].path.endswith(source)
     assert api.seen[0].body["state"] == "failure"
     assert api.seen[0].body["description"].startswith("gitsched.yaml is broken (gitsched.yaml:1:1")
-    assert site.ask("GET", "/readyz")[1].startswith("what is asked for cannot be done")
+    assert site.ask("GET", "/readyz")[1].startswith("the run cannot succeed without a change")
     mended = push(gitsched=None)
     site.push()
     site.process.wait_for(lambda: len(api.seen) == 2)

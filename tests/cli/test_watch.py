@@ -94,7 +94,7 @@ def test_no_error_of_the_input_ends_it() -> None:
         session,
         interval=timedelta(milliseconds=1),
         listener=attempts,
-        bell=bell,
+        wakeup=bell,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
     )
     assert session.runs == 4

@@ -98,7 +98,7 @@ def test_nobody_there_is_worth_another_run(talk: FakeForge, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("code", "says"), [(403, "from a fork it only reads"), (404, "no such request"), (401, "token"), (422, "too long")]
+    ("code", "says"), [(403, "from a fork it is read-only"), (404, "no such pull request"), (401, "token"), (422, "too long")]
 )
 def test_a_refusal_says_what_it_means_without_the_token(talk: FakeForge, place: CommentAPI, code: int, says: str) -> None:
     talk.refusals = [(code, {})]

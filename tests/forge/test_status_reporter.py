@@ -136,7 +136,7 @@ def test_a_refusal_is_told_in_one_line_and_not_repeated(
         reporter.report(DONE)
         until(lambda: outcomes == ["failed"])
     (record,) = caplog.records
-    assert record.getMessage() == f"GitHub did not take the status of {COMMIT[:12]}: {told}"
+    assert record.getMessage() == f"GitHub did not accept the status of {COMMIT[:12]}: {told}"
     assert len(api.seen) == 1
 
 
@@ -156,7 +156,7 @@ def test_no_token_gets_into_the_log(
         start().report(DONE)
         until(lambda: len(outcomes) == 3)
     assert set(outcomes) == {"failed"}
-    assert "characters that no header can have" in caplog.text
+    assert "characters that are not allowed in an HTTP header" in caplog.text
     assert "no connection (ConnectError)" in caplog.text
     assert TOKEN not in caplog.text
 
@@ -227,9 +227,9 @@ def test_an_output_commit_has_a_page() -> None:
     [
         (None, None, None, "--forge-api"),
         ("file:///srv/fleet.git", "https://git.example.com", None, "--forge-project"),
-        ("https://github.com/a/b", "http://git.example.com/api", None, "begins with https://"),
-        ("https://github.com/a/b", "ftp://git.example.com/api", None, "begins with https://"),
-        ("https://github.com/a/b", "https://u:secret@git.example.com/api", None, "has no user"),
+        ("https://github.com/a/b", "http://git.example.com/api", None, "must begin with https://"),
+        ("https://github.com/a/b", "ftp://git.example.com/api", None, "must begin with https://"),
+        ("https://github.com/a/b", "https://u:secret@git.example.com/api", None, "must not contain a user"),
     ],
 )
 def test_an_address_that_is_none_is_refused(repository: str | None, api: str | None, project: str | None, reason: str) -> None:

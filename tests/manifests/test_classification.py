@@ -71,7 +71,7 @@ RESOURCES = {
 
 
 def read_text(text: str, path: str = "dir/a.yaml") -> ParsedFile:
-    return parse_file(dedent(text).encode(), path=path, check=None)
+    return parse_file(dedent(text).encode(), path=path, validate=None)
 
 
 @pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
@@ -209,5 +209,5 @@ def test_what_yaml_does_not_take_for_a_text_is_to_be_quoted(value: str, words: s
         "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p}\nspec:\n"
         f"  resourceSelectors: [{{apiVersion: v1, kind: Pod, namespace: {value}}}]\n"
     )
-    (problem,) = parse_file(text.encode(), path="a.yaml", check=validate_document).issues
+    (problem,) = parse_file(text.encode(), path="a.yaml", validate=validate_document).issues
     assert words in problem.message

@@ -125,7 +125,7 @@ def test_whatever_passes_as_a_name_is_one_harmless_path_segment(name: str) -> No
 @given(st.text(max_size=20))
 def test_a_named_document_always_carries_its_resource(name: str) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})
-    file = parse_file(text.encode(), path="a.json", check=None)
+    file = parse_file(text.encode(), path="a.json", validate=None)
     assert all(problem.resource == ("Pod", "", name) for problem in file.issues)
     assert len(file.documents) == 1 or "{{" in name
 

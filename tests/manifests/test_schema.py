@@ -172,7 +172,7 @@ def test_key(body: dict[str, Any], key: tuple[str, str, str]) -> None:
 def test_reading_gives_an_issue_its_line_and_column() -> None:
     head = "apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n"
     text = head + "spec:\n  mode: Divided\n  size: 11\n  taints:\n  - key: b\n    efect: x\n"
-    file = parse_file(text.encode(), path="a.yaml", check=SCHEMAS.validate)
+    file = parse_file(text.encode(), path="a.yaml", validate=SCHEMAS.validate)
     assert [(p.severity, p.code, p.line, p.column, p.resource) for p in file.issues] == [
         ("error", "out-of-range", 7, 9, ("Thing", "", "a")),
         ("warning", "unknown-field", 10, 12, ("Thing", "", "a")),
@@ -184,7 +184,7 @@ def test_reading_gives_an_issue_its_line_and_column() -> None:
 def test_one_mistake_is_told_once_though_schema_and_api_rules_both_see_it() -> None:
     schema = {"properties": {"metadata": {"properties": {"labels": {"additionalProperties": {"type": "string"}}}}}}
     text = b"apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n  labels: {x: 1}\n"
-    file = parse_file(text, path="a.yaml", check=SchemaValidator({KEY: schema}).validate)
+    file = parse_file(text, path="a.yaml", validate=SchemaValidator({KEY: schema}).validate)
     assert [p.code for p in file.issues] == ["invalid-labels"]
 
 
@@ -265,11 +265,11 @@ ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
         (
             "cluster.karmada.io/v1alpha1",
             "Clustr",
-            "warning: there is no kind 'Clustr' in cluster.karmada.io: it is not read; did you mean Cluster?",
+            "warning: there is no kind 'Clustr' in cluster.karmada.io: it is ignored; did you mean Cluster?",
         ),
         ("cluster.open-cluster-management.io/v1beta1", "Placment", "did you mean Placement?"),
-        ("policy.karmda.io/v1alpha1", "PropagationPolicy", "is not read; did you mean policy.karmada.io/v1alpha1?"),
-        ("policy.karmada.io", "PropagationPolicy", "is not read; did you mean policy.karmada.io/v1alpha1?"),
+        ("policy.karmda.io/v1alpha1", "PropagationPolicy", "is ignored; did you mean policy.karmada.io/v1alpha1?"),
+        ("policy.karmada.io", "PropagationPolicy", "is ignored; did you mean policy.karmada.io/v1alpha1?"),
         ("work.open-cluster-management.io/v1", "ManifestWork", ""),
         ("policy.karmada.io/v1alpha1", "FederatedResourceQuota", ""),
         ("cluster.x-k8s.io/v1beta1", "Cluster", ""),

@@ -16,7 +16,7 @@ from gitsched.model.document import SERVER_OWNED, remove_server_owned
 
 
 def read_text(text: str, marks: tuple[str, ...] = ("spec.replicas",)) -> ParsedFile:
-    return parse_file(text.encode(), path="a.yaml", check=None, marks=marks)
+    return parse_file(text.encode(), path="a.yaml", validate=None, editable=marks)
 
 
 def cut(text: str, document: ParsedDocument) -> str:

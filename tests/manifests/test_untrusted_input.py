@@ -18,7 +18,7 @@ BOMB = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
 
 
 def read_yaml(data: bytes | str) -> ParsedFile:
-    return parse_file(data if isinstance(data, bytes) else dedent(data).encode(), path="some/file.yaml", check=None)
+    return parse_file(data if isinstance(data, bytes) else dedent(data).encode(), path="some/file.yaml", validate=None)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
 
 def read_text(text: str) -> ParsedFile:
-    return parse_file(text.encode(), path="a.yaml", check=None)
+    return parse_file(text.encode(), path="a.yaml", validate=None)
 
 
 def value_of(text: str) -> Any:
@@ -127,8 +127,8 @@ def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> N
         ("!secret x", "unsupported-tag", "the tag !secret has no meaning"),
         ("!!set {a: null}", "unsupported-tag", "the tag !!set"),
         ("!!omap [a: 1]", "unsupported-tag", "the tag !!omap"),
-        ("!!int x", "wrong-tag", "the value is no int"),
-        ("!!bool 1", "wrong-tag", "the value is no bool"),
+        ("!!int x", "wrong-tag", "the value is not a valid int"),
+        ("!!bool 1", "wrong-tag", "the value is not a valid bool"),
         ("{~: 1}", "unsupported-key", "null cannot be a key"),
         ("{[a]: 1}", "unsupported-key", "a list cannot be a key"),
         ("{ {a: b}: 1}", "unsupported-key", "a mapping cannot be a key"),
@@ -191,13 +191,13 @@ def test_line_ends_make_no_difference(newline: str, end: str) -> None:
 
 def test_json_is_read_by_the_same_rules() -> None:
     data = b'{\n\t"apiVersion": "v1",\n\t"kind": "ConfigMap",\n\t"metadata": {"name": "a"},\n\t"data": {"a": "\\u00e9\\/\\n"}\n}\n'
-    (document,) = parse_file(data, path="a.json", check=None).documents
+    (document,) = parse_file(data, path="a.json", validate=None).documents
     assert document.body["data"] == {"a": "é/\n"}
 
 
 def test_byte_order_mark_is_a_warning_and_counts_in_offsets_only() -> None:
     data = b"\xef\xbb\xbf" + HEAD.encode() + b"spec:\n  replicas: 3\n"
-    file = parse_file(data, path="a.yaml", check=None)
+    file = parse_file(data, path="a.yaml", validate=None)
     ((_, start, end),) = file.documents[0].spans.editable
     assert data.decode()[start:end] == "3"
     assert (file.documents[0].line, file.documents[0].column) == (1, 1)

@@ -80,7 +80,7 @@ SOURCES = {
 
 
 def documents(source: str) -> list[Document]:
-    return [_document(parsed) for parsed in parse_file(source.encode(), path="web.yaml", check=None).documents]
+    return [_document(parsed) for parsed in parse_file(source.encode(), path="web.yaml", validate=None).documents]
 
 
 def _document(parsed: ParsedDocument) -> Document:
@@ -101,7 +101,7 @@ def content(file: PlannedFile, source: str) -> bytes:
 
 
 def bodies(data: bytes) -> list[Body]:
-    return [parsed.body for parsed in parse_file(data, path="web.yaml", check=None).documents]
+    return [parsed.body for parsed in parse_file(data, path="web.yaml", validate=None).documents]
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=4))

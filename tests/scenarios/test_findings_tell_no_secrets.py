@@ -19,7 +19,7 @@ stringData:
 
 
 def test_a_wrong_value_in_a_secret_is_not_repeated() -> None:
-    problems = parse_file(SECRET.encode(), path="secret.yaml", check=None).issues
+    problems = parse_file(SECRET.encode(), path="secret.yaml", validate=None).issues
     assert [problem.code for problem in problems] == ["wrong-tag"] * 3
     assert not any("CANARY" in problem.message for problem in problems)
 

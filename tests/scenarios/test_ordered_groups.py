@@ -110,7 +110,7 @@ LATER = START + timedelta(hours=1)
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    return [document.body for document in parse_file(text.encode(), path="example.yaml", check=None).documents]
+    return [document.body for document in parse_file(text.encode(), path="example.yaml", validate=None).documents]
 
 
 def cluster(name: str, *taints: dict[str, str]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def test_the_group_is_independent_of_the_others_also_for_a_cluster_policy() -> N
 
 
 def test_the_excerpt_of_a_status_is_no_document() -> None:
-    assert parse_file(STATUS.encode(), path="status.yaml", check=None).status == "not-a-resource"
+    assert parse_file(STATUS.encode(), path="status.yaml", validate=None).status == "not-a-resource"
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def shares(fleet: Fleet) -> dict[str, int]:
 
 
 def parse(text: str) -> dict[str, Any]:
-    (document,) = parse_file(text.encode(), path="example.yaml", check=None).documents
+    (document,) = parse_file(text.encode(), path="example.yaml", validate=None).documents
     return document.body
 
 

@@ -35,7 +35,7 @@ class Site:
         self.meters = PrometheusMetrics(condition)
         self.sockets = listen(address)
         self.host, self.port = self.sockets[0].getsockname()[:2]
-        pages = HttpRoutes(condition, self.meters, secret=secret, ring=self.bell.request_run)
+        pages = HttpRoutes(condition, self.meters, secret=secret, request_run=self.bell.request_run)
         self.server = HttpServer(self.sockets, pages)
 
     def ask(self, method: str, path: str, body: bytes | Iterator[bytes] | None = None, **headers: str) -> tuple[int, str, str]:
@@ -169,7 +169,7 @@ def test_a_body_that_is_too_large_is_refused_in_words(site: Site, monkeypatch: p
     monkeypatch.setattr(http_server, "MAX_BODY_BYTES", 1000)
     body = b"a" * 3_000_000
     code, text, _ = site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))
-    assert (code, text) == (413, "a body has 1000 bytes at most\n")
+    assert (code, text) == (413, "the body may have at most 1000 bytes\n")
     chunked = iter([body[:900], body[:101]])
     assert site.ask("POST", "/hook", chunked, X_Hub_Signature_256=sign(body[:1001]))[0] == 413
     assert site.ask("POST", "/hook", body[:1000], X_Hub_Signature_256=sign(body[:1000]))[0] == 202
