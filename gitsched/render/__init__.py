@@ -1,1 +1,1 @@
-"""Decisions become files of the output branch. Pure: values in, planned files out."""
+"""Files of the output branch: manifests, records, metadata, README.md. Pure functions that return planned files."""

@@ -16,10 +16,11 @@ from gitsched.render.yaml import dump, quote
 
 
 def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
-    """The file for one cluster; `counts` are where numbers of this cluster go ("spec.replicas") and which.
+    """Return the manifest of a document for one cluster; `counts` are pairs of a field path ("spec.replicas") and its value.
 
-    Keep when nothing changes: the same blob for every cluster. Edit when the text allows it: comments, order and line ends stay.
-    Bytes when it does not: an item of a List, flow style, a member that is not there yet, or no text at all.
+    Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change
+    and comments, order and line ends stay. Otherwise (an item of a List, flow style, a missing field, no source text) the result is
+    newly written YAML.
     """
     needed = [(path, count) for path, count in counts if not _is_count(get_field(document.body, *path.split(".")), count)]
     origin = document.origin
@@ -31,7 +32,7 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
 
 
 def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
-    """The body with numbers set by their path of members; what is shared stays untouched."""
+    """Return the body with the numbers set; the given body is not modified."""
     for path, count in counts:
         if not _is_count(get_field(body, *path.split(".")), count):
             body = _set_field(body, path.split("."), count)
@@ -39,7 +40,7 @@ def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
 
 
 def write_manifest(body: Body) -> NewBlob:
-    """The file of an object that has no text of its own, without the fields that only an API server writes, since Flux refuses them."""
+    """Return the body as YAML without the fields that an API server owns, because Flux rejects them."""
     return NewBlob(dump(remove_server_owned(body)).encode())
 
 
@@ -66,7 +67,7 @@ def _is_count(value: Any, count: int) -> bool:
 
 
 def _set_field(body: Body, path: list[str], value: int) -> Body:
-    """The body with one member set; what is missing on the way is made, what is shared stays untouched."""
+    """Return a copy of the body with one field set; missing parents are added."""
     name, *rest = path
     if not rest:
         return {**body, name: value}
@@ -80,8 +81,8 @@ STUB_NAME = "gitsched-placement"
 def write_cluster_json(
     name: str, labels: Mapping[str, str], region: str = "", provider: str = "", replicas: int = 0, workloads: int = 0
 ) -> NewBlob:
-    """`cluster.json`; every member is always there, because Argo CD's templates are told to fail on a missing one."""
-    facts = {
+    """Return `cluster.json` with all members, because Argo CD's templates fail on a missing one."""
+    members = {
         "labels": dict(labels),
         "name": name,
         "provider": provider,
@@ -89,17 +90,18 @@ def write_cluster_json(
         "replicas": replicas,
         "workloads": workloads,
     }
-    return NewBlob((json.dumps(facts, indent=2, sort_keys=True) + "\n").encode())
+    return NewBlob((json.dumps(members, indent=2, sort_keys=True) + "\n").encode())
 
 
 def write_kustomization(paths: Iterable[str]) -> NewBlob:
-    """`kustomization.yaml` over the given files of the directory and the stub, sorted."""
+    """Return `kustomization.yaml` with the given files of the directory and the stub, sorted."""
     resources = "".join(f"- {quote(path)}\n" for path in sorted({*paths, STUB_FILE}))
     return NewBlob(f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}".encode())
 
 
 def write_stub(cluster: str) -> NewBlob:
-    """A ConfigMap that says which cluster this is, so the directory is never empty: Flux refuses one and then prunes nothing."""
+    """Return a ConfigMap with the name of the cluster. It keeps the directory from being empty: Flux fails on an empty directory and
+    prunes nothing."""
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -111,27 +113,27 @@ def write_stub(cluster: str) -> NewBlob:
 
 @lru_cache(maxsize=1 << 14)
 def write_namespace(name: str) -> NewBlob:
-    """The bare Namespace, for one that the repository does not declare."""
+    """Return a Namespace manifest, for a namespace that the source does not declare."""
     return NewBlob(dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).encode())
 
 
 STUB_MANIFEST_PATH = relative_path(Key("", "ConfigMap", "default", STUB_NAME))
-"""Where the repository's own object of the stub's identity would lie. The stub takes its place: kustomize accepts one only."""
+"""The path of a source object with the same identity as the stub. The stub replaces it, because kustomize rejects duplicates."""
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 
 
 def complete_directory(cluster: ClusterInfo, files: Mapping[str, PlannedFile]) -> dict[str, PlannedFile]:
-    """All files of `clusters/<cluster>/` by relative path, given the manifests placed there (`relative_path` → file).
+    """Return all files of `clusters/<cluster>/` by relative path, given the manifests placed there (`relative_path` → file).
 
-    A Namespace is added for every namespace used unless it is among the files or in every cluster anyway. With no files at all, as
-    for a cluster that is being retired, the stub remains.
+    A Namespace is added for each used namespace, except those among the files and the built-in ones. Without manifests, as for a
+    cluster that is being retired, the stub remains.
     """
     directory = {path: file for path, file in files.items() if path != STUB_MANIFEST_PATH}
     for namespace in sorted({path.partition("/")[0] for path in directory}):
         if namespace in _BUILT_IN_NAMESPACES or not _DNS_LABEL.fullmatch(namespace):
-            continue  # "_" and escaped names are no namespaces that a cluster could have
+            continue  # "_" and escaped names are not valid namespaces
         directory.setdefault(f"_/namespace-{namespace}.yaml", write_namespace(namespace))
     directory[KUSTOMIZATION] = write_kustomization(directory)
     directory[STUB_FILE] = write_stub(cluster.name)

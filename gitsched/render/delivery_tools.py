@@ -19,22 +19,22 @@ _SCP_URL = re.compile(r"([^/:]+):(?!/)(.+)")
 
 
 class OutputBranch(NamedTuple):
-    """Where delivery tools find the output: a URL without secrets, the branch, and the directory in it, "" or "path/"."""
+    """The location of the output: a URL without credentials, the branch, and the directory in it ("" or "path/")."""
 
     url: str
     name: str
     prefix: str = ""
 
     def directory(self, cluster: str) -> str:
-        """A cluster's directory on the branch."""
+        """Return the path of a cluster's directory on the branch."""
         return f"{self.prefix}{CLUSTERS}/{escape_segment(cluster)}"
 
 
 class FluxOptions(NamedTuple):
-    """What people choose about Flux's objects; `names` are those of GitRepository and Kustomization.
+    """Options of the Flux objects; `names` are those of the GitRepository and the Kustomization.
 
-    `access` is the Secret with the credentials for the repository, `keys` the one with the public keys that commits must be signed
-    with; "" for none.
+    `auth_secret` is the Secret with credentials for the repository; `verify_secret` is the Secret with public keys for signed commits.
+    Both are "" for none.
     """
 
     names: tuple[str, str] = ("placements", "placed")
@@ -44,7 +44,7 @@ class FluxOptions(NamedTuple):
 
 
 class ArgoOptions(NamedTuple):
-    """What people choose about Argo CD's object."""
+    """Options of the Argo CD object."""
 
     name: str = "placed"
     namespace: str = "argocd"
@@ -52,20 +52,22 @@ class ArgoOptions(NamedTuple):
     generator: ArgoGenerator = "files"
 
 
-def make_flux_objects(branch: OutputBranch, cluster: str, choice: FluxOptions) -> list[Body]:
-    """GitRepository and Kustomization, to be applied in that cluster. Only its own directory is checked out there."""
+def make_flux_objects(branch: OutputBranch, cluster: str, options: FluxOptions) -> list[Body]:
+    """Return the GitRepository and Kustomization to apply in one cluster. They check out only the directory of that cluster."""
     directory = branch.directory(cluster)
-    source, delivery = choice.names
+    source, delivery = options.names
     repository: dict[str, Any] = {
         "interval": "1m",
-        "url": _SCP_URL.sub(r"ssh://\1/\2", branch.url) if "://" not in branch.url else branch.url,  # Flux knows no host:path
+        "url": _SCP_URL.sub(r"ssh://\1/\2", branch.url)
+        if "://" not in branch.url
+        else branch.url,  # Flux does not accept host:path
         "ref": {"branch": branch.name},
         "sparseCheckout": [directory],
     }
-    if choice.auth_secret:
-        repository["secretRef"] = {"name": choice.auth_secret}
-    if choice.verify_secret:
-        repository["verify"] = {"mode": "HEAD", "secretRef": {"name": choice.verify_secret}}
+    if options.auth_secret:
+        repository["secretRef"] = {"name": options.auth_secret}
+    if options.verify_secret:
+        repository["verify"] = {"mode": "HEAD", "secretRef": {"name": options.verify_secret}}
     kustomization = {
         "interval": "10m",
         "sourceRef": {"kind": "GitRepository", "name": source},
@@ -74,18 +76,19 @@ def make_flux_objects(branch: OutputBranch, cluster: str, choice: FluxOptions) -
         "wait": True,
     }
     return [
-        _make_object("source.toolkit.fluxcd.io/v1", "GitRepository", source, choice.namespace, repository),
-        _make_object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", delivery, choice.namespace, kustomization),
+        _make_object("source.toolkit.fluxcd.io/v1", "GitRepository", source, options.namespace, repository),
+        _make_object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", delivery, options.namespace, kustomization),
     ]
 
 
-def make_argocd_objects(branch: OutputBranch, clusters: Sequence[str] | None, choice: ArgoOptions) -> list[Body]:
-    """One ApplicationSet, to be applied beside Argo CD: an Application for each of these clusters, or (None) for each that there is.
+def make_argocd_objects(branch: OutputBranch, clusters: Sequence[str] | None, options: ArgoOptions) -> list[Body]:
+    """Return an ApplicationSet that creates an Application for each of the clusters, or for all clusters if `clusters` is None.
 
-    Argo CD must know the clusters by the same names. Deleting the ApplicationSet, or a cluster's directory, deletes nothing that runs.
+    Argo CD must know the clusters by the same names. Deleting the ApplicationSet or the directory of a cluster does not delete running
+    resources.
     """
-    places = ["*"] if clusters is None else [escape_segment(cluster) for cluster in clusters]
-    tail, target = (f"/{CLUSTER_JSON}", "{{.name}}") if choice.generator == "files" else ("", "{{.path.basename}}")
+    directories = ["*"] if clusters is None else [escape_segment(cluster) for cluster in clusters]
+    tail, target = (f"/{CLUSTER_JSON}", "{{.name}}") if options.generator == "files" else ("", "{{.path.basename}}")
     spec = {
         "goTemplate": True,
         "goTemplateOptions": ["missingkey=error"],
@@ -95,27 +98,27 @@ def make_argocd_objects(branch: OutputBranch, clusters: Sequence[str] | None, ch
                     "repoURL": branch.url,
                     "revision": branch.name,
                     "requeueAfterSeconds": 60,
-                    choice.generator: [{"path": f"{branch.prefix}{CLUSTERS}/{place}{tail}"} for place in places],
+                    options.generator: [{"path": f"{branch.prefix}{CLUSTERS}/{directory}{tail}"} for directory in directories],
                 }
             }
         ],
         "syncPolicy": {"preserveResourcesOnDeletion": True, "applicationsSync": "create-update"},
         "template": {
             "metadata": {
-                "name": f"{choice.name}-{{{{.path.basenameNormalized}}}}",
-                # A commit that touches other clusters' directories renders nothing anew.
+                "name": f"{options.name}-{{{{.path.basenameNormalized}}}}",
+                # A commit that changes only directories of other clusters does not invalidate the rendered manifests.
                 "annotations": {"argocd.argoproj.io/manifest-generate-paths": "."},
             },
             "spec": {
-                "project": choice.project,
+                "project": options.project,
                 "destination": {"name": target},
-                # The directory's kustomization.yaml says what to apply; cluster.json is not in it.
+                # The kustomization.yaml of the directory lists the manifests; cluster.json is not among them.
                 "source": {"repoURL": branch.url, "targetRevision": branch.name, "path": "{{.path.path}}"},
                 "syncPolicy": {"automated": {"prune": True, "selfHeal": True}},
             },
         },
     }
-    return [_make_object("argoproj.io/v1alpha1", "ApplicationSet", choice.name, choice.namespace, spec)]
+    return [_make_object("argoproj.io/v1alpha1", "ApplicationSet", options.name, options.namespace, spec)]
 
 
 def _make_object(version: str, kind: str, name: str, namespace: str, spec: dict[str, Any]) -> Body:

@@ -14,14 +14,14 @@ from gitsched.model.time import format_time
 from gitsched.render.run_metadata import strip_credentials
 
 MAX_ROWS = 200
-"""Rows of both tables together; the fleet may take half of them, or what the decisions leave."""
+"""The number of rows of both tables; clusters get at most half of them, or as many as decisions do not need."""
 MAX_CLUSTERS = 10
-"""Clusters of one decision that are named; the others are counted."""
+"""The number of clusters listed for one decision; the others are counted."""
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 
 
 class FleetRow(NamedTuple):
-    """One cluster; `note` says what a reader should know of its state: "ready", taints, "retiring"."""
+    """One cluster; `note` is its state, such as "retiring"."""
 
     name: str
     region: str
@@ -31,9 +31,9 @@ class FleetRow(NamedTuple):
 
 
 class DecisionRow(NamedTuple):
-    """One workload ("Deployment shop/web") under its policy, or what puts it there instead.
+    """One workload ("Deployment shop/web") with its policy, or the reason for its placement.
 
-    `placement` are clusters and replicas (None: they mean nothing).
+    `placement` are clusters and replicas (None for a kind without replicas).
     """
 
     workload: str
@@ -42,9 +42,10 @@ class DecisionRow(NamedTuple):
 
 
 class ReadmeContent(NamedTuple):
-    """`findings` counts by severity, `unclaimed` the objects that no policy selects; `repository` is the source's URL.
+    """The content of README.md.
 
-    `workloads` and `clusters` are how many decisions and clusters there are, where not all of them are given.
+    `findings` counts findings by severity, `unclaimed` the objects that no policy selects; `repository` is the URL of the source.
+    `workloads` and `clusters` are the total numbers if `decisions` and `fleet` are not complete.
     """
 
     source: str
@@ -61,7 +62,7 @@ class ReadmeContent(NamedTuple):
 
 
 def write_readme(summary: ReadmeContent) -> NewBlob:
-    """README.md: how to reproduce, findings by severity, then the fleet and the decisions in at most 200 rows, counts beyond."""
+    """Return README.md: how to reproduce the decisions, the findings by severity, and at most 200 rows of clusters and decisions."""
     workloads = max(summary.workloads, len(summary.decisions))
     clusters = max(summary.clusters, len(summary.fleet))
     fleet = summary.fleet[: max(MAX_ROWS // 2, MAX_ROWS - workloads)]
@@ -70,10 +71,8 @@ def write_readme(summary: ReadmeContent) -> NewBlob:
         origin=_format_source(summary),
         commit=summary.source if _COMMIT.fullmatch(summary.source) else "COMMIT",
         findings="".join(f"- {line}\n" for line in _count_findings(summary)) or "None.\n",
-        fleet=_format_table(_FLEET_HEADER, map(_format_fleet_row, fleet), clusters - len(fleet), "its directory under `clusters/`"),
-        decisions=_format_table(
-            _DECISIONS_HEADER, map(_format_decision_row, decisions), workloads - len(decisions), "its record under `status/`"
-        ),
+        fleet=_format_table(_FLEET_HEADER, map(_format_fleet_row, fleet), clusters - len(fleet), "`clusters/`"),
+        decisions=_format_table(_DECISIONS_HEADER, map(_format_decision_row, decisions), workloads - len(decisions), "`status/`"),
     )
     return NewBlob(text.encode())
 
@@ -81,11 +80,11 @@ def write_readme(summary: ReadmeContent) -> NewBlob:
 _TEMPLATE = """\
 # Placements
 
-This branch is written by gitsched. Do not edit it: the next run replaces what it finds.
+gitsched writes this branch. Do not edit it: the next run overwrites manual changes.
 
 {origin}
 
-To see the same decisions, in a clone of the source repository:
+To reproduce these decisions, run in a clone of the source repository:
 
 ```sh
 git checkout {commit}
@@ -107,10 +106,10 @@ _DECISIONS_HEADER = "| workload | policy | placement |\n|---|---|---|\n"
 
 def _format_source(summary: ReadmeContent) -> str:
     url = strip_credentials(summary.repository)
-    place = f" of {format_code(url)}" if url else ""
-    moment = format_time(summary.time)
-    text = f"Decided from commit {format_code(summary.source)}{place} at {moment} by gitsched {format_code(summary.version)}."
-    return text + (f" Time alone can change a decision next at {format_time(summary.next_wakeup)}." if summary.next_wakeup else "")
+    repository = f" of {format_code(url)}" if url else ""
+    time, version = format_time(summary.time), format_code(summary.version)
+    text = f"Scheduled from commit {format_code(summary.source)}{repository} at {time} by gitsched {version}."
+    return text + (f" Next change without a commit: {format_time(summary.next_wakeup)}." if summary.next_wakeup else "")
 
 
 def _count_findings(summary: ReadmeContent) -> Iterator[str]:
@@ -119,14 +118,14 @@ def _count_findings(summary: ReadmeContent) -> Iterator[str]:
         if number:
             yield f"{number} {'note' if severity == 'info' else severity}{'s' if number > 1 else ''}"
     if summary.unclaimed:
-        yield f"{summary.unclaimed} {'object is' if summary.unclaimed == 1 else 'objects are'} selected by no policy"
+        yield f"{summary.unclaimed} {'object is' if summary.unclaimed == 1 else 'objects are'} not selected by any policy"
 
 
-def _format_table(head: str, rows: Iterable[str], more: int, each: str) -> str:
+def _format_table(head: str, rows: Iterable[str], more: int, location: str) -> str:
     lines = "".join(rows)
     if not lines:
         return "None.\n"
-    return head + lines + (f"\nand {more} more, each with {each}.\n" if more else "")
+    return head + lines + (f"\nand {more} more, see {location}.\n" if more else "")
 
 
 def _format_fleet_row(row: FleetRow) -> str:

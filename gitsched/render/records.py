@@ -1,6 +1,6 @@
 """Records under status/ (what the upstream API server would store) and SIG-Multicluster PlacementDecisions under placements/.
 
-Delivery tools never apply them, hence `config.kubernetes.io/local-config`: kustomize leaves such objects out.
+Delivery tools must not apply them. They have the annotation `config.kubernetes.io/local-config`, with which kustomize omits an object.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ DECISION_KEY: Final = "multicluster.x-k8s.io/decision-key"
 DECISION_INDEX: Final = "multicluster.x-k8s.io/decision-index"
 PLACEMENT_KEY: Final = "multicluster.x-k8s.io/placement-key"
 MAX_SLICE_DECISIONS = 100
-"""Decisions in one PlacementDecision at most, as in the upstream's schema."""
+"""The maximum number of decisions in one PlacementDecision, as in the upstream schema."""
 
 _RECORD_FIELDS = ("apiVersion", "api", "kind", "metadata", "spec", "status")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
 
 
 class ClusterDecision(NamedTuple):
-    """One cluster of a decision; None where replicas or scores mean nothing."""
+    """One cluster of a decision; replicas and score are None if they do not apply."""
 
     cluster: str
     replicas: int | None = None
@@ -38,15 +38,15 @@ class ClusterDecision(NamedTuple):
 
 
 def write_record(body: Body) -> NewBlob:
-    """The file under status/: apiVersion (Krake: api), kind, metadata, spec if the caller left one, status; nothing else.
+    """Return the file under status/ with apiVersion (Krake: api), kind, metadata, spec if present, and status.
 
-    Annotations are in the order of their names, so that a record that went through a run has the bytes of one that is new.
+    Annotations are sorted by name, so that a record has the same bytes whether it is new or read from an earlier run.
     """
     return NewBlob(dump(make_record(body)).encode())
 
 
 def make_record(body: Body) -> Body:
-    """What that file says."""
+    """Return the body of a record."""
     record = {name: body[name] for name in _RECORD_FIELDS if name in body}
     return {**record, "metadata": _mark_local_config(body.get("metadata") or {})}
 
@@ -54,13 +54,14 @@ def make_record(body: Body) -> Body:
 def write_placement_decision(
     key: Key, decisions: Sequence[tuple[str, int | None, int | float | None, str]], scheduler: str, placement_key: str = ""
 ) -> dict[str, NewBlob]:
-    """A workload's PlacementDecision (KEP-5313), by path: one file, a document for each 100 clusters, an empty one for none.
+    """Return the PlacementDecision of a workload (KEP-5313) by path: one file with a document for each 100 clusters.
 
-    Decisions keep their order. `placement_key` is the workload's own label of that name. Replicas and scores, which the type has no
-    members for, are JSON objects in annotations; ClusterProfiles are named without a namespace, which Git does not know.
+    Without decisions, the file has one empty document. Decisions keep their order. `placement_key` is the workload's label of that
+    name. Replicas and scores are JSON objects in annotations, because the type has no fields for them. ClusterProfile references have
+    no namespace, because it is not known in Git.
     """
-    chosen = [ClusterDecision(*decision) for decision in decisions]
-    slices = [chosen[at : at + MAX_SLICE_DECISIONS] for at in range(0, len(chosen), MAX_SLICE_DECISIONS)] or [[]]
+    targets = [ClusterDecision(*decision) for decision in decisions]
+    slices = [targets[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(targets), MAX_SLICE_DECISIONS)] or [[]]
     texts = [
         dump(
             {
@@ -96,7 +97,7 @@ def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int
         labels[DECISION_INDEX] = str(index)
     if placement_key:
         labels[PLACEMENT_KEY] = placement_key
-    # The KEP's deterministic naming: base and index of the slice. A base that is no object name (system:foo) becomes a digest.
+    # The KEP's deterministic naming: base and index of the slice. A base that is not a valid object name (system:foo) becomes a digest.
     name = base if _NAME.fullmatch(base) else _digest(base)
     return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
 
@@ -107,7 +108,7 @@ def _make_decision(one: ClusterDecision) -> Body:
 
 
 def _make_label(text: str) -> str:
-    """A label value: the text, or its digest where it is too long or holds what a label cannot."""
+    """Return the text if it is a valid label value, else its digest."""
     return text if len(text) <= 63 and _NAME.fullmatch(text) else _digest(text)
 
 

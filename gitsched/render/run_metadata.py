@@ -19,16 +19,17 @@ from gitsched.render.layout import RUN_METADATA
 FORMAT_VERSION: Final = 1
 
 GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
-""".gitattributes: GitHub and GitLab fold the diffs of generated files and leave them out of the statistics."""
+""".gitattributes: GitHub and GitLab collapse the diffs of generated files and exclude them from statistics."""
 
 _SCP_URL = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!/)[^\s:]+")
 
 
 class RunMetadata(NamedTuple):
-    """`source` and `source_tree` are Git object ids in hex; `observations` maps an observation's name to what was observed (JSON).
+    """The content of gitsched.json.
 
-    `observed_at` is when that was, None where nothing was. `retiring` holds since when a cluster that keeps its directory has had no
-    document.
+    `source` and `source_tree` are Git object ids in hex; `observations` maps the name of an observation to its value (JSON).
+    `observed_at` is the time of the observations, None if there are none. `retiring` maps a cluster without document that still has a
+    directory to the time since when it has had no document.
     """
 
     source: str
@@ -44,7 +45,7 @@ class RunMetadata(NamedTuple):
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
-    """Canonical JSON: members sorted, a line for each entry of an object or a list, ASCII."""
+    """Return canonical JSON: ASCII, sorted members, a line for each entry of an object or a list."""
     members = {
         "findings": [_write_finding(finding) for finding in value.findings],
         "formatVersion": FORMAT_VERSION,
@@ -63,9 +64,9 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
 
 
 def parse_run_metadata(data: bytes) -> RunMetadata:
-    """The record of an earlier run; members it does not know are left aside.
+    """Parse gitsched.json of an earlier run; unknown members are ignored.
 
-    Raises Permanent when it is no record, or one of a later format: an older gitsched must not overwrite what it cannot read.
+    Raises Permanent if it is not valid or has another format version: gitsched must not overwrite output that it cannot read.
     """
     try:
         value = json.loads(data)
@@ -93,7 +94,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
 def write_hydrator_metadata(
     source: str, repo_url: str | None, subject: str, author: str, date: datetime, body: str = ""
 ) -> NewBlob:
-    """hydrator.metadata, the contract of Argo CD's hydrator and GitOps Promoter; `author` is "Name <address>"."""
+    """Return hydrator.metadata for Argo CD's source hydrator and GitOps Promoter; `author` is "Name <address>"."""
     members = {
         "author": author,
         "body": body,
@@ -107,9 +108,10 @@ def write_hydrator_metadata(
 
 
 def strip_credentials(url: str | None) -> str | None:
-    """A repository's URL without anything secret, or None where it names a place on one machine only.
+    """Return the URL of a repository without credentials, or None for a local path.
 
-    User information goes from http and https (a token may stand for the user, too), the password from ssh; query and fragment go.
+    User information is removed from http and https, where the user name may be a token; the password is removed from ssh. Query and
+    fragment are removed.
     """
     if not url or not url.isprintable():
         return None
@@ -139,17 +141,17 @@ def _write_finding(finding: Finding) -> dict[str, Any]:
 def _read_finding(entry: dict[str, Any]) -> Finding:
     severity: Severity = next((known for known in SEVERITIES if known == entry.get("severity")), "error")
     line, column, resource = entry.get("line"), entry.get("column"), entry.get("resource")
-    where = Location(_as_text(entry.get("path")), line, column) if isinstance(line, int) and isinstance(column, int) else None
-    about = (
+    location = Location(_as_text(entry.get("path")), line, column) if isinstance(line, int) and isinstance(column, int) else None
+    key = (
         (_as_text(resource.get("kind")), _as_text(resource.get("namespace")), _as_text(resource.get("name")))
         if isinstance(resource, dict)
         else None
     )
-    return Finding(severity, _as_text(entry.get("code")), _as_text(entry.get("message")), where, about)
+    return Finding(severity, _as_text(entry.get("code")), _as_text(entry.get("message")), location, key)
 
 
 def _write_member(value: Any) -> str:
-    """JSON with the first level on lines of its own; what lies deeper is compact, which also keeps to the fast encoder."""
+    """Return JSON with the first level on separate lines and deeper levels in compact form, which uses the fast C encoder."""
     if isinstance(value, dict) and value:
         return "{\n" + ",\n".join(f"    {_write_compact(name)}: {_write_compact(value[name])}" for name in sorted(value)) + "\n  }"
     if isinstance(value, list) and value:
@@ -174,12 +176,12 @@ SUBJECT_LIMIT = 100
 LINE_LIMIT = 200
 BODY_LIMIT = 50
 _BLANKS = re.compile(r" {2,}")
-# A source subject with [skip ci] in it must not switch off the pipelines of the output branch.
+# [skip ci] in the subject of a source commit must not disable the pipelines of the output branch.
 _BRACKETS = str.maketrans("[]", "()")
 
 
 def format_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Untrusted text as one line of printable characters, at most `limit` of them."""
+    """Return untrusted text as one line of at most `limit` printable characters."""
     printable = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     line = _BLANKS.sub(" ", printable).strip()
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
@@ -188,16 +190,16 @@ def format_line(text: str, limit: int = LINE_LIMIT) -> str:
 def write_commit_message(
     summary: str, lines: Iterable[str], *, source: str, version: str, cause: CommitCause, trailers: Mapping[str, str] | None = None
 ) -> str:
-    """Subject `place: <summary>`, the lines as a list (50 at most, then a count), and the trailers.
+    """Return the subject `place: <summary>`, a list of the lines (at most 50, then a count), and the trailers.
 
-    `trailers` come after ours; their names are the caller's own words, never input. Ends in one newline.
+    `trailers` follow the standard trailers; their names are constants of the caller, never input. The text ends in one newline.
     """
     subject = format_line(f"place: {summary}", SUBJECT_LIMIT).translate(_BRACKETS)
     entries = [entry for line in lines if (entry := format_line(line).translate(_BRACKETS))]
-    # A list item is never a trailer, a comment, or the "---" at which Git takes a message to end.
+    # A list item cannot be mistaken for a trailer, a comment, or the "---" at which Git ends a message.
     body = [f"- {entry}" for entry in entries[:BODY_LIMIT]]
     if len(entries) > BODY_LIMIT:
         body.append(f"- and {len(entries) - BODY_LIMIT} more")
-    ours = {"Gitsched-Source": source, "Gitsched-Version": version, "Gitsched-Cause": cause, **(trailers or {})}
-    tail = "\n".join(f"{name}: {format_line(value)}" for name, value in ours.items())
+    all_trailers = {"Gitsched-Source": source, "Gitsched-Version": version, "Gitsched-Cause": cause, **(trailers or {})}
+    tail = "\n".join(f"{name}: {format_line(value)}" for name, value in all_trailers.items())
     return "\n\n".join(part for part in (subject, "\n".join(body), tail) if part) + "\n"

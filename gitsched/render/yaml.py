@@ -1,7 +1,7 @@
-"""Canonical YAML emitter: each value has one text, read alike by YAML 1.1, YAML 1.2 and go-yaml.
+"""Canonical YAML emitter: each value has exactly one text, which YAML 1.1, YAML 1.2 and go-yaml parse to the same value.
 
-An emitter of our own because PyYAML's leaves `1e3`, `012` and `0o17` plain, which other readers take for numbers, and because every
-binding of every run passes through here: this one writes a binding of forty lines in about a tenth of libyaml's time.
+PyYAML is not used for two reasons: it writes the strings `1e3`, `012` and `0o17` plain, which other parsers read as numbers; and this
+emitter writes a binding of forty lines in about a tenth of libyaml's time, which matters because every run writes all bindings.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from typing import Any, Literal, NamedTuple
 
 NodeKind = Literal["mapping", "sequence", "scalar"]
 
-# Words that some reader takes for a boolean, a null or a float, in any case.
+# Words that some parser reads as a boolean, a null or a float, in any case.
 _AMBIGUOUS_SCALARS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"))
-# What may stand plain: an unremarkable first character; no ": ", " #", doubled or trailing blank; ASCII, so nothing is invisible.
+# Strings that can be written plain: a safe first character; no ": ", " #", double or trailing blank; ASCII only.
 _PLAIN_SCALAR = re.compile(r"[A-Za-z_/$0-9](?:[A-Za-z0-9_./$@%+=~;,()*&!?<>{}\\-]|:(?=[^ ])| (?=[^ #]))*")
-# A plain scalar that begins with a digit must hold a letter that no number (hexadecimal, octal, exponent) or timestamp can hold.
+# A plain scalar that begins with a digit must contain a letter that no number (hexadecimal, octal, exponent) or timestamp contains.
 _NON_NUMERIC = re.compile(r"[g-nq-su-wyG-NQ-SU-WY]")
-# Not printable in YAML, a line break in YAML 1.1, or a control that reorders what a reviewer sees.
+# Not printable in YAML, a line break in YAML 1.1, or a control character that changes the order of displayed text.
 _UNSAFE_CHARACTERS = "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
 _quote_json = json.JSONEncoder(ensure_ascii=False).encode
 _MAX_KEY_LENGTH = 1000  # an implicit key ends within 1,024 characters; longer ones take the explicit form
-_MAX_CACHED_LENGTH = 200  # longer strings are rarely met twice, and should not stay in memory
+_MAX_CACHED_LENGTH = 200  # longer strings rarely occur twice and should not occupy memory
 
 
 class Fragment(NamedTuple):
-    """A value dumped ahead of time, to be embedded anywhere: as in `dump({"placement": fragment(value), ...})`.
+    """A value dumped ahead of time to be embedded in others, as in `dump({"placement": dump_fragment(value), ...})`.
 
-    `text` is the value at indentation 0 without a final newline; `blank` says that it has empty lines, which take no indentation.
+    `text` is the value at indentation 0 without a final newline; `has_blank_lines` is true if it has empty lines, which get no
+    indentation.
     """
 
     text: str
@@ -38,23 +39,23 @@ class Fragment(NamedTuple):
 
 
 def dump(value: Any) -> str:
-    """A JSON-like value (or Fragments inside one) as one YAML document that ends in a newline.
+    """Return a JSON-like value, which may contain Fragments, as one YAML document that ends in a newline.
 
-    Members keep their order: the caller decides it. Strings are plain where every reader agrees on them, literal blocks where they
-    have several lines and survive that exactly, JSON strings otherwise. A lone surrogate, which no file can hold, becomes U+FFFD as
-    in Go. Raises TypeError for a value that JSON does not know, and RecursionError for one nested as deep as Python's stack.
+    Members keep their order. Strings are written plain if every parser agrees on them, as literal blocks if they have several lines
+    that a block preserves exactly, and as JSON strings otherwise. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD as in Go.
+    Raises TypeError for a value that JSON cannot represent, and RecursionError for one nested deeper than Python's stack.
     """
     return _render(value)[0] + "\n"
 
 
 def dump_fragment(value: Any) -> Fragment:
-    """Dump `value` once for many embeddings; the bytes are those of embedding the value itself."""
+    """Dump `value` once to embed it many times; the resulting bytes are the same as with the value itself."""
     text, shape = _render(value)
     return Fragment(text, shape, "\n\n" in text)
 
 
 def quote(text: str) -> str:
-    """A string on one line: plain if it is safe so, else in double quotes."""
+    """Return a string on one line: plain if that is safe, else in double quotes."""
     return _cached_quote(text) if len(text) <= _MAX_CACHED_LENGTH else _quote_uncached(text)
 
 
@@ -73,7 +74,7 @@ _cached_quote = lru_cache(maxsize=1 << 16)(_quote_uncached)
 
 
 def _is_safe(text: str) -> bool:
-    """Whether every reader sees the same characters."""
+    """Return whether the text has only characters that are safe in a literal block."""
     return (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()) or not _compile_unsafe().search(text)
 
 
@@ -101,7 +102,7 @@ def _render(value: Any) -> tuple[str, NodeKind]:
 
 
 def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str]) -> None:
-    """Append the lines of a non-empty mapping; `lead` begins the first one (it may hold "- "), `pad` the others."""
+    """Append the lines of a non-empty mapping; `lead` starts the first line (it may contain "- "), `pad` starts the others."""
     for key, value in members.items():
         name = quote(key)
         if len(name) > _MAX_KEY_LENGTH:
@@ -126,7 +127,7 @@ def _write_mapping(members: dict[str, Any], lead: str, pad: str, lines: list[str
 
 
 def _write_sequence(items: list[Any], lead: str, pad: str, lines: list[str]) -> None:
-    """Append the lines of a non-empty sequence; `lead` and `pad` as in `_mapping`."""
+    """Append the lines of a non-empty sequence; `lead` and `pad` as in `_write_mapping`."""
     inner = pad + "  "
     for item in items:
         kind = type(item)
@@ -142,7 +143,7 @@ def _write_sequence(items: list[Any], lead: str, pad: str, lines: list[str]) -> 
 
 
 def _format_scalar(value: Any, pad: str) -> str:
-    """The text of a scalar or of an empty collection; `pad` is the indentation of what holds it."""
+    """Return the text of a scalar or an empty collection; `pad` is the indentation of its parent."""
     match value:
         case str():
             return _format_literal(value, pad) if "\n" in value else quote(value)
@@ -160,7 +161,7 @@ def _format_scalar(value: Any, pad: str) -> str:
             return "{}"
         case list():
             return "[]"
-    raise TypeError(f"{type(value).__name__} has no place in a manifest")
+    raise TypeError(f"a manifest cannot contain a value of type {type(value).__name__}")
 
 
 def _format_float(value: float) -> str:
@@ -168,11 +169,11 @@ def _format_float(value: float) -> str:
     if "n" in text:  # nan, inf
         return text.replace("nan", ".nan").replace("inf", ".inf")
     mantissa, mark, exponent = text.partition("e")
-    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else text  # YAML 1.1 wants the point
+    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else text  # YAML 1.1 requires the decimal point
 
 
 def _format_literal(text: str, pad: str) -> str:
-    """A literal block where it gives back exactly `text`, else a JSON string."""
+    """Return a literal block if it preserves `text` exactly, else a JSON string."""
     body = text.rstrip("\n")
     if text[0] in " \t\n" or body[-1] in " \t" or not _is_safe(text):
         return quote(text)
@@ -183,7 +184,7 @@ def _format_literal(text: str, pad: str) -> str:
 
 
 def _indent(part: Fragment, pad: str) -> str:
-    """The text of a fragment with every line but the first indented."""
+    """Return the text of a fragment with every line except the first one indented."""
     if not pad:
         return part.text
     if not part.has_blank_lines:

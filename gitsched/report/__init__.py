@@ -1,1 +1,1 @@
-"""What a run decided, for people and for machines. Pure: values in, text or plain data out."""
+"""Reports of plans, explanations, simulations and findings: text, Markdown, HTML, JSON, SARIF and JUnit. Pure functions."""

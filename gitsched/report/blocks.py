@@ -1,4 +1,4 @@
-"""Paragraphs, tables and lists that are written as Markdown or as one HTML page."""
+"""Paragraphs, tables and lists, written as Markdown or as one HTML page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gitsched.report.terminal import escape_unprintable
 
 Cells = Sequence[str]
 _MAX_LENGTH = 2_000
-"""Characters of one cell or paragraph that are shown."""
+"""The maximum number of characters of one cell or paragraph."""
 _STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color-scheme: light dark }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
@@ -29,7 +29,7 @@ class Paragraph(NamedTuple):
 
 
 class TableBlock(NamedTuple):
-    """A table; `bad` are the rows, by number, that somebody should look at. Every row has as many cells as `head`."""
+    """A table. Every row has as many cells as `head`; `highlighted` are the indices of rows that need attention."""
 
     head: Cells
     rows: Sequence[Cells]
@@ -38,7 +38,7 @@ class TableBlock(NamedTuple):
 
 
 class ListBlock(NamedTuple):
-    """A list, with a title before it."""
+    """A list with a title."""
 
     title: str
     lines: Sequence[str]
@@ -48,7 +48,7 @@ Block = Paragraph | TableBlock | ListBlock
 
 
 def blocks_to_markdown(blocks: Iterable[Block]) -> str:
-    """GitHub's Markdown; names cannot become links, mentions, tags or another cell."""
+    """Return GitHub Flavored Markdown; names in the text cannot become links, mentions, tags or table cells."""
     parts = []
     for block in blocks:
         if isinstance(block, Paragraph):
@@ -66,12 +66,12 @@ def blocks_to_markdown(blocks: Iterable[Block]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Escape text so that Markdown shows it literally, on one line."""
     return format_text(text, _MAX_LENGTH)
 
 
 def blocks_to_html(title: str, blocks: Iterable[Block]) -> str:
-    """One self-contained page: no script, nothing to load."""
+    """Return one self-contained HTML page without scripts and external resources."""
     parts = [part for block in blocks for part in _block_to_html(block)]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     body = "\n".join([f"<h1>{escape(title)}</h1>", *parts])
@@ -98,8 +98,8 @@ def _block_to_html(block: Block) -> Iterable[str]:
         cells = _cell_to_html('th scope="row"', first[0], number=False) + "".join(
             _cell_to_html("td", cell, num) for cell, num in rest
         )
-        mark = ' class="bad"' if number in block.highlighted else ""
-        yield f"<tr{mark}>{cells}</tr>"
+        attribute = ' class="bad"' if number in block.highlighted else ""
+        yield f"<tr{attribute}>{cells}</tr>"
     yield "</tbody></table></div>"
 
 
@@ -108,5 +108,5 @@ def _is_numeric(column: Sequence[str]) -> bool:
 
 
 def _cell_to_html(tag: str, text: str, number: bool) -> str:
-    mark = " class=number" if number else ""
-    return f"<{tag}{mark}>{escape(escape_unprintable(text))}</{tag.partition(' ')[0]}>"
+    attribute = " class=number" if number else ""
+    return f"<{tag}{attribute}>{escape(escape_unprintable(text))}</{tag.partition(' ')[0]}>"

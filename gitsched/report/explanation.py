@@ -24,13 +24,13 @@ from gitsched.report.terminal import fits_width, format_columns, format_count, w
 
 
 def write_explanation(value: Explanation, width: int) -> str:
-    """Policy, groups, clusters, division and result; lines of at most `width` characters where words allow."""
+    """Return policy, groups, clusters, division and result of a workload, wrapped at `width` characters."""
     lines = wrap(value.workload + (f"  ({value.location})" if value.location else ""), width)
     if not value.policy:
-        lines += _write_section("Policy", ["none selects it", value.policy_reason], width)
+        lines += _write_section("Policy", ["no policy selects it", value.policy_reason], width)
         if value.attached_to:
             lines += _write_section("Attached to", list(value.attached_to), width)
-            lines += _write_section("Why now", [value.trigger], width)
+            lines += _write_section("Trigger", [value.trigger], width)
             lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
             lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
         lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
@@ -38,14 +38,14 @@ def write_explanation(value: Explanation, width: int) -> str:
     if value.only_some_clusters:
         lines += _write_section("Policy", [value.policy], width)
         lines += _write_candidates(value.candidates, value.candidate_kind, width)
-        lines += _write_section("Result", [f"it runs in {_format_share(share)}" for share in value.result], width)
-        lines += _write_section("Would be chosen if", list_counterfactuals(value), width)
+        lines += _write_section("Result", [f"runs on {_format_share(share)}" for share in value.result], width)
+        lines += _write_section("Would be selected if", list_counterfactuals(value), width)
         return "\n".join(lines) + "\n"
-    losers = [f"not {loser.policy}: {loser.why}" for loser in value.rejected_policies]
+    rejected = [f"not {each.policy}: {each.why}" for each in value.rejected_policies]
     policy = f"{value.policy}: {value.policy_reason}" if value.policy_reason else value.policy
-    lines += _write_section("Policy", [policy, value.claim, *losers], width)
+    lines += _write_section("Policy", [policy, value.claim, *rejected], width)
     lines += _write_section("Attached to", list(value.attached_to), width)
-    lines += _write_section("Why now", [value.trigger], width)
+    lines += _write_section("Trigger", [value.trigger], width)
     groups = [
         f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
     ]
@@ -55,18 +55,18 @@ def write_explanation(value: Explanation, width: int) -> str:
     lines += _write_section("Division", [*value.division_rule, *map(_format_weighted_share, value.division)], width)
     lines += _write_section("Result", [_format_share(share) for share in value.result] or ["nowhere"], width)
     lines += _write_section("Overrides, in order", list(map(describe_override, value.overrides)), width)
-    lines += _write_section("Would be chosen if", list_counterfactuals(value), width)
+    lines += _write_section("Would be selected if", list_counterfactuals(value), width)
     lines += [line for table in value.tables for line in _write_table(table, width)]
     lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
     return "\n".join(lines) + "\n"
 
 
 def list_explanation_blocks(value: Explanation) -> list[Block]:
-    """The same for Markdown."""
-    head = (value.candidate_kind.capitalize(), "Group", "Fits", "Why")
+    """Return the explanation of a workload as blocks, for Markdown."""
+    head = (value.candidate_kind.capitalize(), "Group", "Fits", "Reason")
     rows = [(e.result.name, e.group, "yes" if e.result.eligible else "no", describe_candidate(e)) for e in value.candidates]
-    policy = f"{value.policy or 'none selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
-    losers = (f"not {loser.policy}: {loser.why}" for loser in value.rejected_policies)
+    policy = f"{value.policy or 'no policy selects it'}: {value.policy_reason}" if value.policy_reason else value.policy
+    rejected = (f"not {each.policy}: {each.why}" for each in value.rejected_policies)
     groups = [
         f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
     ]
@@ -74,32 +74,32 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
     return [
         Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
         ListBlock("Result", [] if value.only_some_clusters and not value.result else result),
-        ListBlock("Policy", list(filter(None, [policy, value.claim, *losers]))),
+        ListBlock("Policy", list(filter(None, [policy, value.claim, *rejected]))),
         ListBlock("Attached to", value.attached_to),
-        ListBlock("Why now", [value.trigger] if value.trigger and not value.only_some_clusters else []),
+        ListBlock("Trigger", [value.trigger] if value.trigger and not value.only_some_clusters else []),
         ListBlock("Groups, in order", [] if value.only_some_clusters else groups),
         TableBlock(head, rows),
         ListBlock("Selection", value.selection),
         ListBlock("Division", [*value.division_rule, *map(_format_weighted_share, value.division)]),
         ListBlock("Overrides, in order", [] if value.only_some_clusters else list(map(describe_override, value.overrides))),
-        ListBlock("Would be chosen if", list_counterfactuals(value)),
+        ListBlock("Would be selected if", list_counterfactuals(value)),
         *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables if not value.only_some_clusters),
         ListBlock("Findings", [] if value.only_some_clusters else [str(finding) for finding in value.findings]),
     ]
 
 
 def list_counterfactuals(value: Explanation) -> list[str]:
-    """What would have to be otherwise, a line for each cluster."""
+    """Return a line for each rejected cluster with the changes that would select it."""
     lines = [f"{entry.cluster}: {_format_counterfactual(entry)}" for entry in value.counterfactuals]
-    return [*lines, f"{format_count(value.unexamined, 'more cluster')}: ask with --why-not CLUSTER"] if value.unexamined else lines
+    return [*lines, f"{format_count(value.unexamined, 'more cluster')}: use --why-not CLUSTER"] if value.unexamined else lines
 
 
 def _format_counterfactual(entry: Counterfactual) -> str:
     changes = " and ".join(change.text + (f" ({change.location})" if change.location else "") for change in entry.changes)
     if not changes:
-        return "nobody knows by what change"
+        return "no such change found"
     if not entry.sufficient:
-        return f"at least {changes}; whether that is enough is not known"
+        return f"at least {changes}; more changes may be necessary"
     return changes + (f"; it would get {format_count(entry.replicas, 'replica')}" if entry.replicas is not None else "")
 
 
@@ -109,19 +109,19 @@ def _write_section(title: str, entries: list[str], width: int) -> list[str]:
 
 
 def _write_table(table: ExplanationTable, width: int) -> list[str]:
-    """A table where it fits, else a paragraph for each row."""
+    """Return a table if it fits into the width, else a paragraph for each row."""
     head, *rest = table.columns
     lines = format_columns([(f"  {head.upper()}", *map(str.upper, rest)), *((f"  {first}", *more) for first, *more in table.rows)])
     if not fits_width(lines, width):
-        words = (
+        paragraphs = (
             f"{row[0]}: " + ", ".join(f"{name} {cell}" for name, cell in zip(rest, row[1:], strict=True)) for row in table.rows
         )
-        lines = [line for text in words for line in wrap(text, width, "  ")]
+        lines = [line for text in paragraphs for line in wrap(text, width, "  ")]
     return ["", table.title, *lines] if table.rows else []
 
 
-def _write_candidates(candidates: tuple[ExplainedCandidate, ...], among: str, width: int) -> list[str]:
-    """A table where it fits, else a paragraph for each candidate."""
+def _write_candidates(candidates: tuple[ExplainedCandidate, ...], kind: str, width: int) -> list[str]:
+    """Return a table if it fits into the width, else a paragraph for each candidate."""
     if not candidates:
         return []
     rows = [
@@ -129,33 +129,34 @@ def _write_candidates(candidates: tuple[ExplainedCandidate, ...], among: str, wi
         for entry in candidates
     ]
     if len({entry.group for entry in candidates}) > 1:
-        table = format_columns([(f"  {among.upper()}", "GROUP", "FITS", "WHY"), *rows])
+        table = format_columns([(f"  {kind.upper()}", "GROUP", "FITS", "REASON"), *rows])
     else:
-        table = format_columns([(f"  {among.upper()}", "FITS", "WHY"), *((name, fit, why) for name, _, fit, why in rows)])
-        rows = [(name, "", fit, why) for name, _, fit, why in rows]
+        table = format_columns([(f"  {kind.upper()}", "FITS", "REASON"), *((name, fit, reason) for name, _, fit, reason in rows)])
+        rows = [(name, "", fit, reason) for name, _, fit, reason in rows]
     if not fits_width(table, width):
-        words = (
-            (f"{name.strip()}{f' in {group}' if group else ''}: {fit}" + _append_message(why)) for name, group, fit, why in rows
+        paragraphs = (
+            (f"{name.strip()}{f' in {group}' if group else ''}: {fit}" + _append_message(reason))
+            for name, group, fit, reason in rows
         )
-        table = [line for text in words for line in wrap(text, width, "  ")]
-    return ["", f"{among.capitalize()}s", *table]
+        table = [line for text in paragraphs for line in wrap(text, width, "  ")]
+    return ["", f"{kind.capitalize()}s", *table]
 
 
 def describe_candidate(entry: ExplainedCandidate) -> str:
-    """The first thing against a candidate with its file:line, or its score, and its room; "" where there is nothing to say."""
-    verdict = entry.result
-    scores = entry.score_details or ", ".join(f"{name} {score:g}" for name, score in sorted(verdict.scores.items()))
-    total = f"score {verdict.total:g}" if verdict.total is not None else ""
-    place = f"({entry.location})" if entry.location else ""
-    against = " ".join(filter(None, [verdict.reason, place]))
+    """Return the reason why a candidate is rejected with its file:line, its score, and its capacity; "" without any of these."""
+    result = entry.result
+    scores = entry.score_details or ", ".join(f"{name} {score:g}" for name, score in sorted(result.scores.items()))
+    total = f"score {result.total:g}" if result.total is not None else ""
+    location = f"({entry.location})" if entry.location else ""
+    rejection = " ".join(filter(None, [result.reason, location]))
     score = " ".join(filter(None, [total, f"= {scores}" if total and scores else scores]))
-    return "; ".join(filter(None, [against, score, entry.capacity]))
+    return "; ".join(filter(None, [rejection, score, entry.capacity]))
 
 
 def describe_override(override: AppliedOverride) -> str:
-    """A policy, what it changes and where."""
-    place = f" ({override.location})" if override.location else ""
-    return f"{override.policy}{place}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
+    """Return an override policy with the fields that it changes and the clusters that it applies to."""
+    location = f" ({override.location})" if override.location else ""
+    return f"{override.policy}{location}: {', '.join(override.changes)} in {', '.join(override.clusters)}"
 
 
 def _append_message(message: str) -> str:
@@ -172,11 +173,11 @@ def _format_share(share: ReplicaShare) -> str:
 
 WORKLOADS_SHOWN = 50
 CANDIDACIES_SHOWN = 10
-"""Workloads that are listed; the others are counted, and JSON has all."""
+"""The numbers of workloads that are listed; the others are counted, and JSON contains all."""
 
 
 def write_cluster_explanation(value: ClusterExplanation, width: int) -> str:
-    """Lines of at most `width` characters where words allow."""
+    """Return the explanation of a cluster, wrapped at `width` characters."""
     lines = wrap(_format_cluster_title(value), width)
     for line in _list_cluster_facts(value):
         lines += wrap(line, width, "  ")
@@ -191,52 +192,52 @@ def write_cluster_explanation(value: ClusterExplanation, width: int) -> str:
             lines += table
         else:
             lines += [
-                part for resident in value.running[:WORKLOADS_SHOWN] for part in wrap(_describe_workload(resident), width, "  ")
+                line for workload in value.running[:WORKLOADS_SHOWN] for line in wrap(_describe_workload(workload), width, "  ")
             ]
     lines += [f"  {line}" for line in _list_omitted(value)]
-    stocks = [("  RESOURCE", "FREE", "LEFT"), *((f"  {s.resource}", s.free, s.left) for s in value.free_resources or ())]
+    resources = [("  RESOURCE", "FREE", "AFTER PLAN"), *((f"  {s.resource}", s.free, s.left) for s in value.free_resources or ())]
     lines += [
         "",
-        "Room",
-        *(format_columns(stocks) if value.free_resources else wrap(_describe_unknown_capacity(value), width, "  ")),
+        "Capacity",
+        *(format_columns(resources) if value.free_resources else wrap(_describe_unknown_capacity(value), width, "  ")),
     ]
-    takers = [_describe_candidacy(entry) for entry in value.eligible if _has_capacity_for(entry)]
-    if takers:
-        shown = [part for text in takers[:CANDIDACIES_SHOWN] for part in wrap(text, width, "  ")]
-        more = [f"  and {len(takers) - CANDIDACIES_SHOWN} more: -o json has all"] if len(takers) > CANDIDACIES_SHOWN else []
-        lines += ["", "Could take, each as if it were alone", *shown, *more]
+    eligible = [_describe_candidacy(entry) for entry in value.eligible if _has_capacity_for(entry)]
+    if eligible:
+        shown = [line for text in eligible[:CANDIDACIES_SHOWN] for line in wrap(text, width, "  ")]
+        more = [f"  and {len(eligible) - CANDIDACIES_SHOWN} more; use -o json for all"] if len(eligible) > CANDIDACIES_SHOWN else []
+        lines += ["", "Could also run here, each considered alone", *shown, *more]
     if value.absence_reasons:
         lines += [
             "",
-            "Why not more",
-            *(part for absence in value.absence_reasons for part in wrap(_describe_absence(absence), width, "  ")),
+            "Not running here",
+            *(line for absence in value.absence_reasons for line in wrap(_describe_absence(absence), width, "  ")),
         ]
     return "\n".join(lines) + "\n"
 
 
 def list_cluster_explanation_blocks(value: ClusterExplanation) -> list[Block]:
-    """The same for Markdown."""
+    """Return the explanation of a cluster as blocks, for Markdown."""
     return [
         Paragraph(_format_cluster_title(value), heading=True),
         *(Paragraph(line) for line in _list_cluster_facts(value)),
         Paragraph(_describe_workload_counts(value)),
         TableBlock(
             ("Workload", "Replicas", "Policy", "Remark"),
-            [_workload_cells(resident) for resident in value.running[:WORKLOADS_SHOWN]],
+            [_workload_cells(workload) for workload in value.running[:WORKLOADS_SHOWN]],
         ),
         *(Paragraph(line) for line in _list_omitted(value)),
         *([] if value.free_resources else [Paragraph(_describe_unknown_capacity(value))]),
-        TableBlock(("Resource", "Free", "Left"), [(s.resource, s.free, s.left) for s in value.free_resources or ()]),
+        TableBlock(("Resource", "Free", "After plan"), [(s.resource, s.free, s.left) for s in value.free_resources or ()]),
         ListBlock(
-            "Could take, each as if it were alone",
+            "Could also run here, each considered alone",
             [_describe_candidacy(e) for e in value.eligible if _has_capacity_for(e)][:CANDIDACIES_SHOWN],
         ),
-        ListBlock("Why not more", list(map(_describe_absence, value.absence_reasons))),
+        ListBlock("Not running here", list(map(_describe_absence, value.absence_reasons))),
     ]
 
 
 def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
-    """`kind: ClusterExplanation` of docs/cli.md."""
+    """Return the explanation of a cluster as `kind: ClusterExplanation` of docs/cli.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "ClusterExplanation",
@@ -257,7 +258,7 @@ def serialize_cluster_explanation(value: ClusterExplanation) -> dict[str, Any]:
             }
             for entry in value.running
         ],
-        "room": None if value.free_resources is None else [stock._asdict() for stock in value.free_resources],
+        "room": None if value.free_resources is None else [resource._asdict() for resource in value.free_resources],
         "couldTake": [{"workload": e.key._asdict(), "here": e.running, "replicas": e.additional_replicas} for e in value.eligible],
         "absences": [
             {"reason": absence.reason, "count": absence.workloads, "examples": [key._asdict() for key in absence.examples]}
@@ -271,56 +272,56 @@ def _format_cluster_title(value: ClusterExplanation) -> str:
 
 
 def _list_cluster_facts(value: ClusterExplanation) -> list[str]:
-    where = [
+    topology = [
         f"region {value.region}" if value.region else "",
         f"provider {value.provider}" if value.provider else "",
         f"zone {', '.join(value.zones)}" if value.zones else "",
     ]
     labels = ", ".join(f"{name}={text}" for name, text in sorted(value.labels.items()))
-    return list(filter(None, ["; ".join(filter(None, where)), f"labels {labels}" if labels else "", *value.remarks]))
+    return list(filter(None, ["; ".join(filter(None, topology)), f"labels {labels}" if labels else "", *value.remarks]))
 
 
 def _describe_workload_counts(value: ClusterExplanation) -> str:
-    replicas = sum(resident.replicas or 0 for resident in value.running if not resident.evicting)
-    there = sum(not resident.evicting for resident in value.running)
-    return f"Runs there: {format_count(there, 'workload')}, {format_count(replicas, 'replica')}"
+    replicas = sum(workload.replicas or 0 for workload in value.running if not workload.evicting)
+    workloads = sum(not workload.evicting for workload in value.running)
+    return f"Running here: {format_count(workloads, 'workload')}, {format_count(replicas, 'replica')}"
 
 
 def _list_omitted(value: ClusterExplanation) -> list[str]:
     more = len(value.running) - WORKLOADS_SHOWN
-    return [f"and {more} more: -o json has all"] if more > 0 else []
+    return [f"and {more} more; use -o json for all"] if more > 0 else []
 
 
 def _describe_unknown_capacity(value: ClusterExplanation) -> str:
-    return "It does not say what is free: it is taken to have enough." if value.free_resources is None else "Nothing is free."
+    return "Free capacity unknown, assumed to be sufficient." if value.free_resources is None else "No free capacity."
 
 
-def _workload_cells(resident: ClusterWorkload) -> Sequence[str]:
-    remark = "leaving" if resident.evicting else "new" if resident.new else ""
-    return (format_key(resident.key), "" if resident.replicas is None else str(resident.replicas), resident.policy, remark)
+def _workload_cells(workload: ClusterWorkload) -> Sequence[str]:
+    remark = "evicting" if workload.evicting else "new" if workload.new else ""
+    return (format_key(workload.key), "" if workload.replicas is None else str(workload.replicas), workload.policy, remark)
 
 
-def _describe_workload(resident: ClusterWorkload) -> str:
-    name, replicas, policy, remark = _workload_cells(resident)
+def _describe_workload(workload: ClusterWorkload) -> str:
+    name, replicas, policy, remark = _workload_cells(workload)
     parts = [f"{replicas} replicas" if replicas else "", f"by {policy}" if policy else "", remark]
     return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
 
 
 def _has_capacity_for(entry: EligibleWorkload) -> bool:
-    """Whether it is worth a line: what runs there and cannot grow is not."""
+    """Return whether to list a workload: one that runs on the cluster and cannot grow is not listed."""
     return bool(entry.additional_replicas) or not entry.running
 
 
 def _describe_candidacy(entry: EligibleWorkload) -> str:
-    what = (
-        f"room for {format_count(entry.additional_replicas, 'more replica' if entry.running else 'replica')}"
+    capacity = (
+        f"capacity for {format_count(entry.additional_replicas, 'more replica' if entry.running else 'replica')}"
         if entry.additional_replicas is not None
-        else "room unknown"
+        else "capacity unknown"
     )
-    return f"{format_key(entry.key)}: {what}"
+    return f"{format_key(entry.key)}: {capacity}"
 
 
 def _describe_absence(absence: AbsenceReason) -> str:
-    named = ", ".join(map(format_key, absence.examples))
+    examples = ", ".join(map(format_key, absence.examples))
     more = f", and {absence.workloads - len(absence.examples)} more" if absence.workloads > len(absence.examples) else ""
-    return f"{format_count(absence.workloads, 'workload')}: {absence.reason} ({named}{more})"
+    return f"{format_count(absence.workloads, 'workload')}: {absence.reason} ({examples}{more})"

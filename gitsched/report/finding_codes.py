@@ -18,7 +18,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
 class CodeDescription(NamedTuple):
-    """One row of the page: the codes that share it (`*` stands for any text), under which heading, and its two sentences, in Markdown."""
+    """One row of docs/findings.md: its codes (`*` matches any text), the heading above it, and the cause and fix in Markdown."""
 
     codes: tuple[str, ...]
     section: str
@@ -28,38 +28,38 @@ class CodeDescription(NamedTuple):
 
 @lru_cache(maxsize=2)
 def read_codes(page: str) -> tuple[CodeDescription, ...]:
-    """The rows of docs/findings.md in their order."""
+    """Return the rows of docs/findings.md in order."""
     return tuple(_read_rows(page))
 
 
 def find_description(meanings: Sequence[CodeDescription], code: str) -> CodeDescription | None:
-    """The row of a code as findings give it."""
-    return next((meaning for meaning in meanings if any(fnmatchcase(code, known) for known in meaning.codes)), None)
+    """Return the row of a finding's code; None if the code is unknown."""
+    return next((meaning for meaning in meanings if any(fnmatchcase(code, pattern) for pattern in meaning.codes)), None)
 
 
 def suggest_codes(meanings: Sequence[CodeDescription], code: str) -> list[str]:
-    """Codes that may have been meant, the nearest first; else those that hold the text."""
-    known = [name for meaning in meanings for name in meaning.codes]
-    return get_close_matches(code.lower(), known, n=3) or [name for name in known if code and code.lower() in name][:5]
+    """Return similar codes, the most similar first; if there are none, codes that contain the text."""
+    codes = [name for meaning in meanings for name in meaning.codes]
+    return get_close_matches(code.lower(), codes, n=3) or [name for name in codes if code and code.lower() in name][:5]
 
 
 def write_description(code: str, meaning: CodeDescription, width: int) -> str:
-    """A code with its cause and cure, for a terminal."""
+    """Return a code with its cause and fix, for a terminal."""
     lines = [f"{code} ({meaning.section})", "", *wrap(f"Cause: {strip_markup(meaning.cause)}.", width)]
-    return "\n".join([*lines, *wrap(f"Cure: {strip_markup(meaning.fix)}.", width)]) + "\n"
+    return "\n".join([*lines, *wrap(f"Fix: {strip_markup(meaning.fix)}.", width)]) + "\n"
 
 
 def write_codes(meanings: Sequence[CodeDescription], width: int) -> str:
-    """Every code under its heading."""
+    """Return all codes under their headings."""
     sections: dict[str, list[str]] = {}
     for meaning in meanings:
         sections.setdefault(meaning.section, []).extend(meaning.codes)
     blocks = ["\n".join([f"{section}:", *wrap("  ".join(codes), width, "  ")]) for section, codes in sections.items()]
-    return "\n\n".join([*blocks, "`gitsched help-code CODE` has the cause and the cure of each."]) + "\n"
+    return "\n\n".join([*blocks, "Use `gitsched help-code CODE` for the cause and the fix of a code."]) + "\n"
 
 
 def serialize_codes(meanings: Sequence[CodeDescription]) -> dict[str, Any]:
-    """Rows of the page as plain data: `kind: Codes` of docs/cli.md."""
+    """Return rows as plain data: `kind: Codes` of docs/cli.md."""
     rows = [
         {"codes": list(row.codes), "section": row.section, "cause": strip_markup(row.cause), "cure": strip_markup(row.fix)}
         for row in meanings
@@ -68,7 +68,7 @@ def serialize_codes(meanings: Sequence[CodeDescription]) -> dict[str, Any]:
 
 
 def strip_markup(text: str) -> str:
-    """A sentence of the page without its markup; of a link, its text and where it leads."""
+    """Remove Markdown from a sentence; a link becomes its text and its target."""
     return _LINK.sub(lambda match: f"{match[1]} (docs/{match[2]})", text).replace("`", "")
 
 

@@ -10,10 +10,9 @@ from gitsched.model.scheduling import Outcome
 
 
 def write_junit(findings: Iterable[Finding], outcomes: Iterable[Outcome]) -> str:
-    """Two suites: a case for each finding, and one for each workload.
+    """Return two test suites: one case for each finding, and one case for each workload.
 
-    Errors fail, and so does a workload without a place; warnings and notes pass with their text, a workload whose decision is stale is
-    skipped.
+    Errors and unplaced workloads fail. Warnings and notes pass, with their text as output. Stale workloads are skipped.
     """
     suites = [
         _write_suite("findings", [_write_finding_case(finding) for finding in findings]),
@@ -30,16 +29,16 @@ def _write_suite(name: str, cases: list[str]) -> str:
 
 
 def _write_finding_case(finding: Finding) -> str:
-    place = finding.location
-    subject = "/".join(filter(None, finding.resource)) if finding.resource else ""
-    name = ": ".join(filter(None, (str(place) if place else subject, finding.code)))
-    where = f" file={_quote_attribute(place.path)} line={_quote_attribute(str(place.line))}" if place else ""
+    location = finding.location
+    resource = "/".join(filter(None, finding.resource)) if finding.resource else ""
+    name = ": ".join(filter(None, (str(location) if location else resource, finding.code)))
+    position = f" file={_quote_attribute(location.path)} line={_quote_attribute(str(location.line))}" if location else ""
     if finding.severity == "error":
         attributes = f"type={_quote_attribute(finding.code)} message={_quote_attribute(finding.message)}"
         content = f"<failure {attributes}>{_escape_text(str(finding))}</failure>"
     else:
         content = f"<system-out>{_escape_text(str(finding))}</system-out>"
-    attributes = f"classname={_quote_attribute(place.path if place else 'gitsched')} name={_quote_attribute(name)}{where}"
+    attributes = f"classname={_quote_attribute(location.path if location else 'gitsched')} name={_quote_attribute(name)}{position}"
     return f"    <testcase {attributes}>{content}</testcase>\n"
 
 
@@ -47,11 +46,13 @@ def _write_workload_case(outcome: Outcome) -> str:
     key = outcome.key
     class_name = ".".join(filter(None, (key.namespace, key.kind)))
     head = f"    <testcase classname={_quote_attribute(class_name)} name={_quote_attribute(str(key))}"
-    reason = outcome.reason or "no cluster can take it"
+    reason = outcome.reason or "no cluster fits"
     if outcome.state == "pending":
         return f'{head}><failure type="unschedulable" message={_quote_attribute(reason)}/></testcase>\n'
     if outcome.state == "stale":
-        return f"{head}><skipped message={_quote_attribute(outcome.reason or 'kept as decided before')}/></testcase>\n"
+        return (
+            f"{head}><skipped message={_quote_attribute(outcome.reason or 'stale: the previous placement is kept')}/></testcase>\n"
+        )
     return f"{head}/>\n"
 
 
@@ -64,7 +65,7 @@ def _escape_text(text: str) -> str:
 
 
 def _replace_invalid_characters(text: str) -> str:
-    """What XML 1.0 has no way to write becomes U+FFFD."""
+    """Replace characters that XML 1.0 cannot represent with U+FFFD."""
     return "".join(
         c if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff" else "\ufffd" for c in text
     )

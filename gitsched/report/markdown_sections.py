@@ -39,7 +39,7 @@ _MAX_LINE = 300
 
 
 class DetailLevel(NamedTuple):
-    """How much of everything is shown."""
+    """How many entries of each section are shown."""
 
     manifests: int
     names: int
@@ -54,7 +54,7 @@ class DetailLevel(NamedTuple):
 
 
 class CommentData(NamedTuple):
-    """What is told of a review, computed once however often it is written."""
+    """The data of the comment, computed once for all levels of detail."""
 
     review: Review
     title: str
@@ -66,32 +66,32 @@ class CommentData(NamedTuple):
 
 
 def collect_comment_data(review: Review) -> CommentData:
-    """Everything that the blocks are written from."""
+    """Collect the data from which all sections are written."""
     counts = count_moves(review.moves)
     rows, causes = list_summary_rows(review, counts), list_common_causes(review.moves)
     return CommentData(review, format_headline(review), sort_moves(review.moves), counts, rows, causes, review.new_findings)
 
 
-def write_sections(facts: CommentData, detail: DetailLevel, identity: str) -> str:
-    """The comment with so much detail."""
-    review, moves = facts.review, facts.moves
-    left: list[str] = []
+def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str:
+    """Return the comment with the given level of detail."""
+    review, moves = data.review, data.moves
+    omitted: list[str] = []
     blocks = [
         f"<!-- gitsched:plan id={identity} -->",
-        f"### {facts.title}",
+        f"### {data.title}",
         _describe_inputs(review),
-        *_list_alerts(facts, detail),
-        _write_summary(facts, detail),
-        _write_causes(facts, detail),
-        _write_moves(moves, detail, left),
-        _write_reasons(moves, detail, left),
-        _write_choices(review, detail, left),
-        _write_retained(review, detail, left),
-        _write_losses(review, detail, left),
-        _write_cluster_deltas(facts, detail, left),
-        _write_findings(facts, detail, left),
-        _write_manifests(review, detail, left),
-        _write_footer(review, left),
+        *_list_alerts(data, detail),
+        _write_summary(data, detail),
+        _write_causes(data, detail),
+        _write_moves(moves, detail, omitted),
+        _write_reasons(moves, detail, omitted),
+        _write_choices(review, detail, omitted),
+        _write_retained(review, detail, omitted),
+        _write_losses(review, detail, omitted),
+        _write_cluster_deltas(data, detail, omitted),
+        _write_findings(data, detail, omitted),
+        _write_manifests(review, detail, omitted),
+        _write_footer(review, omitted),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -99,31 +99,31 @@ def write_sections(facts: CommentData, detail: DetailLevel, identity: str) -> st
 def _describe_inputs(review: Review) -> str:
     head = _format_revision(review.source_name, review.source) if review.source else "the worktree"
     branch = f"branch {format_code(review.branch)}" + (
-        f" at {format_code(abbreviate_oid(review.before))}" if review.before else ", which is not there yet"
+        f" at {format_code(abbreviate_oid(review.before))}" if review.before else ", which does not exist yet"
     )
     if review.base.commit:
-        return f"{_format_revision(review.base.name, review.base.commit)} → {head}, both computed over {branch}."
+        return f"{_format_revision(review.base.name, review.base.commit)} → {head}, both planned on top of {branch}."
     return f"{head}, against {branch}."
 
 
 def _format_revision(name: str, oid: str) -> str:
-    known = name and not oid.startswith(name)
-    return f"{format_code(name)} ({format_code(abbreviate_oid(oid))})" if known else format_code(abbreviate_oid(oid))
+    named = name and not oid.startswith(name)
+    return f"{format_code(name)} ({format_code(abbreviate_oid(oid))})" if named else format_code(abbreviate_oid(oid))
 
 
-def _list_alerts(facts: CommentData, detail: DetailLevel) -> Iterator[str]:
-    """What nobody should overlook."""
-    review = facts.review
+def _list_alerts(data: CommentData, detail: DetailLevel) -> Iterator[str]:
+    """Yield a refusal, unplaced workloads, new errors and notes on the comparison as Markdown alerts."""
+    review = data.review
     if review.refused:
-        yield _format_alert("CAUTION", f"**gitsched would refuse this:** {format_text(review.refused, 600)}.")
-    placeless = [outcome for outcome in review.outcomes if outcome.state == "pending"]
-    if placeless:
-        yield _format_alert("WARNING", *_list_unplaced(placeless, detail.unplaced))
-    errors = sum(finding.severity == "error" for finding in facts.new_findings)
+        yield _format_alert("CAUTION", f"**gitsched would refuse this change:** {format_text(review.refused, 600)}.")
+    unplaced = [outcome for outcome in review.outcomes if outcome.state == "pending"]
+    if unplaced:
+        yield _format_alert("WARNING", *_list_unplaced(unplaced, detail.unplaced))
+    errors = sum(finding.severity == "error" for finding in data.new_findings)
     if errors:
         yield _format_alert(
             "WARNING",
-            f"**{format_count(errors, 'new error')}** in the source; what is concerned keeps its last valid state. See the findings.",
+            f"**{format_count(errors, 'new error')}** in the source; affected resources keep their last valid state. See the findings.",
         )
     notes = list_comparison_notes(review)
     if notes:
@@ -132,9 +132,9 @@ def _list_alerts(facts: CommentData, detail: DetailLevel) -> Iterator[str]:
 
 def _list_unplaced(outcomes: list[Outcome], most: int) -> Iterator[str]:
     number = len(outcomes)
-    yield f"**{format_count(number, 'workload')} without a place:**"
+    yield f"**{format_count(number, 'unplaced workload')}:**"
     for outcome in outcomes[:most]:
-        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster can take it', _MAX_LINE)}"
+        yield f"- {format_code(format_key(outcome.key))}: {format_text(outcome.reason or 'no cluster fits', _MAX_LINE)}"
     if number > most:
         yield f"- and {number - most} more"
 
@@ -143,15 +143,15 @@ def _format_alert(kind: str, *lines: str) -> str:
     return "\n".join([f"> [!{kind}]", *(f"> {line}" for line in lines)])
 
 
-def _write_summary(facts: CommentData, detail: DetailLevel) -> str:
+def _write_summary(data: CommentData, detail: DetailLevel) -> str:
     lines = []
-    for row in facts.rows:
+    for row in data.rows:
         if row.names and not detail.clusters:
             continue
         value = (
             format_text(row.after, 600)
             if not row.before
-            else f"{row.after}, as before"
+            else f"{row.after} (unchanged)"
             if row.before == row.after
             else f"{row.before} → {row.after}"
         )
@@ -159,27 +159,27 @@ def _write_summary(facts: CommentData, detail: DetailLevel) -> str:
     return "\n".join(lines)
 
 
-def _write_causes(facts: CommentData, detail: DetailLevel) -> str:
-    """What many moves have in common."""
-    lines = [f"- {format_count(number, 'workload')}: {_write_cause(cause)}" for cause, number in facts.causes if detail.clusters]
-    return "\n".join(["**What makes them move:**", "", *lines]) if lines else ""
+def _write_causes(data: CommentData, detail: DetailLevel) -> str:
+    """Return the causes that several moves share."""
+    lines = [f"- {format_count(number, 'workload')}: {_write_cause(cause)}" for cause, number in data.causes if detail.clusters]
+    return "\n".join(["**Causes:**", "", *lines]) if lines else ""
 
 
-def _write_moves(moves: list[Move], detail: DetailLevel, left: list[str]) -> str:
+def _write_moves(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> str:
     if not moves:
         return ""
-    lines = ["| workload | before | after | replicas | why |", "|---|---|---|---|---|"]
+    lines = ["| workload | before | after | replicas | reason |", "|---|---|---|---|---|"]
     for move in moves[: detail.rows]:
-        before, after = (format_code(format_clusters(places)) for places in (move.before, move.after))
-        why = _write_cause(move.causes[0]) if move.causes else format_text(move.reason, _MAX_LINE)
+        before, after = (format_code(format_clusters(replicas)) for replicas in (move.before, move.after))
+        reason = _write_cause(move.causes[0]) if move.causes else format_text(move.reason, _MAX_LINE)
         lines.append(
-            f"| {format_code(format_key(move.key))} | {before} | {after} | {format_replica_change(move).replace('->', '→')} | {why} |"
+            f"| {format_code(format_key(move.key))} | {before} | {after} | {format_replica_change(move).replace('->', '→')} | {reason} |"
         )
     more = len(moves) - detail.rows
     if more > 0:
-        left.append(f"{more} of {len(moves)} moves")
+        omitted.append(f"{more} of {len(moves)} moves")
         lines.append(f"| … and {more} more | | | | |")
-    return "\n".join(lines) if detail.rows else f"{format_count(len(moves), 'workload')} in all, too many to be listed here."
+    return "\n".join(lines) if detail.rows else f"{format_count(len(moves), 'move')}, too many to list here."
 
 
 def _write_cause(cause: Cause) -> str:
@@ -189,65 +189,66 @@ def _write_cause(cause: Cause) -> str:
     return f"{text} ({'was ' if cause.removed else ''}{format_code(f'{cause.location.path}:{cause.location.line}')})"
 
 
-def _write_reasons(moves: list[Move], detail: DetailLevel, left: list[str]) -> str:
-    """What else there is to say of moves whose row has only the first reason."""
-    told = []
+def _write_reasons(moves: list[Move], detail: DetailLevel, omitted: list[str]) -> str:
+    """Return the reasons after the first one, which the table of moves contains."""
+    entries = []
     for move in moves[: detail.rows]:
-        further = [_write_cause(cause) for cause in move.causes[1:]]
-        further += [format_text(text, _MAX_LINE) for text in list_reasons(move)[len(move.causes) or 1 :]]
-        if further:
-            told.append("\n".join([f"- {format_code(format_key(move.key))}", *(f"  - {text}" for text in further)]))
-    if told and not detail.reasons:
-        left.append("further reasons")
+        reasons = [_write_cause(cause) for cause in move.causes[1:]]
+        reasons += [format_text(text, _MAX_LINE) for text in list_reasons(move)[len(move.causes) or 1 :]]
+        if reasons:
+            entries.append("\n".join([f"- {format_code(format_key(move.key))}", *(f"  - {text}" for text in reasons)]))
+    if entries and not detail.reasons:
+        omitted.append("additional reasons")
         return ""
-    return _write_details(f"Further reasons of {format_count(len(told), 'move')}", "\n".join(told))
+    return _write_details(f"Additional reasons for {format_count(len(entries), 'move')}", "\n".join(entries))
 
 
-def _write_choices(review: Review, detail: DetailLevel, left: list[str]) -> str:
-    """Documents that place nothing themselves, and choose other clusters."""
+def _write_choices(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return the Placements without workloads that select other clusters."""
     if not review.choices:
         return ""
     shown = ((format_key(choice.key), *format_choice(choice)) for choice in review.choices[: detail.retained])
     lines = [f"- {format_code(name)}: {format_code(before)} → {format_code(after)}" for name, before, after in shown]
     more = len(review.choices) - detail.retained
     if more > 0:
-        left.append(f"{more} that choose other clusters")
+        omitted.append(f"{more} that select other clusters")
         lines.append(f"- and {more} more")
     return f"**{describe_choices(review)}:**\n\n" + "\n".join(lines)
 
 
-def _write_retained(review: Review, detail: DetailLevel, left: list[str]) -> str:
-    """What the change concerns and memory holds: a reader who expects a move must not have to wonder."""
+def _write_retained(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return the workloads that the change affects but that keep their placement because of scheduling history."""
     if not review.retained:
         return ""
     moved = {move.key for move in review.moves}
     lines = [
-        _write_retained_workload(stay, "comes only to" if stay.key in moved else "stays in")
-        for stay in review.retained[: detail.retained]
+        _write_retained_workload(workload, "moves only to" if workload.key in moved else "stays on")
+        for workload in review.retained[: detail.retained]
     ]
     more = len(review.retained) - detail.retained
     if more > 0:
-        left.append(f"{more} that stay")
+        omitted.append(f"{more} that keep their placement")
         lines.append(f"- and {more} more")
-    stays = format_count(len(review.retained), "workload")
-    return f"**What was decided before holds {stays} that this concerns:**\n\n" + "\n".join(lines)
+    number = len(review.retained)
+    title = "1 affected workload keeps its placement" if number == 1 else f"{number} affected workloads keep their placement"
+    return f"**{title} because of scheduling history:**\n\n" + "\n".join(lines)
 
 
-def _write_retained_workload(stay: RetainedWorkload, verb: str) -> str:
-    places, anew = format_code(format_clusters(stay.current)), format_code(format_clusters(stay.if_rescheduled))
-    workload, remedy = format_code(format_key(stay.key)), format_text(stay.remedy, _MAX_LINE)
-    return f"- {workload} {verb} {places}; placed anew it would be in {anew}; {remedy}"
+def _write_retained_workload(retained: RetainedWorkload, verb: str) -> str:
+    current, rescheduled = (format_code(format_clusters(each)) for each in (retained.current, retained.if_rescheduled))
+    workload, remedy = format_code(format_key(retained.key)), format_text(retained.remedy, _MAX_LINE)
+    return f"- {workload} {verb} {current}; if rescheduled: {rescheduled}; {remedy}"
 
 
-def _write_losses(review: Review, detail: DetailLevel, left: list[str]) -> str:
-    """What a change does to the resilience of the fleet, and the table of all losses."""
+def _write_losses(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return the effect of a change on the resilience of the fleet, and the table of all losses."""
     if review.resilience is None:
         return ""
-    verdict, told = describe_losses(review.resilience)
-    lines = [f"**{format_text(verdict, _MAX_LINE)}**", *(f"- {format_text(text, _MAX_LINE)}" for text in told[: detail.losses])]
-    more = len(told) - detail.losses
+    summary, losses = describe_losses(review.resilience)
+    lines = [f"**{format_text(summary, _MAX_LINE)}**", *(f"- {format_text(text, _MAX_LINE)}" for text in losses[: detail.losses])]
+    more = len(losses) - detail.losses
     if more > 0:
-        left.append(format_count(more, "loss", "losses"))
+        omitted.append(format_count(more, "loss", "losses"))
         lines += [f"- and {more} more"] if detail.losses else []
     table = review.resilience.head if isinstance(review.resilience, ResilienceChange) else review.resilience
     block = "\n".join((lines[0], "", *lines[1:]) if lines[1:] else lines)
@@ -265,60 +266,60 @@ def _write_loss_table(table: Resilience, most: int) -> str:
     return _write_details(f"If any one {table.domain_kind} is lost", "\n".join(lines))
 
 
-def _write_cluster_deltas(facts: CommentData, detail: DetailLevel, left: list[str]) -> str:
-    balances = list(facts.counts.clusters.items())
-    if len(balances) < 2:
+def _write_cluster_deltas(data: CommentData, detail: DetailLevel, omitted: list[str]) -> str:
+    deltas = list(data.counts.clusters.items())
+    if len(deltas) < 2:
         return ""
-    balances.sort(key=lambda entry: (-entry[1].gained - entry[1].lost, entry[0]))
+    deltas.sort(key=lambda entry: (-entry[1].gained - entry[1].lost, entry[0]))
     lines = ["| cluster | workloads | replicas |", "|---|---|---|"]
-    for name, balance in balances[: detail.clusters]:
-        workloads = f"+{balance.gained} −{balance.lost}"
-        lines.append(f"| {format_code(name)} | {workloads} | +{balance.replicas_gained} −{balance.replicas_lost} |")
-    more = len(balances) - detail.clusters
+    for name, delta in deltas[: detail.clusters]:
+        workloads = f"+{delta.gained} −{delta.lost}"
+        lines.append(f"| {format_code(name)} | {workloads} | +{delta.replicas_gained} −{delta.replicas_lost} |")
+    more = len(deltas) - detail.clusters
     if more > 0:
-        left.append(format_count(more, "cluster"))
+        omitted.append(format_count(more, "cluster"))
         lines.append(f"| … and {more} more | | |")
-    return _write_details(f"What {format_count(len(balances), 'cluster')} gain and lose", "\n".join(lines))
+    return _write_details(f"Changes per cluster: {format_count(len(deltas), 'cluster')}", "\n".join(lines))
 
 
-def _write_findings(facts: CommentData, detail: DetailLevel, left: list[str]) -> str:
-    """What the change brings, or all where nobody knows what stood before."""
-    review, fresh = facts.review, facts.new_findings
-    stood = _list_known_findings(review, fresh)
+def _write_findings(data: CommentData, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return new and existing findings; all findings count as new if those of the base are unknown."""
+    review, new = data.review, data.new_findings
+    existing = _list_existing_findings(review, new)
     if not review.findings and not review.fixed_count:
         return ""
-    lines = [_write_finding(finding) for finding in fresh[: detail.findings]]
-    more = len(fresh) - detail.findings
+    lines = [_write_finding(finding) for finding in new[: detail.findings]]
+    more = len(new) - detail.findings
     if more > 0:
-        left.append(format_count(more, "finding"))
+        omitted.append(format_count(more, "finding"))
         lines.append(f"- and {more} more")
-    grave = [finding for finding in stood if finding.severity != "info"]
-    if grave and detail.known_findings:
-        lines += [*([""] if lines else []), "Stood before:", "", *map(_write_finding, grave[:_KNOWN_FINDINGS_SHOWN])]
-        lines += [f"- and {len(stood) - _KNOWN_FINDINGS_SHOWN} more"] if len(stood) > _KNOWN_FINDINGS_SHOWN else []
-    elif grave:
-        left.append(f"{format_count(len(grave), 'finding')} that stood before")
-    new = "" if review.base.findings is None else " new"
-    parts = [f"{format_finding_counts(fresh) if fresh else 'none'}{new}"]
-    parts += [f"{len(stood)} as before"] if stood else []
-    parts += [f"{review.fixed_count} mended"] if review.fixed_count and review.base.findings is not None else []
+    problems = [finding for finding in existing if finding.severity != "info"]
+    if problems and detail.known_findings:
+        lines += [*([""] if lines else []), "Existing findings:", "", *map(_write_finding, problems[:_KNOWN_FINDINGS_SHOWN])]
+        lines += [f"- and {len(existing) - _KNOWN_FINDINGS_SHOWN} more"] if len(existing) > _KNOWN_FINDINGS_SHOWN else []
+    elif problems:
+        omitted.append(format_count(len(problems), "existing finding"))
+    suffix = "" if review.base.findings is None else " new"
+    parts = [f"{format_finding_counts(new) if new else 'none'}{suffix}"]
+    parts += [f"{len(existing)} existing"] if existing else []
+    parts += [f"{review.fixed_count} fixed"] if review.fixed_count and review.base.findings is not None else []
     return _write_details(f"Findings: {', '.join(parts)}", "\n".join(lines)) or f"Findings: {', '.join(parts)}."
 
 
-def _list_known_findings(review: Review, fresh: list[Finding]) -> list[Finding]:
-    new = {id(finding) for finding in fresh}
+def _list_existing_findings(review: Review, new_findings: list[Finding]) -> list[Finding]:
+    new = {id(finding) for finding in new_findings}
     return [finding for finding in review.findings if id(finding) not in new]
 
 
 def _write_finding(finding: Finding) -> str:
-    place = f"{format_code(str(finding.location))} " if finding.location else ""
-    return f"- **{finding.severity}** {place}{format_text(finding.message, _MAX_LINE)} {format_code(f'[{finding.code}]')}"
+    location = f"{format_code(str(finding.location))} " if finding.location else ""
+    return f"- **{finding.severity}** {location}{format_text(finding.message, _MAX_LINE)} {format_code(f'[{finding.code}]')}"
 
 
-def _write_manifests(review: Review, detail: DetailLevel, left: list[str]) -> str:
+def _write_manifests(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
     rendered, more = review.delivery.rendered, review.delivery.omitted
     if not rendered or (review.before is None and not review.base.commit):
-        return ""  # at first everything is new
+        return ""  # every manifest of a first placement is new
     blocks = [_write_manifest(entry, body=True) for entry in rendered[: detail.manifests]]
     named, rest = 0, rendered[detail.manifests :]
     if rest:
@@ -326,12 +327,12 @@ def _write_manifests(review: Review, detail: DetailLevel, left: list[str]) -> st
         named = len(names)
         if names:
             blocks.append("\n".join(f"- {name}" for name in names))
-        left.append(f"the text of {format_count(len(rest) + more, 'manifest')}")
+        omitted.append(f"the text of {format_count(len(rest) + more, 'manifest')}")
     unnamed = len(rest) - named + more
     if unnamed:
         blocks.append(f"… and {unnamed} more")
     return _write_details(
-        f"Rendered manifests: {len(rendered) + more} differ in {format_count(review.delivery.files, 'file')}", "\n\n".join(blocks)
+        f"Rendered manifests: {len(rendered) + more} changed in {format_count(review.delivery.files, 'file')}", "\n\n".join(blocks)
     )
 
 
@@ -343,14 +344,14 @@ def _write_manifest(entry: ManifestChange, *, body: bool) -> str:
     return f"{title}\n\n{format_code_block(chr(10).join(lines), 'diff')}"
 
 
-def _write_footer(review: Review, left: Sequence[str]) -> str:
+def _write_footer(review: Review, omitted: Sequence[str]) -> str:
     lines = []
-    if left:
-        lines.append(f"Left out, to fit: {', '.join(left)}. `gitsched plan -o json` has everything.")
+    if omitted:
+        lines.append(f"Omitted to fit the size limit: {', '.join(omitted)}. `gitsched plan -o json` prints everything.")
     if review.digest:
         lines.append(
-            f"Plan {format_code(review.digest)}. With `{REVIEWED_TRAILER}: {review.digest}` as the last line of the merge commit's "
-            "message, `gitsched reconcile` says whether what it does is what was reviewed here."
+            f"Plan {format_code(review.digest)}. If the last line of the merge commit's message is `{REVIEWED_TRAILER}: {review.digest}`, "
+            "`gitsched reconcile` reports whether it makes exactly the changes reviewed here."
         )
     return "\n\n".join(f"<sub>{line}</sub>" for line in lines)
 

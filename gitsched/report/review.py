@@ -1,4 +1,4 @@
-"""The Review: the result of one plan or reconcile that every report is written from, and the digest of what it changes."""
+"""The Review: the result of one plan or reconcile, from which all reports are written, and the digest of its changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ WORKLOAD_STATES = ("placed", "pending", "stale")
 
 
 class ComparisonBase(NamedTuple):
-    """What a plan is compared with: the output branch as it is, or the plan of another commit over that same branch.
+    """What a plan is compared with: the output branch, or the plan of another commit on top of the same output branch.
 
-    `commit` is "" for the output branch itself; `name` is how somebody called it. `states` counts workloads by state and `findings` are
-    those that there were; None where nobody knows, as before a first placement. `merged` says that the source did not contain the
-    commit, and that what merging the two gives was planned.
+    `commit` is "" for the output branch; `name` is the revision as given on the command line. `states` counts workloads by state;
+    `findings` are the findings of the base. Both are None if unknown, as before the first placement. `merged` is true if the source
+    did not contain the base commit, so that the merge of the two was planned.
     """
 
     commit: str = ""
@@ -34,8 +34,11 @@ class ComparisonBase(NamedTuple):
 
 
 class DeliveryChanges(NamedTuple):
-    """What clusters get otherwise than before: `rendered` are the manifests, those of which something can be shown, and `more` counts
-    the others. `files` counts the paths of all, so copies in several clusters several times."""
+    """Manifests that change in the directories of clusters.
+
+    `rendered` are the manifests with a difference to show and `omitted` counts the others. `files` counts changed paths, so a manifest
+    that changes in three clusters counts three times.
+    """
 
     rendered: Sequence[ManifestChange] = ()
     omitted: int = 0
@@ -45,17 +48,17 @@ class DeliveryChanges(NamedTuple):
 class Review(NamedTuple):
     """One run, planned or committed.
 
-    `source` is the commit that was read, "" for the worktree, and `name` how somebody called it. `branch` and `place` say which output
-    branch, and where; `before` is its head as it was seen, None when there was none; `after` the new commit, None when none was made.
-    `changed` says whether the plan's files differ from those that they are compared with, which they may without a move. `refused` is
-    why nothing was written, or "". `counted` are the outcomes by state, where somebody has counted them, and `clusters` counts those.
+    `source` is the source commit, "" for the worktree, and `source_name` the revision as given on the command line. `branch` and
+    `output_repository` name the output branch; `before` is its head before the run, None if it did not exist; `after` is the new
+    commit, None if nothing was committed. `changed` is true if any file of the output changes, with or without a move. `refused` is
+    the reason why nothing was written, or "". `state_counts` and `cluster_count` are counts that the caller has at hand.
 
-    `base` is what it is compared with. `digest` names what changes, see `report.digest`; "" where nobody asked. `joined` and `gone` are
-    clusters of the fleet. `paths` are the files of the source that differ. `notes` are what a reader should know of how it was compared.
-    `stays` are workloads that the change concerns and that memory holds where they are.
-    `choices` are documents that place nothing themselves and choose other clusters than before.
-    `resilience` is what losses would do, where somebody asked: with a base commit in comparison with that.
-    `reviewed` is what became of the comparison with an earlier review: nothing where none was asked for.
+    `base` is what the plan is compared with. `digest` identifies the changes (see `compute_digest`), "" if not computed.
+    `added_clusters` and `removed_clusters` are differences of the fleet, `changed_paths` the source files that differ.
+    `comparison_notes` explain how the comparison was made. `retained` are workloads that the change affects but that keep their
+    placement because of scheduling history. `choices` are Placements without workloads that select other clusters than before.
+    `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
+    comparison with a reviewed plan.
     """
 
     source: str
@@ -88,29 +91,32 @@ class Review(NamedTuple):
 
     @property
     def states(self) -> dict[str, int]:
-        """How many workloads are placed, pending and stale."""
+        """The number of workloads by state: placed, pending and stale."""
         counts = self.state_counts if self.state_counts is not None else Counter(outcome.state for outcome in self.outcomes)
         return {state: counts.get(state, 0) for state in WORKLOAD_STATES}
 
     @property
     def new_findings(self) -> list[Finding]:
-        """The findings that the change brings, in their order; all where nobody knows the earlier ones. A line that moved makes none."""
-        known = Counter(map(_finding_identity, self.base.findings or ()))
-        fresh = []
+        """The findings that the base does not have, in order; all findings if those of the base are unknown.
+
+        A finding that only moved to another line is not new.
+        """
+        existing = Counter(map(_finding_identity, self.base.findings or ()))
+        new = []
         for finding in self.findings:
-            known[_finding_identity(finding)] -= 1
-            if known[_finding_identity(finding)] < 0:
-                fresh.append(finding)
-        return fresh
+            existing[_finding_identity(finding)] -= 1
+            if existing[_finding_identity(finding)] < 0:
+                new.append(finding)
+        return new
 
     @property
     def fixed_count(self) -> int:
-        """How many findings the change ends."""
+        """The number of findings of the base that the change fixes."""
         return len(self.base.findings or ()) - (len(self.findings) - len(self.new_findings))
 
 
 def _finding_identity(finding: Finding) -> tuple[object, ...]:
-    """What makes a finding the same one in two commits. Notes that sum up name and count what they are about, which may differ."""
+    """Return what identifies a finding across commits. Notes are identified by code, because their text contains counts and names."""
     if finding.severity == "info":
         return (finding.code,)
     return finding.severity, finding.code, finding.message, finding.location and finding.location.path, finding.resource
@@ -121,13 +127,12 @@ _DIGEST_FORMAT = 1
 
 
 def compute_digest(moves: Iterable[Move], delivered: Mapping[str, str | None], choices: Iterable[SelectionChange] = ()) -> str:
-    """`sha256:` and 64 hex digits over what changes.
+    """Return `sha256:` and 64 hex digits that identify the changes of a plan.
 
-    Covered: each workload that moves, with its clusters and replicas before and after, and each manifest that is delivered otherwise
-    than before, by path and new content (`delivered`: blob id, None where it goes; without copies in clusters that a workload leaves),
-    and each Placement that chooses other clusters.
-    Not covered: commit ids, times, reasons, records, findings, and all that stays as it is; so the merge of a reviewed branch has the
-    digest of the review as long as it does the same.
+    Covered: each workload that moves, with its clusters and replicas before and after; each changed manifest by path and new content
+    (`delivered`: blob id, None if removed; without copies on clusters that a workload is leaving); each Placement that selects other
+    clusters. Not covered: commit ids, times, reasons, records, findings and everything that does not change. So the merge of a
+    reviewed branch has the digest of its review as long as it makes the same changes.
     """
     lines = [
         [*move.key, sorted(move.before.items()), sorted(move.after.items())] for move in sorted(moves, key=lambda move: move.key)

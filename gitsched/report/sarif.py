@@ -12,15 +12,16 @@ from gitsched.model.finding import Finding
 from gitsched.report.finding_codes import CodeDescription, find_description, strip_markup
 
 MAX_RESULTS = 5_000
-"""Results in one file: what forges show. The worst come first."""
+"""The maximum number of results in one file, which is what forges show; the most severe come first."""
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def write_sarif(findings: Iterable[Finding], meanings: Sequence[CodeDescription], version: str) -> str:
-    """One run with a result for each finding, in their order; paths are relative to the root of the source.
+    """Return one run with a result for each finding, in order; paths are relative to the root of the source.
 
-    A result's fingerprint is made of what is wrong with what, so a finding keeps its history while lines move.
+    A fingerprint covers the code, file, resource and message of a finding but not its line, so that a result keeps its history when
+    lines move.
     """
     entries = list(findings)
     shown = entries[:MAX_RESULTS]
@@ -34,9 +35,9 @@ def write_sarif(findings: Iterable[Finding], meanings: Sequence[CodeDescription]
         "originalUriBaseIds": {"SOURCE": {"description": {"text": "the root of the source repository"}}},
         "results": [_serialize_result(finding, rules[finding.code], seen) for finding in shown],
     }
-    left = len(entries) - len(shown)
-    if left:
-        message = {"level": "warning", "message": {"text": f"{left} more findings are not in this file"}}
+    omitted = len(entries) - len(shown)
+    if omitted:
+        message = {"level": "warning", "message": {"text": f"{omitted} more findings are not in this file"}}
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": [message]}]
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -49,8 +50,8 @@ def _serialize_rule(code: str, meanings: Sequence[CodeDescription]) -> dict[str,
         "id": code,
         "shortDescription": {"text": _truncate(strip_markup(meaning.cause), 1_000)},
         "help": {
-            "text": f"Cause: {strip_markup(meaning.cause)}.\nCure: {strip_markup(meaning.fix)}.",
-            "markdown": f"**Cause:** {meaning.cause}.\n\n**Cure:** {meaning.fix}.",
+            "text": f"Cause: {strip_markup(meaning.cause)}.\nFix: {strip_markup(meaning.fix)}.",
+            "markdown": f"**Cause:** {meaning.cause}.\n\n**Fix:** {meaning.fix}.",
         },
         "properties": {"tags": [meaning.section]},
     }
@@ -63,20 +64,20 @@ def _serialize_result(finding: Finding, rule: int, seen: dict[str, int]) -> dict
         "level": _LEVELS[finding.severity],
         "message": {"text": _escape_message(finding.message)},
     }
-    place: dict[str, Any] = {}
+    location: dict[str, Any] = {}
     if finding.location is not None:
         path, line, column = finding.location
         region = {"startLine": max(line, 1), "startColumn": max(column, 1)}
-        # A path is bytes to git; what is no UTF-8 came in as lone surrogates.
+        # Git paths are bytes; bytes that are not UTF-8 were decoded as lone surrogates.
         uri = quote(path.encode("utf-8", "surrogateescape"), safe="/")
-        place["physicalLocation"] = {"artifactLocation": {"uri": uri, "uriBaseId": "SOURCE"}, "region": region}
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri, "uriBaseId": "SOURCE"}, "region": region}
     if finding.resource is not None:
         kind, namespace, name = finding.resource
-        place["logicalLocations"] = [
+        location["logicalLocations"] = [
             {"name": name, "kind": "resource", "fullyQualifiedName": "/".join(filter(None, (kind, namespace, name)))}
         ]
-    if place:
-        result["locations"] = [place]
+    if location:
+        result["locations"] = [location]
     result["partialFingerprints"] = {"gitsched/v1": _compute_fingerprint(finding, seen)}
     return result
 
@@ -89,7 +90,7 @@ def _compute_fingerprint(finding: Finding, seen: dict[str, int]) -> str:
 
 
 def _escape_message(text: str) -> str:
-    """Viewers take `[text](link)` in a message for a link, also in plain text, and a brace for a placeholder."""
+    """Escape brackets and braces: viewers render `[text](link)` as a link, even in plain text, and braces as placeholders."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace("{", "{{").replace("}", "}}")
 
 

@@ -18,7 +18,7 @@ API_VERSION = "gitsched.io/v1alpha1"
 
 
 def serialize_review(review: Review) -> dict[str, Any]:
-    """A Plan: `kind: Plan` of docs/cli.md."""
+    """Return a plan as `kind: Plan` of docs/cli.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
@@ -60,7 +60,7 @@ def serialize_review(review: Review) -> dict[str, Any]:
                 "policy": outcome.policy,
                 "group": outcome.group,
                 "clusters": _serialize_clusters(outcome.replicas_by_cluster),
-                "leaving": [place.cluster for place in outcome.targets if place.evicting],
+                "leaving": [target.cluster for target in outcome.targets if target.evicting],
                 "reason": outcome.reason,
             }
             for outcome in review.outcomes
@@ -71,12 +71,12 @@ def serialize_review(review: Review) -> dict[str, Any]:
         ],
         "stays": [
             {
-                "workload": _serialize_key(stay.key),
-                "clusters": _serialize_clusters(stay.current),
-                "anew": _serialize_clusters(stay.if_rescheduled),
-                "remedy": stay.remedy,
+                "workload": _serialize_key(workload.key),
+                "clusters": _serialize_clusters(workload.current),
+                "anew": _serialize_clusters(workload.if_rescheduled),
+                "remedy": workload.remedy,
             }
-            for stay in review.retained
+            for workload in review.retained
         ],
         "findings": _serialize_review_findings(review),
         "manifests": [
@@ -93,10 +93,10 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
         "clusters": [
             {
                 "cluster": name,
-                "workloads": {"gained": balance.gained, "lost": balance.lost},
-                "replicas": {"gained": balance.replicas_gained, "lost": balance.replicas_lost},
+                "workloads": {"gained": delta.gained, "lost": delta.lost},
+                "replicas": {"gained": delta.replicas_gained, "lost": delta.replicas_lost},
             }
-            for name, balance in counts.clusters.items()
+            for name, delta in counts.clusters.items()
         ],
         "joined": list(review.added_clusters),
         "gone": list(review.removed_clusters),
@@ -109,15 +109,15 @@ _COUNT_KEYS = ("moved", "resized", "first", "lost", "replicasMoved", "replicasAd
 
 
 def _serialize_review_findings(review: Review) -> list[dict[str, Any]]:
-    """Every finding; `new` is null where nobody knows what stood before."""
+    """Return all findings; `new` is null if the findings of the base are unknown."""
     if review.base.findings is None:
         return [_serialize_finding(finding) | {"new": None} for finding in review.findings]
-    fresh = {id(finding) for finding in review.new_findings}
-    return [_serialize_finding(finding) | {"new": id(finding) in fresh} for finding in review.findings]
+    new = {id(finding) for finding in review.new_findings}
+    return [_serialize_finding(finding) | {"new": id(finding) in new} for finding in review.findings]
 
 
 def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
-    """Findings alone, with their counts by severity: `kind: Findings` of docs/cli.md."""
+    """Return findings with their counts by severity as `kind: Findings` of docs/cli.md."""
     entries = list(findings)
     counts = Counter(finding.severity for finding in entries)
     return {
@@ -129,7 +129,7 @@ def serialize_findings(findings: Iterable[Finding]) -> dict[str, Any]:
 
 
 def serialize_explanation(value: Explanation) -> dict[str, Any]:
-    """Why a workload is where it is: `kind: Explanation` of docs/cli.md."""
+    """Return the explanation of a workload as `kind: Explanation` of docs/cli.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Explanation",
@@ -139,7 +139,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
             "name": value.policy,
             "reason": value.policy_reason,
             "claim": value.claim,
-            "losers": [loser._asdict() for loser in value.rejected_policies],
+            "losers": [rejected._asdict() for rejected in value.rejected_policies],
         },
         "attachedTo": list(value.attached_to),
         "groups": [attempt._asdict() for attempt in value.attempts],
@@ -178,8 +178,8 @@ def _serialize_key(key: Key) -> dict[str, str]:
     return key._asdict()
 
 
-def _serialize_clusters(places: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    return [{"cluster": cluster, "replicas": places[cluster]} for cluster in sorted(places)]
+def _serialize_clusters(replicas: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    return [{"cluster": cluster, "replicas": replicas[cluster]} for cluster in sorted(replicas)]
 
 
 def _serialize_finding(finding: Finding) -> dict[str, Any]:
@@ -194,17 +194,17 @@ def _serialize_finding(finding: Finding) -> dict[str, Any]:
 
 
 def serialize_simulation(value: Simulation) -> dict[str, Any]:
-    """`kind: Simulation` of docs/cli.md."""
+    """Return a simulation as `kind: Simulation` of docs/cli.md."""
     return {"apiVersion": API_VERSION, "kind": "Simulation", **_serialize_event(value)}
 
 
 def serialize_resilience(value: Resilience) -> dict[str, Any]:
-    """`kind: Resilience` of docs/cli.md."""
+    """Return a table of losses as `kind: Resilience` of docs/cli.md."""
     return {"apiVersion": API_VERSION, "kind": "Resilience", **_serialize_loss_table(value)}
 
 
 def serialize_resilience_change(value: ResilienceChange) -> dict[str, Any]:
-    """`kind: ResilienceChange` of docs/cli.md."""
+    """Return a comparison of two tables of losses as `kind: ResilienceChange` of docs/cli.md."""
     return {
         "apiVersion": API_VERSION,
         "kind": "ResilienceChange",
@@ -213,10 +213,10 @@ def serialize_resilience_change(value: ResilienceChange) -> dict[str, Any]:
 
 
 def serialize_losses(value: Resilience | ResilienceChange) -> dict[str, Any]:
-    """The member `resilience` of a Plan: the table, or two of them with their difference."""
+    """Return the member `resilience` of a Plan: a table of losses, or two tables and their differences."""
     if isinstance(value, ResilienceChange):
         return {
-            "shifts": [_serialize_shift(shift) for shift in value.impact_changes],
+            "shifts": [_serialize_shift(change) for change in value.impact_changes],
             "base": _serialize_loss_table(value.base),
             "head": _serialize_loss_table(value.head),
         }
@@ -248,7 +248,7 @@ def _serialize_event(value: Simulation) -> dict[str, Any]:
         "short": value.shortfall,
         "waiting": value.waiting,
         "effects": [_serialize_effect(effect) for effect in value.effects],
-        "full": [crowd._asdict() for crowd in value.overloaded],
+        "full": [cluster._asdict() for cluster in value.overloaded],
         "roomAssumed": list(value.unknown_capacity),
     }
 
@@ -257,8 +257,8 @@ def _serialize_effect(effect: WorkloadEffect) -> dict[str, Any]:
     return {
         "workload": effect.key._asdict(),
         "policy": effect.policy,
-        "before": _serialize_effect_clusters(effect.before),
-        "after": _serialize_effect_clusters(effect.after),
+        "before": _serialize_clusters(effect.before),
+        "after": _serialize_clusters(effect.after),
         "replicas": effect.replicas,
         "short": effect.shortfall,
         "shortBefore": effect.shortfall_before,
@@ -268,21 +268,17 @@ def _serialize_effect(effect: WorkloadEffect) -> dict[str, Any]:
     }
 
 
-def _serialize_shift(shift: ImpactChange) -> dict[str, Any]:
+def _serialize_shift(change: ImpactChange) -> dict[str, Any]:
     return {
-        "loss": _serialize_scope(shift.domain),
-        "workload": shift.key._asdict(),
-        "before": shift.before,
-        "after": shift.after,
-        "homeless": shift.becomes_unplaced,
-        "worse": shift.is_worse,
-        "cause": shift.cause,
+        "loss": _serialize_scope(change.domain),
+        "workload": change.key._asdict(),
+        "before": change.before,
+        "after": change.after,
+        "homeless": change.becomes_unplaced,
+        "worse": change.is_worse,
+        "cause": change.cause,
     }
 
 
 def _serialize_scope(scope: FailureDomain) -> dict[str, str]:
     return {"by": scope.kind, "name": scope.name}
-
-
-def _serialize_effect_clusters(places: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    return [{"cluster": cluster, "replicas": places[cluster]} for cluster in sorted(places)]

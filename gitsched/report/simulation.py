@@ -10,27 +10,27 @@ from gitsched.report.terminal import fits_width, format_columns, format_count, w
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20
-"""Rows that are printed; the others are counted, and JSON has all."""
+"""The number of rows that are printed; the others are counted, and JSON contains all."""
 NAMES_SHOWN = 5
 EMPTY_CELL = "-"
-EFFECT_HEADER = ("WORKLOAD", "LEAVES", "GOES TO", "SHORT", "WHY")
+EFFECT_HEADER = ("WORKLOAD", "REMOVED FROM", "ADDED TO", "MISSING", "REASON")
 
 
 def write_simulation(value: Simulation, width: int) -> str:
-    """One event; lines of at most `width` characters where words allow."""
-    effects, thinned = list_disruptive_effects(value), list_lost_copies(value)
+    """Return the result of one scenario, wrapped at `width` characters."""
+    effects, lost_copies = list_disruptive_effects(value), list_lost_copies(value)
     return _join_blocks(
         wrap(describe_simulation(value), width),
         _write_effects(effects[:EFFECTS_SHOWN], width),
-        wrap(describe_lost_copies(thinned), width) if thinned else [],
-        [f"and {len(effects) - EFFECTS_SHOWN} more: -o json has all"] if len(effects) > EFFECTS_SHOWN else [],
-        [line for crowd in value.overloaded for line in wrap(describe_overcommitment(crowd), width)],
+        wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
+        [f"and {len(effects) - EFFECTS_SHOWN} more; use -o json for all"] if len(effects) > EFFECTS_SHOWN else [],
+        [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],
         [line for note in list_notes(value) for line in wrap(note, width)],
     )
 
 
 def write_resilience(value: Resilience, width: int) -> str:
-    """The table of every single loss."""
+    """Return the table of all losses."""
     return _join_blocks(
         wrap(describe_resilience(value), width),
         _write_loss_rows([list_loss_headers(value.domain_kind), *(format_loss_row(row) for row in value.rows)], width),
@@ -39,25 +39,25 @@ def write_resilience(value: Resilience, width: int) -> str:
 
 
 def write_resilience_change(value: ResilienceChange, width: int) -> str:
-    """Whom a change makes more vulnerable to losses, and whom less."""
-    lines = [line for shift in value.impact_changes[:SHIFTS_SHOWN] for line in wrap(describe_shift(shift), width)]
+    """Return which workloads a change makes more, or less, vulnerable to losses."""
+    lines = [line for change in value.impact_changes[:SHIFTS_SHOWN] for line in wrap(describe_shift(change), width)]
     more = len(value.impact_changes) - SHIFTS_SHOWN
     return _join_blocks(
-        wrap(describe_resilience_change(value), width), lines, [f"and {more} more: -o json has all"] if more > 0 else []
+        wrap(describe_resilience_change(value), width), lines, [f"and {more} more; use -o json for all"] if more > 0 else []
     )
 
 
 def describe_losses(value: Resilience | ResilienceChange) -> tuple[str, list[str]]:
-    """What losses would do, for a review: one sentence, and a line for each workload that a change makes more or less vulnerable, or for
-    each loss that cannot be made up for."""
+    """Return a summary for a review, and a line for each workload that becomes more or less vulnerable, or for each loss that leaves
+    replicas missing."""
     if isinstance(value, ResilienceChange):
-        return describe_resilience_change(value), [describe_shift(shift) for shift in value.impact_changes]
-    harmful = [row for row in value.rows if row.degraded]
-    return describe_resilience(value), [f"Losing {row.domain or row.event}: {describe_worst_effect(row)}." for row in harmful]
+        return describe_resilience_change(value), [describe_shift(change) for change in value.impact_changes]
+    degraded = [row for row in value.rows if row.degraded]
+    return describe_resilience(value), [f"Losing {row.domain or row.event}: {describe_worst_effect(row)}." for row in degraded]
 
 
 def list_disruptive_effects(value: Simulation) -> list[WorkloadEffect]:
-    """The workloads that have to start somewhere, or cannot; worst first."""
+    """Return the workloads that start replicas or lack replicas, the most affected first."""
     return sorted((effect for effect in value.effects if not effect.only_loses_clusters), key=_effect_sort_key)
 
 
@@ -66,63 +66,71 @@ def _effect_sort_key(effect: WorkloadEffect) -> tuple[bool, int, bool, str, str]
 
 
 def describe_simulation(value: Simulation) -> str:
-    """One sentence: what happens, and what that does."""
+    """Return the event and its effect in one sentence."""
     parts = [
-        f"{format_count(value.moved, 'workload')} of {value.workloads} {'changes' if value.moved == 1 else 'change'} place or size"
+        f"{value.moved} of {format_count(value.workloads, 'workload')} {'changes' if value.moved == 1 else 'change'} clusters or replicas"
         if value.moved
         else "",
-        f"{format_count(value.started_replicas, 'replica')} {'starts' if value.started_replicas == 1 else 'start'} anew"
+        f"{format_count(value.started_replicas, 'replica')} {'starts' if value.started_replicas == 1 else 'start'}"
         if value.started_replicas
         else "",
-        f"{format_count(len(value.unplaced), 'workload')} {'loses its' if len(value.unplaced) == 1 else 'lose their'} last place"
+        f"{format_count(len(value.unplaced), 'workload')} {'becomes' if len(value.unplaced) == 1 else 'become'} unplaced"
         if value.unplaced
         else "",
-        f"{format_count(value.shortfall, 'replica')} {'has' if value.shortfall == 1 else 'have'} no place"
-        if value.shortfall
-        else "",
-        f"{format_count(value.waiting, 'replica')} {'has' if value.waiting == 1 else 'have'} a place without room"
+        f"{format_count(value.shortfall, 'replica')} cannot be placed" if value.shortfall else "",
+        f"{format_count(value.waiting, 'replica')} {'exceeds' if value.waiting == 1 else 'exceed'} the free capacity"
         if value.waiting
         else "",
     ]
-    told = ", ".join(filter(None, parts)) or f"nothing changes for any of {format_count(value.workloads, 'workload')}"
-    return f"If {value.event}: {told}."
+    effect = ", ".join(filter(None, parts)) or f"no change for {format_count(value.workloads, 'workload')}"
+    return f"If {value.event}: {effect}."
 
 
-def describe_overcommitment(crowd: OverloadedCluster) -> str:
-    """A cluster that is sent too much."""
-    sent = format_count(crowd.sent, "replica")
-    return f"{crowd.cluster} is sent {sent} more, and has no room for {crowd.waiting} of them: {crowd.resource}."
+def describe_overcommitment(overloaded: OverloadedCluster) -> str:
+    """Return how many replicas a cluster receives beyond its free capacity, and the resource that is exhausted."""
+    sent = format_count(overloaded.sent, "more replica")
+    fitting = (
+        f"capacity for {overloaded.sent - overloaded.waiting} of them" if overloaded.sent > overloaded.waiting else "no capacity"
+    )
+    return f"{overloaded.cluster} receives {sent} but has {fitting}: not enough {overloaded.resource}."
 
 
 def list_notes(value: Simulation) -> list[str]:
-    """What has to be known to read a simulation."""
+    """Return the assumptions of a simulation."""
     notes = [
-        f"Not lost, because they stand in other zones, too: {_join_names(value.partly_lost)}." if value.partly_lost else "",
-        f"Taken to have room, because they do not say: {_join_names(value.unknown_capacity)}." if value.unknown_capacity else "",
+        f"Not lost, because they also run in other zones: {_join_names(value.partly_lost)}." if value.partly_lost else "",
+        _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity else "",
     ]
     return list(filter(None, notes))
 
 
+def _describe_unknown_capacity(clusters: Sequence[str]) -> str:
+    return f"Free capacity unknown, assumed to be sufficient: {_join_names(clusters)}."
+
+
 def describe_resilience(value: Resilience) -> str:
-    """One sentence about all losses together."""
+    """Return the effect of all losses in one sentence."""
     if not value.rows:
-        return f"No cluster says in which {value.domain_kind} it stands, so there is nothing to lose."
-    bad = [row for row in value.rows if row.degraded]
-    losses = (
-        f"Losing any one of {format_count(len(value.rows), value.domain_kind)}, for {format_count(value.workloads, 'workload')}"
+        return f"No {value.domain_kind} found in the cluster documents, so there is no loss to simulate."
+    degraded = sum(bool(row.degraded) for row in value.rows)
+    losses = f"Losing any one of {format_count(len(value.rows), value.domain_kind)} ({format_count(value.workloads, 'workload')})"
+    if not degraded:
+        return f"{losses}: no loss leaves replicas missing."
+    others = len(value.rows) - degraded
+    return (
+        f"{losses}: {format_count(degraded, 'loss', 'losses')} {'leaves' if degraded == 1 else 'leave'} replicas missing, "
+        f"{others} {'does' if others == 1 else 'do'} not."
     )
-    if not bad:
-        return f"{losses}: every loss can be made up for."
-    return f"{losses}: {format_count(len(bad), 'loss', 'losses')} cannot be made up for in full, {len(value.rows) - len(bad)} can."
 
 
 def list_loss_headers(by: str) -> tuple[str, ...]:
-    return (f"LOST {by.upper()}", "DOWN", "HIT", "STARTING", "HOMELESS", "SHORT", "NO ROOM", "WORST HIT")
+    """Return the column headers of the table of losses of one kind."""
+    return (f"LOST {by.upper()}", "CLUSTERS", "AFFECTED", "STARTED", "UNPLACED", "MISSING", "NO CAPACITY", "MOST AFFECTED")
 
 
 def format_loss_row(row: Simulation) -> tuple[str, ...]:
-    """One loss: its name; counts of clusters, workloads that are hit, replicas that start, workloads that lose their last place, replicas
-    without a place and replicas without room; and whom it hits most."""
+    """Return the cells of one loss: its name; the numbers of lost clusters, affected workloads, started replicas, workloads that become
+    unplaced, replicas that cannot be placed and replicas without capacity; the most affected workload."""
     numbers = (len(row.lost), row.moved, row.started_replicas, len(row.unplaced), row.shortfall, row.waiting)
     return (
         row.domain.name if row.domain else row.event,
@@ -132,134 +140,136 @@ def format_loss_row(row: Simulation) -> tuple[str, ...]:
 
 
 def describe_worst_effect(row: Simulation) -> str:
-    """The workload that a loss hits most, and how many more are hit."""
-    harmed = row.degraded
-    if not harmed:
+    """Return the workload that a loss affects most, and the number of other workloads with missing replicas."""
+    degraded = row.degraded
+    if not degraded:
         return EMPTY_CELL
-    first = harmed[0]
-    what = "no place left" if first.becomes_unplaced else f"{first.lost_replicas} short"
-    return f"{format_key(first.key)}: {what}" + (f", and {len(harmed) - 1} more" if len(harmed) > 1 else "")
+    worst = degraded[0]
+    effect = "unplaced" if worst.becomes_unplaced else f"{worst.lost_replicas} missing"
+    return f"{format_key(worst.key)}: {effect}" + (f", and {len(degraded) - 1} more" if len(degraded) > 1 else "")
 
 
 def list_resilience_notes(value: Resilience) -> list[str]:
-    """What has to be known to read the table."""
+    """Return the assumptions of the table."""
     partial = sorted({name for row in value.rows for name in row.partly_lost})
     notes = [
-        f"Taken to have room, because they do not say: {_join_names(value.unknown_capacity)}."
-        if value.unknown_capacity and value.rows
-        else "",
-        f"Never lost, because they stand in several zones: {_join_names(partial)}." if partial else "",
+        _describe_unknown_capacity(value.unknown_capacity) if value.unknown_capacity and value.rows else "",
+        f"Never lost, because they run in several zones: {_join_names(partial)}." if partial else "",
     ]
     return list(filter(None, notes))
 
 
 def describe_resilience_change(value: ResilienceChange) -> str:
-    """One sentence about what a change does to resilience."""
-    worse, better = (len({shift.key for shift in value.impact_changes if shift.is_worse is bad}) for bad in (True, False))
+    """Return the effect of a change on resilience in one sentence."""
+    worse, better = (len({change.key for change in value.impact_changes if change.is_worse is bad}) for bad in (True, False))
     if not value.impact_changes:
         return f"Resilience: losing any {value.head.domain_kind} has the same effect as before."
     parts = [
-        f"{format_count(worse, 'workload')} worse off" if worse else "",
-        f"{format_count(better, 'workload')} better off" if better else "",
+        f"{format_count(worse, 'workload')} more affected" if worse else "",
+        f"{format_count(better, 'workload')} less affected" if better else "",
     ]
     return f"Resilience, if any one {value.head.domain_kind} is lost: {', '.join(filter(None, parts))} than before."
 
 
-def describe_shift(shift: ImpactChange) -> str:
-    """One workload in one loss, before and after."""
-    now = _describe_shortfall(shift.after, homeless=shift.becomes_unplaced)
-    cause = f"; cause {shift.cause}" if shift.cause else ""
-    before = "not there" if shift.before is None else str(shift.before)
-    return f"After this change, losing {shift.domain} {now.format(format_key(shift.key))} (before: {before}){cause}."
+def describe_shift(change: ImpactChange) -> str:
+    """Return the effect of one loss on one workload, before and after a change."""
+    effect = _describe_shortfall(change.after, unplaced=change.becomes_unplaced)
+    cause = f"; cause: {change.cause}" if change.cause else ""
+    before = "did not exist" if change.before is None else str(change.before)
+    return f"After this change, losing {change.domain} {effect.format(format_key(change.key))} (before: {before}){cause}."
 
 
-def _describe_shortfall(number: int | None, *, homeless: bool) -> str:
+def _describe_shortfall(number: int | None, *, unplaced: bool) -> str:
     if number is None:
-        return "cannot hit {} any more"
-    if homeless:
-        return "leaves {} without any place" + (f", {number} replicas short" if number else "")
-    return f"leaves {{}} {format_count(number, 'replica')} short"
+        return "no longer affects {}"
+    if unplaced:
+        return "leaves {} unplaced" + (f", {format_count(number, 'replica')} missing" if number else "")
+    return f"leaves {{}} {format_count(number, 'replica')} short" if number else "leaves no replica of {} missing"
 
 
 def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
-    """A table where it fits, else a few lines for each workload; those that only lose one of several copies in one paragraph."""
+    """Return a table if it fits into the width, else a few lines for each workload."""
     if not effects:
         return []
     for shown in (6, 3, 2):
         rows = [EFFECT_HEADER, *(format_effect_row(effect, shown) for effect in effects)]
         if fits_width(table := format_columns(rows), width):
             return table
-        if fits_width(slim := format_columns([row[:-1] for row in rows]), width):
-            return [line for row, told in zip(rows, slim, strict=True) for line in (told, *_write_remark(row[-1], width))]
+        if fits_width(narrow := format_columns([row[:-1] for row in rows]), width):
+            return [line for row, text in zip(rows, narrow, strict=True) for line in (text, *_write_reason(row[-1], width))]
     lines: list[str] = []
-    for name, leaves, goes, short, why in (format_effect_row(effect, 6) for effect in effects):
-        parts = [f"leaves {leaves}" if leaves else "", f"goes to {goes}" if goes else "", f"{short} short" if short else ""]
+    for name, removed, added, missing, reason in (format_effect_row(effect, 6) for effect in effects):
+        parts = [
+            f"removed from {removed}" if removed else "",
+            f"added to {added}" if added else "",
+            f"{missing} missing" if missing else "",
+        ]
         lines += [*wrap(name, width), *wrap("; ".join(filter(None, parts)), width, "  ")]
-        lines += wrap(why, width, "  ") if why else []
+        lines += wrap(reason, width, "  ") if reason else []
     return lines
 
 
-def _write_remark(why: str, width: int) -> list[str]:
-    return wrap(why, width, "  ") if why not in ("", EMPTY_CELL, EFFECT_HEADER[-1]) else []
+def _write_reason(reason: str, width: int) -> list[str]:
+    return wrap(reason, width, "  ") if reason not in ("", EMPTY_CELL, EFFECT_HEADER[-1]) else []
 
 
 def list_lost_copies(value: Simulation) -> list[WorkloadEffect]:
-    """Workloads that run on fewer clusters than before, and are otherwise what they were."""
+    """Return the workloads that run on fewer clusters than before without missing replicas."""
     return [effect for effect in value.effects if effect.only_loses_clusters]
 
 
 def describe_lost_copies(effects: Sequence[WorkloadEffect]) -> str:
-    """One sentence about workloads that lose a copy."""
-    named = ", ".join(format_key(effect.key) for effect in effects[:NAMES_SHOWN])
+    """Return one sentence about workloads that lose one of several copies."""
+    names = ", ".join(format_key(effect.key) for effect in effects[:NAMES_SHOWN])
     more = f" and {len(effects) - NAMES_SHOWN} more" if len(effects) > NAMES_SHOWN else ""
     if len(effects) == 1:
-        return f"1 workload loses a copy and has others: {named}."
-    return f"{len(effects)} workloads lose a copy and have others: {named}{more}."
+        return f"1 workload loses one of several copies: {names}."
+    return f"{len(effects)} workloads lose one of several copies: {names}{more}."
 
 
 def format_effect_row(effect: WorkloadEffect, shown: int) -> tuple[str, str, str, str, str]:
-    """One workload: its name, what it has to leave, where it starts or grows, how many replicas more than before do not run, and why."""
-    late = f"{effect.waiting} without room" if effect.waiting else ""
-    leaves = {name: count for name, count in effect.before.items() if name not in effect.after}
-    shrinks = {name: -less for name, less in effect.replica_changes.items() if less < 0 and name not in leaves}
-    goes = {
-        name: None if effect.after[name] is None else more
-        for name, more in effect.replica_changes.items()
-        if name in effect.after and more >= 0
+    """Return the cells of one workload: its name, the clusters that lose and gain replicas, the number of missing replicas, the reason."""
+    waiting = f"{effect.waiting} without capacity" if effect.waiting else ""
+    removed = {name: count for name, count in effect.before.items() if name not in effect.after}
+    reduced = {name: -change for name, change in effect.replica_changes.items() if change < 0 and name not in removed}
+    added = {
+        name: None if effect.after[name] is None else change
+        for name, change in effect.replica_changes.items()
+        if name in effect.after and change >= 0
     }
     return (
         format_key(effect.key),
-        format_cluster_changes(leaves | shrinks, shown, ""),
-        format_cluster_changes(goes, shown, "+"),
+        format_cluster_changes(removed | reduced, shown, ""),
+        format_cluster_changes(added, shown, "+"),
         str(effect.lost_replicas) if effect.lost_replicas else "",
-        "; ".join(filter(None, [late, effect.reason])),
+        "; ".join(filter(None, [waiting, effect.reason])),
     )
 
 
-def format_cluster_changes(places: Mapping[str, int | None], shown: int, sign: str) -> str:
-    """Clusters with how many replicas: "dub-prod-1 +2"."""
-    told = [name if places[name] is None else f"{name} {sign}{places[name]}" for name in sorted(places)]
-    return ", ".join(told[:shown]) + (f" and {len(told) - shown} more" if len(told) > shown else "")
+def format_cluster_changes(replicas: Mapping[str, int | None], shown: int, sign: str) -> str:
+    """Return clusters with their numbers of replicas: "dub-prod-1 +2"."""
+    texts = [name if replicas[name] is None else f"{name} {sign}{replicas[name]}" for name in sorted(replicas)]
+    return ", ".join(texts[:shown]) + (f" and {len(texts) - shown} more" if len(texts) > shown else "")
 
 
 def _write_loss_rows(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
-    """A table where it fits; else a few lines for each loss."""
+    """Return a table if it fits into the width, else a few lines for each loss."""
     head, *losses = rows
     if not losses:
         return []
     table = format_columns(rows)
     if fits_width(table, width):
         return table
-    slim = format_columns([row[:-1] for row in rows])
-    if fits_width(slim, width):
+    narrow = format_columns([row[:-1] for row in rows])
+    if fits_width(narrow, width):
         return [
-            slim[0],
-            *(line for row, told in zip(losses, slim[1:], strict=True) for line in (told, *_write_remark(row[-1], width))),
+            narrow[0],
+            *(line for row, text in zip(losses, narrow[1:], strict=True) for line in (text, *_write_reason(row[-1], width))),
         ]
     lines = []
     for row in losses:
-        told = ", ".join(f"{name.lower()} {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell != EMPTY_CELL)
-        lines += [*wrap(row[0], width), *wrap(told or "hits nobody", width, "  ")]
+        cells = ", ".join(f"{name.lower()} {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell != EMPTY_CELL)
+        lines += [*wrap(row[0], width), *wrap(cells or "no workload affected", width, "  ")]
     return lines
 
 

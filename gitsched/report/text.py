@@ -32,25 +32,25 @@ from gitsched.report.terminal import escape_unprintable, fits_width, format_colu
 
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
-"""Findings that are printed one by one, and those of severity info among them; JSON has all."""
+"""The number of findings that are printed, and of notes among them; JSON contains all."""
 SHOWN_PER_CODE = 10
-"""Findings of one code that are printed before the next ones of all codes."""
+"""If there are too many findings, this many of each code are printed before further ones of any code."""
 CODES_SHOWN = 3
-"""Codes of findings that are counted but not printed."""
+"""The number of codes listed with the count of omitted findings."""
 MOVES_SHOWN = 500
-"""Workloads that are printed one by one, the gravest first; JSON has all."""
+"""The number of moves that are printed, the most important first; JSON contains all."""
 RETAINED_SHOWN = 20
-"""Workloads that stay, and could be elsewhere, that are printed one by one."""
+"""The number of retained workloads that are printed."""
 CHOICES_SHOWN = 20
-"""Placements that choose other clusters that are printed one by one."""
+"""The number of Placements with another selection that are printed."""
 LOSSES_SHOWN = 20
-"""Losses, or workloads that a loss hits otherwise than before, that are printed one by one."""
+"""The number of lines of a resilience report that are printed."""
 DIFF_LINES = 400
-"""Lines of manifests that are printed; JSON has more."""
+"""The number of lines of manifest diffs that are printed; JSON contains more."""
 
 
 def write_plan(review: Review, width: int) -> str:
-    """What a commit would change; lines of at most `width` characters where words allow, but for manifests."""
+    """Return what a commit would change. Lines other than manifests are wrapped at `width` characters."""
     return _join_blocks(
         wrap(summarize_plan(review), width),
         _comparison_lines(review, width),
@@ -68,7 +68,7 @@ def write_plan(review: Review, width: int) -> str:
 
 
 def write_run(review: Review, width: int) -> str:
-    """What a reconcile did."""
+    """Return the result of a reconcile."""
     return _join_blocks(
         wrap(_summarize_run(review), width),
         [line for text in review.review_messages for line in wrap(text, width)],
@@ -81,12 +81,12 @@ def write_run(review: Review, width: int) -> str:
 
 
 def write_findings(findings: Sequence[Finding], width: int) -> str:
-    """Findings, worst first, and their counts."""
+    """Return the findings, the most severe first, and their counts."""
     return _join_blocks(_list_findings(findings, width), wrap(_capitalize_finding_counts(findings), width))
 
 
 def summarize_plan(review: Review) -> str:
-    """What a plan comes to, in one sentence."""
+    """Return the result of a plan in one sentence."""
     if review.base.commit:
         earlier = format_revision(review.base.name, review.base.commit)
         return f"{format_headline(review)}: {format_revision(review.source_name, review.source)} against {earlier}."
@@ -100,14 +100,14 @@ def summarize_plan(review: Review) -> str:
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
         return f"No workload moves, but files of {describe_output_branch(review)} change with {source}."
-    return f"Nothing changes: {describe_output_branch(review)} already is what {source} asks for."
+    return f"No changes: {describe_output_branch(review)} is up to date with {source}."
 
 
 def _comparison_lines(review: Review, width: int) -> list[str]:
     lines = []
     if review.base.commit:
         lines += wrap(
-            f"Both are computed over {describe_output_branch(review) if review.before else 'no output branch, as there is none yet'}.",
+            f"Both plans start from {describe_output_branch(review) if review.before else 'an empty output branch'}.",
             width,
         )
     for note in list_comparison_notes(review):
@@ -118,14 +118,14 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
 def _summarize_run(review: Review) -> str:
     source = f"commit {abbreviate_oid(review.source)}"
     if review.refused:
-        return f"Nothing committed. {summarize_moves(review.moves) or 'The change'}."
+        return f"Nothing committed. Planned: {summarize_moves(review.moves) or 'no workload moves'}."
     if review.after is None:
-        return f"Nothing changed: {describe_output_branch(review)} already is what {source} asks for."
+        return f"No changes: {describe_output_branch(review)} is up to date with {source}."
     commit = f"Committed {abbreviate_oid(review.after)} to {describe_output_branch(review, head=False)}"
     if review.before is None:
-        return f"{commit}, its first: {format_count(review.states['placed'], 'workload')} placed from {source}."
-    quiet = f"{describe_choices(review)}, no workload moves" if review.choices else "files change, no workload moves"
-    return f"{commit}: {summarize_moves(review.moves) or quiet}, from {source}."
+        return f"{commit} (first commit): {format_count(review.states['placed'], 'workload')} placed from {source}."
+    without_moves = f"{describe_choices(review)}, no workload moves" if review.choices else "files change, no workload moves"
+    return f"{commit}: {summarize_moves(review.moves) or without_moves}, from {source}."
 
 
 def _summary_lines(review: Review, width: int) -> list[str]:
@@ -145,10 +145,10 @@ def _cause_lines(moves: Sequence[Move], width: int) -> list[str]:
 
 
 def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
-    """A table where it fits; else a few lines for each move, which can still be read at 80 columns."""
+    """Return a table if it fits into the width, else a few lines for each move."""
     more = len(moves) - MOVES_SHOWN
     if more > 0:
-        return [*_move_lines(moves[:MOVES_SHOWN], width), f"and {more} more: -o json has all"]
+        return [*_move_lines(moves[:MOVES_SHOWN], width), f"and {more} more; use -o json for all"]
     if not moves:
         return []
     for shown in (CLUSTERS_SHOWN, 3, 2):
@@ -173,102 +173,105 @@ def _move_cells(move: Move, shown: int) -> tuple[str, str, str]:
 
 
 def _choice_lines(review: Review, width: int) -> list[str]:
-    """Documents that place nothing themselves: what they choose is for other programs."""
+    """Return a line for each Placement whose selected clusters change."""
     lines = []
     for choice in review.choices[:CHOICES_SHOWN]:
         before, after = format_choice(choice)
-        lines += wrap(f"{format_key(choice.key)} chooses {before} -> {after}", width)
+        lines += wrap(f"{format_key(choice.key)} selects {before} -> {after}", width)
     more = len(review.choices) - CHOICES_SHOWN
-    return [*lines, f"and {more} more: -o json has all"] if more > 0 else lines
+    return [*lines, f"and {more} more; use -o json for all"] if more > 0 else lines
 
 
 def _retained_lines(review: Review, width: int) -> list[str]:
-    """What the change concerns and memory holds."""
+    """Return the workloads that the change affects but that keep their placement because of scheduling history."""
     lines, moved = [], {move.key for move in review.moves}
-    for stay in review.retained[:RETAINED_SHOWN]:
-        verb = "comes only to" if stay.key in moved else "stays in"
-        lines += wrap(f"{format_key(stay.key)} {verb} {format_clusters(stay.current)}", width)
-        lines += wrap(f"placed anew it would be in {format_clusters(stay.if_rescheduled)}; {stay.remedy}", width, "  ")
+    for workload in review.retained[:RETAINED_SHOWN]:
+        verb = "moves only to" if workload.key in moved else "stays on"
+        lines += wrap(f"{format_key(workload.key)} {verb} {format_clusters(workload.current)}", width)
+        lines += wrap(f"if rescheduled: {format_clusters(workload.if_rescheduled)}; {workload.remedy}", width, "  ")
     more = len(review.retained) - RETAINED_SHOWN
-    return [*lines, f"and {more} more stay: -o json has all"] if more > 0 else lines
+    return [*lines, f"and {more} more keep their placement; use -o json for all"] if more > 0 else lines
 
 
 def _loss_lines(review: Review, width: int) -> list[str]:
-    """What losses would do, where somebody asked."""
+    """Return the result of --resilience."""
     if review.resilience is None:
         return []
-    verdict, told = describe_losses(review.resilience)
-    more = [f"and {len(told) - LOSSES_SHOWN} more: -o json has all"] if len(told) > LOSSES_SHOWN else []
-    return [*wrap(verdict, width), *(line for text in told[:LOSSES_SHOWN] for line in wrap(text, width, "  ")), *more]
+    summary, losses = describe_losses(review.resilience)
+    more = [f"and {len(losses) - LOSSES_SHOWN} more; use -o json for all"] if len(losses) > LOSSES_SHOWN else []
+    return [*wrap(summary, width), *(line for text in losses[:LOSSES_SHOWN] for line in wrap(text, width, "  ")), *more]
 
 
 def _finding_lines(review: Review, width: int) -> list[str]:
-    """What the change brings, where that is known; else everything."""
+    """Return the new findings and the counts of existing and fixed ones; all findings if those of the base are unknown."""
     if review.base.findings is None:
         return _list_findings(review.findings, width)
-    fresh = review.new_findings
-    lines = _list_findings(fresh, width)
-    known = len(review.findings) - len(fresh)
+    new = review.new_findings
+    lines = _list_findings(new, width)
+    existing = len(review.findings) - len(new)
     parts = [
-        f"{format_count(known, 'finding')} stood before" if known else "",
-        f"{review.fixed_count} mended" if review.fixed_count else "",
+        format_count(existing, "existing finding") if existing else "",
+        f"{review.fixed_count} fixed" if review.fixed_count else "",
     ]
-    said = ", ".join(filter(None, parts))
-    return [*lines, *wrap(f"{said}.", width)] if said else lines
+    counts = ", ".join(filter(None, parts))
+    return [*lines, *wrap(f"{counts}.", width)] if counts else lines
 
 
 def _list_findings(findings: Sequence[Finding], width: int) -> list[str]:
     infos = [finding for finding in findings if finding.severity == "info"]
-    grave = [finding for finding in findings if finding.severity != "info"]
-    shown = [*_select_shown(grave), *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
+    problems = [finding for finding in findings if finding.severity != "info"]
+    shown = [*_select_shown(problems), *infos[:INFOS_SHOWN]][:FINDINGS_SHOWN]
     lines = [line for finding in shown for line in wrap(str(finding), width)]
-    left = Counter(finding.code for finding in findings)
-    left.subtract(finding.code for finding in shown)
-    if not left.total():
+    omitted = Counter(finding.code for finding in findings)
+    omitted.subtract(finding.code for finding in shown)
+    if not omitted.total():
         return lines
-    codes = [f"{number} {code}" for code, number in sorted(left.items(), key=lambda entry: (-entry[1], entry[0])) if number]
-    named = ", ".join(codes[:CODES_SHOWN]) + (", ..." if len(codes) > CODES_SHOWN else "")
-    return [*lines, *wrap(f"and {left.total()} more ({named}): -o json has all", width)]
+    codes = [f"{number} {code}" for code, number in sorted(omitted.items(), key=lambda entry: (-entry[1], entry[0])) if number]
+    listed = ", ".join(codes[:CODES_SHOWN]) + (", ..." if len(codes) > CODES_SHOWN else "")
+    return [*lines, *wrap(f"and {omitted.total()} more ({listed}); use -o json for all", width)]
 
 
 def _select_shown(findings: Sequence[Finding]) -> list[Finding]:
-    """As many as are printed, in their order: where they are too many, no code crowds out the others."""
+    """Return the findings to print, in order; if there are too many, every code gets a share."""
     if len(findings) <= FINDINGS_SHOWN:
         return list(findings)
-    rank: Counter[str] = Counter()
-    places: list[tuple[int, int]] = []
-    for at, finding in enumerate(findings):
-        places.append((rank[finding.code] // SHOWN_PER_CODE, at))
-        rank[finding.code] += 1
-    return [findings[at] for at in sorted(at for _, at in sorted(places)[:FINDINGS_SHOWN])]
+    seen: Counter[str] = Counter()
+    ranked: list[tuple[int, int]] = []
+    for index, finding in enumerate(findings):
+        ranked.append((seen[finding.code] // SHOWN_PER_CODE, index))
+        seen[finding.code] += 1
+    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:FINDINGS_SHOWN])]
 
 
 def _capitalize_finding_counts(findings: Sequence[Finding]) -> str:
-    said = format_finding_counts(findings)
-    return said[0].upper() + said[1:]
+    counts = format_finding_counts(findings)
+    return counts[0].upper() + counts[1:]
 
 
 def _count_lines(review: Review, width: int) -> list[str]:
     states = review.states
     parts = [
         f"{states['placed']} placed",
-        f"{states['pending']} without a place" if states["pending"] else "",
-        f"{states['stale']} kept as decided before" if states["stale"] else "",
+        f"{states['pending']} unplaced" if states["pending"] else "",
+        f"{states['stale']} stale (previous placement kept)" if states["stale"] else "",
     ]
-    unclaimed = f"; {format_count(review.unclaimed, 'object')} selected by no policy" if review.unclaimed else ""
+    unclaimed = f"; {format_count(review.unclaimed, 'object')} not selected by any policy" if review.unclaimed else ""
     lines = wrap(f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}.", width)
     if review.cluster_count == 0:
-        lines += wrap("No cluster is described, so that nothing can be placed.", width)
+        lines += wrap(
+            "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.",
+            width,
+        )
     lines += wrap(f"{_capitalize_finding_counts(review.findings)}.", width)
     if review.next_wakeup:
-        lines += wrap(f"Time alone can change a decision at {format_time(review.next_wakeup)}.", width)
+        lines += wrap(f"Next change without a commit: {format_time(review.next_wakeup)}.", width)
     return lines
 
 
 def _delivery_lines(review: Review, width: int) -> list[str]:
-    """What the clusters get, as a unified diff; lines of manifests are not wrapped, so that they can be copied."""
+    """Return the changed manifests as unified diffs; their lines are not wrapped, so that they can be copied."""
     if review.before is None and not review.base.commit:
-        return []  # at first everything is new
+        return []  # every manifest of a first placement is new
     lines: list[str] = []
     shown = 0
     for entry in review.delivery.rendered:
@@ -277,17 +280,17 @@ def _delivery_lines(review: Review, width: int) -> list[str]:
             break
         lines += [*wrap(format_manifest_title(entry), width), *body]
         shown += 1
-    left = len(review.delivery.rendered) - shown + review.delivery.omitted
-    return [*lines, f"and {format_count(left, 'more manifest')}: -o json has their names"] if left else lines
+    omitted = len(review.delivery.rendered) - shown + review.delivery.omitted
+    return [*lines, f"and {format_count(omitted, 'more manifest')}; use -o json for their names"] if omitted else lines
 
 
 def format_manifest_title(entry: ManifestChange) -> str:
-    """One manifest in a sentence: what becomes of it, and where."""
-    places = ", ".join(entry.clusters[:CLUSTERS_SHOWN])
+    """Return the path of a manifest, what happens to it and on which clusters."""
+    clusters = ", ".join(entry.clusters[:CLUSTERS_SHOWN])
     more = len(entry.clusters) - CLUSTERS_SHOWN
-    where = f"{entry.verb} in {places}{f' and {more} more' if more > 0 else ''}"
-    copied = f", as it is in {entry.copied}{' but for this' if entry.diff else ''}" if entry.copied else ""
-    return f"{entry.path} {where}{copied}{f' ({entry.note})' if entry.note else ''}"
+    change = f"{entry.verb} in {clusters}{f' and {more} more' if more > 0 else ''}"
+    copied = f", {'compared with' if entry.diff else 'same as in'} {entry.copied}" if entry.copied else ""
+    return f"{entry.path} {change}{copied}{f' ({entry.note})' if entry.note else ''}"
 
 
 def _join_blocks(*blocks: list[str]) -> str:

@@ -69,7 +69,7 @@ def test_many_of_them_are_cut_short(gitsched: Run, fleet: Path, commit: Callable
     commit(fleet, ocm=FLEET, placements="---\n".join(place(1, f"p{at:02}") for at in range(25)))
     told = gitsched("plan").stdout
     assert told.count(" chooses none -> ") == 20
-    assert "\nand 5 more: -o json has all\n" in told
+    assert "\nand 5 more; use -o json for all\n" in told
 
 
 def test_a_placement_that_goes_chooses_nothing_any_more(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:

@@ -123,7 +123,7 @@ def test_a_managed_cluster_is_a_cluster(gitsched: Run, fleet: Path, commit: Call
 
 def test_a_cluster_of_krake_is_found_by_the_name_of_its_directory(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, krake=KRAKE)
-    assert "Runs there: 1 workload" in gitsched("explain", "cluster/team.far").stdout
+    assert "Running here: 1 workload" in gitsched("explain", "cluster/team.far").stdout
     assert "which has no such cluster (Application team/echo)" in gitsched("explain", "cluster/two", COLUMNS="200").stdout
 
 
@@ -144,6 +144,7 @@ def test_what_may_have_been_meant_is_suggested(gitsched: Run, words: str, told: 
 def test_an_object_that_nothing_selects_is_still_found(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, lonely="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lonely}\n")
     found = gitsched("explain", "cm/lonely")
-    assert (found.returncode, found.stdout) == (0, "ConfigMap/default/lonely  (lonely.yaml:1)\n\nPolicy\n  none selects it\n"), (
-        found
-    )
+    assert (found.returncode, found.stdout) == (
+        0,
+        "ConfigMap/default/lonely  (lonely.yaml:1)\n\nPolicy\n  no policy selects it\n",
+    ), found

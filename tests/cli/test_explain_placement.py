@@ -136,7 +136,7 @@ ADVICE = {
 @pytest.mark.usefixtures("placed")
 def test_what_would_bring_it_to_each_cluster(gitsched: Run) -> None:
     told = gitsched("explain", "cm/shop/cache", COLUMNS="300")
-    advice = told.stdout.split("\nWould be chosen if\n")[1]
+    advice = told.stdout.split("\nWould be selected if\n")[1]
     lines = {line.split(":")[0].strip(): line for line in advice.splitlines() if line.startswith("  ")}
     for cluster, change in ADVICE.items():
         if cluster in lines:

@@ -19,7 +19,7 @@ def test_a_code_has_a_cause_and_a_cure(gitsched: Run, code: str) -> None:
     done = gitsched("help-code", code)
     assert done.returncode == 0
     assert "Cause: a mapping says the same key twice" in done.stdout
-    assert "Cure: keep one." in done.stdout
+    assert "Fix: keep one." in done.stdout
 
 
 def test_a_mistyped_code_is_wrong_usage_with_a_suggestion(gitsched: Run) -> None:

@@ -112,7 +112,7 @@ def test_findings_are_counted_beyond_what_anyone_reads(gitsched: Run, fleet: Pat
     for verb in ("validate", "plan", "reconcile"):
         lines = gitsched(verb).stdout.splitlines()
         assert len([line for line in lines if ": error: " in line]) == 50
-        assert any(line.startswith("and ") and line.endswith("): -o json has all") for line in lines)
+        assert any(line.startswith("and ") and line.endswith("); use -o json for all") for line in lines)
     assert gitsched("validate", "-o", "json").stdout.count('"duplicate-key"') == 60
 
 

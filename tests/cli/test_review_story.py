@@ -110,7 +110,7 @@ def test_the_whole_way_of_a_change(
     git("revert", "-m", "1", "--no-edit", "HEAD", at=fleet)
     back = gitsched("plan", "origin/main", "HEAD")
     assert "Deployment shop/api\n  two 3 -> one 3\n" in back.stdout or re.search(r"Deployment shop/api +two 3 +one 3 ", back.stdout)
-    assert "Deployment shop/web stays in two 2\n" in back.stdout
+    assert "Deployment shop/web stays on two 2\n" in back.stdout
     stays = json.loads(gitsched("plan", "origin/main", "HEAD", "-o", "json").stdout)["stays"]
     assert [entry["anew"] for entry in stays] == [[{"cluster": "one", "replicas": 2}]]
     assert "WorkloadRebalancer" in stays[0]["remedy"]
@@ -144,7 +144,7 @@ def test_a_revert_restores_every_byte_where_no_rule_remembers(
     gitsched("reconcile")
     assert git("rev-parse", "placements:clusters", at=fleet) != before
     git("revert", "--no-edit", "HEAD", at=fleet)
-    assert "stays in" not in gitsched("plan", "HEAD~1", "HEAD").stdout
+    assert "stays on" not in gitsched("plan", "HEAD~1", "HEAD").stdout
     gitsched("reconcile")
     assert git("rev-parse", "placements:clusters", at=fleet) == before
 

@@ -86,7 +86,7 @@ def test_a_misspelt_command(gitsched: Run, word: str, told: str) -> None:
 
 
 def test_a_fleet_without_clusters_is_told(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
-    said = "No cluster is described, so that nothing can be placed.\n"
+    said = "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.\n"
     assert said not in gitsched("plan").stdout
     commit(fleet, one=None, two=None)
     assert said in gitsched("plan").stdout

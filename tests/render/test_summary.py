@@ -33,11 +33,11 @@ HOSTILE = [
 GOLDEN = f"""\
 # Placements
 
-This branch is written by gitsched. Do not edit it: the next run replaces what it finds.
+gitsched writes this branch. Do not edit it: the next run overwrites manual changes.
 
-Decided from commit `{OID}` of `https://example.com/a/b` at 1970-01-01T00:00:00Z by gitsched `0.1.0`.
+Scheduled from commit `{OID}` of `https://example.com/a/b` at 1970-01-01T00:00:00Z by gitsched `0.1.0`.
 
-To see the same decisions, in a clone of the source repository:
+To reproduce these decisions, run in a clone of the source repository:
 
 ```sh
 git checkout {OID}
@@ -48,7 +48,7 @@ gitsched plan --observations recorded
 
 - 1 error
 - 3 notes
-- 2 objects are selected by no policy
+- 2 objects are not selected by any policy
 
 ## Clusters
 
@@ -92,7 +92,7 @@ def test_an_empty_repository_has_a_page_too() -> None:
 
 
 def test_the_next_moment_is_named() -> None:
-    assert "decision next at 1970-01-01T00:00:00Z" in page(ReadmeContent(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
+    assert "Next change without a commit: 1970-01-01T00:00:00Z." in page(ReadmeContent(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_sarif_has_the_place_and_what_to_do() -> None:
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "startColumn": 5}
     assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "Deployment/shop/web"
     (rule,) = run["tool"]["driver"]["rules"]
-    assert "Cure: keep one." in rule["help"]["text"]
+    assert "Fix: keep one." in rule["help"]["text"]
 
 
 def test_a_finding_keeps_its_fingerprint_when_lines_move() -> None:

@@ -80,7 +80,7 @@ def test_it_fits_whole_and_says_what_it_left_out(count: int) -> None:
     assert len(text) <= COMMENT_LIMIT - 512
     check_whole(text)
     assert text.startswith("<!-- gitsched:plan id=default -->\n")
-    assert ("Left out, to fit:" in text) == (count > 40)
+    assert ("Omitted to fit the size limit:" in text) == (count > 40)
     if count == 5_000:
         rows = sum(line.startswith("| `Deployment shop/") for line in text.splitlines())
         assert rows > 100
@@ -103,7 +103,7 @@ def test_characters_beyond_the_first_plane_count_twice() -> None:
 
 def test_things_are_left_out_in_the_documented_order() -> None:
     """Each entry is gone at a limit at which all that follow are still there."""
-    signs = ["```diff", "shop/deployment-web-0.yaml", "Further reasons", "old 0", "web.yaml:30:", "`Deployment shop/web-99`"]
+    signs = ["```diff", "shop/deployment-web-0.yaml", "Additional reasons", "old 0", "web.yaml:30:", "`Deployment shop/web-99`"]
     seen: list[tuple[bool, ...]] = []
     for limit in range(100_000, MIN_COMMENT_LIMIT, -2_000):
         text = write_markdown(review(100, text="because of one thing and another, " * 4, diff=2), limit)
@@ -146,13 +146,13 @@ def test_a_fence_is_longer_than_any_in_the_manifest() -> None:
 
 def test_no_change_and_a_first_placement_have_reports_of_their_own() -> None:
     nothing = write_markdown(review(0)._replace(changed=False, base=ComparisonBase("d" * 40, "main", False, {}, ())))
-    assert "### Nothing changes\n" in nothing
+    assert "### No changes\n" in nothing
     assert "| workload" not in nothing
     first = review(3)._replace(before=None, base=ComparisonBase())
     text = write_markdown(first._replace(moves=[m._replace(before={}) for m in first.moves]))
     assert "### First placement of 3 workloads\n" in text
     assert "```diff" not in text, "that everything is new needs no proof"
-    assert "which is not there yet" in text
+    assert "which does not exist yet" in text
 
 
 def test_what_nobody_should_overlook_comes_first() -> None:

@@ -129,7 +129,7 @@ def test_filters_narrow_both_sides(example: str, show: Open) -> None:
     columns = page.locator("#fleet-window thead th").all_inner_texts()[1:]
     assert "fra-gpu-1" not in columns
     assert {"fra-prod-1", "nimbus-eu-central-1"} <= set(columns)
-    page.get_by_role("button", name="Show everything").click()
+    page.get_by_role("button", name="Show all").click()
     expect(page.locator("#fleet-count")).to_have_text("22 workloads on 10 clusters")
     page.get_by_label("State").select_option("changed")
     assert page.locator("#fleet-count").inner_text() == "12 of 22 workloads, 10 of 10 clusters"
@@ -137,7 +137,7 @@ def test_filters_narrow_both_sides(example: str, show: Open) -> None:
 
 def test_the_matrix_is_one_stop_of_the_tab_key_and_arrows_move_in_it(example: str, show: Open) -> None:
     page = show(example)
-    page.get_by_role("button", name="Show everything").focus()
+    page.get_by_role("button", name="Show all").focus()
     page.keyboard.press("Tab")
     focused = "document.activeElement.textContent"
     assert page.evaluate(focused) == "ClusterRole metrics-reader"
@@ -267,7 +267,7 @@ def test_losses_stand_in_the_page_the_bad_ones_marked(show: Open) -> None:
         "1",
         "4",
         "0",
-        "Job shop/import: no place left, and 1 more",
+        "Job shop/import: unplaced, and 1 more",
     ]
     assert "old" in (bad.get_attribute("class") or "")
     assert good.get_attribute("class") is None

@@ -49,7 +49,7 @@ def test_kinds_of_moves_and_what_is_said_of_them() -> None:
     )
     assert [classify_move(move) for move in (lost, first, resized, moved)] == ["lost", "first", "resized", "moved"]
     assert [format_replica_change(move) for move in (lost, first, resized, moved)] == ["4 -> 0", "", "4 -> 6", "4"]
-    assert summarize_moves([moved, lost], 9) == "1 of 9 workloads loses its last place, 1 workload moves"
+    assert summarize_moves([moved, lost], 9) == "1 of 9 workloads becomes unplaced, 1 workload moves"
     assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
 
 

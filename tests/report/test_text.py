@@ -64,10 +64,10 @@ WHY = Explanation(
     ("review", "verdict"),
     [
         (REVIEW, "1 of 1 workload moves: commit cccccccccc against branch placements at bbbbbbbbbb of /fleet."),
-        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload loses its last place, 1 workload gets its first place:"),
+        (REVIEW._replace(moves=[FIRST, LOST]), "1 of 1 workload becomes unplaced, 1 workload is placed for the first time:"),
         (REVIEW._replace(moves=[Move(KEY, {"a": 2}, {"a": 3}, "")]), "1 of 1 workload is resized: "),
         (REVIEW._replace(moves=[]), "No workload moves, but files"),
-        (REVIEW._replace(moves=[], changed=False), "Nothing changes: branch placements at bbbbbbbbbb"),
+        (REVIEW._replace(moves=[], changed=False), "No changes: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(before=None),
             "First placement: commit cccccccccc would create branch placements of /fleet and place 1 workload.",
@@ -85,12 +85,12 @@ def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
         (REVIEW._replace(after="a" * 40), "Committed aaaaaaaaaa to branch placements of /fleet: 1 workload moves"),
         (
             REVIEW._replace(after="a" * 40, before=None),
-            "Committed aaaaaaaaaa to branch placements of /fleet, its first: 1 workload placed",
+            "Committed aaaaaaaaaa to branch placements of /fleet (first commit): 1 workload placed",
         ),
-        (REVIEW._replace(changed=False), "Nothing changed: branch placements at bbbbbbbbbb"),
+        (REVIEW._replace(changed=False), "No changes: branch placements at bbbbbbbbbb"),
         (
             REVIEW._replace(refused="12 of 20 workloads"),
-            "Nothing committed. 1 workload moves.",
+            "Nothing committed. Planned: 1 workload moves.",
         ),
     ],
 )
@@ -107,14 +107,14 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
         flat = " ".join(text.split())
         assert MOVED.reason in flat
         assert "a.yaml:2:3: error: no YAML [yaml-syntax]" in flat
-        assert "1 workload: 1 placed; 4 objects selected by no policy. 1 error." in flat
-        assert "at 2026-01-12T09:00:00Z." in flat
+        assert "1 workload: 1 placed; 4 objects not selected by any policy. 1 error." in flat
+        assert "Next change without a commit: 2026-01-12T09:00:00Z." in flat
 
 
 def test_many_clusters_and_many_notes_are_counted() -> None:
     assert format_clusters({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
     notes = [Finding("info", "symlink", f"link {n}") for n in range(9)]
-    assert "and 4 more (4 symlink): -o json has all" in write_findings([BROKEN, *notes], 80)
+    assert "and 4 more (4 symlink); use -o json for all" in write_findings([BROKEN, *notes], 80)
     assert write_findings([], 80) == "No findings\n"
 
 
@@ -134,7 +134,7 @@ def test_an_explanation_has_every_step_at_every_width() -> None:
             "placement changed",
         ):
             assert step in flat, (width, step)
-    assert "none selects it" in write_explanation(Explanation("x"), 80)
+    assert "no policy selects it" in write_explanation(Explanation("x"), 80)
 
 
 @given(st.text())
@@ -184,4 +184,4 @@ def test_a_mistake_that_is_everywhere_hides_no_other() -> None:
     assert [line for line in lines if "field" in line] == [f"warning: field {n} [unknown-field]" for n in range(4)]
     assert lines[0].startswith("error: copy 0 ")
     assert sum("copy" in line for line in lines) == 46
-    assert "and 44 more (44 duplicate-identity): -o json has all" in lines
+    assert "and 44 more (44 duplicate-identity); use -o json for all" in lines

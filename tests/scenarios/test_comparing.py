@@ -202,7 +202,7 @@ def test_findings_are_new_mended_or_stood_before(placed: Fleet) -> None:
     errors = [finding for finding in review.new_findings if finding.severity == "error"]
     assert [finding.location and finding.location.path for finding in errors] == ["clusters/new.yaml"]
     assert review.fixed_count == 1
-    assert "3 findings stood before, 1 mended." in write_plan(review, 200)
+    assert "3 existing findings, 1 fixed." in write_plan(review, 200)
 
 
 def test_a_first_plan_has_nothing_to_compare_with(pair: Fleet) -> None:

@@ -170,7 +170,7 @@ def test_nothing_of_what_is_asked_is_written(shop: Fleet, explain: Explain) -> N
 
 def test_without_the_option_every_cluster_that_is_not_used_has_its_line(shop: Fleet, explain: Explain) -> None:
     told = explain("deploy/pay")
-    section = told.partition("Would be chosen if\n")[2].partition("\n\n")[0]
+    section = told.partition("Would be selected if\n")[2].partition("\n\n")[0]
     assert [line.split(":")[0].strip() for line in section.splitlines()] == ["e1", "e2"]
 
 
@@ -178,14 +178,14 @@ def test_a_large_fleet_is_not_asked_unasked(fleet: Fleet, explain: Explain) -> N
     files = {f"clusters/c{i:02}.yaml": cluster(f"c{i:02}") for i in range(12)}
     fleet.commit(files | {"cart.yaml": deployment("cart"), "p.yaml": divide("cart", "clusterNames: [c00]", DUPLICATED)})
     fleet.reconcile()
-    assert "  3 more clusters: ask with --why-not CLUSTER\n" in explain("deploy/cart")
+    assert "  3 more clusters: use --why-not CLUSTER\n" in explain("deploy/cart")
     assert "c11: clusterNames named it" in explain("deploy/cart", "--why-not", "c11")
 
 
 def test_a_cluster_where_it_runs_needs_no_change(shop: Fleet, explain: Explain) -> None:
     told = explain("deploy/pay", "--why-not", "w1")
-    assert "it runs in w1: 2" in told
-    assert "Would be chosen if" not in told
+    assert "runs on w1: 2" in told
+    assert "Would be selected if" not in told
 
 
 def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: Explain) -> None:
@@ -239,7 +239,9 @@ def test_what_a_cluster_could_take_is_counted_against_what_is_left(fleet: Fleet,
     fleet.reconcile()
     found = explain("cluster/w2", "-o", "json")["couldTake"]
     assert [(entry["workload"]["name"], entry["here"], entry["replicas"]) for entry in found] == [("cart", False, 3)]
-    assert "Could take, each as if it were alone\n  Deployment default/cart: room for 3 replicas\n" in explain("cluster/w2")
+    assert "Could also run here, each considered alone\n  Deployment default/cart: capacity for 3 replicas\n" in explain(
+        "cluster/w2"
+    )
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "yaml"])
@@ -260,4 +262,4 @@ def test_no_line_is_longer_than_a_narrow_terminal(
 def test_markdown_says_what_the_text_says(shop: Fleet, explain: Explain) -> None:
     told = explain("deploy/pay", "-o", "markdown")
     assert "### Deployment.apps/default/pay" in told
-    assert "**Would be chosen if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in told
+    assert "**Would be selected if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in told

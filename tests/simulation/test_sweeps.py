@@ -27,12 +27,12 @@ def test_a_row_says_what_the_loss_alone_says(shop: Fleet, simulate: Simulate, sw
 def test_a_table_without_a_loss_that_hurts_says_so(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit({name: text for name, text in SHOP.items() if "pay" not in name})
     fleet.reconcile()
-    assert simulate("--sweep", "regions").startswith("Losing any one of 2 regions, for 2 workloads: every loss can be made up for.")
+    assert simulate("--sweep", "regions").startswith("Losing any one of 2 regions (2 workloads): no loss leaves replicas missing.")
 
 
 def test_a_fleet_that_does_not_say_where_it_stands_has_no_zones_to_lose(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit({"clusters/w1.yaml": cluster("w1")})
-    assert simulate("--sweep", "zones") == "No cluster says in which zone it stands, so there is nothing to lose.\n"
+    assert simulate("--sweep", "zones") == "No zone found in the cluster documents, so there is no loss to simulate.\n"
 
 
 def test_a_change_that_takes_the_way_out_is_told_with_its_line(shop: Fleet, simulate: Simulate) -> None:
@@ -40,10 +40,10 @@ def test_a_change_that_takes_the_way_out_is_told_with_its_line(shop: Fleet, simu
     narrow = SHOP["policies/cart.yaml"].replace("[w1, w2, e1]", "[w1, w2]")
     shop.commit({"policies/cart.yaml": narrow}, hour=1)
     told = simulate("--sweep", "regions", "--against", base)
-    assert "1 workload worse off than before." in told
+    assert "1 workload more affected than before." in told
     expected = (
-        "After this change, losing region west leaves Deployment default/cart without any place, 4 replicas short (before: 0); "
-        "cause policies/cart.yaml:9."
+        "After this change, losing region west leaves Deployment default/cart unplaced, 4 replicas missing (before: 0); "
+        "cause: policies/cart.yaml:9."
     )
     assert expected in told
     found = simulate("--sweep", "regions", "--against", base, "-o", "json", "--fail-on", "short", code=1)
@@ -54,8 +54,8 @@ def test_a_change_that_opens_a_way_out_is_no_failure(shop: Fleet, simulate: Simu
     base = shop.git("rev-parse", "HEAD")
     shop.commit({"policies/pay.yaml": divide("pay", "clusterNames: [w1, w2, e2]", WEIGHTED)}, hour=1)
     told = simulate("--sweep", "regions", "--against", base, "--fail-on", "short")
-    assert "1 workload better off than before." in told
-    assert "leaves Deployment default/pay 0 replicas short (before: 3)" in told
+    assert "1 workload less affected than before." in told
+    assert "leaves no replica of Deployment default/pay missing (before: 3)" in told
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_change_that_opens_a_way_out_is_no_failure(shop: Fleet, simulate: Simu
 def test_the_cause_is_whatever_changed(shop: Fleet, simulate: Simulate, files: dict[str, str | None], cause: str) -> None:
     base = shop.git("rev-parse", "HEAD")
     shop.commit(files, hour=1)
-    assert f"; cause {cause}." in simulate("--sweep", "regions", "--against", base)
+    assert f"; cause: {cause}." in simulate("--sweep", "regions", "--against", base)
 
 
 def test_a_change_without_effect_on_any_loss_says_so(shop: Fleet, simulate: Simulate) -> None:
@@ -109,10 +109,10 @@ def test_every_form_says_the_same_number(shop: Fleet, simulate: Simulate) -> Non
     data = simulate("--sweep", "regions", "-o", "json")
     assert json.dumps(data["losses"][0]["short"]) == "3"
     for form in ("text", "markdown", "html"):
-        assert "no place left" in simulate("--sweep", "regions", "-o", form)
+        assert "unplaced" in simulate("--sweep", "regions", "-o", form)
 
 
-WORSE = "After this change, losing region west leaves Deployment default/cart without any place, 4 replicas short (before: 0)"
+WORSE = "After this change, losing region west leaves Deployment default/cart unplaced, 4 replicas missing (before: 0)"
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def narrowed(shop: Fleet) -> str:
 
 def test_a_review_says_what_a_merge_does_to_resilience(narrowed: str, plan: Simulate) -> None:
     told = plan(narrowed, "--resilience", "regions")
-    assert f"{WORSE}; cause policies/cart.yaml:9." in told
+    assert f"{WORSE}; cause: policies/cart.yaml:9." in told
     assert "Resilience" not in plan(narrowed)
     data = plan(narrowed, "--resilience", "regions", "-o", "json")["resilience"]
     assert [(shift["before"], shift["after"], shift["worse"]) for shift in data["shifts"]] == [(0, 4, True)]
@@ -134,8 +134,8 @@ def test_a_review_says_what_a_merge_does_to_resilience(narrowed: str, plan: Simu
 
 def test_the_comment_has_the_line_and_the_table_folded(narrowed: str, plan: Simulate) -> None:
     told = plan(narrowed, "--resilience", "regions", "-o", "markdown")
-    assert "- After this change, losing region west leaves Deployment default/cart without any place, 4 replicas short" in told
-    assert "cause `policies/cart.yaml:9.`" in told or "cause policies/cart.yaml:9." in told
+    assert "- After this change, losing region west leaves Deployment default/cart unplaced, 4 replicas missing" in told
+    assert "cause: `policies/cart.yaml:9.`" in told or "cause: policies/cart.yaml:9." in told
     table = told.partition("<details><summary>If any one region is lost</summary>")[2].partition("</details>")[0]
     assert [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| `")] == ["`west`", "`east`"]
 
@@ -143,12 +143,12 @@ def test_the_comment_has_the_line_and_the_table_folded(narrowed: str, plan: Simu
 def test_the_page_has_the_table(narrowed: str, plan: Simulate) -> None:
     page = plan(narrowed, "--resilience", "regions", "-o", "html")
     assert 'id="resilience"' in page
-    assert "losing region west leaves Deployment default/cart without any place" in page
+    assert "losing region west leaves Deployment default/cart unplaced" in page
 
 
 def test_without_a_base_the_plan_has_the_table_of_what_it_makes(shop: Fleet, plan: Simulate) -> None:
     told = plan("--resilience", "regions")
-    assert "Losing region west: Deployment default/pay: no place left." in told
+    assert "Losing region west: Deployment default/pay: unplaced." in told
     assert plan("--resilience", "zones", "-o", "json")["resilience"]["by"] == "zone"
 
 

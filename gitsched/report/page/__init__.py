@@ -34,21 +34,21 @@ from gitsched.report.terminal import escape_unprintable
 from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000
-"""Manifests whose difference stands in the page; the others are counted."""
+"""The number of manifests whose diff the page contains; the others are counted."""
 
 
 class FleetView(NamedTuple):
-    """What the page knows beside the run: the clusters, and why each workload is where it is."""
+    """The clusters of the fleet, and the explanation of each workload."""
 
     facts: Mapping[str, ClusterInfo]
     explanations: Mapping[Key, Explanation]
 
 
 def write_page(review: Review, fleet: FleetView) -> str:
-    """The page. Whatever comes from documents is text in it, never markup or script."""
-    grid = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations)
+    """Return the page. Text from documents is escaped, so it cannot become markup or script."""
+    matrix = build_matrix(review.outcomes, review.moves, fleet.facts, fleet.explanations)
     style, script = _read_resource("page.css"), _read_resource("page.js")
-    fresh = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
+    new = {id(finding) for finding in review.new_findings} if review.base.findings is not None else set()
     shown = review.delivery.rendered[:MANIFESTS_SHOWN]
     more = len(review.delivery.rendered) - len(shown) + review.delivery.omitted
     losses = build_loss_table(review)
@@ -67,16 +67,16 @@ def write_page(review: Review, fleet: FleetView) -> str:
         wakeup=format_time(review.next_wakeup) if review.next_wakeup else "",
         refused=escape_unprintable(review.refused),
         sections=sections,
-        sums=list_totals(review, len(grid["clusters"])),
+        sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
         moves=[build_move_row(move) for move in sort_moves(review.moves)],
         choices=[build_choice_row(choice) for choice in review.choices],
-        stays=[build_retained_row(stay) for stay in review.retained],
+        stays=[build_retained_row(retained) for retained in review.retained],
         resilience=losses,
         manifests=[build_manifest_entry(entry) for entry in shown],
         manifests_more=more,
-        findings=[build_finding_row(finding, new=id(finding) in fresh) for finding in review.findings],
-        data=_embed_json(grid),
+        findings=[build_finding_row(finding, new=id(finding) in new) for finding in review.findings],
+        data=_embed_json(matrix),
         style=Markup(style),  # noqa: S704  # a file of this package
         style_hash=_compute_csp_hash(style),
         script=Markup(script),  # noqa: S704  # a file of this package
@@ -85,13 +85,13 @@ def write_page(review: Review, fleet: FleetView) -> str:
 
 
 def _embed_json(data: Mapping[str, Any]) -> Markup:
-    """JSON inside a script element: nothing in it can end the element, or be taken for markup."""
+    """Return JSON for a script element, escaped so that it cannot end the element or start markup."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704  # escaped in this line
 
 
 def _compute_csp_hash(text: str) -> str:
-    """The source expression of a Content-Security-Policy for an inline element, which begins with the line break after its tag."""
+    """Return the Content-Security-Policy source expression of an inline element, whose text starts with the line break after its tag."""
     return "sha256-" + base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
 
 

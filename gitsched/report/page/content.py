@@ -23,7 +23,7 @@ ClusterCells = list[list[int | None]]
 
 
 class StringTable:
-    """Texts by number, each once."""
+    """A list of distinct strings that the page refers to by index."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -42,17 +42,16 @@ def build_matrix(
     facts: Mapping[str, ClusterInfo],
     explanations: Mapping[Key, Explanation],
 ) -> dict[str, Any]:
-    """Clusters as columns, workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...]}`.
+    """Return clusters as columns and workloads as rows: `{"clusters": [...], "workloads": [...], "texts": [...]}`.
 
-    Whatever an entry says in words is a number, an index into `texts`. A place is `[cluster, replicas or None]`, with the index of a
-    column. A workload that is gone is a row, too.
+    Texts are indices into `texts`. A cell is `[column index, replicas or None]`. Removed workloads have a row, too.
     """
     decided = list(outcomes)
     changed = {move.key: move for move in moves}
     texts = StringTable()
-    named = {place.cluster for outcome in decided for place in outcome.targets}
-    named |= {cluster for move in changed.values() for cluster in move.before}
-    names = sorted(facts.keys() | named)
+    used = {target.cluster for outcome in decided for target in outcome.targets}
+    used |= {cluster for move in changed.values() for cluster in move.before}
+    names = sorted(facts.keys() | used)
     columns = {name: index for index, name in enumerate(names)}
     rows = [
         _build_workload_row(outcome, changed.get(outcome.key), explanations.get(outcome.key), columns, texts)
@@ -88,9 +87,9 @@ def _build_workload_row(
         "group": texts.index_of(outcome.group),
         "reason": texts.index_of(outcome.reason),
     }
-    leaving = [columns[place.cluster] for place in outcome.targets if place.evicting]
-    if leaving:
-        row["leaving"] = leaving
+    evicting = [columns[target.cluster] for target in outcome.targets if target.evicting]
+    if evicting:
+        row["leaving"] = evicting
     if move is not None:
         row |= {"before": _build_cluster_cells(move.before, columns), "cause": texts.index_of(move.reason)}
     if explanation is not None:
@@ -116,88 +115,91 @@ def _build_cluster_cells(shares: Mapping[str, int | None], columns: Mapping[str,
     return [[columns[cluster], shares[cluster]] for cluster in sorted(shares)]
 
 
-def _build_explanation(told: Explanation, texts: StringTable) -> dict[str, Any]:
-    number = texts.index_of
+def _build_explanation(value: Explanation, texts: StringTable) -> dict[str, Any]:
+    index_of = texts.index_of
     sections: list[tuple[str, list[str]]] = [
-        ("Policy", [told.policy and f"{told.policy}: {told.policy_reason}", told.claim]),
-        ("Not chosen", [f"{loser.policy}: {loser.why}" for loser in told.rejected_policies]),
-        ("Attached to", list(told.attached_to)),
-        ("Why now", [told.trigger]),
+        ("Policy", [value.policy and f"{value.policy}: {value.policy_reason}", value.claim]),
+        ("Policies not selected", [f"{rejected.policy}: {rejected.why}" for rejected in value.rejected_policies]),
+        ("Attached to", list(value.attached_to)),
+        ("Trigger", [value.trigger]),
         (
             "Groups, in order",
-            [": ".join(filter(None, (each.name, each.verdict, each.message))) for each in told.attempts if each.name],
+            [": ".join(filter(None, (each.name, each.verdict, each.message))) for each in value.attempts if each.name],
         ),
-        ("Selection", list(told.selection)),
-        ("Division", list(told.division_rule)),
-        ("Overrides, in order", list(map(describe_override, told.overrides))),
-        ("Findings", [str(finding) for finding in told.findings]),
+        ("Selection", list(value.selection)),
+        ("Division", list(value.division_rule)),
+        ("Overrides, in order", list(map(describe_override, value.overrides))),
+        ("Findings", [str(finding) for finding in value.findings]),
     ]
     return {
-        "location": number(told.location),
-        "among": number(told.candidate_kind),
+        "location": index_of(value.location),
+        "among": index_of(value.candidate_kind),
         "sections": [
-            [number(title), [number(line) for line in lines if line]] for title, lines in sections if any(line for line in lines)
+            [index_of(title), [index_of(line) for line in lines if line]]
+            for title, lines in sections
+            if any(line for line in lines)
         ],
-        "candidates": _group_candidates(told.candidates, texts),
+        "candidates": _group_candidates(value.candidates, texts),
     }
 
 
 def _group_candidates(candidates: Iterable[ExplainedCandidate], texts: StringTable) -> list[list[Any]]:
-    """Candidates with the same fate together: `[fits, group, reason, [candidate, ...]]`, those that fit first."""
-    alike: dict[tuple[bool, str, str], list[int]] = {}
+    """Group candidates with the same result: `[fits, group, reason, [candidate, ...]]`, eligible candidates first."""
+    groups: dict[tuple[bool, str, str], list[int]] = {}
     for entry in candidates:
-        fate = (not entry.result.eligible, entry.group, describe_candidate(entry))
-        alike.setdefault(fate, []).append(texts.index_of(entry.result.name))
-    ordered = sorted(alike.items(), key=lambda item: item[0][0])
+        result = (not entry.result.eligible, entry.group, describe_candidate(entry))
+        groups.setdefault(result, []).append(texts.index_of(entry.result.name))
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
     return [[int(not unfit), texts.index_of(group), texts.index_of(reason), names] for (unfit, group, reason), names in ordered]
 
 
 def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
-    """The numbers at the top, by name."""
+    """Return the names and numbers at the top of the page."""
     counts = {level: sum(finding.severity == level for finding in review.findings) for level in SEVERITIES}
     levels = ((f"{level}s" if level != "info" else "notes", number) for level, number in counts.items() if number)
-    moves = ("that move", len(review.moves))
+    moves = ("moves", len(review.moves))
     return [("workloads", len(review.outcomes)), *review.states.items(), moves, ("clusters", clusters), *levels]
 
 
 def build_summary_row(row: SummaryRow) -> SummaryRow:
-    """A line of the summary, fit for a page."""
+    """Return a row of the summary with unprintable characters escaped."""
     return SummaryRow(row.name, escape_unprintable(row.before), escape_unprintable(row.after))
 
 
 def build_choice_row(choice: SelectionChange) -> dict[str, str]:
-    """A document that places nothing itself, and what it chooses."""
+    """Return a Placement with the clusters that it selects before and after the change."""
     before, after = format_choice(choice)
     return {"name": format_key(choice.key), "before": before, "after": after}
 
 
-def build_retained_row(stay: RetainedWorkload) -> dict[str, str]:
-    """A workload that memory holds where it is."""
-    places = (format_clusters(stay.current), format_clusters(stay.if_rescheduled))
-    return {"name": format_key(stay.key), "places": places[0], "anew": places[1], "remedy": escape_unprintable(stay.remedy)}
+def build_retained_row(retained: RetainedWorkload) -> dict[str, str]:
+    """Return a workload that keeps its placement because of scheduling history."""
+    current, rescheduled = format_clusters(retained.current), format_clusters(retained.if_rescheduled)
+    remedy = escape_unprintable(retained.remedy)
+    return {"name": format_key(retained.key), "current": current, "rescheduled": rescheduled, "remedy": remedy}
 
 
 def build_manifest_entry(entry: ManifestChange) -> dict[str, Any]:
-    """One manifest: what becomes of it, and the lines of its difference with their kinds."""
+    """Return the title of a manifest and the lines of its diff with their kinds."""
     kinds = {"+": "new", "-": "old", "@": "soft"}
     lines = [(kinds.get(line[:1], ""), escape_unprintable(line)) for line in entry.diff.splitlines()]
     return {"title": escape_unprintable(format_manifest_title(entry)), "lines": lines}
 
 
 def build_loss_table(review: Review) -> dict[str, Any] | None:
-    """The table of losses with the bad ones marked, and what the change does to it; None where nobody asked."""
+    """Return the summary and the table of losses; None without --resilience."""
     value = review.resilience
     if value is None:
         return None
     table = value.head if isinstance(value, ResilienceChange) else value
-    verdict, told = describe_losses(value)
+    summary, losses = describe_losses(value)
     rows = [
         {
             "name": escape_unprintable(row.domain.name if row.domain else row.event),
             "moved": row.moved,
-            "moving": row.started_replicas,
-            "homeless": len(row.unplaced),
-            "short": row.shortfall,
+            "started": row.started_replicas,
+            "unplaced": len(row.unplaced),
+            "missing": row.shortfall,
             "waiting": row.waiting,
             "worst": escape_unprintable(describe_worst_effect(row)),
             "bad": bool(row.degraded),
@@ -207,25 +209,29 @@ def build_loss_table(review: Review) -> dict[str, Any] | None:
     return {
         "by": table.domain_kind,
         "rows": rows,
-        "verdict": escape_unprintable(verdict),
-        "told": [escape_unprintable(text) for text in told],
+        "summary": escape_unprintable(summary),
+        "lines": [escape_unprintable(text) for text in losses],
     }
 
 
 def build_move_row(move: Move) -> dict[str, Any]:
-    """Every cluster of either side, and what becomes of the replicas there."""
-    places = []
+    """Return the clusters of a move before and after with their replicas, and its reasons."""
+    clusters = []
     for cluster in sorted(move.before.keys() | move.after.keys()):
         earlier, later = move.before.get(cluster), move.after.get(cluster)
         if cluster not in move.before:
-            places.append(("new", f"+ {cluster}" + _format_replicas(later)))
+            clusters.append(("new", f"+ {cluster}" + _format_replicas(later)))
         elif cluster not in move.after:
-            places.append(("old", f"− {cluster}" + _format_replicas(earlier)))  # a minus, for eyes
+            clusters.append(("old", f"− {cluster}" + _format_replicas(earlier)))  # a minus sign, not a hyphen
         elif earlier != later:
-            places.append(("turn", f"{cluster}{_format_replicas(earlier)} →{_format_replicas(later)}"))
+            clusters.append(("turn", f"{cluster}{_format_replicas(earlier)} →{_format_replicas(later)}"))
         else:
-            places.append(("", cluster + _format_replicas(later)))
-    return {"name": format_key(move.key), "places": places, "why": [escape_unprintable(text) for text in list_reasons(move)]}
+            clusters.append(("", cluster + _format_replicas(later)))
+    return {
+        "name": format_key(move.key),
+        "clusters": clusters,
+        "reasons": [escape_unprintable(text) for text in list_reasons(move)],
+    }
 
 
 def _format_replicas(replicas: int | None) -> str:
@@ -233,11 +239,11 @@ def _format_replicas(replicas: int | None) -> str:
 
 
 def build_finding_row(finding: Finding, *, new: bool) -> dict[str, Any]:
-    """A finding; `new` says that the change brings it."""
+    """Return a finding; `new` is true if the change introduces it."""
     return {
         "severity": finding.severity,
         "new": new,
         "code": finding.code,
-        "where": escape_unprintable(str(finding.location)) if finding.location else "",
+        "location": escape_unprintable(str(finding.location)) if finding.location else "",
         "message": escape_unprintable(finding.message),
     }

@@ -7,7 +7,7 @@
   const CELL = 2.6;
   const form = document.getElementById("filters");
   const frame = document.getElementById("fleet-window");
-  const said = document.getElementById("fleet-count");
+  const count = document.getElementById("fleet-count");
   const dialog = document.getElementById("why");
   let columns = [];
   let rows = [];
@@ -23,7 +23,7 @@
   const title = (row) => `${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}`;
   const amount = (replicas) => (replicas === null ? "✓" : String(replicas));
 
-  // Every workload once: what stands in each column, before and after.
+  // Replicas of each workload by column, before and after.
   for (const row of data.workloads) {
     row.now = new Map(row.after);
     row.then = row.before ? new Map(row.before) : row.now;
@@ -34,8 +34,8 @@
   const cellOf = (row, column) => {
     const now = row.now.get(column);
     const then = row.then.get(column);
-    if (now === undefined && then === undefined) return row.going.has(column) ? ["old", "−", "leaving"] : null;
-    if (now === undefined) return ["old", `−${then === null ? "" : then}`, row.going.has(column) ? "leaving" : "taken away"];
+    if (now === undefined && then === undefined) return row.going.has(column) ? ["old", "−", "evicting"] : null;
+    if (now === undefined) return ["old", `−${then === null ? "" : then}`, row.going.has(column) ? "evicting" : "removed"];
     if (then === undefined) return ["new", `+${now === null ? "" : now}`, "new"];
     if (now !== then) return ["turn", `${amount(then)}→${amount(now)}`, "changed"];
     return ["here", amount(now), ""];
@@ -94,7 +94,7 @@
     frame.replaceChildren(table);
     drawn = 0;
     extend();
-    said.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
+    count.textContent = rows.length === data.workloads.length && columns.length === data.clusters.length
       ? `${rows.length} workloads on ${columns.length} clusters`
       : `${rows.length} of ${data.workloads.length} workloads, ${columns.length} of ${data.clusters.length} clusters`;
     frame.scrollTop = 0;
@@ -125,10 +125,10 @@
     parts.push(make("h2", title(row), { id: "why-title" }));
     if (row.why) parts.push(make("p", text(row.why.location), { class: "soft" }));
     const where = (places) => places.map(([index, replicas]) => data.clusters[index].name + (replicas === null ? "" : ` ${replicas}`)).join(", ") || "nowhere";
-    parts.push(make("h3", row.before ? "Where it would run" : "Where it runs"), make("p", where(row.after)));
+    parts.push(make("h3", row.before ? "Planned clusters" : "Clusters"), make("p", where(row.after)));
     if (row.before) parts.push(make("p", `before: ${where(row.before)}`, { class: "soft" }), make("p", text(row.cause)));
     else if (row.reason !== undefined && text(row.reason)) parts.push(make("p", text(row.reason)));
-    if (row.leaving) parts.push(make("p", `leaving: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
+    if (row.leaving) parts.push(make("p", `evicting: ${row.leaving.map((index) => data.clusters[index].name).join(", ")}`));
     if (row.why) {
       const asked = column === undefined ? null : data.clusters[column].name;
       const own = asked === null ? [] : row.why.candidates.filter(([, , , names]) => names.some((number) => text(number) === asked));
@@ -143,7 +143,7 @@
         const grouped = row.why.candidates.some(([, group]) => text(group));
         head.append(make("th", `${text(row.why.among)}s`, { scope: "col" }));
         if (grouped) head.append(make("th", "group", { scope: "col" }));
-        head.append(make("th", "fits", { scope: "col" }), make("th", "why", { scope: "col" }));
+        head.append(make("th", "fits", { scope: "col" }), make("th", "reason", { scope: "col" }));
         table.append(head);
         for (const [fits, group, reason, names] of row.why.candidates) {
           const line = make("tr");
@@ -178,7 +178,7 @@
     cell.tabIndex = 0;
     cell.focus({ preventScroll: true });
     cell.scrollIntoView({ block: "nearest", inline: "nearest" });
-    // The sticky heads hide what is scrolled just to the edge.
+    // Sticky headers cover cells that are scrolled to the edge.
     const head = frame.querySelector("thead").getBoundingClientRect();
     const box = cell.getBoundingClientRect();
     if (box.top < head.bottom) frame.scrollTop -= head.bottom - box.top;
