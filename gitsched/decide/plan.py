@@ -111,6 +111,11 @@ class Plan(NamedTuple):
         return self.totals.retiring
 
     @property
+    def has_rule_findings(self) -> bool:
+        """Whether a finding is about a rule inside a document; the line of the rule is looked up when the plan is made."""
+        return any(finding.field is not None for finding in self.findings)
+
+    @property
     def complete(self) -> bool:
         """Whether everything was planned, not only what changed."""
         return self.details is not None

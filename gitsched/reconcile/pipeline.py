@@ -27,7 +27,8 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
     """
     with gc_paused():
         fetched = fetch(context)
-        planned = None if complete else plan_incrementally(context, fetched, now, plan_source)
+        cached = None if complete else context.caches.take_plan(fetched.cache_key)
+        planned = plan_incrementally(context, fetched, cached, now, plan_source) if cached is not None else None
         planned = planned or plan_source(context, fetched, now)
         written = write(context, fetched, planned)
         published = None
@@ -51,4 +52,5 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
     tree = caches.tree if observed.empty else None
     state = CompleteState(previous, tree.files.keys()) if tree is not None and tree.valid else None
-    return Planned(locate_plan_findings(plan, context.source.repository), source.config, state)
+    plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
+    return Planned(plan, source.config, state)

@@ -29,12 +29,15 @@ MAX_CHANGED_FILES = 20
 
 
 def plan_incrementally(
-    context: RunContext, fetched: Fetched, now: datetime, plan_source: Callable[[RunContext, Fetched, datetime], Planned]
+    context: RunContext,
+    fetched: Fetched,
+    cache: PlanCache,
+    now: datetime,
+    plan_source: Callable[[RunContext, Fetched, datetime], Planned],
 ) -> Planned | None:
-    """Plan only what changed since the last plan; None where a complete plan is needed, which `plan_source` makes."""
-    cache = context.caches.take_plan(fetched.cache_key)
+    """Plan only what changed since the plan in the cache; None where a complete plan is needed, which `plan_source` makes."""
     times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, now)
-    if cache is None or cache.header.output_tree != fetched.output_tree or times.now < cache.header.totals.now:
+    if cache.header.output_tree != fetched.output_tree or times.now < cache.header.totals.now:
         return None
     try:
         made = _plan_from_cache(context, fetched, times, cache)
@@ -43,7 +46,8 @@ def plan_incrementally(
     if made is None:
         return None
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
-    plan = locate_plan_findings(made.plan._replace(outcomes=outcomes), context.source.repository)
+    plan = made.plan._replace(outcomes=outcomes)
+    plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     return Planned(plan, cache.header.totals.config, StateUpdate(cache, made))
 
 

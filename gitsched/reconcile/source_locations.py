@@ -32,8 +32,6 @@ def locate_explanation(explanation: Explanation, repository: Repository, places:
 
 def locate_plan_findings(plan: Plan, repository: Repository) -> Plan:
     """Return the plan with the line of each rule that its findings are about, the findings in their order."""
-    if not any(finding.field for finding in plan.findings):
-        return plan
     return plan._replace(findings=tuple(sorted(locate_finding_rules(plan.findings, repository), key=finding_sort_key)))
 
 

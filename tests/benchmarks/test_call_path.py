@@ -1,0 +1,58 @@
+"""`python -m benchmarks.call_path` counts the modules that one Deployment passes through, and the calls between them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.call_path import CallPath, measure
+from benchmarks.repository import environment
+
+ROOT = Path(__file__).parents[2]
+STEPS = ("fetch", "source_tree", "observations", "output_commit")
+
+
+@pytest.fixture(scope="module")
+def path() -> CallPath:
+    return measure()
+
+
+def test_every_step_of_the_pipeline_is_on_the_path(path: CallPath) -> None:
+    assert {
+        "gitsched.reconcile.pipeline",
+        "gitsched.decide.plan",
+        *(f"gitsched.reconcile.{name}" for name in STEPS),
+    } <= path.modules.keys()
+
+
+def test_only_modules_of_gitsched_are_counted_and_each_at_least_once(path: CallPath) -> None:
+    assert all(name.partition(".")[0] == "gitsched" and calls > 0 for name, calls in path.modules.items())
+
+
+def test_a_crossing_leads_from_one_module_of_the_path_into_another(path: CallPath) -> None:
+    assert path.crossings.total() > len(path.modules)
+    assert all(calling != called and {calling, called} <= path.modules.keys() for calling, called in path.crossings)
+
+
+def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: CallPath) -> None:
+    unused = (
+        "gitsched.watch",
+        "gitsched.forge",
+        "gitsched.simulate",
+        "gitsched.reconcile.source_diff",
+        "gitsched.reconcile.comparison",
+    )
+    assert not [name for name in path.modules if name.startswith(unused)]
+
+
+@pytest.mark.parametrize("options", [(), ("--modules",)], ids=["the totals", "with the modules"])
+def test_the_script_prints_the_totals_and_lists_the_modules_on_request(path: CallPath, options: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "benchmarks.call_path", *options]
+    printed = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
+    total, *modules = printed.splitlines()
+    assert re.fullmatch(rf"{len(path.modules)} modules, [1-9]\d* calls from one module into another", total)
+    assert sorted(line.split()[1] for line in modules) == (sorted(path.modules) if options else [])
