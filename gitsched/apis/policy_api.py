@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitsched.apis.engine import PolicyEngine, RecordsByKind, Snapshot
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config_section import SettingsSection
 from gitsched.apis.topology import Topology
-from gitsched.model.document import Body, Key
+from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.finding import Issue
 
 GroupKind = tuple[str, str]
@@ -20,6 +20,14 @@ SchemaKey = tuple[str, str, str]
 """API group, version and kind, as in ("policy.karmada.io", "v1alpha1", "PropagationPolicy")."""
 DocumentValidator = Callable[[Body], Iterator[Issue]]
 """List what is wrong with a defaulted document that its schema accepts."""
+
+
+class RemovedWorkload(NamedTuple):
+    """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along."""
+
+    key: Key
+    replicas: Mapping[str, int | None]
+    dependent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +43,8 @@ class PolicyAPI:
     """API groups whose documents the API reads; they are never delivered as they are."""
     create_engine: Callable[[Snapshot], PolicyEngine]
 
+    kinds: ApiKinds = field(default_factory=ApiKinds)
+    """Scopes of kinds, groups without versions and secret members."""
     active_kinds: frozenset[GroupKind] | None = None
     active_objects: frozenset[tuple[str, str, str]] = frozenset()
     """Group, kind and name of objects outside `groups`."""
@@ -52,6 +62,13 @@ class PolicyAPI:
     """Kinds outside `groups` that are validated as well, with the names that count; no names means all."""
     list_ignored_codes: Callable[[Config], frozenset[str]] | None = None
     """Return the codes of validation findings that the settings turn off."""
+
+    embedded_objects: Mapping[GroupKind, tuple[str, ...]] = field(default_factory=dict)
+    """Where kinds of workloads have the list of the objects that they consist of."""
+    remove_secrets: Callable[[Body], Body] | None = None
+    """Return a document of the API without what must not be copied to the output; the same object when there is nothing of it."""
+    read_removed_workload: Callable[[Body], RemovedWorkload | None] | None = None
+    """Return the workload of a record that no engine wrote again; None for a record that places nothing."""
 
     topology: Topology | None = None
     """The kind that describes clusters or nodes, for simulations."""

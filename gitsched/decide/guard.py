@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan_state import PreviousOutput
+from gitsched.decide.registry import find_policy_api
 from gitsched.model.changes import Move
-from gitsched.model.document import Body, Key, get_field, parse_api_group
+from gitsched.model.document import Body, parse_api_group
 from gitsched.model.scheduling import Outcome
 
 MAX_NAMED_WORKLOADS = 5
@@ -36,41 +37,22 @@ def list_removed_workloads(decisions: DecisionSet, previous: PreviousOutput) -> 
     recorded = [key for outcome in decisions.outcomes.values() for key, _ in outcome.records]
     moves = []
     for body in previous.list_other_records(recorded):
-        move = _make_application_removal(body) or _make_binding_removal(body, decisions)
+        move = _make_removal(body, decisions)
         if move is not None:
             moves.append(move)
     return moves
 
 
-def _make_binding_removal(record: Body, decisions: DecisionSet) -> Move | None:
-    """The removal of the workload of a ResourceBinding; None where the record names no resource or no cluster."""
-    spec = record.get("spec") or {}
-    entries = (spec, *(spec.get("requiredBy") or ()))
-    clusters, resource = [cluster for entry in entries for cluster in entry.get("clusters") or ()], spec.get("resource")
-    if not clusters or not resource:
+def _make_removal(record: Body, decisions: DecisionSet) -> Move | None:
+    """Return the move of the workload whose record this is; None for a record that places nothing."""
+    api = find_policy_api(parse_api_group(str(record.get("apiVersion") or record.get("api") or "")))
+    removed = api.read_removed_workload(record) if api is not None and api.read_removed_workload is not None else None
+    if removed is None:
         return None
-    template = Key(
-        parse_api_group(str(resource.get("apiVersion"))),
-        str(resource.get("kind")),
-        str(resource.get("namespace") or ""),
-        str(resource.get("name")),
-    )
     reason = "it is not in the repository any more"
-    if template in decisions.templates:
-        reason = "nothing brings it along any more" if spec.get("requiredBy") else "no policy selects it any more"
-    own = {str(entry.get("name")): entry.get("replicas") for entry in spec.get("clusters") or ()}
-    return Move(template, {**{str(entry.get("name")): None for entry in clusters}, **own}, {}, reason)
-
-
-def _make_application_removal(record: Body) -> Move | None:
-    """The removal of a Krake Application, whose record names its cluster; None for other records."""
-    target = get_field(record, "status", "scheduled_to")
-    if (record.get("api"), record.get("kind")) != ("kubernetes", "Application") or not isinstance(target, dict):
-        return None
-    metadata = record.get("metadata") or {}
-    key = Key("kubernetes", "Application", str(metadata.get("namespace")), str(metadata.get("name")))
-    cluster = f"{target.get('namespace')}.{target.get('name')}"
-    return Move(key, {cluster: None}, {}, "it is not in the repository any more")
+    if removed.key in decisions.templates:
+        reason = "nothing brings it along any more" if removed.dependent else "no policy selects it any more"
+    return Move(removed.key, removed.replicas, {}, reason)
 
 
 def _list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:

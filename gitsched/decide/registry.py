@@ -9,6 +9,7 @@ from gitsched.apis.knative.registration import API as KNATIVE
 from gitsched.apis.krake.registration import API as KRAKE
 from gitsched.apis.ocm.registration import API as OCM
 from gitsched.apis.policy_api import PolicyAPI, needs_engine
+from gitsched.model.document import add_kinds
 
 _apis: dict[str, PolicyAPI] = {}
 _by_group: dict[str, PolicyAPI] = {}
@@ -26,6 +27,7 @@ def register(api: PolicyAPI) -> None:
     _apis[api.name] = api
     _by_group.update(dict.fromkeys(api.groups, api))
     _reserved |= api.groups
+    add_kinds(api.kinds._replace(groups=api.kinds.groups | api.groups))
     if api.settings is not None:
         add_settings_section(api.settings)
 

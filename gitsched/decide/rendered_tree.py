@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from gitsched.decide.decisions import DecisionSet
-from gitsched.model.document import KRAKE_GROUPS, SECRET_FIELDS, Body, Document, Key, SourceSpans, get_field, parse_api_group
+from gitsched.decide.registry import find_policy_api
+from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.model.scheduling import Outcome
@@ -206,10 +207,6 @@ def _find_path_collisions(shares: Iterable[WorkloadFiles], templates: Mapping[Ke
     return findings
 
 
-_CONNECTION_FIELDS = frozenset(("proxyHeader", "proxyURL"))
-_REDACTED = "withheld"
-
-
 class LastValidFile(NamedTuple):
     """A blob and the documents in it; `text` is None for an item of a List.
 
@@ -227,7 +224,7 @@ def render_last_valid(kept: LastValidFile, outcomes: Mapping[Key, Outcome]) -> P
     The Secrets are cut from the text. A List that holds one is taken apart, and its other items are written anew; so is everything where
     the text has more than the documents.
     """
-    documents = [(_drop_connection_fields(body), text) for body, text in kept.documents]
+    documents = [(_remove_secrets(body), text) for body, text in kept.documents]
     if documents != list(kept.documents):
         kept = LastValidFile(kept.blob, tuple(documents), pruned=True)
     hidden = [(body, text) for body, text in kept.documents if _is_unplaced_secret(body, outcomes)]
@@ -240,48 +237,20 @@ def render_last_valid(kept: LastValidFile, outcomes: Mapping[Key, Outcome]) -> P
     return NewBlob("---\n".join(dump(body) for body, _ in kept.documents if not _is_unplaced_secret(body, outcomes)).encode())
 
 
-def _drop_connection_fields(body: Body) -> Body:
-    """A Cluster without what its owner reaches it with, which no decision reads: proxies may carry passwords."""
-    spec = body.get("spec")
-    if parse_api_group(str(body.get("api"))) in KRAKE_GROUPS:
-        return cast("Body", _redact(body, secret=False))
-    if not (
-        str(body.get("apiVersion")).startswith("cluster.karmada.io/")
-        and isinstance(spec, dict)
-        and _CONNECTION_FIELDS & spec.keys()
-    ):
-        return body
-    return {**body, "spec": {name: value for name, value in spec.items() if name not in _CONNECTION_FIELDS}}
-
-
-def _redact(value: Any, *, secret: bool) -> Any:
-    """The value with every text below a secret member replaced, so that the document keeps its form; the same object where there is none.
-
-    The objects of an application are left alone: they are hidden as a whole where nothing of them is placed.
-    """
-    if isinstance(value, dict):
-        members = {
-            name: entry
-            if name == "manifest"
-            else _redact(entry, secret=secret or name in SECRET_FIELDS or _has_credentials(name, entry))
-            for name, entry in value.items()
-        }
-        return members if any(members[name] is not entry for name, entry in value.items()) else value
-    if isinstance(value, list):
-        entries = [_redact(entry, secret=secret) for entry in value]
-        return entries if any(new is not old for new, old in zip(entries, value, strict=True)) else value
-    return _REDACTED if secret and value is not None and value != _REDACTED else value
-
-
-def _has_credentials(name: str, value: Any) -> bool:
-    """Whether an address names a user, and perhaps a password."""
-    return "@" in str(value) and (name == "url" or (isinstance(value, str) and "://" in value))
+def _remove_secrets(body: Body) -> Body:
+    for text in (body.get("apiVersion"), body.get("api")):
+        api = find_policy_api(parse_api_group(str(text)))
+        if text and api is not None and api.remove_secrets is not None:
+            body = api.remove_secrets(body)
+    return body
 
 
 def _is_unplaced_secret(body: Body, outcomes: Mapping[Key, Outcome]) -> bool:
     metadata = body.get("metadata") or {}
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api"))), str(body.get("kind"))
-    objects = [body, *(get_field(body, "spec", "manifest") or [])] if (group, kind) == ("kubernetes", "Application") else [body]
+    api = find_policy_api(group)
+    path = api.embedded_objects.get((group, kind)) if api is not None else None
+    objects = [body, *(get_field(body, *path) or [])] if path else [body]
     if not any((entry.get("apiVersion"), entry.get("kind")) == ("v1", "Secret") for entry in objects if isinstance(entry, dict)):
         return False
     outcome = outcomes.get(Key(group, kind, str(metadata.get("namespace") or "default"), str(metadata.get("name"))))

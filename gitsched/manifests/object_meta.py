@@ -58,7 +58,7 @@ RESOURCE, LIST, EMPTY = DocumentClass("resource"), DocumentClass("list"), Docume
 
 
 def classify_document(value: Any) -> DocumentClass:
-    """Classify a value by its own content. Krake's objects have `api` instead of apiVersion."""
+    """Classify a value by its own content. Objects of unversioned groups have `api` in place of apiVersion."""
     if value is None:
         return EMPTY
     if not isinstance(value, dict):
@@ -154,7 +154,7 @@ LENIENT_NAME_DOMAIN = ".openshift.io"
 def validate_object_meta(body: Body) -> list[Issue]:
     """Return what an API server would reject in the metadata of an object with a name; placeholders such as ${NAME} are accepted.
 
-    Krake's documents, which have no apiVersion, follow other rules, which the Krake API checks.
+    Documents without apiVersion have rules of their own: their policy API validates them.
     """
     if "apiVersion" not in body:
         return []

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import KRAKE_GROUPS, Body
+from gitsched.model.document import Body, find_unversioned_group
 from gitsched.model.finding import Issue, Pointer, ValidationResult
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class SchemaValidator:
         entry = self._compiled.get(key) or self._compile_kind(key)
         if entry is None:
             return ValidationResult(
-                body, self._check_krake_kind(key) if body.get("api") and not body.get("apiVersion") else self._check_kind(key)
+                body, self._check_unversioned_kind(key) if body.get("api") and not body.get("apiVersion") else self._check_kind(key)
             )
         pruned, issues, is_valid = body, list[Issue](), entry.strict.is_valid(body)
         if not is_valid:
@@ -253,19 +253,20 @@ class SchemaValidator:
             return ()
         from difflib import get_close_matches  # rarely needed
 
-        # Every kind of Krake has a schema. Other groups have kinds that are unrelated to placement.
-        matches = get_close_matches(kind[:100], kinds, n=1, cutoff=0.6 if version == "krake" else 0.8)
-        if not matches and version != "krake":
+        # All kinds of an unversioned group have a schema. Other groups have kinds that have nothing to do with scheduling.
+        unversioned = find_unversioned_group(group) == version
+        matches = get_close_matches(kind[:100], kinds, n=1, cutoff=0.6 if unversioned else 0.8)
+        if not matches and not unversioned:
             return ()
         hint = f"; did you mean {matches[0]}?" if matches else ""
         return (Issue("warning", "unknown-kind", f"there is no kind {kind[:60]!r} in {group}: it is ignored{hint}", ("kind",)),)
 
-    def _check_krake_kind(self, key: SchemaKey) -> tuple[Issue, ...]:
-        """Report the same for a document with `api`, which only Krake's documents have."""
-        _, version, kind = key
-        if version == "krake":
+    def _check_unversioned_kind(self, key: SchemaKey) -> tuple[Issue, ...]:
+        """Check the kind of a document that has `api` in place of apiVersion."""
+        group, version, kind = key
+        if find_unversioned_group(group) == version:
             return self._check_kind(key)
-        known_names = [group for group in self._groups.get(kind, ()) if group in KRAKE_GROUPS]
+        known_names = [group for group in self._groups.get(kind, ()) if find_unversioned_group(group) is not None]
         if not known_names:
             return ()
         message = f"{kind} of the api {version[:60]!r} is ignored; did you mean {known_names[0]}?"
@@ -311,11 +312,12 @@ def _is_empty(body: Any, pointer: Iterable[str | int]) -> bool:
 
 
 def get_schema_key(body: Body) -> SchemaKey:
-    """Return group, version and kind of a document; "" for a missing part. The version of Krake's `api` is `krake`."""
+    """Return group, version and kind of a document; "" for what it does not have. Unversioned groups have a name in place of a version."""
     text = str(body.get("apiVersion") or body.get("api") or "")
     group, _, version = text.rpartition("/")
-    if version in KRAKE_GROUPS and not group:
-        group, version = version, "krake"
+    unversioned = find_unversioned_group(version)
+    if unversioned is not None and not group:
+        group, version = version, unversioned
     return group, version, str(body.get("kind") or "")
 
 

@@ -11,7 +11,7 @@ from jsonschema.exceptions import best_match, relevance
 from referencing import Registry
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import SECRET_FIELDS, Body
+from gitsched.model.document import Body, is_secret_field
 from gitsched.model.finding import Issue, Pointer
 
 if TYPE_CHECKING:
@@ -157,12 +157,12 @@ def _join_values(values: list[Any]) -> str:
 
 def _redact_message(message: str, pointer: Iterable[str | int]) -> str:
     """Redact a message of the validator, which contains the value, for a secret field."""
-    return f"is wrong: {_REDACTED}" if SECRET_FIELDS.intersection(map(str, pointer)) else message
+    return f"is wrong: {_REDACTED}" if is_secret_field(pointer) else message
 
 
 def _format_instance(error: _Error) -> str:
     """Format the invalid value, redacted for a secret field."""
-    return _REDACTED if SECRET_FIELDS.intersection(map(str, error.absolute_path)) else _format_value(error.instance)
+    return _REDACTED if is_secret_field(error.absolute_path) else _format_value(error.instance)
 
 
 def _format_value(value: Any) -> str:

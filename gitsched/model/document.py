@@ -3,6 +3,7 @@ API server."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -74,18 +75,11 @@ class Document(NamedTuple):
     origin: Origin | None = None
 
 
-KRAKE_GROUPS: Final = frozenset(("core", "infrastructure", "kubernetes", "openstack"))
-"""Krake's API groups: what its documents have under `api`, without a version."""
-
-SECRET_FIELDS: Final = frozenset(("auth", "kubeconfig", "password", "token"))
-"""Members of Krake's documents that say how something is reached. What lies under them is never written or told anywhere."""
-
-
 @lru_cache(maxsize=1024)
 def parse_api_group(api_version: str) -> str:
-    """The API group of an apiVersion: "" for "v1", "apps" for "apps/v1"; of Krake's `api`, the whole."""
+    """Return the API group of an apiVersion ("" for "v1", "apps" for "apps/v1") or of the member `api` of an unversioned group."""
     group, slash, version = api_version.rpartition("/")
-    return group if slash or version not in KRAKE_GROUPS else version
+    return group if slash or version not in _unversioned_groups else version
 
 
 def get_field(body: Body, *path: str) -> Any:
@@ -123,26 +117,20 @@ _CLUSTER_SCOPED_BY_GROUP = {
     ),
     "apiextensions.k8s.io": "CustomResourceDefinition",
     "apiregistration.k8s.io": "APIService",
-    "apps.karmada.io": "WorkloadRebalancer",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
-    "cluster.karmada.io": "Cluster",
-    "cluster.open-cluster-management.io": "ManagedCluster ManagedClusterSet",
-    "core": "GlobalMetric GlobalMetricsProvider",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
-    "gitsched.io": "ClusterScores Config DecisionBasis RolloutReport",
-    "infrastructure": "GlobalCloud GlobalInfrastructureProvider",
+    "gitsched.io": "Config",
     "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
     "node.k8s.io": "RuntimeClass",
     "policy": "PodSecurityPolicy",
-    "policy.karmada.io": "ClusterOverridePolicy ClusterPropagationPolicy ClusterTaintPolicy",
     "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
     "resource.k8s.io": "DeviceClass ResourceSlice",
     "scheduling.k8s.io": "PriorityClass",
     "storage.k8s.io": "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass",
-    "work.karmada.io": "ClusterResourceBinding",
 }
-_CLUSTER_SCOPED = frozenset((group, kind) for group, kinds in _CLUSTER_SCOPED_BY_GROUP.items() for kind in kinds.split())
-_KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED_BY_GROUP) | {
+_cluster_scoped = {(group, kind) for group, kinds in _CLUSTER_SCOPED_BY_GROUP.items() for kind in kinds.split()}
+_known_groups = {
+    *_CLUSTER_SCOPED_BY_GROUP,
     "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
@@ -152,21 +140,54 @@ _KNOWN_GROUPS = frozenset(_CLUSTER_SCOPED_BY_GROUP) | {
     "discovery.k8s.io",
     "events.k8s.io",
     "extensions",
-    "kubernetes",
-    "openstack",
-    "sources.knative.dev",
-    "work.open-cluster-management.io",
 }
 
 
+_unversioned_groups: dict[str, str] = {}
+_secret_fields: set[str] = set()
+
+
+class ApiKinds(NamedTuple):
+    """What a policy API adds to the tables of this module.
+
+    `groups` are its API groups: their kinds are namespaced unless they are in `cluster_scoped`. Documents of the `unversioned_groups` have
+    the member `api` in place of apiVersion; the text is what their schemas have as version. `secret_fields` are members of documents
+    whose content is never written or shown.
+    """
+
+    groups: frozenset[str] = frozenset()
+    cluster_scoped: frozenset[tuple[str, str]] = frozenset()
+    unversioned_groups: Mapping[str, str] = {}
+    secret_fields: frozenset[str] = frozenset()
+
+
+def add_kinds(kinds: ApiKinds) -> None:
+    """Add the groups and kinds of a policy API; called by gitsched.decide.registry.register."""
+    _known_groups.update(kinds.groups)
+    _cluster_scoped.update(kinds.cluster_scoped)
+    _unversioned_groups.update(kinds.unversioned_groups)
+    _secret_fields.update(kinds.secret_fields)
+    parse_api_group.cache_clear()
+
+
+def find_unversioned_group(name: str) -> str | None:
+    """Return what the schemas of a group without versions have as version; None for any other text."""
+    return _unversioned_groups.get(name)
+
+
+def is_secret_field(path: Iterable[str | int]) -> bool:
+    """Return whether a path of members goes through one whose content is never written or shown."""
+    return not _secret_fields.isdisjoint(map(str, path))
+
+
 def is_known_group(group: str) -> bool:
-    """Whether an API group is one of Kubernetes or of those that are read here."""
-    return group in _KNOWN_GROUPS
+    """Return whether an API group is one of Kubernetes or of a policy API."""
+    return group in _known_groups
 
 
 def is_namespaced(group: str, kind: str) -> bool | None:
-    """Whether a built-in kind is in a namespace; None for a kind that is not built in."""
-    return (group, kind) not in _CLUSTER_SCOPED if is_known_group(group) else None
+    """Return whether a kind of a known group is namespaced; None for any other kind."""
+    return (group, kind) not in _cluster_scoped if is_known_group(group) else None
 
 
 SERVER_OWNED: Final = frozenset(

@@ -63,7 +63,9 @@ class WatchService:
         from gitsched.watch.prometheus_metrics import PrometheusMetrics
 
         self._metrics = PrometheusMetrics(self._health)
-        self._server = HttpServer(sockets, HttpRoutes(self._health, self._metrics, secret=secret, request_run=self._wakeup.request_run))
+        self._server = HttpServer(
+            sockets, HttpRoutes(self._health, self._metrics, secret=secret, request_run=self._wakeup.request_run)
+        )
 
     def set_status_reporter(self, reporter: StatusReporter) -> None:
         """Also report statuses to a forge."""

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.karmada.names import GROUPS, RECORD_KINDS, TAINT_POLICY_NO_EXECUTE
+from gitsched.apis.karmada.names import (
+    APPS_GROUP,
+    CLUSTER,
+    CLUSTER_BINDING,
+    CLUSTER_GROUP,
+    CLUSTER_OVERRIDE,
+    CLUSTER_POLICY,
+    GROUPS,
+    POLICY_GROUP,
+    REBALANCER,
+    RECORD_KINDS,
+    TAINT_POLICY,
+    TAINT_POLICY_NO_EXECUTE,
+    WORK_GROUP,
+)
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
-from gitsched.model.document import Body
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, RemovedWorkload
+from gitsched.model.document import ApiKinds, Body
+
+_PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -34,14 +50,43 @@ def _find_validator(group: str, kind: str) -> DocumentValidator | None:
     return VALIDATORS.get((group, kind))
 
 
+def _remove_secrets(body: Body) -> Body:
+    """Return a Cluster without its proxy, whose address and header may carry a password and which no decision reads."""
+    spec = body.get("spec")
+    group = str(body.get("apiVersion")).partition("/")[0]
+    if group != CLUSTER_GROUP or not isinstance(spec, dict) or _PROXY_FIELDS.isdisjoint(spec):
+        return body
+    return {**body, "spec": {name: value for name, value in spec.items() if name not in _PROXY_FIELDS}}
+
+
+def _read_removed_workload(record: Body) -> RemovedWorkload | None:
+    from gitsched.apis.karmada.binding.removed_workload import read_removed_workload  # most plans remove nothing
+
+    return read_removed_workload(record)
+
+
 API = PolicyAPI(
     name="karmada",
     groups=GROUPS,
     create_engine=_create_engine,
+    kinds=ApiKinds(
+        cluster_scoped=frozenset(
+            {
+                (APPS_GROUP, REBALANCER),
+                (CLUSTER_GROUP, CLUSTER),
+                (POLICY_GROUP, CLUSTER_OVERRIDE),
+                (POLICY_GROUP, CLUSTER_POLICY),
+                (POLICY_GROUP, TAINT_POLICY),
+                (WORK_GROUP, CLUSTER_BINDING),
+            }
+        )
+    ),
     active_records=RECORD_KINDS,
     settings=SETTINGS,
     apply_defaults=_apply_defaults,
     find_validator=_find_validator,
+    remove_secrets=_remove_secrets,
+    read_removed_workload=_read_removed_workload,
     list_ignored_codes=_list_ignored_codes,
     topology=TOPOLOGY,
     serializable=True,

@@ -10,6 +10,7 @@ from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
 from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
+from gitsched.model.document import ApiKinds
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -32,6 +33,7 @@ API = PolicyAPI(
     name="knative",
     groups=frozenset(),
     create_engine=_create_engine,
+    kinds=ApiKinds(frozenset({names.GROUP})),
     active_objects=frozenset({("", "ConfigMap", names.SCHEDULER)}),
     settings=SETTINGS,
     find_validator=_find_validator,

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
-from gitsched.apis.krake.names import APPLICATION, CLUSTER, GROUPS, MAGNUM_CLUSTER
+from gitsched.apis.krake.names import (
+    APPLICATION,
+    CLUSTER,
+    GLOBAL_CLOUD,
+    GROUPS,
+    INFRASTRUCTURE,
+    MAGNUM_CLUSTER,
+    METRIC_KINDS,
+    METRICS_PROVIDER_KINDS,
+    cluster_directory,
+)
+from gitsched.apis.krake.secrets import SECRET_FIELDS
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.apis.krake.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
-from gitsched.model.document import Body
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, RemovedWorkload
+from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
@@ -33,13 +44,37 @@ def _find_validator(group: str, kind: str) -> DocumentValidator | None:
     return VALIDATORS.get((group, kind))
 
 
+def _remove_secrets(body: Body) -> Body:
+    from gitsched.apis.krake.secrets import remove_secrets  # only copies of broken files need it
+
+    return remove_secrets(body)
+
+
+def _read_removed_workload(record: Body) -> RemovedWorkload | None:
+    target, metadata = get_field(record, "status", "scheduled_to"), as_object(record.get("metadata"))
+    if (record.get("api"), record.get("kind")) != APPLICATION or not isinstance(target, dict):
+        return None
+    key = Key(*APPLICATION, str(metadata.get("namespace")), str(metadata.get("name")))
+    return RemovedWorkload(key, {cluster_directory(str(target.get("namespace")), str(target.get("name"))): None})
+
+
 API = PolicyAPI(
     name="krake",
     groups=GROUPS,
     create_engine=_create_engine,
+    kinds=ApiKinds(
+        cluster_scoped=frozenset(
+            (*METRIC_KINDS[:1], *METRICS_PROVIDER_KINDS[:1], GLOBAL_CLOUD, (INFRASTRUCTURE, "GlobalInfrastructureProvider"))
+        ),
+        unversioned_groups=dict.fromkeys(GROUPS, "krake"),
+        secret_fields=SECRET_FIELDS,
+    ),
     active_kinds=frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}),
     settings=SETTINGS,
     apply_defaults=apply_defaults,
     find_validator=_find_validator,
+    embedded_objects={APPLICATION: ("spec", "manifest")},
+    remove_secrets=_remove_secrets,
+    read_removed_workload=_read_removed_workload,
     topology=TOPOLOGY,
 )

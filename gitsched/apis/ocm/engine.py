@@ -24,7 +24,6 @@ from gitsched.apis.ocm.manifestworkreplicaset import (
 from gitsched.apis.ocm.placement import Misconfiguration, parse_placement
 from gitsched.apis.ocm.previous_decisions import DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
-from gitsched.apis.ocm.rollout import ROLLOUT_REPORT as REPORT
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
 from gitsched.apis.ocm.scheduling import (
     PlacementResult,
@@ -72,7 +71,7 @@ class OcmEngine(PolicyEngine):
         )
         self.findings = tuple(list_findings(self.run, self.fleet, self._compiler.exceeded_limit))
         self._placement_states = dict(self._list_placement_states())
-        written = world.documents.get((CONFIG_GROUP, REPORT), ())
+        written = world.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
         self._reports = read_reports(written, world.observations)
         self.wakeup, self.time = self.run.wakeup, self.run.time
 

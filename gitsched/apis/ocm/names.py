@@ -7,8 +7,9 @@ from gitsched.model.document import Key
 GROUP = "cluster.open-cluster-management.io"
 WORK_GROUP = "work.open-cluster-management.io"
 GROUPS = frozenset({GROUP, WORK_GROUP})
-GITSCHED_GROUP, CLUSTER_SCORES = "gitsched.io", "ClusterScores"
-"""gitsched's own kind, from which `gitsched scores` writes AddOnPlacementScores."""
+GITSCHED_GROUP = "gitsched.io"
+CLUSTER_SCORES, DECISION_BASIS, ROLLOUT_REPORT = "ClusterScores", "DecisionBasis", "RolloutReport"
+"""Kinds of gitsched itself: the input of `gitsched scores`, the digest of what decisions were made from, and reports of clusters."""
 
 MANAGED_CLUSTER, CLUSTER_SET, CLUSTER_SET_BINDING = "ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding"
 PLACEMENT, PLACEMENT_DECISION, ADDON_SCORE = "Placement", "PlacementDecision", "AddOnPlacementScore"

@@ -13,7 +13,7 @@ from gitsched.apis.engine import list_previous_records
 from gitsched.apis.gitsched.config import GROUP as OWN_GROUP
 from gitsched.apis.gitsched.config import VERSION as OWN_VERSION
 from gitsched.apis.ocm.decisions import list_decision_clusters
-from gitsched.apis.ocm.names import GROUP, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, decision_key
+from gitsched.apis.ocm.names import DECISION_BASIS, GROUP, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, decision_key
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
 from gitsched.model.time import format_time, parse_time
 
@@ -115,7 +115,7 @@ def _is_orphaned(decision: Body, namespace: str, placements: frozenset[Placement
     )
 
 
-BASIS_KEY = Key(OWN_GROUP, "DecisionBasis", "", "open-cluster-management")
+BASIS_KEY = Key(OWN_GROUP, DECISION_BASIS, "", "open-cluster-management")
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
 _DIGEST, _DECIDED_AT = "gitsched.io/digest", "gitsched.io/decided-at"
 

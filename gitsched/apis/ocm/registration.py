@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
-from gitsched.apis.ocm.names import CLUSTER_SCORES, GITSCHED_GROUP, GROUPS
+from gitsched.apis.ocm.names import (
+    CLUSTER_SCORES,
+    CLUSTER_SET,
+    DECISION_BASIS,
+    GITSCHED_GROUP,
+    GROUP,
+    GROUPS,
+    MANAGED_CLUSTER,
+    ROLLOUT_REPORT,
+)
 from gitsched.apis.ocm.topology import TOPOLOGY
 from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
-from gitsched.model.document import Body, Key
+from gitsched.model.document import ApiKinds, Body, Key
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -38,6 +47,17 @@ def _list_chosen_clusters(records: Mapping[Key, Body]) -> dict[Key, frozenset[st
 API = PolicyAPI(
     name="ocm",
     groups=GROUPS,
+    kinds=ApiKinds(
+        cluster_scoped=frozenset(
+            {
+                (GROUP, MANAGED_CLUSTER),
+                (GROUP, CLUSTER_SET),
+                (GITSCHED_GROUP, CLUSTER_SCORES),
+                (GITSCHED_GROUP, DECISION_BASIS),
+                (GITSCHED_GROUP, ROLLOUT_REPORT),
+            }
+        )
+    ),
     create_engine=_create_engine,
     apply_defaults=_apply_defaults,
     find_validator=_find_validator,

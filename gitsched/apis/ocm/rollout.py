@@ -264,9 +264,6 @@ def _format_applied_at(moment: datetime) -> str:
     return format_time(moment)
 
 
-ROLLOUT_REPORT = "RolloutReport"
-
-
 class RolloutReports(NamedTuple):
     """The latest word of each cluster: as the source has it, and with what was observed `seen`, None where nothing was."""
 

@@ -1,0 +1,24 @@
+"""Read the workload and its clusters from a binding of the previous output that no workload has any more."""
+
+from __future__ import annotations
+
+from gitsched.apis.policy_api import RemovedWorkload
+from gitsched.model.document import Body, Key, parse_api_group
+
+
+def read_removed_workload(record: Body) -> RemovedWorkload | None:
+    """Return the workload of a ResourceBinding; None where the record names no resource or no cluster."""
+    spec = record.get("spec") or {}
+    entries = (spec, *(spec.get("requiredBy") or ()))
+    clusters, resource = [cluster for entry in entries for cluster in entry.get("clusters") or ()], spec.get("resource")
+    if not clusters or not resource:
+        return None
+    key = Key(
+        parse_api_group(str(resource.get("apiVersion"))),
+        str(resource.get("kind")),
+        str(resource.get("namespace") or ""),
+        str(resource.get("name")),
+    )
+    own = {str(entry.get("name")): entry.get("replicas") for entry in spec.get("clusters") or ()}
+    replicas = {**{str(entry.get("name")): None for entry in clusters}, **own}
+    return RemovedWorkload(key, replicas, dependent=bool(spec.get("requiredBy")))
