@@ -85,14 +85,14 @@ def test_every_cluster_has_its_reason(gitsched: Run, subject: str) -> None:
     assert told.returncode == 0, told.stderr
     table = told.stdout.split("\nClusters\n")[1].split("\n\n")[0]
     lines = {line.split()[0]: line for line in table.splitlines()}
-    assert "its total is below the 40 of cph" in lines["ash"]
+    assert "its total score is below 40, the score of cph" in lines["ash"]
     assert lines["bru"].split()[1] == "yes"
     assert "score 60 = AddOn/default/cpu 30" in lines["bru"]
     assert "does not meet the predicate" in lines["dub"]
     assert "its taint power:NoSelect is not tolerated" in lines["edi"]
-    assert "in none of the cluster sets" in lines["fra"]
-    assert "The total is 2 × AddOn/default/cpu." in told.stdout
-    assert "TaintToleration: 3 of 4 are left." in told.stdout
+    assert "it is not in a cluster set" in lines["fra"]
+    assert "The total score is 2 × AddOn/default/cpu." in told.stdout
+    assert "TaintToleration: 3 of 4 remain." in told.stdout
 
 
 @pytest.mark.usefixtures("placed")

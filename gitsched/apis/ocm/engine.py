@@ -29,6 +29,7 @@ from gitsched.apis.ocm.scheduling import (
     PlacementResult,
     SchedulingRun,
     SkippedPlacement,
+    describe_missing_sets,
     schedule_placements,
 )
 from gitsched.model.document import Body, Document, Key
@@ -45,15 +46,19 @@ class OcmEngine(PolicyEngine):
 
     name = "ocm"
 
-    def __init__(self, world: Snapshot) -> None:
-        self.snapshot = world
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER))
         self.fleet = self._clusters.fleet
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
-        self._broken = sorted(key for key in world.quarantined if (key.group, key.kind) == (names.GROUP, names.PLACEMENT))
-        known = frozenset((key.namespace, key.name) for key in (*(placement.key for placement in placements), *self._broken))
-        past = list_previous_records(world.previous, names.GROUP, names.PLACEMENT_DECISION)
-        self._decision_index = DecisionIndex(merge_decisions(past, self._documents(names.PLACEMENT_DECISION)), known)
+        self._broken = sorted(key for key in snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.PLACEMENT))
+        placement_names = frozenset(
+            (key.namespace, key.name) for key in (*(placement.key for placement in placements), *self._broken)
+        )
+        previous_decisions = list_previous_records(snapshot.previous, names.GROUP, names.PLACEMENT_DECISION)
+        self._decision_index = DecisionIndex(
+            merge_decisions(previous_decisions, self._documents(names.PLACEMENT_DECISION)), placement_names
+        )
         scores = PrioritizerScores(self._documents(names.ADDON_SCORE), self.fleet.names, self._clusters.bodies)
         self.cluster_sets = ClusterSets(self._documents(names.CLUSTER_SET), self._documents(names.CLUSTER_SET_BINDING), self.fleet)
         self._compiler = ExpressionCompiler(self._clusters.bodies, scores.list_addon_scores)
@@ -64,27 +69,27 @@ class OcmEngine(PolicyEngine):
             scores,
             self._compiler.compile,
             self._decision_index,
-            world.previous.get,
-            digest_documents(world.documents, world.quarantined),
-            world.at,
-            world.now,
+            snapshot.previous.get,
+            digest_documents(snapshot.documents, snapshot.quarantined),
+            snapshot.at,
+            snapshot.now,
         )
         self.findings = tuple(list_findings(self.run, self.fleet, self._compiler.exceeded_limit))
         self._placement_states = dict(self._list_placement_states())
-        written = world.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
-        self._reports = read_reports(written, world.observations)
+        reports = snapshot.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
+        self._reports = read_reports(reports, snapshot.observations)
         self.wakeup, self.time = self.run.wakeup, self.run.time
 
-    def update(self, world: Snapshot, /) -> bool:
-        """The Placements stand as long as nothing is due; ManifestWorkReplicaSets are no templates, and have to be asked for anew."""
-        due = self.wakeup is not None and self.wakeup <= world.now
+    def update(self, snapshot: Snapshot, /) -> bool:
+        """Keep the decisions while no deadline has passed. ManifestWorkReplicaSets are not templates, so they need a new engine."""
+        due = self.wakeup is not None and self.wakeup <= snapshot.now
         if (
             due
-            or (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET) in world.documents
-            or world.observations != self.snapshot.observations
+            or (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET) in snapshot.documents
+            or snapshot.observations != self.snapshot.observations
         ):
             return False
-        self.snapshot, self.time = world, None
+        self.snapshot, self.time = snapshot, None
         return True
 
     def own_workloads(self) -> Iterator[tuple[Document, Outcome]]:
@@ -95,12 +100,12 @@ class OcmEngine(PolicyEngine):
         return self._clusters.facts
 
     def records(self) -> Iterator[tuple[Key, Body]]:
-        for key, standing in self._placement_states.items():
-            found = self.run.results.get(key)
-            record = self.snapshot.previous.get(key) if found is None else found.record
+        for key, state in self._placement_states.items():
+            result = self.run.results.get(key)
+            record = self.snapshot.previous.get(key) if result is None else result.record
             if record is not None:
                 yield key, record
-            yield from standing.decisions
+            yield from state.decisions
         if self.run.basis is not None:
             yield write_basis(self.run.basis)
 
@@ -112,10 +117,10 @@ class OcmEngine(PolicyEngine):
         return None if workload is None else self._make_outcome(workload)
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        """The decisions that a template follows."""
+        """Return the decisions of the template's Placement."""
         placement = read_placement_annotation(template)
-        found = None if placement is None else self._placement_states.get(placement)
-        return () if found is None else (found.decisions,)
+        state = None if placement is None else self._placement_states.get(placement)
+        return () if state is None else (state.decisions,)
 
     @property
     def revision(self) -> int:
@@ -124,14 +129,14 @@ class OcmEngine(PolicyEngine):
     def affected_by(self, _dirty: frozenset[Key]) -> frozenset[Key]:
         return frozenset()
 
-    def keep_previous(self, template: Document, why: str) -> Outcome | None:
-        own = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
-        workload = None if own else read_template(template)
-        record = template.key if own else workload.record if workload is not None else None
+    def keep_previous(self, template: Document, reason: str) -> Outcome | None:
+        is_replica_set = (template.key.group, template.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
+        workload = None if is_replica_set else read_template(template)
+        record = template.key if is_replica_set else workload.record if workload is not None else None
         previous = None if record is None else self.snapshot.previous.get(record)
         if record is None or previous is None:
             return None
-        return make_stale_outcome(template, record, read_previous_rollout(previous), previous, why, self.snapshot.at)
+        return make_stale_outcome(template, record, read_previous_rollout(previous), previous, reason, self.snapshot.at)
 
     def evaluate_candidates(self, template: Document, /) -> list[CandidateResult]:
         workload = self._read_workload(template)
@@ -144,53 +149,53 @@ class OcmEngine(PolicyEngine):
         from gitsched.apis.ocm.explanation import evaluate_clusters
 
         key = names.placement_key(namespace or "default", name)
-        found = self.run.results.get(key)
-        if kind != names.PLACEMENT or found is None:
+        result = self.run.results.get(key)
+        if kind != names.PLACEMENT or result is None:
             return None
-        return evaluate_clusters(found, self.fleet)
+        return evaluate_clusters(result, self.fleet)
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
         from gitsched.apis.ocm.explanation import ProposalInputs, propose_change  # loaded only when changes are proposed
 
         workload = self._read_workload(template)
-        found = None if workload is None else self.run.results.get(workload.references[0][0])
+        result = None if workload is None else self.run.results.get(workload.references[0][0])
         inputs = ProposalInputs(self.fleet, self.cluster_sets, self.snapshot.documents)
-        return None if found is None else propose_change(inputs, found, cluster)
+        return None if result is None else propose_change(inputs, result, cluster)
 
     def explain(self, template: Document) -> Explanation | None:
         from gitsched.apis.ocm.explanation import explain_placement, explain_workload  # only the verb explain needs it
 
-        def tell(placement: Key) -> Explanation | None:
-            found = self.run.results.get(placement)
-            return None if found is None else explain_placement(found.placement.document, found, self.fleet, self.findings)
+        def explain_key(key: Key) -> Explanation | None:
+            result = self.run.results.get(key)
+            return None if result is None else explain_placement(result.placement.document, result, self.fleet, self.findings)
 
         if (template.key.group, template.key.kind) == (names.GROUP, names.PLACEMENT):
-            return tell(template.key)
+            return explain_key(template.key)
         workload = self._read_workload(template)
         if workload is None:
             return None
-        first = workload.references[0][0]
-        return explain_workload(workload, self._make_outcome(workload), tell(first))
+        placement = workload.references[0][0]
+        return explain_workload(workload, self._make_outcome(workload), explain_key(placement))
 
     def _read_workload(self, document: Document) -> OcmWorkload | None:
-        own = (document.key.group, document.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
-        workload = read_replica_set(document) if own else read_template(document)
+        is_replica_set = (document.key.group, document.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)
+        workload = read_replica_set(document) if is_replica_set else read_template(document)
         return workload if workload is not None and workload.references else None
 
     def _make_outcome(self, workload: OcmWorkload) -> Outcome:
-        world, previous = self.snapshot, self.snapshot.previous.get(workload.record)
-        memory = read_previous_rollout(previous)
-        spreading = roll_out_workload(
-            workload, self._placement_states, memory, self._reports, self._clusters.facts, world.at, world.now
+        snapshot, previous = self.snapshot, self.snapshot.previous.get(workload.record)
+        previous_rollout = read_previous_rollout(previous)
+        rollout = roll_out_workload(
+            workload, self._placement_states, previous_rollout, self._reports, self._clusters.facts, snapshot.at, snapshot.now
         )
-        return make_outcome(workload, spreading, memory, self._placement_states, previous)
+        return make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)
 
     def _list_placement_states(self) -> Iterator[tuple[Key, PlacementState]]:
-        """Every Placement with its decisions, those that are left alone or broken with what they had decided."""
-        for key, found in self.run.results.items():
-            yield key, PlacementState(found.decisions, found.placement.clusters_per_group, found.wakeup)
-        for key, blocked in self.run.skipped.items():
-            yield key, PlacementState(tuple(self._list_previous_decisions(key)), blocked.placement.clusters_per_group)
+        """Return the state of every Placement; skipped and invalid ones keep their previous decisions."""
+        for key, result in self.run.results.items():
+            yield key, PlacementState(result.decisions, result.placement.clusters_per_group, result.wakeup)
+        for key, skipped in self.run.skipped.items():
+            yield key, PlacementState(tuple(self._list_previous_decisions(key)), skipped.placement.clusters_per_group)
         for key in self._broken:
             yield key, PlacementState(tuple(self._list_previous_decisions(key)))
 
@@ -205,67 +210,69 @@ _MAX_LISTED = 5
 _POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintToleration": ("spec", "tolerations")}
 
 
-def list_findings(run: SchedulingRun, fleet: Fleet, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
-    """Findings in the order of the Placements."""
-    for found in run.results.values():
-        yield from _list_result_findings(found, overspent)
-        if found.choice is not None and not found.choice.selected and found.placement.number_of_clusters != 0:
-            document = found.placement.document
-            message = f"{document.key} chooses no cluster: {_describe_no_clusters(found, fleet)}"
+def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+    """Return the findings in the order of the Placements."""
+    for result in run.results.values():
+        yield from _list_result_findings(result, exceeded_limit)
+        if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
+            document = result.placement.document
+            message = f"{document.key} chooses no cluster: {_describe_no_clusters(result, fleet)}"
             yield _make_finding("warning", "ocm-nothing-chosen", message, document)
-    for blocked in run.skipped.values():
-        yield from _list_skipped_findings(blocked)
+    for skipped in run.skipped.values():
+        yield from _list_skipped_findings(skipped)
 
 
-def _list_result_findings(found: PlacementResult, overspent: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
-    document = found.placement.document
-    if found.misconfiguration is not None:
-        message = f"{document.key} is misconfigured and keeps what it had decided: {str(found.misconfiguration).removeprefix(':')}"
-        mistake = found.misconfiguration
-        pointer = _POINTERS.get(mistake.plugin, ("spec",))
-        rule = FieldOrigin(document.origin, pointer) if document.origin is not None else None
-        finding = _make_finding("error", mistake.code if mistake.code else "ocm-misconfigured", message, document)
-        yield finding._replace(field=rule)
+def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+    document = result.placement.document
+    if result.misconfiguration is not None:
+        message = (
+            f"{document.key} is misconfigured and keeps its previous decisions: {str(result.misconfiguration).removeprefix(':')}"
+        )
+        misconfiguration = result.misconfiguration
+        pointer = _POINTERS.get(misconfiguration.plugin, ("spec",))
+        field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+        finding = _make_finding("error", misconfiguration.code if misconfiguration.code else "ocm-misconfigured", message, document)
+        yield finding._replace(field=field)
         return
-    predicates = found.placement.predicates
-    if not isinstance(predicates, Misconfiguration) and any(overspent(predicate.expressions) for predicate in predicates):
-        message = f"{document.key} has an expression that takes too many steps: it holds for none of the clusters where it does"
+    predicates = result.placement.predicates
+    if not isinstance(predicates, Misconfiguration) and any(exceeded_limit(predicate.expressions) for predicate in predicates):
+        message = f"{document.key} has a CEL expression that exceeds the cost limit: clusters for which it does do not match"
         yield _make_finding("warning", "cel-cost", message, document)
-    if found.expired_scores:
-        told = ", ".join(f"{cluster}/{resource}" for cluster, resource in found.expired_scores[:_MAX_LISTED])
-        more = f" and {len(found.expired_scores) - _MAX_LISTED} more" if len(found.expired_scores) > _MAX_LISTED else ""
-        message = f"{document.key} counts AddOnPlacementScores that have expired as 0: {told}{more}"
+    if result.expired_scores:
+        shown = ", ".join(f"{cluster}/{resource}" for cluster, resource in result.expired_scores[:_MAX_LISTED])
+        more = f" and {len(result.expired_scores) - _MAX_LISTED} more" if len(result.expired_scores) > _MAX_LISTED else ""
+        message = f"{document.key} uses 0 for expired AddOnPlacementScores: {shown}{more}"
         yield _make_finding("warning", "ocm-scores-expired", message, document)
 
 
-def _describe_no_clusters(found: PlacementResult, fleet: Fleet) -> str:
-    """Where all clusters were lost; upstream's status says only that none matches, be it for a binding, a predicate or a taint."""
-    offer, request, choice = found.eligible, found.request, found.choice
-    if not offer.bound_sets:
-        return f"the namespace {found.placement.key.namespace} is bound to no cluster set; a ManagedClusterSetBinding is missing"
-    if not offer.eligible_sets:
-        return f"it wants {', '.join(found.placement.cluster_sets)}, and its namespace is bound to {', '.join(offer.bound_sets)}"
-    if request is None or choice is None or not offer.clusters:
-        return f"{', '.join(offer.eligible_sets)} has no cluster"
+def _describe_no_clusters(result: PlacementResult, fleet: Fleet) -> str:
+    """Describe how many clusters each step excludes; upstream's status says only that no cluster matches."""
+    eligible, request, choice = result.eligible, result.request, result.choice
+    if not eligible.eligible_sets:
+        return describe_missing_sets(result)
+    if request is None or choice is None or not eligible.clusters:
+        return f"{', '.join(eligible.eligible_sets)} has no cluster"
     matched = choice.remaining[0]
     reasons = Counter(SELECTION_FILTERS[1].reason(request, fleet, index) for index in fleet.members(matched & ~choice.remaining[1]))
-    told = [f"{count} because {reason}" for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))]
-    lost = offer.clusters.bit_count() - matched.bit_count()
-    parts = [*([f"{lost} do not meet its predicates"] if lost else []), *told[:_MAX_LISTED]]
+    exclusions = [
+        f"{count} excluded because {reason}" for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+    ]
+    unmatched = eligible.clusters.bit_count() - matched.bit_count()
+    parts = [*([f"{unmatched} excluded by its predicates"] if unmatched else []), *exclusions[:_MAX_LISTED]]
     return (
-        f"of {offer.clusters.bit_count()}, {'; '.join(parts)}"
+        f"of {eligible.clusters.bit_count()} clusters, {'; '.join(parts)}"
         if parts
-        else "none of those that are left may be, to be spread evenly"
+        else "its spread constraints allow none of the remaining clusters"
     )
 
 
-def _list_skipped_findings(blocked: SkippedPlacement) -> Iterator[Finding]:
-    if blocked.invalid_set is None:
+def _list_skipped_findings(skipped: SkippedPlacement) -> Iterator[Finding]:
+    if skipped.invalid_set is None:
         return
-    unusable, document = blocked.invalid_set, blocked.placement.document
-    message = f"{unusable.key} selects no clusters that can be known: {blocked.reason}"
-    yield _make_finding("error", "ocm-set-unusable", message, unusable)
-    message = f"{document.key} keeps what it had decided: {unusable.key} cannot be used"
+    invalid_set, document = skipped.invalid_set, skipped.placement.document
+    message = f"{invalid_set.key} has an invalid selector: {skipped.reason}"
+    yield _make_finding("error", "ocm-set-unusable", message, invalid_set)
+    message = f"{document.key} keeps its previous decisions: {invalid_set.key} is invalid"
     yield _make_finding("warning", "stale-decision", message, document)
 
 

@@ -12,7 +12,7 @@ from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
-from gitsched.apis.ocm.scheduling import PlacementResult
+from gitsched.apis.ocm.scheduling import PlacementResult, describe_missing_sets
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding, Pointer
@@ -20,133 +20,131 @@ from gitsched.model.scheduling import Affinity, CandidateResult, Outcome
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.selection import SELECTION_FILTERS, SelectionRequest, SelectionResult, explain_selection, find_toleration_end
 
-NOT_ELIGIBLE = "it is in none of the cluster sets that the Placement may choose from, or being deleted"
+NOT_ELIGIBLE = "it is not in a cluster set that the Placement may choose from, or it is being deleted"
 
 
-def evaluate_clusters(found: PlacementResult, fleet: Fleet) -> list[CandidateResult]:
-    """How every cluster fares, in name order; for one that passed and was not chosen the reason says what it lacks."""
-    if found.request is None or found.choice is None:
+def evaluate_clusters(result: PlacementResult, fleet: Fleet) -> list[CandidateResult]:
+    """Return the result for every cluster, in name order, with a reason for each cluster that is not selected."""
+    if result.request is None or result.choice is None:
         return []
-    choice = found.choice
-    chosen = set(choice.selected)
-    edge = _find_last_selected(choice)
-    verdicts = []
-    for index, verdict in enumerate(explain_selection(found.request, choice, fleet, NOT_ELIGIBLE)):
-        if verdict.eligible and index not in chosen and edge is not None and verdict.total is not None:
-            total, name = edge[0], fleet.names[edge[1]]
-            why = (
-                f"its total is below the {total} of {name}"
-                if verdict.total < total
-                else "with it the clusters would not be spread evenly"
-                if found.request.spreads
-                else f"as good as {name}, which comes first by name"
+    selection = result.choice
+    selected = set(selection.selected)
+    last = _find_last_selected(selection)
+    results = []
+    for index, candidate in enumerate(explain_selection(result.request, selection, fleet, NOT_ELIGIBLE)):
+        if candidate.eligible and index not in selected and last is not None and candidate.total is not None:
+            total, name = last[0], fleet.names[last[1]]
+            reason = (
+                f"its total score is below {total}, the score of {name}"
+                if candidate.total < total
+                else "it would violate a spread constraint"
+                if result.request.spreads
+                else f"it has the same total score as {name}, which is first by name"
             )
-            verdict = verdict._replace(reason=why if found.request.limit else "no cluster is wanted")
-        verdicts.append(verdict)
-    return verdicts
+            candidate = candidate._replace(reason=reason if result.request.limit else "numberOfClusters is 0")
+        results.append(candidate)
+    return results
 
 
-def _find_last_selected(choice: SelectionResult) -> tuple[int, int] | None:
-    """The total and the candidate that was chosen last."""
-    totals = dict(zip(choice.members, choice.totals, strict=True))
-    last = min(choice.selected, key=lambda index: (totals[index], -index), default=None)
+def _find_last_selected(selection: SelectionResult) -> tuple[int, int] | None:
+    """Return total score and index of the selected candidate that ranks last."""
+    totals = dict(zip(selection.members, selection.totals, strict=True))
+    last = min(selection.selected, key=lambda index: (totals[index], -index), default=None)
     return None if last is None else (totals[last], last)
 
 
-def explain_placement(document: Document, found: PlacementResult, fleet: Fleet, findings: tuple[Finding, ...]) -> Explanation:
-    """The whole way of a Placement through its sets, filters and scores."""
-    chosen = [name for _, decision in found.decisions for name in list_decision_clusters(decision)]
+def explain_placement(document: Document, result: PlacementResult, fleet: Fleet, findings: tuple[Finding, ...]) -> Explanation:
+    """Explain a Placement: cluster sets, filters, scores and selection."""
+    clusters = [name for _, decision in result.decisions for name in list_decision_clusters(decision)]
     return Explanation(
         workload=str(document.key),
         location=_format_location(document),
         policy=str(document.key),
-        policy_reason=_describe_cluster_sets(found),
-        candidates=tuple(ExplainedCandidate(verdict) for verdict in evaluate_clusters(found, fleet)),
-        selection=tuple(_describe_filters(found)),
-        division_rule=(_describe_scores(found),) if found.request is not None else (),
-        trigger="" if found.misconfiguration is None else f"Not decided anew: {str(found.misconfiguration).removeprefix(':')}.",
-        result=tuple(ReplicaShare(name) for name in chosen),
+        policy_reason=_describe_cluster_sets(result),
+        candidates=tuple(ExplainedCandidate(candidate) for candidate in evaluate_clusters(result, fleet)),
+        selection=tuple(_describe_filters(result)),
+        division_rule=(_describe_scores(result),) if result.request is not None else (),
+        trigger=""
+        if result.misconfiguration is None
+        else f"Not scheduled again: {str(result.misconfiguration).removeprefix(':')}.",
+        result=tuple(ReplicaShare(name) for name in clusters),
         findings=tuple(finding for finding in findings if finding.resource == document.key.resource),
-        native=build_debug_response(found, fleet),
+        native=build_debug_response(result, fleet),
     )
 
 
-def explain_workload(workload: OcmWorkload, outcome: Outcome, told: Explanation | None) -> Explanation:
-    """A workload follows its Placement: what is to be told of that, and where the workload is."""
+def explain_workload(workload: OcmWorkload, outcome: Outcome, placement_explanation: Explanation | None) -> Explanation:
+    """Explain a workload: the explanation of its Placement with the clusters of the workload."""
     document = workload.document
-    base = told or Explanation("")
+    base = placement_explanation or Explanation("")
     annotated = read_placement_annotation(document) is not None
     return base._replace(
         workload=str(document.key),
         location=_format_location(document),
         policy=outcome.policy,
-        policy_reason="its annotation names it" if annotated else "its placementRefs name it",
+        policy_reason="named in its annotation" if annotated else "named in its placementRefs",
         trigger=outcome.reason if outcome.reason != outcome.policy else "",
-        result=tuple(ReplicaShare(place.cluster) for place in outcome.targets),
+        result=tuple(ReplicaShare(target.cluster) for target in outcome.targets),
         findings=outcome.findings,
     )
 
 
-def build_debug_response(found: PlacementResult, fleet: Fleet) -> dict[str, Any]:
-    """What upstream's /debug/placements/ answers for this Placement."""
-    request, choice = found.request, found.choice
-    if request is None or choice is None:
-        return {"error": str(found.misconfiguration)} if found.misconfiguration is not None else {}
-    names = [fleet.names[index] for index in choice.members]
+def build_debug_response(result: PlacementResult, fleet: Fleet) -> dict[str, Any]:
+    """Return the response of upstream's /debug/placements/ endpoint for a Placement."""
+    request, selection = result.request, result.choice
+    if request is None or selection is None:
+        return {"error": str(result.misconfiguration)} if result.misconfiguration is not None else {}
+    names = [fleet.names[index] for index in selection.members]
     steps = [
         {
-            "name": ",".join(rule.name for rule in SELECTION_FILTERS[: at + 1]),
-            "filteredClusters": [fleet.names[index] for index in fleet.members(left)],
+            "name": ",".join(selection_filter.name for selection_filter in SELECTION_FILTERS[: at + 1]),
+            "filteredClusters": [fleet.names[index] for index in fleet.members(remaining)],
         }
-        for at, left in enumerate(choice.remaining)
+        for at, remaining in enumerate(selection.remaining)
     ]
-    ranking = sorted(zip(choice.totals, names, strict=True), key=lambda entry: (-entry[0], entry[1]))
+    ranking = sorted(zip(selection.totals, names, strict=True), key=lambda entry: (-entry[0], entry[1]))
     return {
         "filteredPipelineResults": steps,
         "prioritizeResults": [
             {"name": term.score.name, "weight": term.weight, "scores": dict(zip(names, column, strict=True))}
-            for term, column in zip(request.scores, choice.score_columns, strict=True)
+            for term, column in zip(request.scores, selection.score_columns, strict=True)
         ],
         "aggregatedScores": [{"clusterName": name, "score": total} for total, name in ranking],
     }
 
 
-def _describe_cluster_sets(found: PlacementResult) -> str:
-    offer = found.eligible
-    if not offer.bound_sets:
-        return "its namespace is bound to no cluster set: a ManagedClusterSetBinding is missing"
-    if not offer.eligible_sets:
-        return f"it wants {', '.join(found.placement.cluster_sets)}, and its namespace is bound to {', '.join(offer.bound_sets)}"
-    return f"chooses from {', '.join(offer.eligible_sets)}"
+def _describe_cluster_sets(result: PlacementResult) -> str:
+    cluster_sets = result.eligible.eligible_sets
+    return f"chooses from {', '.join(cluster_sets)}" if cluster_sets else describe_missing_sets(result)
 
 
-def _describe_filters(found: PlacementResult) -> list[str]:
-    if found.choice is None or found.request is None:
+def _describe_filters(result: PlacementResult) -> list[str]:
+    if result.choice is None or result.request is None:
         return []
-    before = found.eligible.clusters.bit_count()
-    lines = [f"{before} clusters may be chosen from."]
-    for rule, left in zip(SELECTION_FILTERS, found.choice.remaining, strict=True):
-        after = left.bit_count()
-        lines.append(f"{rule.name}: {after} of {before} are left.")
+    before = result.eligible.clusters.bit_count()
+    lines = [f"{before} eligible clusters."]
+    for selection_filter, remaining in zip(SELECTION_FILTERS, result.choice.remaining, strict=True):
+        after = remaining.bit_count()
+        lines.append(f"{selection_filter.name}: {after} of {before} remain.")
         before = after
-    wanted = found.request.limit
-    return [*lines, _describe_number(wanted, len(found.choice.selected))]
+    wanted = result.request.limit
+    return [*lines, _describe_number(wanted, len(result.choice.selected))]
 
 
 def _describe_number(wanted: int | None, chosen: int) -> str:
     if wanted is None:
-        return f"All {chosen} are chosen: numberOfClusters does not limit them."
+        return f"All {chosen} are selected: numberOfClusters is not set."
     if chosen < wanted:
-        return f"{chosen} are chosen, {wanted} are wanted."
-    return f"The best {chosen} are chosen, of equal ones the first by name."
+        return f"{chosen} are selected: fewer than the numberOfClusters of {wanted}."
+    return f"The {chosen} with the highest total scores are selected, with equal scores the first by name."
 
 
-def _describe_scores(found: PlacementResult) -> str:
-    weights = found.placement.prioritizers
-    terms = () if found.request is None else found.request.scores
-    if isinstance(weights, Misconfiguration) or not terms:
-        return "Nothing is scored: names decide."
-    return f"The total is {' + '.join(f'{term.weight} × {term.score.name}' for term in terms)}."
+def _describe_scores(result: PlacementResult) -> str:
+    prioritizers = result.placement.prioritizers
+    scores = () if result.request is None else result.request.scores
+    if isinstance(prioritizers, Misconfiguration) or not scores:
+        return "No scores apply: clusters are selected by name."
+    return f"The total score is {' + '.join(f'{score.weight} × {score.score.name}' for score in scores)}."
 
 
 def _format_location(document: Document) -> str:
@@ -155,58 +153,61 @@ def _format_location(document: Document) -> str:
 
 
 _MAX_ADDON_SCORE = 100
-"""The most that an AddOnPlacementScore may say."""
+"""The maximum of an AddOnPlacementScore."""
 
 
 class ProposalInputs(NamedTuple):
-    """What a proposal is made from: the clusters, the sets they are in, and the documents by (group, kind)."""
+    """The clusters, their cluster sets, and the documents by (group, kind)."""
 
     fleet: Fleet
     cluster_sets: ClusterSets
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
 
 
-def propose_change(inputs: ProposalInputs, found: PlacementResult, cluster: str) -> ChangeProposal | None:
-    """The next change that would bring a Placement nearer to a cluster; None where nobody knows one."""
+def propose_change(inputs: ProposalInputs, result: PlacementResult, cluster: str) -> ChangeProposal | None:
+    """Return the next change needed for a Placement to select a cluster; None if none is known."""
     index = inputs.fleet.index.get(cluster)
     document = next((d for d in inputs.documents.get((names.GROUP, names.MANAGED_CLUSTER), ()) if d.key.name == cluster), None)
     if index is None or document is None:
         return None
     if inputs.fleet.candidates[index].deleting:
         return _describe_change("it were not being deleted", document, ("metadata", "deletionTimestamp"))
-    if not found.eligible.clusters >> index & 1:
-        return _join_cluster_set(inputs, found, index)
-    if found.request is None or found.choice is None:
-        return _describe_change("the Placement were mended", found.placement.document, ("spec",))
-    if not found.choice.remaining[0] >> index & 1:
-        return _match_predicate(inputs, found, document)
-    if not found.choice.remaining[1] >> index & 1:
-        return _add_toleration(inputs, found, found.request, index)
-    if index in found.choice.selected:
-        return _describe_change("the clusters before it had reported success", found.placement.document, ())
-    return _raise_addon_score(inputs, found.request, found.choice, index) or _raise_number_of_clusters(
-        found, found.request, found.choice, index
+    if not result.eligible.clusters >> index & 1:
+        return _join_cluster_set(inputs, result, index)
+    if result.request is None or result.choice is None:
+        return _describe_change("the Placement were valid", result.placement.document, ("spec",))
+    if not result.choice.remaining[0] >> index & 1:
+        return _match_predicate(inputs, result, document)
+    if not result.choice.remaining[1] >> index & 1:
+        return _add_toleration(inputs, result, result.request, index)
+    if index in result.choice.selected:
+        return _describe_change("the clusters before it had reported success", result.placement.document, ())
+    return _raise_addon_score(inputs, result.request, result.choice, index) or _raise_number_of_clusters(
+        result, result.request, result.choice, index
     )
 
 
-def _join_cluster_set(inputs: ProposalInputs, found: PlacementResult, index: int) -> ChangeProposal | None:
-    """Into what the Placement may choose from: by its list of sets, a binding, or a set that has the cluster."""
-    holding = inputs.cluster_sets.list_sets_of(index)
-    placement = found.placement
-    bound = [name for name in holding if name in found.eligible.bound_sets]
+def _join_cluster_set(inputs: ProposalInputs, result: PlacementResult, index: int) -> ChangeProposal | None:
+    """Make a cluster eligible: list its set in clusterSets, bind the set, or add the cluster to a bound set."""
+    set_names = inputs.cluster_sets.list_sets_of(index)
+    placement = result.placement
+    bound = [name for name in set_names if name in result.eligible.bound_sets]
     if bound:
-        sets = [*placement.cluster_sets, bound[0]]
-        return _edit_document(placement.document, f"clusterSets named {bound[0]}", ("spec", "clusterSets"), sets)
-    if not holding and found.eligible.eligible_sets:
+        cluster_sets = [*placement.cluster_sets, bound[0]]
+        return _edit_document(placement.document, f"clusterSets listed {bound[0]}", ("spec", "clusterSets"), cluster_sets)
+    if not set_names and result.eligible.eligible_sets:
         candidate = inputs.fleet.candidates[index]
         document = next(d for d in inputs.documents[names.GROUP, names.MANAGED_CLUSTER] if d.key.name == candidate.name)
-        group = found.eligible.eligible_sets[0]
+        set_name = result.eligible.eligible_sets[0]
         return _edit_document(
-            document, f"it were in the cluster set {group}", ("metadata", "labels"), {**candidate.labels, names.SET_LABEL: group}
+            document,
+            f"it were in the cluster set {set_name}",
+            ("metadata", "labels"),
+            {**candidate.labels, names.SET_LABEL: set_name},
         )
-    if not holding:
+    if not set_names:
         return None
-    name, namespace = holding[0], placement.key.namespace
+    name, namespace = set_names[0], placement.key.namespace
     body: Body = {
         "apiVersion": f"{names.GROUP}/{names.VERSIONS[names.GROUP, names.CLUSTER_SET_BINDING]}",
         "kind": names.CLUSTER_SET_BINDING,
@@ -218,9 +219,9 @@ def _join_cluster_set(inputs: ProposalInputs, found: PlacementResult, index: int
     return ChangeProposal(ProposedChange(text), Document(key, str(body["apiVersion"]), body))
 
 
-def _match_predicate(inputs: ProposalInputs, found: PlacementResult, document: Document) -> ChangeProposal | None:
-    """A label or a claim that the first predicate wants; expressions are beyond what can be changed for it."""
-    predicates = found.placement.predicates
+def _match_predicate(inputs: ProposalInputs, result: PlacementResult, document: Document) -> ChangeProposal | None:
+    """Change a label or claim to match the first predicate; no change is known for CEL expressions."""
+    predicates = result.placement.predicates
     affinity = None if isinstance(predicates, Misconfiguration) or not predicates else predicates[0].affinity
     labels = dict(inputs.fleet.candidates[inputs.fleet.index[document.key.name]].labels)
     for requirement in affinity.labels.requirements if affinity is not None and affinity.labels else ():
@@ -233,87 +234,91 @@ def _match_predicate(inputs: ProposalInputs, found: PlacementResult, document: D
             return _edit_document(
                 document, f"its label {requirement.key} were {value}", pointer, {**labels, requirement.key: value}
             )
-    claimed = (
+    claim_change = (
         _change_claim(document, inputs.fleet.candidates[inputs.fleet.index[document.key.name]], affinity) if affinity else None
     )
-    return claimed or _describe_change("it met the expressions of the predicate", found.placement.document, ("spec", "predicates"))
+    return claim_change or _describe_change(
+        "it met the expressions of the predicate", result.placement.document, ("spec", "predicates")
+    )
 
 
 def _change_claim(document: Document, candidate: Candidate, affinity: Affinity) -> ChangeProposal | None:
-    """A claim that the predicate wants."""
+    """Change a claim to match the predicate."""
     claims = {name: values[0] for name, values in candidate.fields.items() if values}
-    wanted = next((asked for asked in affinity.fields if not asked.matches(claims)), None)
-    if wanted is None:
+    requirement = next((requirement for requirement in affinity.fields if not requirement.matches(claims)), None)
+    if requirement is None:
         return None
-    rest = {name: value for name, value in claims.items() if name != wanted.key}
-    if wanted.operator in ("NotIn", "DoesNotExist"):
-        text = f"it did not claim {wanted.key}={claims[wanted.key]}"
+    rest = {name: value for name, value in claims.items() if name != requirement.key}
+    if requirement.operator in ("NotIn", "DoesNotExist"):
+        text = f"it did not claim {requirement.key}={claims[requirement.key]}"
     else:
-        rest[wanted.key] = wanted.values[0] if wanted.values else "true"
-        text = f"it claimed {wanted.key}={rest[wanted.key]}"
+        rest[requirement.key] = requirement.values[0] if requirement.values else "true"
+        text = f"it claimed {requirement.key}={rest[requirement.key]}"
     return _edit_document(
         document, text, ("status", "clusterClaims"), [{"name": name, "value": value} for name, value in rest.items()]
     )
 
 
 def _raise_addon_score(
-    inputs: ProposalInputs, request: SelectionRequest, choice: SelectionResult, index: int
+    inputs: ProposalInputs, request: SelectionRequest, selection: SelectionResult, index: int
 ) -> ChangeProposal | None:
-    """The least value of an add-on's score with which it is among the best."""
+    """Raise an add-on score to the lowest value with which the cluster is selected."""
     if request.spreads or not request.limit:
         return None
-    ranking = sorted(zip(choice.totals, choice.members, strict=True), key=lambda entry: (-entry[0], entry[1]))
-    edge, rival = ranking[min(request.limit, len(ranking)) - 1]
-    at = choice.members.index(index)
-    need = edge - choice.totals[at] + (index > rival)
-    for term, column in zip(request.scores, choice.score_columns, strict=True):
+    ranking = sorted(zip(selection.totals, selection.members, strict=True), key=lambda entry: (-entry[0], entry[1]))
+    lowest, last_member = ranking[min(request.limit, len(ranking)) - 1]
+    at = selection.members.index(index)
+    missing = lowest - selection.totals[at] + (index > last_member)
+    for term, column in zip(request.scores, selection.score_columns, strict=True):
         api, _, rest = term.score.name.partition("/")
         if api != ADD_ON or term.weight <= 0:
             continue
         resource, _, score = rest.partition("/")
-        value = column[at] - (-need // term.weight)
+        value = column[at] - (-missing // term.weight)
         key = Key(names.GROUP, names.ADDON_SCORE, inputs.fleet.names[index], resource)
         entry = next((d for d in inputs.documents.get((names.GROUP, names.ADDON_SCORE), ()) if d.key == key), None)
         if value <= _MAX_ADDON_SCORE and entry is not None:
-            written = get_field(entry.body, "status", "scores") or ()
-            scores = [{**s, "value": value} if s.get("name") == score else s for s in written]
+            current_scores = get_field(entry.body, "status", "scores") or ()
+            scores = [{**s, "value": value} if s.get("name") == score else s for s in current_scores]
             return _edit_document(
                 entry, f"its score {resource}/{score} were {value} instead of {column[at]}", ("status", "scores"), scores
             )
     return None
 
 
-def _add_toleration(inputs: ProposalInputs, found: PlacementResult, request: SelectionRequest, index: int) -> ChangeProposal | None:
+def _add_toleration(
+    inputs: ProposalInputs, result: PlacementResult, request: SelectionRequest, index: int
+) -> ChangeProposal | None:
     for taint in inputs.fleet.candidates[index].taints:
-        end = find_toleration_end(taint, request.tolerations, request.now)
-        if taint.effect not in request.taint_effects.ignored and (end is None or end <= request.now):
+        deadline = find_toleration_end(taint, request.tolerations, request.now)
+        if taint.effect not in request.taint_effects.ignored and (deadline is None or deadline <= request.now):
             entry = {"key": taint.key, "effect": taint.effect}
             entry |= {"operator": "Equal", "value": taint.value} if taint.value else {"operator": "Exists"}
             pointer = ("spec", "tolerations")
-            written = found.placement.spec.get("tolerations") or ()
-            return _edit_document(found.placement.document, f"its Placement tolerated {taint}", pointer, [*written, entry])
+            tolerations = result.placement.spec.get("tolerations") or ()
+            return _edit_document(result.placement.document, f"its Placement tolerated {taint}", pointer, [*tolerations, entry])
     return None
 
 
 def _raise_number_of_clusters(
-    found: PlacementResult, request: SelectionRequest, choice: SelectionResult, index: int
+    result: PlacementResult, request: SelectionRequest, selection: SelectionResult, index: int
 ) -> ChangeProposal | None:
-    """So many clusters that this one is among the best."""
+    """Raise numberOfClusters to the rank of the cluster."""
     if request.spreads or request.limit is None:
         return None
-    ranking = sorted(zip(choice.totals, choice.members, strict=True), key=lambda entry: (-entry[0], entry[1]))
-    place = next(at for at, (_, member) in enumerate(ranking, 1) if member == index)
-    text = f"numberOfClusters were {place} instead of {request.limit}"
-    return _edit_document(found.placement.document, text, ("spec", "numberOfClusters"), place)
+    ranking = sorted(zip(selection.totals, selection.members, strict=True), key=lambda entry: (-entry[0], entry[1]))
+    rank = next(at for at, (_, member) in enumerate(ranking, 1) if member == index)
+    text = f"numberOfClusters were {rank} instead of {request.limit}"
+    return _edit_document(result.placement.document, text, ("spec", "numberOfClusters"), rank)
 
 
 def _describe_change(text: str, document: Document, pointer: Pointer) -> ChangeProposal:
-    rule = FieldOrigin(document.origin, pointer) if document.origin else None
-    return ChangeProposal(ProposedChange(text, f"{rule.origin.path}:{rule.origin.line}" if rule is not None else "", rule))
+    field = FieldOrigin(document.origin, pointer) if document.origin else None
+    return ChangeProposal(ProposedChange(text, f"{field.origin.path}:{field.origin.line}" if field is not None else "", field))
 
 
 def _edit_document(document: Document, text: str, pointer: tuple[str, str], value: Any) -> ChangeProposal:
-    """The change, and the document with it."""
+    """Return the change with the changed document."""
     section, name = pointer
     body = {**document.body, section: {**(document.body.get(section) or {}), name: value}}
     return _describe_change(text, document, pointer)._replace(document=document._replace(body=body))

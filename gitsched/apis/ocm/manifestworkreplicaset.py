@@ -29,12 +29,15 @@ from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
 
 MAX_ROLLOUT_DEADLINES = 64
-"""Deadlines of a rollout that one run makes up for at most."""
+"""Deadlines of a rollout that one run catches up with at most."""
 
 
 class OcmWorkload(NamedTuple):
-    """`references` are Placements with how their clusters follow each other. `manifests` are the objects, None for a template, which is
-    its own manifest. `revision` names what is in them; a template, which changes everywhere at once, has none."""
+    """A ManifestWorkReplicaSet, or a template annotated with a Placement.
+
+    `references` are its Placements with their rollout strategies. `manifests` are its objects by key, None for a template. `revision` is
+    a hash of the manifests, "" for a template, which changes in all clusters at once.
+    """
 
     document: Document
     record: Key
@@ -48,10 +51,10 @@ class OcmWorkload(NamedTuple):
 
 
 def read_replica_set(document: Document) -> OcmWorkload:
-    """A ManifestWorkReplicaSet; an object that is there twice is rendered as it was said last."""
+    """Read a ManifestWorkReplicaSet; of manifests with the same key, the last is used."""
     spec = document.body["spec"]
-    written = get_field(spec, "manifestWorkTemplate", "workload", "manifests") or ()
-    manifests = {read_manifest_key(body): body for body in written}
+    bodies = get_field(spec, "manifestWorkTemplate", "workload", "manifests") or ()
+    manifests = {read_manifest_key(body): body for body in bodies}
     references = tuple(
         (names.placement_key(document.key.namespace, reference["name"]), reference.get("rolloutStrategy") or {})
         for reference in spec.get("placementRefs") or ()
@@ -60,17 +63,17 @@ def read_replica_set(document: Document) -> OcmWorkload:
 
 
 def read_template(template: Document) -> OcmWorkload | None:
-    """A template whose annotation names a Placement, as `name` in its own namespace or as `namespace/name`; None for any other."""
-    wanted = read_placement_annotation(template)
-    if wanted is None:
+    """Read a template annotated with a Placement; None for other templates."""
+    placement = read_placement_annotation(template)
+    if placement is None:
         return None
     key = template.key
-    record = Key(names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET, wanted.namespace, record_name(key))
-    return OcmWorkload(template, record, ((wanted, {}),), None, "")
+    record = Key(names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET, placement.namespace, record_name(key))
+    return OcmWorkload(template, record, ((placement, {}),), None, "")
 
 
 def read_placement_annotation(template: Document) -> Key | None:
-    """The Placement that a template's annotation names."""
+    """Return the Placement in the annotation of a template: `name` in its own namespace, or `namespace/name`."""
     text = as_string_map(get_field(template.body, "metadata", "annotations")).get(names.PLACEMENT_LABEL)
     if not text:
         return None
@@ -79,12 +82,12 @@ def read_placement_annotation(template: Document) -> Key | None:
 
 
 def record_name(key: Key) -> str:
-    """The name of the record of a template: its own, its kind and group behind, as kubectl writes them together."""
+    """Return the record name of a template, such as `web.deployment.apps`."""
     return f"{key.name}.{key.kind.lower()}{f'.{key.group}' if key.group else ''}"
 
 
 def read_manifest_key(body: Body) -> Key:
-    """The identity of an object in a ManifestWorkReplicaSet."""
+    """Return the key of a manifest in a ManifestWorkReplicaSet."""
     group, kind, metadata = parse_api_group(str(body["apiVersion"])), str(body["kind"]), body["metadata"]
     namespaced = is_namespaced(group, kind)
     namespace = str(metadata.get("namespace") or ("default" if namespaced else ""))
@@ -97,7 +100,7 @@ def _hash_manifests(value: object) -> str:
 
 
 class PlacementState(NamedTuple):
-    """What stands of a Placement: its decisions, its clustersPerDecisionGroup, and when time alone may change them."""
+    """The current decisions of a Placement, its clustersPerDecisionGroup, and when the decisions can change without a commit."""
 
     decisions: Sequence[tuple[Key, Body]]
     clusters_per_group: object = None
@@ -105,7 +108,7 @@ class PlacementState(NamedTuple):
 
 
 class WorkloadRollout(NamedTuple):
-    """`groups` are by the Placement, `progress` where the rollout is, `time` the moment that changed it last, else the source's."""
+    """The decision groups by Placement, the progress of the rollout, and when it changed last (the commit time if it did not)."""
 
     groups: Mapping[Key, tuple[RolloutGroup, ...]]
     progress: RolloutProgress
@@ -115,47 +118,48 @@ class WorkloadRollout(NamedTuple):
 def roll_out_workload(
     workload: OcmWorkload,
     placements: Mapping[Key, PlacementState],
-    memory: PreviousRollout,
+    previous_rollout: PreviousRollout,
     reports: RolloutReports,
-    known: Mapping[str, object],
+    clusters: Mapping[str, object],
     at: datetime,
     now: datetime,
 ) -> WorkloadRollout:
-    """Where a workload is to be now. What was observed is an event of its own, as a deadline is.
+    """Advance the rollout of a workload from the commit time `at` through each deadline until `now`.
 
-    `known` are the clusters that there are: nothing is rendered for others."""
+    The time when commit statuses were read counts as a deadline, too. Only `clusters` that exist are used.
+    """
     groups: dict[Key, tuple[RolloutGroup, ...]] = {}
-    taken: set[str] = set()
+    assigned: set[str] = set()
     strategies: list[tuple[RolloutStrategy, tuple[RolloutGroup, ...]]] = []
-    for placement, written in workload.references:
-        found = placements.get(placement)
-        if found is None or placement in groups:
+    for placement, rollout_strategy in workload.references:
+        state = placements.get(placement)
+        if state is None or placement in groups:
             continue
-        groups[placement] = tuple(_read_rollout_groups(found.decisions, known, taken))
-        taken.update(name for group in groups[placement] for name in group.clusters)
-        strategies.append((parse_rollout_strategy(written, found.clusters_per_group), groups[placement]))
-    steps: Mapping[str, ClusterRevision] = memory.revisions
-    moment = time = at
+        groups[placement] = tuple(_read_rollout_groups(state.decisions, clusters, assigned))
+        assigned.update(name for group in groups[placement] for name in group.clusters)
+        strategies.append((parse_rollout_strategy(rollout_strategy, state.clusters_per_group), groups[placement]))
+    revisions: Mapping[str, ClusterRevision] = previous_rollout.revisions
+    time_step = time = at
     for _ in range(MAX_ROLLOUT_DEADLINES):
-        progress = _advance_strategies(strategies, workload.revision, steps, reports.known_at(moment), moment)
-        if progress.revisions != steps and moment > at:
-            time = moment
-        steps = progress.revisions
-        coming = [event for event in (progress.wakeup, reports.observed_at) if event is not None and moment < event <= now]
-        if not coming:
+        progress = _advance_strategies(strategies, workload.revision, revisions, reports.known_at(time_step), time_step)
+        if progress.revisions != revisions and time_step > at:
+            time = time_step
+        revisions = progress.revisions
+        deadlines = [event for event in (progress.wakeup, reports.observed_at) if event is not None and time_step < event <= now]
+        if not deadlines:
             break
-        moment = min(coming)
+        time_step = min(deadlines)
     return WorkloadRollout(groups, progress, time)
 
 
 def _advance_strategies(
     strategies: Sequence[tuple[RolloutStrategy, tuple[RolloutGroup, ...]]],
     revision: str,
-    steps: Mapping[str, ClusterRevision],
+    revisions: Mapping[str, ClusterRevision],
     reports: Mapping[str, RolloutReport],
-    moment: datetime,
+    now: datetime,
 ) -> RolloutProgress:
-    parts = [advance_rollout(strategy, groups, revision, steps, reports, moment) for strategy, groups in strategies]
+    parts = [advance_rollout(strategy, groups, revision, revisions, reports, now) for strategy, groups in strategies]
     return RolloutProgress(
         {name: step for part in parts for name, step in part.revisions.items()},
         frozenset().union(*(part.succeeded for part in parts)),
@@ -164,17 +168,19 @@ def _advance_strategies(
     )
 
 
-def _read_rollout_groups(decisions: Sequence[tuple[Key, Body]], known: Mapping[str, object], taken: set[str]) -> list[RolloutGroup]:
-    """The decision groups of a Placement, slices of one group together, without clusters that are gone or another one has taken."""
-    clusters: dict[tuple[int, str], list[str]] = {}
+def _read_rollout_groups(
+    decisions: Sequence[tuple[Key, Body]], clusters: Mapping[str, object], assigned: set[str]
+) -> list[RolloutGroup]:
+    """Return the decision groups of a Placement, without clusters that do not exist or belong to an earlier Placement."""
+    clusters_by_group: dict[tuple[int, str], list[str]] = {}
     for _, body in decisions:
         labels = as_string_map(get_field(body, "metadata", "labels"))
         index = labels.get(names.GROUP_INDEX_LABEL, "0")
-        place = int(index) if index.isdecimal() else 0
-        group = clusters.setdefault((place, labels.get(names.GROUP_NAME_LABEL, "")), [])
+        group_index = int(index) if index.isdecimal() else 0
+        group = clusters_by_group.setdefault((group_index, labels.get(names.GROUP_NAME_LABEL, "")), [])
         entries = get_field(body, "status", "decisions") or ()
-        group += [name for entry in entries if (name := entry.get("clusterName")) in known and name not in taken]
-    return [RolloutGroup(name, place, tuple(group)) for (place, name), group in clusters.items()]
+        group += [name for entry in entries if (name := entry.get("clusterName")) in clusters and name not in assigned]
+    return [RolloutGroup(name, group_index, tuple(group)) for (group_index, name), group in clusters_by_group.items()]
 
 
 API_NAME = "ocm"
@@ -182,47 +188,48 @@ API_NAME = "ocm"
 
 def make_outcome(
     workload: OcmWorkload,
-    spreading: WorkloadRollout,
-    memory: PreviousRollout,
+    rollout: WorkloadRollout,
+    previous_rollout: PreviousRollout,
     placements: Mapping[Key, PlacementState],
     previous: Body | None,
 ) -> Outcome:
-    """The outcome of a workload."""
-    document, progress = workload.document, spreading.progress
+    """Return the outcome of a workload."""
+    document, progress = workload.document, rollout.progress
     placed = tuple(
         TargetCluster(name, keeps_manifest=step.revision != workload.revision) for name, step in sorted(progress.revisions.items())
     )
-    time = spreading.time
-    referred = ", ".join(str(placement) for placement, _ in workload.references)
-    former = (
-        tuple(key for key in memory.objects if key not in workload.objects) if any(place.keeps_manifest for place in placed) else ()
-    )
-    known = [placements[placement] for placement in spreading.groups]
+    time = rollout.time
+    policy = ", ".join(str(placement) for placement, _ in workload.references)
+    keeps_manifests = any(target.keeps_manifest for target in placed)
+    previous_objects = tuple(key for key in previous_rollout.objects if key not in workload.objects) if keeps_manifests else ()
+    states = [placements[placement] for placement in rollout.groups]
     return Outcome(
         key=document.key,
         api=API_NAME,
         state="placed" if placed else "pending",
-        policy=referred,
+        policy=policy,
         group="",
         targets=placed,
         replicas=None,
-        records=((workload.record, _write_record(workload, spreading, former, previous, time)),),
-        reason=_describe_reason(workload, spreading, referred),
+        records=((workload.record, _write_record(workload, rollout, previous_objects, previous, time)),),
+        reason=_describe_reason(workload, rollout, policy),
         time=time,
         wakeup=min(
-            (moment for moment in (progress.wakeup, *(found.wakeup for found in known)) if moment is not None), default=None
+            (wakeup for wakeup in (progress.wakeup, *(state.wakeup for state in states)) if wakeup is not None), default=None
         ),
-        findings=tuple(_make_findings(workload, spreading, placed)),
-        previous_targets=tuple(TargetCluster(name) for name in sorted(memory.revisions)),
+        findings=tuple(_make_findings(workload, rollout, placed)),
+        previous_targets=tuple(TargetCluster(name) for name in sorted(previous_rollout.revisions)),
         manifests=workload.manifests,
-        previous_objects=former,
+        previous_objects=previous_objects,
     )
 
 
-def make_stale_outcome(document: Document, record: Key, memory: PreviousRollout, previous: Body, why: str, at: datetime) -> Outcome:
-    """What a workload had, for one whose document is broken."""
-    placed = tuple(TargetCluster(name, keeps_manifest=True) for name in sorted(memory.revisions))
-    message = f"{document.key} keeps its previous placement: {why}"
+def make_stale_outcome(
+    document: Document, record: Key, previous_rollout: PreviousRollout, previous: Body, reason: str, at: datetime
+) -> Outcome:
+    """Return the outcome of a workload with an invalid document: it keeps its previous clusters and objects."""
+    placed = tuple(TargetCluster(name, keeps_manifest=True) for name in sorted(previous_rollout.revisions))
+    message = f"{document.key} keeps its previous placement: {reason}"
     own = document.key == record  # a ManifestWorkReplicaSet is never rendered itself
     return Outcome(
         key=document.key,
@@ -233,114 +240,116 @@ def make_stale_outcome(document: Document, record: Key, memory: PreviousRollout,
         targets=placed,
         replicas=None,
         records=((record, previous),),
-        reason=why,
-        time=max((step.applied_at for step in memory.revisions.values()), default=at),
+        reason=reason,
+        time=max((step.applied_at for step in previous_rollout.revisions.values()), default=at),
         findings=(Finding("warning", "stale-decision", message, locate_document(document), document.key.resource),),
         previous_targets=placed,
         manifests=() if own else None,
-        previous_objects=memory.objects if own else (),
+        previous_objects=previous_rollout.objects if own else (),
     )
 
 
-def _describe_reason(workload: OcmWorkload, spreading: WorkloadRollout, referred: str) -> str:
-    progress = spreading.progress
-    waiting = _list_pending_clusters(workload, spreading)
-    if not workload.revision or not waiting:
-        return referred
+def _describe_reason(workload: OcmWorkload, rollout: WorkloadRollout, policy: str) -> str:
+    progress = rollout.progress
+    pending = _list_pending_clusters(workload, rollout)
+    if not workload.revision or not pending:
+        return policy
     current = sum(step.revision == workload.revision for step in progress.revisions.values())
-    return f"{referred}: {current} of {current + len(waiting)} clusters have the present revision"
+    return f"{policy}: {current} of {current + len(pending)} clusters have the current revision"
 
 
-def _list_pending_clusters(workload: OcmWorkload, spreading: WorkloadRollout) -> list[str]:
-    """Clusters that are chosen and not due yet."""
-    steps = spreading.progress.revisions
-    chosen = (name for groups in spreading.groups.values() for group in groups for name in group.clusters)
-    return [name for name in chosen if steps.get(name, NO_REVISION).revision != workload.revision]
+def _list_pending_clusters(workload: OcmWorkload, rollout: WorkloadRollout) -> list[str]:
+    """Return the chosen clusters that do not have the current revision."""
+    revisions = rollout.progress.revisions
+    chosen = (name for groups in rollout.groups.values() for group in groups for name in group.clusters)
+    return [name for name in chosen if revisions.get(name, NO_REVISION).revision != workload.revision]
 
 
-def _make_findings(workload: OcmWorkload, spreading: WorkloadRollout, placed: tuple[TargetCluster, ...]) -> list[Finding]:
-    document, progress = workload.document, spreading.progress
+def _make_findings(workload: OcmWorkload, rollout: WorkloadRollout, placed: tuple[TargetCluster, ...]) -> list[Finding]:
+    document, progress = workload.document, rollout.progress
     findings = []
     for placement, _ in workload.references:
-        if placement not in spreading.groups:
-            message = f"{document.key} refers to {placement}, which is not there"
+        if placement not in rollout.groups:
+            message = f"{document.key} references {placement}, which does not exist"
             findings.append(Finding("warning", "ocm-placement-missing", message, locate_document(document), document.key.resource))
     if not placed:
-        why = "its Placement has chosen none" if spreading.groups else "no Placement says where it goes"
-        message = f"{document.key} has no cluster: {why}"
+        reason = "its Placement chooses no cluster" if rollout.groups else "none of its Placements exists"
+        message = f"{document.key} is not placed: {reason}"
         findings.append(Finding("warning", "unschedulable", message, locate_document(document), document.key.resource))
     if progress.failed:
-        told = ", ".join(sorted(progress.failed)[:5])
-        message = f"{document.key} is not well in {len(progress.failed)} of its clusters: {told}"
+        shown = ", ".join(sorted(progress.failed)[:5])
+        message = f"{document.key} failed in {len(progress.failed)} of its clusters: {shown}"
         findings.append(Finding("warning", "ocm-rollout-failed", message, locate_document(document), document.key.resource))
     return findings
 
 
 def _write_record(
-    workload: OcmWorkload, spreading: WorkloadRollout, former: tuple[Key, ...], previous: Body | None, time: datetime
+    workload: OcmWorkload, rollout: WorkloadRollout, previous_objects: tuple[Key, ...], previous: Body | None, time: datetime
 ) -> Body:
-    """The ManifestWorkReplicaSet with its status; for a template one that only stands for it."""
-    key, progress = workload.record, spreading.progress
-    waiting = _list_pending_clusters(workload, spreading)
+    """Return the record: a ManifestWorkReplicaSet with its status, also for a template."""
+    key, progress = workload.record, rollout.progress
+    pending = _list_pending_clusters(workload, rollout)
     current = len(progress.revisions) - sum(step.revision != workload.revision for step in progress.revisions.values())
-    rollout = format_rollout(progress.revisions, (*workload.objects, *former))
+    annotation = format_rollout(progress.revisions, (*workload.objects, *previous_objects))
     counts = {
-        "total": current + len(waiting),
+        "total": current + len(pending),
         "applied": current,
         "available": len(progress.succeeded),
         "degraded": len(progress.failed),
     }
-    before: Body = get_field(previous or {}, "status", "summary") or {}
-    same = as_string_map(get_field(previous or {}, "metadata", "annotations")).get(ROLLOUT_ANNOTATION) == rollout
-    if same and before.get("degraded") == counts["degraded"] and counts["available"] < counts["total"]:
-        counts["available"] = before.get("available", 0)  # that one more has reported is no reason for a commit: all of them are
+    last_summary: Body = get_field(previous or {}, "status", "summary") or {}
+    is_unchanged = as_string_map(get_field(previous or {}, "metadata", "annotations")).get(ROLLOUT_ANNOTATION) == annotation
+    if is_unchanged and last_summary.get("degraded") == counts["degraded"] and counts["available"] < counts["total"]:
+        counts["available"] = last_summary.get(
+            "available", 0
+        )  # one more success does not need a commit, success of all clusters does
     return {
         "apiVersion": f"{key.group}/v1alpha1",
         "kind": key.kind,
         "metadata": {
             "name": key.name,
             "namespace": key.namespace,
-            "annotations": {ROLLOUT_ANNOTATION: rollout},
+            "annotations": {ROLLOUT_ANNOTATION: annotation},
         },
         "status": {
             "conditions": [
-                _write_condition("PlacementVerified", *_placement_verified(spreading), previous, time),
-                _write_condition("PlacementRolledOut", *_placement_rolled_out(waiting), previous, time),
+                _write_condition("PlacementVerified", *_placement_verified(rollout), previous, time),
+                _write_condition("PlacementRolledOut", *_placement_rolled_out(pending), previous, time),
             ],
             "summary": counts,
             "placementSummary": [
-                {"name": placement.name, "availableDecisionGroups": _summarize_placement(placement, workload, spreading)}
-                for placement in spreading.groups
+                {"name": placement.name, "availableDecisionGroups": _summarize_placement(placement, workload, rollout)}
+                for placement in rollout.groups
             ],
         },
     }
 
 
-def _placement_verified(spreading: WorkloadRollout) -> tuple[str, str]:
-    if not spreading.groups:
+def _placement_verified(rollout: WorkloadRollout) -> tuple[str, str]:
+    if not rollout.groups:
         return "False", "PlacementDecisionNotFound"
-    empty = not any(group.clusters for groups in spreading.groups.values() for group in groups)
+    empty = not any(group.clusters for groups in rollout.groups.values() for group in groups)
     return ("False", "PlacementDecisionEmpty") if empty else ("True", "AsExpected")
 
 
-def _placement_rolled_out(waiting: list[str]) -> tuple[str, str]:
-    return ("False", "Progressing") if waiting else ("True", "Complete")
+def _placement_rolled_out(pending: list[str]) -> tuple[str, str]:
+    return ("False", "Progressing") if pending else ("True", "Complete")
 
 
-def _summarize_placement(placement: Key, workload: OcmWorkload, spreading: WorkloadRollout) -> str:
-    steps, groups = spreading.progress.revisions, spreading.groups[placement]
+def _summarize_placement(placement: Key, workload: OcmWorkload, rollout: WorkloadRollout) -> str:
+    revisions, groups = rollout.progress.revisions, rollout.groups[placement]
     current = [
-        sum(steps.get(name, NO_REVISION).revision == workload.revision for name in group.clusters)
+        sum(revisions.get(name, NO_REVISION).revision == workload.revision for name in group.clusters)
         for group in groups
         if group.clusters
     ]
-    begun = sum(count > 0 for count in current)
-    return f"{begun} ({sum(current)} / {sum(len(group.clusters) for group in groups)} clusters applied)"
+    started = sum(count > 0 for count in current)
+    return f"{started} ({sum(current)} / {sum(len(group.clusters) for group in groups)} clusters applied)"
 
 
 def _write_condition(kind: str, status: str, reason: str, previous: Body | None, time: datetime) -> Body:
     conditions = get_field(previous or {}, "status", "conditions") or ()
-    before: Body = next((condition for condition in conditions if condition.get("type") == kind), {})
-    since = before.get("lastTransitionTime") if before.get("status") == status else None
-    stamp = since or format_time(time.replace(microsecond=0))
-    return {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": stamp}
+    last: Body = next((condition for condition in conditions if condition.get("type") == kind), {})
+    since = last.get("lastTransitionTime") if last.get("status") == status else None
+    transition_time = since or format_time(time.replace(microsecond=0))
+    return {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": transition_time}

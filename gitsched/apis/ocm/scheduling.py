@@ -286,3 +286,11 @@ def schedule_placements(
             break
         time_step, unchanged = wakeup, False
     return SchedulingRun(results, skipped, wakeup, time, basis)
+
+
+def describe_missing_sets(result: PlacementResult) -> str:
+    """Describe why a Placement has no eligible cluster set."""
+    namespace, wanted, bound = result.placement.key.namespace, result.placement.cluster_sets, result.eligible.bound_sets
+    if not bound:
+        return f"no ManagedClusterSet is bound to the namespace {namespace}: add a ManagedClusterSetBinding"
+    return f"its clusterSets ({', '.join(wanted)}) are not bound to the namespace {namespace}, which has {', '.join(bound)}"

@@ -193,9 +193,9 @@ def test_no_zone_is_ahead_by_more_than_the_skew(clusters: list[tuple[str, int]],
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({}, "of 3, 1 do not meet its predicates; 2 because its taint power:NoSelect is not tolerated"),
-        ({"bindings": False}, "the namespace ns is bound to no cluster set"),
-        ({"clusterSets": ["other"]}, "it wants other, and its namespace is bound to global"),
+        ({}, "of 3 clusters, 1 excluded by its predicates; 2 excluded because its taint power:NoSelect is not tolerated"),
+        ({"bindings": False}, "no ManagedClusterSet is bound to the namespace ns"),
+        ({"clusterSets": ["other"]}, "its clusterSets (other) are not bound to the namespace ns, which has global"),
         ({"clusters": False}, "global has no cluster"),
     ],
 )
