@@ -17,10 +17,10 @@ def test_clusters_without_facts_share_one_note(fleet: Fleet) -> None:
     fleet.commit({f"c{number}.yaml": cluster(f"c{number}") for number in range(5)})
     run = fleet.preview()
     assert messages(run, "cluster-apis-assumed") == [
-        "5 Clusters have no status.apiEnablements: they are taken to serve every API (c0, c1, c2 and 2 more)"
+        "5 Clusters have no status.apiEnablements: assuming support for every API (c0, c1, c2 and 2 more)"
     ]
     assert messages(run, "cluster-room-assumed") == [
-        "5 Clusters have no status.resourceSummary: they are taken to have room (c0, c1, c2 and 2 more)"
+        "5 Clusters have no status.resourceSummary: assuming unlimited capacity (c0, c1, c2 and 2 more)"
     ]
 
 

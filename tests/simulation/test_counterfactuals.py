@@ -53,7 +53,7 @@ CASES = [
     ),
     pytest.param(
         {POLICY: divide("cart", "clusterNames: [w1]", DUPLICATED) + LAZY},
-        "it were edited, for its policy is Lazy (apps/cart.yaml:1) and clusterNames named it (policies/cart.yaml:9)",
+        "it were edited, because its policy is Lazy (apps/cart.yaml:1) and clusterNames named it (policies/cart.yaml:9)",
         {
             POLICY: divide("cart", "clusterNames: [w1, w3]", DUPLICATED) + LAZY,
             "apps/cart.yaml": deployment("cart", 4) + "  paused: false\n",
@@ -107,13 +107,13 @@ CASES = [
     ),
     pytest.param(
         {POLICY: divide("cart", EVERY, STATIC.format(""))},
-        "a WorkloadRebalancer had it placed anew and its static weight there were 1 (policies/cart.yaml:10)",
+        "a WorkloadRebalancer rescheduled it and its static weight there were 1 (policies/cart.yaml:10)",
         {POLICY: divide("cart", EVERY, STATIC.format(", {targetCluster: {clusterNames: [w3]}, weight: 1}"))},
         id="weight",
     ),
     pytest.param(
         {POLICY: divide("cart", EVERY), "clusters/w1.yaml": cluster("w1") + room(8), "clusters/w3.yaml": cluster("w3") + room(5)},
-        "a WorkloadRebalancer had it placed anew and it had room for 13 replicas instead of 5 (clusters/w3.yaml:10)",
+        "a WorkloadRebalancer rescheduled it and it had capacity for 13 replicas instead of 5 (clusters/w3.yaml:10)",
         {"clusters/w3.yaml": cluster("w3") + room(13), "again.yaml": REBALANCER},
         id="room",
     ),

@@ -10,11 +10,10 @@ from gitsched.model.quantity import parse_quantity
 
 
 class ObjectShape(NamedTuple):
-    """An object of Karmada's API, as far as a round trip changes it.
+    """How defaulting and a round trip through Karmada's Go types change an object.
 
-    `defaults` are filled in when the member is missing. `zero` are the members that are always written.
-    `keep` are members that are written even when empty, but not when missing. `parts` are members that are objects, or lists of
-    objects, themselves.
+    `defaults` are added when a member is missing. `zero` are members that Go always writes. `keep` are members that are written even
+    when empty, but not when missing. `parts` are members that are objects or lists of objects themselves.
     """
 
     defaults: Mapping[str, Any] = {}
@@ -24,23 +23,23 @@ class ObjectShape(NamedTuple):
 
 
 def normalize_object(body: Body, shape: ObjectShape, *, typed: bool) -> Body:
-    """The object after CRD defaults and, where a webhook decodes it (`typed`), the round trip.
+    """Apply CRD defaults and, if a webhook decodes the object (`typed`), the round trip.
 
-    The same object when nothing changes.
+    Returns the same object when nothing changes.
     """
     changes: dict[str, Any] = {}
-    gone: set[str] = set()
+    removed: set[str] = set()
     for name, value in body.items():
         if value is None or (typed and value in ("", []) and name not in shape.zero and name not in shape.keep):
-            gone.add(name)
-        elif name in shape.parts and (settled := _normalize_member(value, shape.parts[name], typed=typed)) is not value:
-            changes[name] = settled
-    missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in gone}
+            removed.add(name)
+        elif name in shape.parts and (normalized := _normalize_member(value, shape.parts[name], typed=typed)) is not value:
+            changes[name] = normalized
+    missing = {name: value for name, value in shape.defaults.items() if body.get(name) is None or name in removed}
     if typed:
         missing |= {name: value for name, value in shape.zero.items() if body.get(name) is None}
-    if not (changes or gone or missing):
+    if not (changes or removed or missing):
         return body
-    return {name: changes.get(name, value) for name, value in body.items() if name not in gone} | missing
+    return {name: changes.get(name, value) for name, value in body.items() if name not in removed} | missing
 
 
 def _normalize_member(value: Any, shape: ObjectShape, *, typed: bool) -> Any:
@@ -197,24 +196,24 @@ _DEFAULT_RESOURCE_MODELS = [
 
 
 def apply_defaults(body: Body) -> Body:
-    """The document as Karmada would store it, apart from what only a server can know (ids, finalizers, a taint's timeAdded).
+    """Return the document as Karmada stores it, without what only a server can set (ids, finalizers, a taint's timeAdded).
 
-    Null members are gone, and so are optional members that are empty where a webhook writes the object anew. Mistakes are left for
-    the schema and the rules to name. The same object when nothing changes; also for a document that is none of Karmada's.
+    Null members are removed, and so are empty optional members of objects that a webhook decodes. Invalid values are kept for the
+    validation to report. Returns the same object when nothing changes and for a kind that Karmada does not have.
     """
-    known = _DEFAULTS_BY_KIND.get((parse_api_group(str(body.get("apiVersion"))), str(body.get("kind"))))
-    if known is None:
+    entry = _DEFAULTS_BY_KIND.get((parse_api_group(str(body.get("apiVersion"))), str(body.get("kind"))))
+    if entry is None:
         return body
-    shape, typed, fill = known
-    settled = normalize_object(body, shape, typed=typed)
-    spec = settled.get("spec")
+    shape, typed, fill = entry
+    normalized = normalize_object(body, shape, typed=typed)
+    spec = normalized.get("spec")
     if fill is None or not isinstance(spec, dict):
-        return settled
-    return replace_members(settled, spec=fill(spec, settled))
+        return normalized
+    return replace_members(normalized, spec=fill(spec, normalized))
 
 
 def replace_members(body: Body, **members: Any) -> Body:
-    """The object with some members exchanged; the same object when they are what it has."""
+    """Replace members of an object; returns the same object when it has these values already."""
     if all(body.get(name) is value for name, value in members.items()):
         return body
     return {**body, **members}
@@ -262,7 +261,7 @@ def _default_spread_constraint(constraint: Body) -> Body:
     if "spreadByField" not in constraint and "spreadByLabel" not in constraint:
         constraint = {**constraint, "spreadByField": "cluster"}
     least = constraint.get("minGroups", 0)
-    if least == 0 and least is not False:  # a boolean is a mistake for the schema to name
+    if least == 0 and least is not False:  # the schema rejects a boolean
         constraint = {**constraint, "minGroups": 1}
     return constraint
 
@@ -277,7 +276,7 @@ def _default_cluster(spec: Body, _: Body) -> Body:
 
 
 def _standardize_resource_models(models: list[Body]) -> list[Body]:
-    """By grade; the first grade begins at zero and the last one has no end."""
+    """Sort models by grade; the first grade begins at zero and the last one has no end."""
     models = sorted(models, key=lambda model: model["grade"])
     models[0] = {**models[0], "ranges": [_set_bound(entry, "min", "0") for entry in models[0]["ranges"]]}
     models[-1] = {**models[-1], "ranges": [_set_bound(entry, "max", _MAX_INT64) for entry in models[-1]["ranges"]]}
@@ -285,7 +284,7 @@ def _standardize_resource_models(models: list[Body]) -> list[Body]:
 
 
 def _set_bound(entry: Body, name: str, bound: str) -> Body:
-    """Another bound, unless the one that is there is no quantity: that is for the rules to name."""
+    """Replace a bound unless it is an invalid quantity, which the validation reports."""
     return entry if parse_quantity(entry.get(name, "0")) is None else {**entry, name: bound}
 
 

@@ -15,15 +15,19 @@ _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
 class WorkloadPaths(NamedTuple):
-    """Where a kind keeps its replicas and its pod template, as paths of members."""
+    """The paths of a kind's replicas and pod spec, as member names."""
 
     replicas: tuple[str, ...]
     pod_spec: tuple[str, ...]
 
 
 class ReplicaRequirements(NamedTuple):
-    """`replicas` is None for what has none. `requirements` is replicaRequirements as the binding shows it, `request` what a replica asks
-    for (see Request.demand). `opaque` says that the manifest has something else than a number where its replicas should be."""
+    """Replicas and requirements of a workload.
+
+    `replicas` is None for a kind without replicas. `requirements` is spec.replicaRequirements of the binding; `resource_request` is what
+    one replica requests (see `Request`). `invalid_replicas` says that the manifest has something else than a number at
+    `replicas_path`.
+    """
 
     replicas: int | None
     requirements: Body | None
@@ -33,7 +37,7 @@ class ReplicaRequirements(NamedTuple):
 
     @property
     def is_workload(self) -> bool:
-        """Whether Karmada divides it: replicas, or a known demand."""
+        """Whether Karmada schedules it with replicas: it has replicas or requirements."""
         return bool(self.replicas) or self.requirements is not None
 
 
@@ -50,19 +54,22 @@ DEFAULT_PATHS: dict[tuple[str, str], WorkloadPaths] = {
 
 
 def read_replica_requirements(template: Document, declared: Mapping[tuple[str, str], WorkloadPaths]) -> ReplicaRequirements:
-    """Interpret a workload by its kind; a kind that nobody described has no replicas."""
+    """Read replicas and requirements by the kind of a workload; missing replicas are 1, an unknown kind has none.
+
+    `declared` are the kinds that gitsched.yaml declares.
+    """
     kind = (template.api_version, template.key.kind)
-    shape = declared.get(kind) or DEFAULT_PATHS.get(kind)
-    if shape is None:
+    paths = declared.get(kind) or DEFAULT_PATHS.get(kind)
+    if paths is None:
         return ReplicaRequirements(None, None, None)
-    requirements, request = _read_requirements(get_field(template.body, *shape.pod_spec)) if shape.pod_spec else (None, None)
-    if not shape.replicas:
+    requirements, request = _read_requirements(get_field(template.body, *paths.pod_spec)) if paths.pod_spec else (None, None)
+    if not paths.replicas:
         return ReplicaRequirements(1, requirements, None, resource_request=request)
-    path = ".".join(shape.replicas)
-    written = get_field(template.body, *shape.replicas)
-    if written is not None and not _is_count(written):
+    path = ".".join(paths.replicas)
+    value = get_field(template.body, *paths.replicas)
+    if value is not None and not _is_count(value):
         return ReplicaRequirements(None, None, path, invalid_replicas=True)
-    replicas = 1 if written is None else int(written)
+    replicas = 1 if value is None else int(value)
     if kind == ("batch/v1", "Job"):
         completions = get_field(template.body, "spec", "completions")
         replicas = min(replicas, int(completions)) if _is_count(completions) else replicas
@@ -70,15 +77,15 @@ def read_replica_requirements(template: Document, declared: Mapping[tuple[str, s
 
 
 def revise_replicas(
-    template: Document, demand: ReplicaRequirements, targets: Sequence[Assignment], descending: bool
+    template: Document, requirements: ReplicaRequirements, targets: Sequence[Assignment], descending: bool
 ) -> dict[str, tuple[tuple[str, int], ...]]:
-    """What the manifest of each cluster says when replicas are divided, by cluster: its replicas, and a Job's share of completions.
+    """Return the changes to the manifest of each cluster when replicas are divided: its replicas, and a Job's completions.
 
-    Completions are divided in proportion to the replicas, with the same dispenser and tie-break.
+    Completions are divided in proportion to the replicas, with the same dispenser and tie-breaking.
     """
-    if demand.replicas_path is None:
+    if requirements.replicas_path is None:
         return {}
-    edits = {target.name: ((demand.replicas_path, target.replicas),) for target in targets if target.replicas}
+    edits = {target.name: ((requirements.replicas_path, target.replicas),) for target in targets if target.replicas}
     completions = get_field(template.body, "spec", "completions")
     if (template.api_version, template.key.kind) == ("batch/v1", "Job") and _is_count(completions):
         names = sorted(edits)
@@ -107,7 +114,7 @@ def _read_requirements(pod: object) -> tuple[Body | None, tuple[tuple[str, int],
 
 
 def _sum_resource_requests(pod: Body) -> dict[str, Quantity]:
-    """The sum over containers, at least each init container, plus overhead; limits stand in for missing requests."""
+    """Return the sum over containers, at least that of each init container, plus overhead; limits replace missing requests."""
     total: dict[str, Quantity] = {}
     for container in list_objects(pod.get("containers")):
         for name, quantity in _read_container(container).items():
@@ -140,7 +147,7 @@ def _parse_quantities(value: object) -> dict[str, Quantity]:
 
 
 def _is_scalar_resource(name: str) -> bool:
-    """Extended resources, huge pages, attachable volumes and other prefixed native resources."""
+    """Whether it is an extended resource, huge pages, attachable volumes or another prefixed native resource."""
     return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
 
 
@@ -179,7 +186,7 @@ _KIND_ORDER = (_CONFIG_MAP, _SECRET, _SERVICE_ACCOUNT, _VOLUME_CLAIM)
 
 
 DEPENDENCY_KINDS = frozenset((*_KIND_ORDER, _SERVICE, _ENDPOINT_SLICE))
-"""What can be needed; such an object needs nothing itself, so that needs never go round in a circle."""
+"""Kinds that workloads can depend on; these have no dependencies themselves, so there are no cycles."""
 
 
 _VOLUME_REFERENCES: tuple[tuple[tuple[str, str], tuple[str, ...]], ...] = (
@@ -196,7 +203,7 @@ _VOLUME_REFERENCES: tuple[tuple[tuple[str, str], tuple[str, ...]], ...] = (
 
 
 class DependentObjectReference(NamedTuple):
-    """One thing that a workload needs: by name, or, where `name` is "", everything of a kind with these labels."""
+    """A dependency of a workload: an object by name or, when `name` is "", every object of a kind with these labels."""
 
     api_version: str
     kind: str
@@ -209,7 +216,7 @@ class DependentObjectReference(NamedTuple):
         return Key(parse_api_group(self.api_version), self.kind, self.namespace, self.name)
 
     def matches(self, template: Document) -> bool:
-        """Whether it means this object."""
+        """Whether the reference is to this object."""
         if (self.api_version, self.kind, self.namespace) != (template.api_version, template.key.kind, template.key.namespace):
             return False
         if self.name:
@@ -219,9 +226,10 @@ class DependentObjectReference(NamedTuple):
 
 
 def read_references(template: Document, pod_path: tuple[str, ...] = ()) -> tuple[DependentObjectReference, ...]:
-    """Everything that a workload refers to, each once, by kind and name; nothing for what is in no namespace.
+    """Return the dependencies of a workload, sorted by kind and name without duplicates; none for a cluster-scoped object.
 
-    `pod_path` is where a kind declared in gitsched.yaml keeps its pod template's spec.
+    A pod spec refers to ConfigMaps, Secrets, its ServiceAccount and PersistentVolumeClaims. `pod_path` is the path of the pod spec of a
+    kind that gitsched.yaml declares.
     """
     kind = (template.api_version, template.key.kind)
     if not template.key.namespace or kind in DEPENDENCY_KINDS:
@@ -232,49 +240,49 @@ def read_references(template: Document, pod_path: tuple[str, ...] = ()) -> tuple
         return read(template) if read else ()
     found = set(_read_pod_references(get_field(template.body, *path)))
     if kind == ("apps/v1", "StatefulSet"):
-        made = get_field(template.body, "spec", "volumeClaimTemplates")
-        found -= {(_VOLUME_CLAIM, str(get_field(claim, "metadata", "name"))) for claim in list_objects(made)}
+        claims = get_field(template.body, "spec", "volumeClaimTemplates")
+        found -= {(_VOLUME_CLAIM, str(get_field(claim, "metadata", "name"))) for claim in list_objects(claims)}
     ordered = sorted(found, key=lambda entry: (_KIND_ORDER.index(entry[0]), entry[1]))
     return tuple(DependentObjectReference(*kind, template.key.namespace, name) for kind, name in ordered)
 
 
 def format_references(references: Iterable[DependentObjectReference]) -> str:
-    """The JSON that Karmada keeps in the annotation of a binding."""
+    """Return the JSON of the annotation that Karmada writes into a binding."""
     return json.dumps([_format_reference(reference) for reference in references], separators=(",", ":"), ensure_ascii=False)
 
 
 def _format_reference(reference: DependentObjectReference) -> Body:
-    shown: Body = {"apiVersion": reference.api_version, "kind": reference.kind, "namespace": reference.namespace}
+    body: Body = {"apiVersion": reference.api_version, "kind": reference.kind, "namespace": reference.namespace}
     if reference.name:
-        return {**shown, "name": reference.name}
-    return {**shown, "labelSelector": {"matchLabels": dict(reference.labels)}}
+        return {**body, "name": reference.name}
+    return {**body, "labelSelector": {"matchLabels": dict(reference.labels)}}
 
 
 def _read_pod_references(pod: Any) -> Iterator[tuple[tuple[str, str], str]]:
-    """Kind and name of all that a pod refers to; what has not the shape of a pod refers to nothing."""
+    """Yield kind and name of every object that a pod spec refers to; a malformed pod spec refers to nothing."""
     if not isinstance(pod, dict):
         return
     account = pod.get("serviceAccountName") or pod.get("serviceAccount")
-    named = [(_SECRET, secret.get("name")) for secret in list_objects(pod.get("imagePullSecrets"))]
-    named += [(_SERVICE_ACCOUNT, account)] if account != "default" else []
+    found = [(_SECRET, secret.get("name")) for secret in list_objects(pod.get("imagePullSecrets"))]
+    found += [(_SERVICE_ACCOUNT, account)] if account != "default" else []
     for containers in ("initContainers", "containers", "ephemeralContainers"):
         for container in list_objects(pod.get(containers)):
-            named += _read_environment_references(container)
+            found += _read_environment_references(container)
     for volume in list_objects(pod.get("volumes")):
-        named += [(kind, get_field(volume, *path)) for kind, path in _VOLUME_REFERENCES]
+        found += [(kind, get_field(volume, *path)) for kind, path in _VOLUME_REFERENCES]
         for source in list_objects(get_field(volume, "projected", "sources")):
-            named += [(_CONFIG_MAP, get_field(source, "configMap", "name")), (_SECRET, get_field(source, "secret", "name"))]
-    yield from ((kind, name) for kind, name in named if isinstance(name, str) and name)
+            found += [(_CONFIG_MAP, get_field(source, "configMap", "name")), (_SECRET, get_field(source, "secret", "name"))]
+    yield from ((kind, name) for kind, name in found if isinstance(name, str) and name)
 
 
 def _read_environment_references(container: Body) -> list[tuple[tuple[str, str], Any]]:
-    named = []
+    found = []
     for source in list_objects(container.get("envFrom")):
-        named += [(_CONFIG_MAP, get_field(source, "configMapRef", "name")), (_SECRET, get_field(source, "secretRef", "name"))]
+        found += [(_CONFIG_MAP, get_field(source, "configMapRef", "name")), (_SECRET, get_field(source, "secretRef", "name"))]
     for variable in list_objects(container.get("env")):
-        named.append((_CONFIG_MAP, get_field(variable, "valueFrom", "configMapKeyRef", "name")))
-        named.append((_SECRET, get_field(variable, "valueFrom", "secretKeyRef", "name")))
-    return named
+        found.append((_CONFIG_MAP, get_field(variable, "valueFrom", "configMapKeyRef", "name")))
+        found.append((_SECRET, get_field(variable, "valueFrom", "secretKeyRef", "name")))
+    return found
 
 
 def _read_ingress_references(template: Document) -> tuple[DependentObjectReference, ...]:
@@ -284,7 +292,7 @@ def _read_ingress_references(template: Document) -> tuple[DependentObjectReferen
 
 
 def _read_service_import_references(template: Document) -> tuple[DependentObjectReference, ...]:
-    """Karmada derives a Service from a ServiceImport, and endpoint slices carry that Service's name as a label."""
+    """Karmada derives a Service from a ServiceImport; EndpointSlices have its name in a label."""
     service, namespace = f"derived-{template.key.name}", template.key.namespace
     return (
         DependentObjectReference(*_SERVICE, namespace, service),
@@ -299,5 +307,5 @@ _REFERENCE_READERS: dict[tuple[str, str], Callable[[Document], tuple[DependentOb
 
 
 def read_uid(template: Document) -> str:
-    """What breaks the dispenser's ties: the uid, where a dump carries one."""
+    """Return the uid of a workload, "" without one; it breaks ties of the dispenser."""
     return str(get_field(template.body, "metadata", "uid") or "")

@@ -28,23 +28,23 @@ APPS_VERSION = f"{APPS_GROUP}/v1alpha1"
 APPLIED_PLACEMENT_ANNOTATION = "policy.karmada.io/applied-placement"
 DEFAULT_SCHEDULER = "default-scheduler"
 TAINT_POLICY_NO_EXECUTE = "karmada-taint-policy-no-execute"
-"""The code of what an administrator allows in gitsched.yaml, as with a flag of Karmada's webhook."""
+"""The code of an error that gitsched.yaml can turn off, like the flag of Karmada's webhook."""
 _MAX_NAMED = 3
 DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"
-"""On the binding of a workload with propagateDeps: what it refers to, as JSON."""
+"""On the binding of a workload with propagateDeps: its dependencies, as JSON."""
 _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""Kubernetes' alphabet for generated names: nothing that spells a word."""
+"""Kubernetes' alphabet for generated names, without vowels."""
 
 
 def make_claim_annotations(policy: Key) -> dict[str, str]:
-    """How a binding names the policy that claimed its workload."""
+    """Return the annotations by which a binding names the policy that claimed its workload."""
     if policy.kind == POLICY:
         return {"propagationpolicy.karmada.io/namespace": policy.namespace, "propagationpolicy.karmada.io/name": policy.name}
     return {"clusterpropagationpolicy.karmada.io/name": policy.name}
 
 
 def read_claim(annotations: dict[str, str]) -> Key | None:
-    """The policy that the annotations of a binding or a template name."""
+    """Return the policy in the claim annotations of a binding or a template."""
     name = annotations.get("propagationpolicy.karmada.io/name")
     if name:
         return Key(POLICY_GROUP, POLICY, annotations.get("propagationpolicy.karmada.io/namespace", ""), name)
@@ -53,25 +53,25 @@ def read_claim(annotations: dict[str, str]) -> Key | None:
 
 
 def format_clusters(clusters: Sequence[str]) -> str:
-    """Clusters as a sentence names them: the first three, and how many more."""
+    """List clusters in a message: the first three, and how many more."""
     more = f" and {len(clusters) - _MAX_NAMED} more" if len(clusters) > _MAX_NAMED else ""
     return ", ".join(clusters[:_MAX_NAMED]) + more
 
 
 def permanent_id_label(kind: str) -> str:
-    """The label that holds the permanent id of a policy or binding of this kind."""
+    """Return the label with the permanent id of a policy or binding of this kind."""
     return f"{kind.lower()}.karmada.io/permanent-id"
 
 
 def binding_key(template: Key) -> Key:
-    """The binding of a workload: its name and kind in lower case, ':' written as '.'."""
+    """Return the key of a workload's binding, named by its name and kind in lower case, with '.' for ':'."""
     name = f"{template.name.replace(':', '.')}-{template.kind}".lower()
     kind = BINDING if template.namespace else CLUSTER_BINDING
     return Key(WORK_GROUP, kind, template.namespace, name)
 
 
 def depended_by_label(binding: Key) -> str:
-    """The label by which an attached binding names one that it was attached to: a hash of the other's namespace and name."""
+    """Return the label by which an attached binding names the binding of a dependent: a hash of its namespace and name."""
     digits = str(fnv1a_32(f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name))
     return "resourcebinding.karmada.io/depended-by-" + "".join(
         _SAFE_CHARACTERS[ord(digit) % len(_SAFE_CHARACTERS)] for digit in digits

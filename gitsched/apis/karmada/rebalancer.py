@@ -17,17 +17,17 @@ from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration, format_time, parse_time
 
 SPEC_DIGEST = "gitsched.io/spec-digest"
-"""On a rebalancer's record: the digest of the spec that was acted on."""
+"""On the record of a rebalancer: the digest of the spec that was handled."""
 EXPIRED_AT = "gitsched.io/expired-at"
-"""On the record of a rebalancer that is over: when its ttlSecondsAfterFinished ended."""
+"""On the record of an expired rebalancer: when its ttlSecondsAfterFinished ended."""
 BINDING_NOT_FOUND = "ReferencedBindingNotFound"
 
-BindingAvailability = Literal["bound", "held", "missing"]
-"""Of a workload: it has a binding; it has one that must stay as it is for now, since something it needs is broken; it has none."""
+BindingAvailability = Literal["bound", "retained", "missing"]
+"""Of a workload: it has a binding; its previous binding is kept because something that it needs is invalid; it has no binding."""
 
 
 class ObjectReference(NamedTuple):
-    """A workload as a rebalancer names it; `namespace` is "" for what is cluster-scoped."""
+    """A reference to a workload in a rebalancer; `namespace` is "" for a cluster-scoped object."""
 
     api_version: str
     kind: str
@@ -43,12 +43,12 @@ class ObjectReference(NamedTuple):
 
     @property
     def binding(self) -> Key:
-        """The binding that is looked for. It has no part of the API group in its name, and none is compared."""
+        """The key of the binding. Its name does not contain the API group, which is not compared either."""
         return binding_key(self.key)
 
 
 class ObservedWorkload(NamedTuple):
-    """What became of one workload; `result` is "" while nothing did."""
+    """The result for one workload; "" while it is pending."""
 
     workload: ObjectReference
     result: str = ""
@@ -56,11 +56,11 @@ class ObservedWorkload(NamedTuple):
 
 
 class WorkloadRebalancer(NamedTuple):
-    """A rebalancer and what earlier runs left of it.
+    """A WorkloadRebalancer with its record of earlier runs.
 
-    `observed` are its workloads in upstream's order, those of the present spec and those that were rebalanced before they left it.
-    `changed` tells whether that, or the spec, differs from what was acted on. `finished` is None until nothing is left to do; `expired`
-    is the end of a rebalancer that is over.
+    `observed` are its workloads in upstream's order: those of the present spec, and those that were rebalanced before they were removed
+    from it. `changed` says whether they, or the spec, differ from the record. `finished` is None while a workload is pending; `expired`
+    is when ttlSecondsAfterFinished ended.
     """
 
     document: Document
@@ -76,45 +76,45 @@ class WorkloadRebalancer(NamedTuple):
 
     @property
     def pending(self) -> tuple[ObjectReference, ...]:
-        """The workloads that are still to be rebalanced."""
+        """The workloads that have not been rebalanced yet."""
         return tuple(entry.workload for entry in self.observed if not entry.result)
 
     @property
     def expiry(self) -> datetime | None:
-        """When a finished one goes away; None for never, or not yet."""
+        """When a finished rebalancer expires; None without ttlSecondsAfterFinished or while it is pending."""
         return add_duration(self.finished, max(self.ttl, 0)) if self.finished and self.ttl is not None else None
 
 
-def read_rebalancer(document: Document, previous: Body | None, moment: datetime) -> WorkloadRebalancer:
-    """A rebalancer whose document passed its schema, and its record of the last run.
+def read_rebalancer(document: Document, previous: Body | None, time: datetime) -> WorkloadRebalancer:
+    """Read a valid rebalancer and its record of the last run.
 
-    Without a record the status of a dump counts. The creation time is the document's own, else that of the event that brought it. A
-    changed spec keeps what was done; but one that is over and changes is a new one, as it would be on a hub, which deleted the old.
+    Without a record the status of the document is used. The creation time is that of the document, else the time of the commit that
+    added it. A changed spec keeps the results; an expired rebalancer whose spec changes is a new one, as on a hub, which has deleted it.
     """
     spec, metadata = document.body["spec"], document.body["metadata"]
     named = frozenset(_parse_references(spec["workloads"]))
     ttl = spec.get("ttlSecondsAfterFinished")
     digest = _digest_spec(named, ttl)
-    noted = as_string_map(get_field(previous or {}, "metadata", "annotations"))
-    acted = noted.get(SPEC_DIGEST, digest) if previous is not None else None
-    expired = parse_time(noted.get(EXPIRED_AT))
+    annotations = as_string_map(get_field(previous or {}, "metadata", "annotations"))
+    acted = annotations.get(SPEC_DIGEST, digest) if previous is not None else None
+    expired = parse_time(annotations.get(EXPIRED_AT))
     created = parse_time(metadata.get("creationTimestamp"))
-    blank = WorkloadRebalancer(document, digest, ttl, named, created or moment, 1, (), True, None, None)
+    blank = WorkloadRebalancer(document, digest, ttl, named, created or time, 1, (), True, None, None)
     if expired is not None and acted == digest:
         return blank._replace(expired=expired, changed=False)
     if expired is not None:
-        return blank._replace(created=created if created and created > expired else moment, observed=_merge_observed((), named))
+        return blank._replace(created=created if created and created > expired else time, observed=_merge_observed((), named))
     if previous is not None:
-        # The later one, for one that came anew after it was over dates from then, whatever its document says.
-        noted_then = parse_time(get_field(previous, "metadata", "creationTimestamp"))
-        created = max(filter(None, (created, noted_then)), default=None)
+        # The later time: a rebalancer that was added again after it expired was created then, whatever its document says.
+        recorded = parse_time(get_field(previous, "metadata", "creationTimestamp"))
+        created = max(filter(None, (created, recorded)), default=None)
     status = as_object(get_field(previous if previous is not None else document.body, "status"))
     known = tuple(_parse_observed_workloads(status.get("observedWorkloads")))
     observed = _merge_observed(known, named)
     seen = _read_integer(status.get("observedGeneration"))
     generation = _read_integer(metadata.get("generation")) or seen if acted is None else seen + (acted != digest)
     return blank._replace(
-        created=created or moment,
+        created=created or time,
         generation=max(generation, seen, 1),
         observed=observed,
         changed=observed != known or generation != seen,
@@ -123,15 +123,15 @@ def read_rebalancer(document: Document, previous: Body | None, moment: datetime)
 
 
 def update_observed_workloads(
-    rebalancer: WorkloadRebalancer, standings: Iterable[BindingAvailability], at: datetime
+    rebalancer: WorkloadRebalancer, availabilities: Iterable[BindingAvailability], at: datetime
 ) -> WorkloadRebalancer:
-    """The rebalancer after its pending workloads, which stand like this, were dealt with at a moment.
+    """Return the rebalancer after its pending workloads were handled at a time; `availabilities` are in the order of `pending`.
 
-    A workload without a binding has failed for good. One that is held back is tried again in the next run.
+    A workload without a binding has failed for good. A retained binding is tried again in the next run.
     """
     if rebalancer.expired is not None:
         return rebalancer
-    results = dict(zip(rebalancer.pending, standings, strict=True))
+    results = dict(zip(rebalancer.pending, availabilities, strict=True))
     observed = tuple(_update_observed(entry, results.get(entry.workload)) for entry in rebalancer.observed)
     changed = rebalancer.changed or observed != rebalancer.observed
     done = all(entry.result for entry in observed)
@@ -140,13 +140,16 @@ def update_observed_workloads(
 
 
 def expire_rebalancer(rebalancer: WorkloadRebalancer, now: datetime) -> WorkloadRebalancer:
-    """The rebalancer, over where its time is."""
+    """Mark the rebalancer as expired when its ttlSecondsAfterFinished has ended."""
     end = rebalancer.expiry
     return rebalancer._replace(expired=end) if rebalancer.expired is None and end is not None and end <= now else rebalancer
 
 
 def write_rebalancer_record(rebalancer: WorkloadRebalancer) -> Body:
-    """The record under status/: the rebalancer as Karmada's API server would show it, without its spec; an empty status once it is over."""
+    """Return the record under status/: the rebalancer as Karmada's API server would return it, without its spec.
+
+    The status of an expired rebalancer is empty.
+    """
     notes = {SPEC_DIGEST: rebalancer.digest}
     metadata: Body = {"name": rebalancer.document.key.name}
     status: Body = {}
@@ -162,14 +165,15 @@ def write_rebalancer_record(rebalancer: WorkloadRebalancer) -> Body:
 
 
 def _merge_observed(known: Iterable[ObservedWorkload], named: frozenset[ObjectReference]) -> tuple[ObservedWorkload, ...]:
-    """What is known of the workloads named, and of those no longer named that were rebalanced; the new ones; in upstream's order."""
+    """Return the known results of the named workloads and of rebalanced ones that are no longer named, and new entries, in upstream's
+    order."""
     kept = {entry.workload: entry for entry in known if entry.workload in named or entry.result == "Successful"}
     entries = [*kept.values(), *(ObservedWorkload(workload) for workload in named - kept.keys())]
     return tuple(sorted(entries, key=lambda entry: " ".join(entry.workload)))
 
 
-def _update_observed(entry: ObservedWorkload, standing: BindingAvailability | None) -> ObservedWorkload:
-    match standing:
+def _update_observed(entry: ObservedWorkload, availability: BindingAvailability | None) -> ObservedWorkload:
+    match availability:
         case "bound":
             return ObservedWorkload(entry.workload, "Successful")
         case "missing":
@@ -178,7 +182,7 @@ def _update_observed(entry: ObservedWorkload, standing: BindingAvailability | No
 
 
 def _digest_spec(named: Iterable[ObjectReference], ttl: int | None) -> str:
-    """Of what the spec says: neither the order of its workloads nor naming one twice says anything."""
+    """Return the digest of a spec; the order of its workloads and duplicates do not matter."""
     text = json.dumps({"ttlSecondsAfterFinished": ttl, "workloads": sorted(named)}, separators=(",", ":"), sort_keys=True)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -217,18 +221,19 @@ DecideWorkload = Callable[[Document], Outcome | None]
 
 
 class RescheduleTriggers:
-    """The rebalancers of a world. `ask` is right from the start; `records` and what follows are there after `settle`.
+    """The WorkloadRebalancers of a snapshot and the reschedule triggers of bindings.
 
-    `wakeup` is when the next one is over by time alone, `time` when the latest one was that this run found to be over.
+    `records`, `findings`, `wakeup` and `time` are set by `reconcile`. `wakeup` is when the next rebalancer expires, `time` when the
+    latest one expired that this run found expired.
     """
 
     __slots__ = ("_rebalancers", "_trigger_times", "findings", "records", "time", "wakeup")
 
-    def __init__(self, world: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._rebalancers = tuple(
-            read_rebalancer(document, world.previous.get(document.key), world.at)
-            for document in world.documents.get((APPS_GROUP, REBALANCER), ())
-            if not get_field(document.body, "metadata", "deletionTimestamp")  # on its way out, it asks for nothing any more
+            read_rebalancer(document, snapshot.previous.get(document.key), snapshot.at)
+            for document in snapshot.documents.get((APPS_GROUP, REBALANCER), ())
+            if not get_field(document.body, "metadata", "deletionTimestamp")  # being deleted
         )
         self._trigger_times: dict[Key, datetime] = {}
         for rebalancer in self._rebalancers:
@@ -242,71 +247,72 @@ class RescheduleTriggers:
 
     @property
     def pending(self) -> bool:
-        """Whether anything is still to be rebalanced."""
+        """Whether a workload has not been rebalanced yet."""
         return bool(self._trigger_times)
 
-    def apply_trigger(self, binding: Key, memory: PreviousState) -> PreviousState:
-        """A binding as it is when the rebalancers have written into it: only a later request than the one it knows counts."""
-        asked = self._trigger_times.get(binding)
+    def apply_trigger(self, binding: Key, current: PreviousState) -> PreviousState:
+        """Set spec.rescheduleTriggeredAt of a binding as the rebalancers do: only to a later time."""
+        triggered = self._trigger_times.get(binding)
         return (
-            memory
-            if asked is None or (memory.reschedule_triggered and memory.reschedule_triggered >= asked)
-            else memory._replace(reschedule_triggered=asked)
+            current
+            if triggered is None or (current.reschedule_triggered and current.reschedule_triggered >= triggered)
+            else current._replace(reschedule_triggered=triggered)
         )
 
-    def describe_trigger(self, binding: Key, memory: PreviousState) -> str:
-        """The request that a binding has: of which rebalancers, if they are still there, and when."""
+    def describe_trigger(self, binding: Key, current: PreviousState) -> str:
+        """Describe the reschedule trigger of a binding: the rebalancers, if they still exist, and the time."""
         names = [
             f"{REBALANCER} {rebalancer.document.key.name}"
             for rebalancer in self._rebalancers
-            if rebalancer.created == memory.reschedule_triggered
+            if rebalancer.created == current.reschedule_triggered
             and any(workload.binding == binding for workload in rebalancer.named)
         ]
         by = f" by {', '.join(names)}" if names else ""
         return f"{REBALANCE_REQUESTED}{by}" + (
-            f" at {format_time(memory.reschedule_triggered)}" if memory.reschedule_triggered else ""
+            f" at {format_time(current.reschedule_triggered)}" if current.reschedule_triggered else ""
         )
 
-    def reconcile(self, world: Snapshot, place: DecideWorkload) -> None:
-        """Find out which bindings there are, and what becomes of each rebalancer.
+    def reconcile(self, snapshot: Snapshot, decide: DecideWorkload) -> None:
+        """Update the observed workloads of each rebalancer.
 
-        A workload is looked for among those of this very run: one that comes in the same commit is found, one that goes is not.
+        The bindings are those of this run: a workload that the same commit adds has one, a workload that it removes has none.
         """
-        bindings = _BindingLookup(world, place)
+        bindings = _BindingLookup(snapshot, decide)
         findings: list[Finding] = []
-        records = [(key, world.previous[key]) for key in sorted(world.quarantined) if _is_rebalancer(key) and key in world.previous]
+        quarantined = sorted(filter(_is_rebalancer, snapshot.quarantined))
+        records = [(key, snapshot.previous[key]) for key in quarantined if key in snapshot.previous]
         for before in self._rebalancers:
-            observed = update_observed_workloads(before, map(bindings.find_availability, before.pending), world.at)
-            after = expire_rebalancer(observed, world.now)
+            observed = update_observed_workloads(before, map(bindings.find_availability, before.pending), snapshot.at)
+            after = expire_rebalancer(observed, snapshot.now)
             records.append((after.document.key, write_rebalancer_record(after)))
             if after.expired is None and after.expiry is not None:
                 self.wakeup = min(self.wakeup or after.expiry, after.expiry)
-            elif before.expired is None and after.expired is not None and after.expired > world.at:
+            elif before.expired is None and after.expired is not None and after.expired > snapshot.at:
                 self.time = max(self.time or after.expired, after.expired)
-            findings += _check_rebalancer(before, after, world.previous)
+            findings += _check_rebalancer(before, after, snapshot.previous)
         self.records, self.findings = tuple(records), tuple(findings)
 
 
 class _BindingLookup:
-    """The bindings of this run, by name as upstream finds them."""
+    """The bindings of this run, found by name as upstream does."""
 
-    def __init__(self, world: Snapshot, place: DecideWorkload) -> None:
-        self._world, self._decide = world, place
+    def __init__(self, snapshot: Snapshot, decide: DecideWorkload) -> None:
+        self._snapshot, self._decide = snapshot, decide
         self._named: dict[Key, Document] | None = None
 
     def find_availability(self, workload: ObjectReference) -> BindingAvailability:
-        if workload.key in self._world.quarantined:
-            return "held" if workload.binding in self._world.previous else "missing"
-        template = self._world.templates.get(workload.key) or self._find_template(workload.binding)
+        if workload.key in self._snapshot.quarantined:
+            return "retained" if workload.binding in self._snapshot.previous else "missing"
+        template = self._snapshot.templates.get(workload.key) or self._find_template(workload.binding)
         outcome = self._decide(template) if template is not None else None
         if outcome is None or not outcome.records:
             return "missing"
-        return "held" if outcome.state == "stale" else "bound"
+        return "retained" if outcome.state == "stale" else "bound"
 
     def _find_template(self, binding: Key) -> Document | None:
-        """The workload that has this binding: a reference may name another API group, or a name with ':' written as '.'."""
+        """Return the workload of a binding: a reference may have another API group, or a name with '.' for ':'."""
         if self._named is None:
-            self._named = {binding_key(key): template for key, template in self._world.templates.items()}
+            self._named = {binding_key(key): template for key, template in self._snapshot.templates.items()}
         return self._named.get(binding)
 
 
@@ -315,28 +321,33 @@ def _is_rebalancer(key: Key) -> bool:
 
 
 def _check_rebalancer(before: WorkloadRebalancer, after: WorkloadRebalancer, previous: Mapping[Key, Body]) -> Iterator[Finding]:
-    """What somebody who wrote a rebalancer should know."""
+    """Report rebalancers that have expired or cannot have an effect."""
     name = f"{REBALANCER} {after.document.key.name}"
     if after.expired is not None:
-        message = f"{name} is done, and its time was over at {format_time(after.expired)}: the file can be deleted"
+        message = f"{name} has finished and expired at {format_time(after.expired)}: delete its file"
         yield _make_finding("info", "rebalancer-expired", message, after)
     rebalanced = {entry.workload for entry in after.observed if entry.result == "Successful"}
     for workload in before.pending:
         binding = previous.get(workload.binding) or {}
-        done, asked = (
+        scheduled, triggered = (
             parse_time(get_field(binding, "status", "lastScheduledTime")),
             get_field(binding, "spec", "rescheduleTriggeredAt"),
         )
-        if workload in rebalanced and done is not None and done >= after.created and parse_time(asked) != after.created:
+        if (
+            workload in rebalanced
+            and scheduled is not None
+            and scheduled >= after.created
+            and parse_time(triggered) != after.created
+        ):
             message = (
-                f"{name} dates from {format_time(after.created)}, and {workload} was scheduled after that, at {format_time(done)}: "
-                "it is not placed anew; a rebalancer with another name asks again"
+                f"{name} was created at {format_time(after.created)}, but {workload} was scheduled later, at {format_time(scheduled)}: "
+                "it is not rescheduled; create a rebalancer with another name"
             )
             yield _make_finding("warning", "rebalance-too-late", message, after)
-        elif workload in rebalanced and done is None and get_field(binding, "spec", "clusters"):
+        elif workload in rebalanced and scheduled is None and get_field(binding, "spec", "clusters"):
             message = (
-                f"{name} asks for {workload}, whose binding has no status.lastScheduledTime: as in Karmada it is not placed anew, for "
-                "nobody knows whether that was asked for before; take the status along with the binding"
+                f"{name} names {workload}, whose binding has no status.lastScheduledTime: as in Karmada it is not rescheduled, because "
+                "the request may be older than its last scheduling; commit the binding with its status"
             )
             yield _make_finding("warning", "rebalance-ignored", message, after)
     for entry in after.observed if after.expired is None else ():
@@ -348,9 +359,9 @@ def _check_rebalancer(before: WorkloadRebalancer, after: WorkloadRebalancer, pre
 def _describe_scope(workload: ObjectReference) -> str:
     namespaced = is_namespaced(workload.key.group, workload.kind)
     if namespaced and not workload.namespace:
-        return f"; a {workload.kind} is in a namespace: name it"
+        return f"; a {workload.kind} is namespaced: add the namespace"
     if namespaced is False and workload.namespace:
-        return f"; a {workload.kind} is in no namespace: name none"
+        return f"; a {workload.kind} is cluster-scoped: remove the namespace"
     return ""
 
 

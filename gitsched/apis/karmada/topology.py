@@ -1,8 +1,7 @@
 """Region, provider and zones of Karmada Clusters, and how a simulation drains, loses or copies a Cluster.
 
-A lost cluster is one that is being deleted, which is how a hub is told that it will not come back. Of all that Karmada knows it is the only
-thing that every workload answers to: one whose replicas are divided is left as it is, short of replicas, when a document just vanishes or a
-cluster is not ready, and a taint may be tolerated.
+A lost cluster is simulated as one that is being deleted. In Karmada this is the only change that moves every workload: a workload with
+divided replicas stays short of replicas when the document is removed or the cluster is not ready, and a taint may be tolerated.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.time import format_time
 
 DRAIN_TAINT: Final = "gitsched.io/drain"
-"""The taint of a cluster that is emptied in a simulation."""
+"""The taint of a cluster that a simulation drains."""
 
 
 def _read_topology(document: Document) -> ClusterLocation:
@@ -28,20 +27,20 @@ def _read_topology(document: Document) -> ClusterLocation:
     )
 
 
-def _mark_lost(body: Body, moment: datetime) -> Body:
-    return mark_deleted(body, format_time(moment))
+def _mark_lost(body: Body, time: datetime) -> Body:
+    return mark_deleted(body, format_time(time))
 
 
-def _mark_unreachable(body: Body, moment: datetime) -> Body:
-    return set_condition(body, "Ready", "Unknown", format_time(moment))
+def _mark_unreachable(body: Body, time: datetime) -> Body:
+    return set_condition(body, "Ready", "Unknown", format_time(time))
 
 
-def _add_drain_taint(body: Body, moment: datetime) -> Body:
-    return add_taint(body, DRAIN_TAINT, NO_EXECUTE, format_time(moment))
+def _add_drain_taint(body: Body, time: datetime) -> Body:
+    return add_taint(body, DRAIN_TAINT, NO_EXECUTE, format_time(time))
 
 
 def _copy_cluster(body: Body, name: str) -> Body:
-    """What the original has allocated is free on the copy; which APIs it serves, and how its nodes are cut, is the same."""
+    """Return a copy of a Cluster with the same API enablements and resource models, and with nothing allocated."""
     summary = get_field(body, "status", "resourceSummary")
     renamed = copy_as(body, name)
     if not isinstance(summary, dict):

@@ -198,7 +198,7 @@ def test_an_issue_points_at_the_member_that_is_wrong() -> None:
     spec = {"placement": {"clusterAffinities": [{"affinityName": "a"}, {"affinityName": "a"}]}}
     (issue,) = judge(make("PropagationPolicy", spec))
     assert issue.pointer == ("spec", "placement", "clusterAffinities", 1, "affinityName")
-    assert issue.message == "each affinity term in a policy must have a unique name; 'a' is used before"
+    assert issue.message == "each affinity term in a policy must have a unique name; 'a' is used more than once"
 
 
 def test_a_selector_that_selects_nothing_is_a_warning() -> None:

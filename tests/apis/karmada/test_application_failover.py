@@ -65,7 +65,7 @@ def test_a_workload_that_is_unhealthy_for_too_long_moves_on(run: Any) -> None:
     sick = run(world(SICK), first, NOON)
     assert (sick.clusters("web"), since_of(sick)) == ({"m1": 2}, {"m1": parse_time(NOON)})
     assert sick.outcome("web").wakeup == parse_time(PAST)
-    assert "unhealthy in m1 since 2026-01-01T12:00:00Z, and leaves it at 2026-01-01T12:05:00Z" in sick.explain("web").trigger
+    assert "unhealthy in m1 since 2026-01-01T12:00:00Z, and is evicted at 2026-01-01T12:05:00Z" in sick.explain("web").trigger
     waiting = run(world(SICK), sick, "2026-01-01T12:04:59Z")
     assert waiting.binding("web") == sick.binding("web"), "a run in between changes nothing"
     moved = run(world(SICK), waiting, "2026-01-01T12:04:59Z", now=PAST)
@@ -84,7 +84,7 @@ def test_a_workload_that_is_unhealthy_for_too_long_moves_on(run: Any) -> None:
     assert (over.clusters("web"), [p.cluster for p in over.outcome("web").targets]) == ({"m2": 2}, ["m2"])
     assert over.outcome("web").wakeup is None
     reasons = [c.result.reason for c in over.explain("web").candidates if c.result.name == "m1"]
-    assert reasons[0] == "ClusterEviction: the workload was unhealthy there for too long, and no report says that it is well"
+    assert reasons[0] == "ClusterEviction: the workload was unhealthy there for too long and has not been reported healthy since"
 
 
 PURGES = """
@@ -244,9 +244,9 @@ def test_a_copy_that_stays_beside_the_new_one_shares_no_state_with_it(run: Any) 
 
 
 LOST = """
-nothing was reported:    {status: null,                                              why: "the repository has no status of its copy in cluster m1"}
-a part is not there:     {status: {jobStatus: {}, rounds: [1]},                      why: "jsonPath for example.com/job: there is no 'jobID' where '.jobStatus.jobID' leads"}
-no value for a label:    {status: {jobStatus: {jobID: "a b"}, rounds: [1]},          why: "jsonPath for example.com/job gives 'a b', which cannot be the value of a label"}
+nothing was reported:    {status: null,                                              why: "the repository has no status of the copy in cluster m1"}
+a part is not there:     {status: {jobStatus: {}, rounds: [1]},                      why: "jsonPath for example.com/job: '.jobStatus.jobID': no member 'jobID'"}
+no value for a label:    {status: {jobStatus: {jobID: "a b"}, rounds: [1]},          why: "jsonPath for example.com/job gives 'a b', which is not a valid label value"}
 """  # noqa: E501 - a table
 
 
@@ -255,7 +255,7 @@ def test_state_that_cannot_be_preserved_is_told_and_holds_nothing_up(run: Any, c
     moved = fail_over(run, "Directly", case["status"])
     assert (moved.clusters("web"), "preservedLabelState" in task_of(moved)) == ({"m2": 2}, False)
     (finding,) = (f for f in moved.outcome("web").findings if f.code == "state-not-preserved")
-    assert finding.message.endswith(f"without the state that its policy wants preserved: {case['why']}")
+    assert finding.message.endswith(f"without the state that its policy preserves: {case['why']}")
 
 
 # The pieces

@@ -64,10 +64,10 @@ def explain(run: Any, placement: str, web: str = WEB, after: Any = None) -> Any:
 
 def test_room_is_told_with_what_it_comes_from(run: Any) -> None:
     assert {c.result.name: c.capacity for c in explain(run, DIVIDED).candidates} == {
-        "eu-1": "room for 16: 90 pods, cpu 12500m / 750m = 16, memory 55Gi / 2Gi = 27",
-        "eu-2": "room for 0: 110 pods, cpu 8 / 750m = 10, no memory",
-        "us-1": "room for 6: 20 pods, 10 modelled nodes",
-        "us-2": "room unknown, taken to be enough",
+        "eu-1": "capacity for 16: 90 pods, cpu 12500m / 750m = 16, memory 55Gi / 2Gi = 27",
+        "eu-2": "capacity for 0: 110 pods, cpu 8 / 750m = 10, no memory",
+        "us-1": "capacity for 6: 20 pods, 10 modelled nodes",
+        "us-2": "capacity unknown, assumed to be sufficient",
     }
 
 
@@ -75,7 +75,7 @@ def test_the_last_rounds_and_whom_rounding_favoured_are_told(run: Any) -> None:
     explanation = explain(run, DIVIDED)
     rule, *rounds = explanation.division_rule
     assert rule.startswith(
-        "Divided by available replicas. Scale up: what is there stays, and the rest is divided by room. 6 replicas, "
+        "Divided by available replicas. Scale up: present replicas stay, and the rest is divided by free capacity. 6 replicas, "
     )
     assert rounds == [
         "replica 2: us-1, 6 / 1 = 6",
@@ -97,7 +97,8 @@ def test_a_scale_up_tells_what_stays(run: Any) -> None:
     first = run({"fleet.yaml": FLEET, "web.yaml": WEB, "p.yaml": policy(AGGREGATED)})
     more = explain(run, AGGREGATED, WEB.replace("replicas: 6", "replicas: 9"), after=first)
     assert more.division_rule[0].startswith(
-        "Aggregated, over as few clusters as have room. Scale up: what is there stays, and the rest is divided by room (stays: eu-1 6). 3 "
+        "Aggregated, over as few clusters as have enough capacity. Scale up: present replicas stay, and the rest is divided by free "
+        "capacity (stays: eu-1 6). 3 "
     )
     assert more.division == (ReplicaShare("eu-1", 16, 9),)
 

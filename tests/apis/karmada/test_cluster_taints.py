@@ -201,7 +201,7 @@ def test_what_a_reader_of_the_document_cannot_see_is_told(run: Any) -> None:
     down = run(stream(fleet("DiskHealthy: 'False', Ready: Unknown"), DISKS))
     assert [f.message for f in down.engine.findings if f.code == "cluster-taint-added"] == [
         "Cluster m1: taint cluster.karmada.io/unreachable:NoSchedule is added: its condition Ready is Unknown",
-        "Cluster m1: taint disk=bad:NoSchedule is added: ClusterTaintPolicy disks says so",
+        "Cluster m1: ClusterTaintPolicy disks adds taint disk=bad:NoSchedule",
     ]
     record = dict(down.engine.records())[next(k for k, _ in down.engine.records() if k.kind == "Cluster")]
     assert [entry["addedBy"] for entry in json.loads(record["metadata"]["annotations"]["gitsched.io/taints-added"])] == [

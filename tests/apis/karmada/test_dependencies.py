@@ -215,7 +215,7 @@ def test_explain_names_who_brought_it_along(run: Any) -> None:
     explained = found.explain("conf")
     assert explained.attached_to == ("Deployment.apps/default/web (all.yaml:13): m1",)
     assert [share.cluster for share in explained.result] == ["m1"]
-    assert explained.trigger == "Not scheduled: it goes where the workloads go that need it."
+    assert explained.trigger == "Not scheduled: it follows the workloads that depend on it."
     own = policy("own", "m3", "", selects="conf", kind="ConfigMap")
     both = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own)}).explain("conf")
     assert (both.policy, len(both.attached_to)) == ("PropagationPolicy/default/own", 1)

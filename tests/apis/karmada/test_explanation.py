@@ -59,7 +59,7 @@ def test_each_cluster_is_told_with_the_first_filter_that_refused_it_and_where_it
     ]
     assert explanation.result == (ReplicaShare("m1", None, 5),)
     assert explanation.attempts == (GroupAttempt("", "scheduled"),)
-    assert explanation.trigger == "Scheduled because it never was before."
+    assert explanation.trigger == "Scheduled because it was never scheduled before."
 
 
 def test_groups_are_told_in_the_order_in_which_they_were_tried(run: Any) -> None:
@@ -145,10 +145,10 @@ def test_a_claim_is_told_as_the_reason_why_a_better_policy_did_not_get_the_workl
 @pytest.mark.parametrize(
     ("second", "claim"),
     [
-        pytest.param("", "the claim of PropagationPolicy/default/alpha has ended: that policy is gone", id="gone"),
+        pytest.param("", "the claim of PropagationPolicy/default/alpha has ended: that policy was deleted", id="gone"),
         pytest.param(
             "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: other}]",
-            "the claim of PropagationPolicy/default/alpha has ended: it does not select the workload any more",
+            "the claim of PropagationPolicy/default/alpha has ended: it no longer selects the workload",
             id="does-not-select",
         ),
     ],
@@ -168,7 +168,7 @@ def test_a_workload_that_no_policy_ever_selected_has_no_explanation(run: Any) ->
 def test_a_broken_policy_is_told_as_the_reason_why_the_earlier_decision_stays(run: Any) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     explanation = run(files(_policy("alpha", "priority: high")), after=first).explain("web")
-    assert explanation.claim == "PropagationPolicy/default/alpha claimed it in an earlier run, but its document is broken now"
+    assert explanation.claim == "PropagationPolicy/default/alpha claimed it in an earlier run, but its document is invalid now"
     assert [share.cluster for share in explanation.result] == ["m1", "m3"]
     assert [finding.code for finding in explanation.findings] == ["stale-decision"]
 
@@ -199,7 +199,7 @@ def test_what_was_not_scheduled_anew_says_so_and_shows_where_it_stays(run: Any) 
     placement = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}"
     first = run(files(_policy("alpha", placement)))
     explanation = run(files(_policy("alpha", placement)), after=first).explain("web")
-    assert explanation.trigger.startswith("Not scheduled anew")
+    assert explanation.trigger.startswith("Not scheduled again")
     assert explanation.attempts == (GroupAttempt("", "kept"),)
     assert explanation.result == (ReplicaShare("m1", None, 3), ReplicaShare("m3", None, 2))
 
@@ -214,7 +214,7 @@ def test_an_eviction_is_told_beside_the_trigger(run: Any) -> None:
 
 def test_another_scheduler_is_named(run: Any) -> None:
     explanation = run(files(_policy("alpha", "schedulerName: mine"))).explain("web")
-    assert explanation.trigger == "Not scheduled: it is the business of scheduler mine."
+    assert explanation.trigger == "Not scheduled: it is for scheduler mine."
     assert (explanation.attempts, explanation.division) == ((GroupAttempt("", "not tried"),), ())
 
 
@@ -242,12 +242,12 @@ def test_when_a_toleration_ends_and_the_eviction_after_it_is_told(run: Any) -> N
     world = "\n---\n".join((FIRE, OTHER, WEB, BEARING))
     first = run("\n---\n".join((CALM, OTHER, WEB, BEARING)), at="2026-01-01T00:00:00Z")
     bears = run(world, first, at="2026-01-01T00:01:00Z")
-    assert bears.explain("web").trigger.endswith(" It leaves m1 at 2026-01-01T00:05:00Z unless the NoExecute taint goes.")
+    assert bears.explain("web").trigger.endswith(" It is evicted from m1 at 2026-01-01T00:05:00Z unless the NoExecute taint is removed.")
 
     def why(at: str) -> str:
         found = run(world, bears, at="2026-01-01T00:01:00Z", now=at).explain("web")
         return next(c.result.reason for c in found.candidates if c.result.name == "m1")
 
     assert why("2026-01-01T00:06:00Z") == "ClusterEviction: cluster(s) is in the process of eviction until 2026-01-01T00:15:00Z"
-    assert why("2026-01-01T00:16:00Z") == "ClusterEviction: the workload's toleration of a NoExecute taint has run out there"
+    assert why("2026-01-01T00:16:00Z") == "ClusterEviction: the workload's toleration of a NoExecute taint has expired there"
     assert "It leaves" not in run(world, bears, at="2026-01-01T00:16:00Z").explain("web").trigger

@@ -251,13 +251,13 @@ def test_clocks_are_read_as_they_are_written() -> None:
 def test_explain_says_when_it_returns_and_why_it_did(run: Any) -> None:
     waiting = run(world("abc", rules=policy("Divided")), failed_over(run, STABLE, rules=policy("Divided")), at(60), karmada=STABLE)
     assert waiting.explain("web").trigger == (
-        "Not scheduled anew: placement and replicas are what they were, and no rebalance was requested. It returns to group a at "
-        f"{at(90)} if that group can take it until then, as it could since {at(60)}."
+        "Not scheduled again: placement and replicas are unchanged, and no rebalance was requested. It returns to group a at "
+        f"{at(90)} if that group can run it until then, as it could since {at(60)}."
     )
     back = run(world("abc"), failed_over(run, STABLE), at(60), at(90), STABLE)
-    assert back.explain("web").trigger.startswith(f"Scheduled because group a comes first and could take it since {at(60)}.")
+    assert back.explain("web").trigger.startswith(f"Scheduled because group a comes first and could run it since {at(60)}.")
     done = run(world("abc"), failed_over(run, STABLE), at(60), at(200), STABLE)
-    assert done.outcome("web").trigger == f"group a comes first and could take it since {at(60)}", "also when the eviction is over"
+    assert done.outcome("web").trigger == f"group a comes first and could run it since {at(60)}", "also when the eviction is over"
 
 
 STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])

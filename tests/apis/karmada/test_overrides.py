@@ -194,8 +194,8 @@ def test_a_policy_that_does_not_fit_is_found_at_its_place_and_the_workload_stays
     assert (finding.code, finding.severity, str(finding.location)) == ("override-failed", "error", "o1.yaml:2:1")
     assert finding.resource == ("OverridePolicy", "shop", "p")
     assert finding.message == (
-        "OverridePolicy/shop/p cannot be applied to Deployment.apps/shop/web, whose manifest in b, c stays as it was: "
-        "spec.overrideRules[0].overriders.plaintext[0]: there is no /spec/nothing"
+        "OverridePolicy/shop/p cannot be applied to Deployment.apps/shop/web, whose manifest in b, c does not change: "
+        "spec.overrideRules[0].overriders.plaintext[0]: /spec/nothing does not exist"
     )
     assert {place.cluster: place.keeps_manifest for place in result.outcome("web").targets} == {"a": False, "b": True, "c": True}
     assert signed(result, "a") == "o"
@@ -289,7 +289,7 @@ def test_explain_lists_what_changes_the_manifest_in_which_clusters(run: Any) -> 
 
 def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
     told = run(files(propagation=WAITING), run(files())).explain("web")
-    assert told.trigger == "Not carried out: its policy waits for OverridePolicy/shop/mirror, OverridePolicy/shop/proxy."
+    assert told.trigger == "Not applied: its policy waits for OverridePolicy/shop/mirror, OverridePolicy/shop/proxy."
     assert [share.cluster for share in told.result] == ["a", "b", "c"]
 
 

@@ -128,8 +128,8 @@ def test_a_reference_says_in_the_finding_what_it_lacks(run: Any) -> None:
         world(WEB, "{kind: ClusterRole, metadata: {name: viewer}}", rebalancer("Deployment web", "ClusterRole default/viewer"))
     )
     told = sorted(finding.message for finding in after.engine.findings if finding.code == "rebalance-target-missing")
-    assert told[0].endswith("Deployment web, which has no binding; a Deployment is in a namespace: name it")
-    assert told[1].endswith("viewer, which has no binding; a ClusterRole is in no namespace: name none")
+    assert told[0].endswith("Deployment web, which has no binding; a Deployment is namespaced: add the namespace")
+    assert told[1].endswith("viewer, which has no binding; a ClusterRole is cluster-scoped: remove the namespace")
 
 
 def test_a_failure_is_final_until_the_workload_is_named_anew(run: Any) -> None:
@@ -446,14 +446,15 @@ def test_explain_says_who_asked_for_a_rebalance_and_when(run: Any) -> None:
     second = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), first, ONE)
     assert second.explain("web").trigger == f"Scheduled because a rebalance was requested by WorkloadRebalancer back at {ONE}."
     third = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), second, TWO)
-    assert third.explain("web").trigger.startswith("Not scheduled anew")
+    assert third.explain("web").trigger.startswith("Not scheduled again")
 
 
 def test_explain_says_so_too_where_something_else_came_first_and_where_the_rebalancer_is_gone(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     scaled = run(world(WEB.replace("2", "3"), rebalancer("web")), first, ONE)
     assert scaled.explain("web").trigger == (
-        f"Scheduled because the replicas changed, and from scratch because a rebalance was requested by WorkloadRebalancer back at {ONE}."
+        "Scheduled because the replicas changed, without regard to present replicas because a rebalance was requested by "
+        f"WorkloadRebalancer back at {ONE}."
     )
     first.binding("web")["spec"]["rescheduleTriggeredAt"] = ONE
     assert run(world(WEB), first, TWO).explain("web").trigger == f"Scheduled because a rebalance was requested at {ONE}."

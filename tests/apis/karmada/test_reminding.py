@@ -42,7 +42,7 @@ def told(*documents: Body, code: str = "karmada-cluster-unknown") -> list[str]:
     ],
 )
 def test_clusters_that_nobody_describes(placement: Body, said: list[str]) -> None:
-    start = "warning: PropagationPolicy/shop/web names clusters that nobody describes: "
+    start = "warning: PropagationPolicy/shop/web names clusters without a Cluster document: "
     assert told(policy(placement), cluster("fra-1")) == [start + end for end in said]
 
 
@@ -79,12 +79,12 @@ HERE = (
         (["apps/v1 Deployment web"], ""),
         (["apps/v1 StatefulSet", "v1 Service"], ""),
         (["extensions/v1beta1 Ingress", "networking.k8s.io/v1 Ingress"], ""),
-        (["v1 Deployment"], "warning: selects Deployment of v1, and what is here is of apps/v1"),
-        (["v1 Deployment", "v1 Service"], "warning: selects Deployment of v1, and what is here is of apps/v1"),
-        (["apps/v1 Deploymnt"], "warning: selects Deploymnt of apps/v1, and there is none; did you mean Deployment?"),
+        (["v1 Deployment"], "warning: selects Deployment of v1, but the repository has Deployment of apps/v1"),
+        (["v1 Deployment", "v1 Service"], "warning: selects Deployment of v1, but the repository has Deployment of apps/v1"),
+        (["apps/v1 Deploymnt"], "warning: selects Deploymnt of apps/v1, which the repository does not have; did you mean Deployment?"),
         (
             ["serving.knative.dev/v1beta1 Route"],
-            "warning: selects Route of serving.knative.dev/v1beta1, and what is here is of serving.knative.dev/v1",
+            "warning: selects Route of serving.knative.dev/v1beta1, but the repository has Route of serving.knative.dev/v1",
         ),
         (["v1 Route", "v1 Service"], ""),
         (["v1 Service", "v1 ServiceX"], ""),

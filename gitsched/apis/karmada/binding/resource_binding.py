@@ -1,5 +1,4 @@
-"""ResourceBinding and ClusterResourceBinding: when a binding is scheduled again, the result of scheduling, and the document that is
-written."""
+"""ResourceBinding and ClusterResourceBinding: the previous binding, when it is scheduled again, and the document that is written."""
 
 from __future__ import annotations
 
@@ -31,12 +30,12 @@ from gitsched.model.time import format_time, parse_time
 
 
 class PreviousRecords(Mapping[Key, Body]):
-    """Records first, then what a hub decided."""
+    """The records of the last run; bindings of a hub for workloads without a record."""
 
     __slots__ = ("_hub", "_records")
 
-    def __init__(self, records: Mapping[Key, Body], hub: Mapping[Key, Body]) -> None:
-        self._records, self._hub = records, hub
+    def __init__(self, records: Mapping[Key, Body], hub_bindings: Mapping[Key, Body]) -> None:
+        self._records, self._hub = records, hub_bindings
 
     def __getitem__(self, key: Key) -> Body:
         record = self._records.get(key)
@@ -50,11 +49,14 @@ class PreviousRecords(Mapping[Key, Body]):
         return sum(1 for _ in self)
 
 
-def add_hub_bindings(world: Snapshot) -> Snapshot:
-    """The world whose memory goes back to the hub. A binding that is bound to nothing, as one that only reports health, is no memory."""
-    documents = (d for kind in (BINDING, CLUSTER_BINDING) for d in world.documents.get((WORK_GROUP, kind), ()))
-    hub = {document.key: document.body for document in documents if get_field(document.body, "spec", "clusters")}
-    return replace(world, previous=PreviousRecords(world.previous, hub)) if hub else world
+def add_hub_bindings(snapshot: Snapshot) -> Snapshot:
+    """Use committed bindings, from a dump of a hub, as previous bindings of workloads without a record.
+
+    A binding without clusters is ignored: it may be there only to report health.
+    """
+    documents = (d for kind in (BINDING, CLUSTER_BINDING) for d in snapshot.documents.get((WORK_GROUP, kind), ()))
+    hub_bindings = {document.key: document.body for document in documents if get_field(document.body, "spec", "clusters")}
+    return replace(snapshot, previous=PreviousRecords(snapshot.previous, hub_bindings)) if hub_bindings else snapshot
 
 
 _ID_NAMESPACE = uuid.UUID("5f0f8d5c-6a0e-5a6f-9b0f-0c1d3f6f7a11")
@@ -68,7 +70,7 @@ _SUCCESS_MESSAGE = "Binding has been scheduled successfully."
 
 
 class PreviousState(NamedTuple):
-    """The fields of a previous binding that count: those that gitsched itself writes."""
+    """The fields of a binding that decisions depend on; gitsched writes all of them."""
 
     annotations: Mapping[str, str]
     applied_placement: str | None
@@ -82,9 +84,9 @@ class PreviousState(NamedTuple):
     scheduling_suspended: bool
 
 
-def read_previous(previous: Body | None) -> PreviousState:
-    """Read a previous binding; None is a workload never bound."""
-    body = previous or {}
+def read_previous(record: Body | None) -> PreviousState:
+    """Read a previous binding; None is a workload that was never bound."""
+    body = record or {}
     spec, status = as_object(body.get("spec")), as_object(body.get("status"))
     annotations = as_string_map(get_field(body, "metadata", "annotations"))
     conditions = list_objects(status.get("conditions"))
@@ -107,8 +109,11 @@ def _read_count(value: Any) -> int:
 
 
 class ScheduleResult(NamedTuple):
-    """What a pass leaves in the binding. `reason` is that of the Scheduled condition, "" where there is none yet; `clocks` tell since when
-    earlier groups could take the workload, and `notes` are further annotations."""
+    """What a pass writes into the binding.
+
+    `reason` is that of the Scheduled condition, "" when there is none yet; `failback_timers` say since when earlier affinity groups
+    could run the workload, and `annotations` are further annotations.
+    """
 
     clusters: tuple[Assignment, ...]
     eviction_tasks: tuple[Body, ...]
@@ -123,9 +128,9 @@ class ScheduleResult(NamedTuple):
 
 
 def write_binding(
-    template: Document, policy: PropagationPolicy, demand: ReplicaRequirements, memory: PreviousState, result: ScheduleResult
+    template: Document, policy: PropagationPolicy, requirements: ReplicaRequirements, current: PreviousState, result: ScheduleResult
 ) -> Body:
-    """The binding as Karmada's API server would show it, members in the order in which people read them."""
+    """Return the binding as Karmada's API server would return it, with its members in reading order."""
     key = binding_key(template.key)
     annotations = make_claim_annotations(policy.key)
     if result.applied_placement is not None:
@@ -145,19 +150,19 @@ def write_binding(
         "apiVersion": WORK_VERSION,
         "kind": key.kind,
         "metadata": metadata,
-        "spec": _make_spec(template, policy, demand, memory, result),
+        "spec": _make_spec(template, policy, requirements, current, result),
         "status": _make_status(result),
     }
 
 
 @lru_cache(maxsize=1 << 15)
 def make_permanent_id(key: Key) -> str:
-    """A stable stand-in for the random UUID that Karmada's webhook gives: version 5, of group, kind, namespace and name."""
+    """Return a deterministic permanent id: a UUID version 5 of group, kind, namespace and name. Karmada's webhook sets a random UUID."""
     return str(uuid.uuid5(_ID_NAMESPACE, "/".join(key)))
 
 
 def make_resource_reference(template: Document) -> Body:
-    """How a binding refers to its workload."""
+    """Return spec.resource, the reference of a binding to its workload."""
     key = template.key
     resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
     for name in ("uid", "resourceVersion"):
@@ -171,13 +176,13 @@ def _policy_permanent_id(policy: PropagationPolicy) -> str:
 
 
 def _make_spec(
-    template: Document, policy: PropagationPolicy, demand: ReplicaRequirements, memory: PreviousState, result: ScheduleResult
+    template: Document, policy: PropagationPolicy, requirements: ReplicaRequirements, current: PreviousState, result: ScheduleResult
 ) -> Body:
     spec: Body = {"resource": make_resource_reference(template)}
-    if demand.replicas is not None:
-        spec["replicas"] = demand.replicas
-    if demand.requirements is not None:
-        spec["replicaRequirements"] = demand.requirements
+    if requirements.replicas is not None:
+        spec["replicas"] = requirements.replicas
+    if requirements.requirements is not None:
+        spec["replicaRequirements"] = requirements.requirements
     if result.clusters:
         spec["clusters"] = [{"name": t.name, "replicas": t.replicas} if t.replicas else {"name": t.name} for t in result.clusters]
     if result.eviction_tasks:
@@ -188,13 +193,13 @@ def _make_spec(
     for name in ("propagateDeps", "failover", "preserveResourcesOnDeletion"):
         if policy.spec.get(name):
             spec[name] = policy.spec[name]
-    suspension = {**(policy.spec.get("suspension") or {}), **({"scheduling": True} if memory.scheduling_suspended else {})}
+    suspension = {**(policy.spec.get("suspension") or {}), **({"scheduling": True} if current.scheduling_suspended else {})}
     if suspension:
         spec["suspension"] = suspension
-    if memory.required_by:
-        spec["requiredBy"] = memory.required_by
-    if memory.reschedule_triggered:
-        spec["rescheduleTriggeredAt"] = format_time(memory.reschedule_triggered)
+    if current.required_by:
+        spec["requiredBy"] = current.required_by
+    if current.reschedule_triggered:
+        spec["rescheduleTriggeredAt"] = format_time(current.reschedule_triggered)
     return spec
 
 
@@ -242,37 +247,37 @@ def find_decisive_pass(passes: Sequence[SchedulingPass]) -> SchedulingPass:
 REBALANCE_REQUESTED = "a rebalance was requested"
 
 
-def is_rebalance_pending(memory: PreviousState) -> bool:
-    """Whether a rebalance was asked for since the last success; without any success there is nothing to rebalance."""
-    return bool(memory.reschedule_triggered and memory.last_scheduled and memory.reschedule_triggered > memory.last_scheduled)
+def is_rebalance_pending(current: PreviousState) -> bool:
+    """Whether a rebalance was requested after the last successful scheduling; without one there is nothing to rebalance."""
+    return bool(current.reschedule_triggered and current.last_scheduled and current.reschedule_triggered > current.last_scheduled)
 
 
 def find_schedule_trigger(
     policy: PropagationPolicy,
-    demand: ReplicaRequirements,
-    memory: PreviousState,
+    requirements: ReplicaRequirements,
+    current: PreviousState,
     clusters: tuple[Assignment, ...],
     leaving: Collection[str],
 ) -> str | None:
-    """The first reason to schedule a binding, in upstream's order, or None to leave it as it is."""
+    """Return the first reason to schedule a binding, in upstream's order, or None when it stays as it is."""
     placement: Body = policy.spec.get("placement") or {}
-    if memory.applied_placement != policy.applied_placement and has_placement_changed(
-        placement, memory.applied_placement, memory.observed_group
+    if current.applied_placement != policy.applied_placement and has_placement_changed(
+        placement, current.applied_placement, current.observed_group
     ):
         return "the placement changed"
-    if policy.placement.has_replica_scheduling and _replicas_changed(policy, demand, clusters):
+    if policy.placement.has_replica_scheduling and _replicas_changed(policy, requirements, clusters):
         return "the replicas changed"
-    if is_rebalance_pending(memory):
+    if is_rebalance_pending(current):
         return REBALANCE_REQUESTED
-    if not demand.is_workload or not policy.placement.is_divided:
+    if not requirements.is_workload or not policy.placement.is_divided:
         return "it is evaluated on every run"
     if any(target.name in leaving for target in clusters):
         return "a cluster is being deleted"
     return None
 
 
-def _replicas_changed(policy: PropagationPolicy, demand: ReplicaRequirements, clusters: tuple[Assignment, ...]) -> bool:
-    wanted = demand.replicas or 0
+def _replicas_changed(policy: PropagationPolicy, requirements: ReplicaRequirements, clusters: tuple[Assignment, ...]) -> bool:
+    wanted = requirements.replicas or 0
     if policy.placement.is_divided:
         return sum(target.replicas for target in clusters) != wanted
     return any(target.replicas != wanted for target in clusters)
@@ -282,25 +287,25 @@ _CONDITION_REASONS = {"scheduled": "Success", "no-fit": "NoClusterFit", "unsched
 
 
 def make_schedule_result(
-    decision: Decision | None, policy: PropagationPolicy, before: PreviousState, memory: PreviousState, moment: datetime
+    decision: Decision | None, policy: PropagationPolicy, previous: PreviousState, current: PreviousState, time: datetime
 ) -> ScheduleResult:
-    """What a decision leaves in the binding (spec/karmada.md §8). Times move only when something a reader cares about did."""
-    reason, message = str(memory.condition.get("reason") or ""), str(memory.condition.get("message") or "")
-    clusters, applied, observed = memory.clusters, memory.applied_placement, memory.observed_group
-    scheduled = memory.last_scheduled
+    """Return what a decision writes into the binding (spec/karmada.md §8). Times change only with the fields that they describe."""
+    reason, message = str(current.condition.get("reason") or ""), str(current.condition.get("message") or "")
+    clusters, applied, observed = current.clusters, current.applied_placement, current.observed_group
+    scheduled = current.last_scheduled
     if decision is not None:
         reason, message = _CONDITION_REASONS[decision.status], decision.message
         if decision.status in ("scheduled", "no-fit"):
-            # The same targets in another order, as more room here or there gives them, are no other decision.
+            # Free capacity changes the order of the clusters; the same set of clusters is the same decision.
             clusters = clusters if set(clusters) == set(decision.assignments) else decision.assignments
             applied = policy.applied_placement
         if decision.status == "scheduled" and decision.group:
             observed = decision.group
-        pending = is_rebalance_pending(memory)
-        changed = set(clusters) != set(before.clusters) or observed != before.observed_group or pending
-        if decision.status == "scheduled" and (changed or scheduled is None or before.condition.get("reason") != reason):
-            # What was asked for until now is done, also by a clock that is ahead and before anything was placed.
-            scheduled = max(moment, memory.reschedule_triggered or moment)
-    same = before.condition.get("reason") == reason
-    transition = parse_time(before.condition.get("lastTransitionTime")) if same else moment
-    return ScheduleResult(clusters, memory.eviction_tasks, applied, observed, reason, message, scheduled, transition or moment)
+        pending = is_rebalance_pending(current)
+        changed = set(clusters) != set(previous.clusters) or observed != previous.observed_group or pending
+        if decision.status == "scheduled" and (changed or scheduled is None or previous.condition.get("reason") != reason):
+            # Every request until now is done, also one with a later time than this commit, and one from before the first placement.
+            scheduled = max(time, current.reschedule_triggered or time)
+    same = previous.condition.get("reason") == reason
+    transition = parse_time(previous.condition.get("lastTransitionTime")) if same else time
+    return ScheduleResult(clusters, current.eviction_tasks, applied, observed, reason, message, scheduled, transition or time)

@@ -32,10 +32,10 @@ from gitsched.schedule.fleet import Candidate, Fleet
 
 
 def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, datetime]) -> Candidate:
-    """A Cluster as a candidate.
+    """Read a Cluster into a scheduling candidate.
 
-    With `assume_facts` a Cluster without status.apiEnablements serves everything; strictly it serves nothing. `since` says when an
-    undated NoExecute taint was first seen, by its text.
+    With `assume_facts` a Cluster without status.apiEnablements supports every API, else none. `since` says when a NoExecute taint
+    without timeAdded was first seen, by its text.
     """
     body = document.body
     spec = body.get("spec") or {}
@@ -57,32 +57,34 @@ def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, da
 
 
 def has_status_facts(body: Body) -> tuple[bool, bool]:
-    """Whether a Cluster says which APIs it serves, and what room it has."""
+    """Whether a Cluster has status.apiEnablements, and whether it has status.resourceSummary."""
     return bool(get_field(body, "status", "apiEnablements")), bool(get_field(body, "status", "resourceSummary"))
 
 
 def list_undated_taints(body: Body) -> list[Taint]:
-    """NoExecute taints without timeAdded: they count from when they are first seen."""
+    """Return the NoExecute taints without timeAdded; their time is when they were first seen."""
     taints = [parse_taint(entry) for entry in get_field(body, "spec", "taints") or ()]
     return [taint for taint in taints if taint.effect == NO_EXECUTE and taint.since is None]
 
 
 def _read_capacity(body: Body, assume_facts: bool) -> Capacity | None:
-    """What is free: allocatable without what is allocated and what is being allocated. A Cluster that does not say has none of anything,
-    or with `assume_facts` enough."""
+    """Return the free capacity: allocatable minus allocated and allocating.
+
+    A Cluster without a summary has no capacity, or with `assume_facts` unlimited capacity (None).
+    """
     summary = get_field(body, "status", "resourceSummary")
     if not isinstance(summary, dict):
         return None if assume_facts else Capacity({})
-    taken = [_read_amounts(summary.get(name)) for name in ("allocated", "allocating")]
+    used = [_read_amounts(summary.get(name)) for name in ("allocated", "allocating")]
     free = {}
     for name, amount in _read_amounts(summary.get("allocatable")).items():
-        left = amount - sum(amounts.get(name, 0) for amounts in taken)
+        left = amount - sum(amounts.get(name, 0) for amounts in used)
         free[name] = count_quantity(name, Quantity(left))
     return Capacity(free, _read_resource_models(body, summary))
 
 
 def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
-    """The modelled nodes, by grade; none where the counts make no sense."""
+    """Return the modelled nodes by grade; none when the counts are invalid."""
     counts = {entry.get("grade"): entry.get("count") for entry in summary.get("allocatableModelings") or ()}
     if any(not isinstance(count, int) or count < 0 for count in counts.values()):
         return ()
@@ -96,7 +98,7 @@ def _read_minimum(model: Body) -> tuple[tuple[str, int], ...]:
 
 
 def _read_amounts(value: Any) -> dict[str, int]:
-    """By resource, in thousand millionths."""
+    """Return amounts by resource, in billionths."""
     entries = value.items() if isinstance(value, dict) else ()
     parsed = {str(name): parse_quantity(text) for name, text in entries}
     return {name: quantity.nano for name, quantity in parsed.items() if quantity is not None}
@@ -120,15 +122,15 @@ def _read_api_enablements(enablements: list[Body]) -> frozenset[tuple[str, str]]
 
 TAINTS_FIRST_SEEN = "gitsched.io/taints-first-seen"
 """On the record of a Cluster: when each NoExecute taint without timeAdded was first seen, as JSON."""
-
-
 _CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
-"""What Karmada takes for a cluster's name; nothing can be placed on one with another."""
+"""Valid names of clusters in Karmada."""
 
 
 class ClusterInventory(NamedTuple):
-    """`records` are status documents of clusters with undated NoExecute taints, or with taints beside those of their documents, which
-    `added` has by cluster."""
+    """All Clusters of a commit.
+
+    `records` are status documents of Clusters with undated NoExecute taints or with `added_taints`, which are by cluster.
+    """
 
     fleet: Fleet
     facts: Mapping[str, ClusterInfo]
@@ -139,22 +141,22 @@ class ClusterInventory(NamedTuple):
 
 def read_clusters(
     documents: Iterable[Document],
-    broken: Iterable[Key],
+    quarantined: Iterable[Key],
     previous: Mapping[Key, Body],
     assume_facts: bool,
-    moment: datetime,
+    time: datetime,
     policies: ClusterTaintPolicies = NO_TAINT_POLICIES,
 ) -> ClusterInventory:
-    """Read every Cluster. A broken one is a candidate that keeps what it holds and gets nothing new."""
+    """Read every Cluster. A quarantined one is a candidate that keeps its workloads and gets no new ones."""
     candidates: list[Candidate] = []
     facts: dict[str, ClusterInfo] = {}
     without_apis: list[Document] = []
-    without_room: list[Document] = []
+    without_capacity: list[Document] = []
     records: list[tuple[Key, Body]] = []
-    clusters = [(d, _read_first_seen(d, previous.get(d.key), moment)) for d in documents]
+    clusters = [(d, _read_first_seen(d, previous.get(d.key), time)) for d in documents]
     parsed = [parse_cluster(document, assume_facts, since) for document, since in clusters]
     tainted = derive_cluster_taints(
-        list(zip((d for d, _ in clusters), parsed, strict=True)), previous, assume_facts, moment, policies
+        list(zip((d for d, _ in clusters), parsed, strict=True)), previous, assume_facts, time, policies
     )
     for (document, since), candidate in zip(clusters, parsed, strict=True):
         change = tainted.get(candidate.name, TaintChanges())
@@ -169,18 +171,20 @@ def read_clusters(
         if since or change.added:
             records.append((document.key, _write_cluster_record(document, since, change.added)))
         if assume_facts:
-            for facts_missing, known in zip((without_apis, without_room), has_status_facts(document.body), strict=True):
-                if not known:
-                    facts_missing.append(document)
-    for key in sorted(broken):
+            for documents_without, first_seen in zip(
+                (without_apis, without_capacity), has_status_facts(document.body), strict=True
+            ):
+                if not first_seen:
+                    documents_without.append(document)
+    for key in sorted(quarantined):
         if (key.group, key.kind) == (CLUSTER_GROUP, CLUSTER) and key.name not in facts and _CLUSTER_NAME.fullmatch(key.name):
             candidates.append(Candidate(key.name, {}, {}, frozen=True))
             facts[key.name] = ClusterInfo(key.name, {})
             if key in previous:
-                records.append((key, previous[key]))  # its timers go on when it is mended
+                records.append((key, previous[key]))  # keep its timers until it is valid again
     findings = (
-        *_report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "to serve every API", without_apis),
-        *_report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "to have room", without_room),
+        *_report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "support for every API", without_apis),
+        *_report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "unlimited capacity", without_capacity),
         *report_taint_changes(
             [
                 (document.key, locate_document(document), tainted[document.key.name])
@@ -190,42 +194,42 @@ def read_clusters(
             policies,
         ),
     )
-    added = {name: change.added for name, change in tainted.items() if change.added}
-    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added)
+    added_taints = {name: change.added for name, change in tainted.items() if change.added}
+    return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints)
 
 
-def _read_first_seen(document: Document, previous: Body | None, moment: datetime) -> dict[str, datetime]:
+def _read_first_seen(document: Document, previous: Body | None, time: datetime) -> dict[str, datetime]:
     taints = list_undated_taints(document.body)
     if not taints:
         return {}
     try:
-        noted = json.loads(as_string_map(get_field(previous or {}, "metadata", "annotations")).get(TAINTS_FIRST_SEEN, "{}"))
+        value = json.loads(as_string_map(get_field(previous or {}, "metadata", "annotations")).get(TAINTS_FIRST_SEEN, "{}"))
     except ValueError:
-        noted = {}
-    known = noted if isinstance(noted, dict) else {}
-    return {str(taint): parse_time(known.get(str(taint))) or moment for taint in taints}
+        value = {}
+    first_seen = value if isinstance(value, dict) else {}
+    return {str(taint): parse_time(first_seen.get(str(taint))) or time for taint in taints}
 
 
-def _write_cluster_record(document: Document, since: Mapping[str, datetime], added: tuple[AddedTaint, ...]) -> Body:
+def _write_cluster_record(document: Document, since: Mapping[str, datetime], added_taints: tuple[AddedTaint, ...]) -> Body:
     annotations: dict[str, str] = {}
-    if added:
-        annotations[TAINTS_ADDED] = write_added_taints(added)
+    if added_taints:
+        annotations[TAINTS_ADDED] = write_added_taints(added_taints)
     if since:
-        times = {text: format_time(moment) for text, moment in sorted(since.items())}
+        times = {text: format_time(time) for text, time in sorted(since.items())}
         annotations[TAINTS_FIRST_SEEN] = json.dumps(times, separators=(",", ":"))
     metadata = {"name": document.key.name, "annotations": annotations}
     return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata}
 
 
-def _report_assumed_facts(code: str, fact: str, taken: str, documents: list[Document]) -> list[Finding]:
-    """One note for all Clusters without a fact; it stands at the first of them."""
+def _report_assumed_facts(code: str, fact: str, assumption: str, documents: list[Document]) -> list[Finding]:
+    """Return one finding for all Clusters without a fact, located at the first of them."""
     if not documents:
         return []
     first, *others = documents
     if not others:
-        message = f"Cluster {first.key.name} has no {fact}: it is taken {taken}"
+        message = f"Cluster {first.key.name} has no {fact}: assuming {assumption}"
         return [Finding("info", code, message, locate_document(first), first.key.resource)]
     more = f" and {len(documents) - MAX_NAMED} more" if len(documents) > MAX_NAMED else ""
     named = ", ".join(document.key.name for document in documents[:MAX_NAMED])
-    message = f"{len(documents)} Clusters have no {fact}: they are taken {taken} ({named}{more})"
+    message = f"{len(documents)} Clusters have no {fact}: assuming {assumption} ({named}{more})"
     return [Finding("info", code, message, locate_document(first), first.key.resource)]

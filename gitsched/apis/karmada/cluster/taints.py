@@ -21,14 +21,14 @@ UNREACHABLE_TAINT = Taint("cluster.karmada.io/unreachable", "", NO_SCHEDULE)
 
 
 class MatchCondition(NamedTuple):
-    """What a ClusterTaintPolicy asks of one condition; an operator that is neither In nor NotIn never matches."""
+    """One entry of addOnConditions or removeOnConditions; an operator that is neither In nor NotIn never matches."""
 
     condition_type: str
     operator: str
     status_values: frozenset[str]
 
     def matches(self, conditions: Mapping[str, str]) -> bool:
-        """A condition that the cluster does not have matches nothing, not even NotIn."""
+        """Whether the conditions of a cluster match. A condition that the cluster does not have never matches, not even NotIn."""
         status = conditions.get(self.condition_type)
         if status is None:
             return False
@@ -38,7 +38,7 @@ class MatchCondition(NamedTuple):
 
 
 class ReadinessTaints(NamedTuple):
-    """What the Ready condition does to the taints of its cluster: the one it adds, those it takes away, and why."""
+    """The taint that the Ready condition adds to its cluster, those that it removes, and the reason."""
 
     add: Taint | None
     remove: tuple[Taint, ...]
@@ -46,7 +46,7 @@ class ReadinessTaints(NamedTuple):
 
 
 def read_conditions(cluster: Body) -> dict[str, str]:
-    """The status ("True", "False" or "Unknown") of each condition, by its type."""
+    """Return the status ("True", "False" or "Unknown") of each condition of a Cluster, by type."""
     entries = get_field(cluster, "status", "conditions")
     conditions: dict[str, str] = {}
     for entry in entries if isinstance(entries, list) else ():
@@ -56,7 +56,10 @@ def read_conditions(cluster: Body) -> dict[str, str]:
 
 
 def derive_readiness_taints(conditions: Mapping[str, str], assume: bool) -> ReadinessTaints:
-    """A cluster that says nothing is not ready for Karmada; with `assume` it is taken to be a document that people wrote."""
+    """Return the taints that follow from the Ready condition.
+
+    For Karmada a cluster without the condition is not ready; with `assume` its document is written by hand and nothing is added.
+    """
     match conditions.get(READY_CONDITION):
         case "False":
             return ReadinessTaints(NOT_READY_TAINT, (UNREACHABLE_TAINT,), "its condition Ready is False")
@@ -70,7 +73,7 @@ def derive_readiness_taints(conditions: Mapping[str, str], assume: bool) -> Read
 
 
 def parse_match_conditions(entries: Any) -> tuple[MatchCondition, ...]:
-    """addOnConditions or removeOnConditions."""
+    """Parse addOnConditions or removeOnConditions."""
     found = (entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
     return tuple(
         MatchCondition(str(e.get("conditionType")), str(e.get("operator")), frozenset(map(str, e.get("statusValues") or ())))
@@ -78,14 +81,13 @@ def parse_match_conditions(entries: Any) -> tuple[MatchCondition, ...]:
     )
 
 
-def all_match(matches: Iterable[MatchCondition], conditions: Mapping[str, str]) -> bool:
-    """Whether every match holds; none at all never does."""
-    asked = tuple(matches)
-    return bool(asked) and all(match.matches(conditions) for match in asked)
+def all_match(matches: tuple[MatchCondition, ...], conditions: Mapping[str, str]) -> bool:
+    """Whether there are any match conditions and all of them match."""
+    return bool(matches) and all(match.matches(conditions) for match in matches)
 
 
 class ClusterTaintPolicy(NamedTuple):
-    """`target` None means every cluster. `created` orders policies, then their names do."""
+    """A ClusterTaintPolicy; `target` None means every cluster. Policies apply in the order of `created`, then of their names."""
 
     created: datetime
     name: str
@@ -96,8 +98,10 @@ class ClusterTaintPolicy(NamedTuple):
 
 
 class ClusterTaintPolicies(NamedTuple):
-    """`policies` in the order in which they act. `names` has those that are broken, too. `records` say when those were first seen whose
-    documents do not."""
+    """All ClusterTaintPolicies in the order in which they apply.
+
+    `names` includes quarantined ones. `records` store when policies without a creationTimestamp were first seen.
+    """
 
     policies: tuple[ClusterTaintPolicy, ...] = ()
     names: frozenset[str] = frozenset()
@@ -108,20 +112,20 @@ NO_TAINT_POLICIES = ClusterTaintPolicies()
 
 
 def read_taint_policies(
-    documents: Iterable[Document], broken: Iterable[Key], previous: Mapping[Key, Body], moment: datetime
+    documents: Iterable[Document], quarantined: Iterable[Key], previous: Mapping[Key, Body], time: datetime
 ) -> ClusterTaintPolicies:
-    """Read every ClusterTaintPolicy. A broken one does nothing, and is still remembered."""
-    broken = sorted(broken)
+    """Read every ClusterTaintPolicy. A quarantined one has no effect and keeps its record."""
+    quarantined = sorted(quarantined)
     policies: list[ClusterTaintPolicy] = []
     records: list[tuple[Key, Body]] = []
     for document in documents:
         written = parse_time(get_field(document.body, "metadata", "creationTimestamp"))
-        created = written or parse_time(get_field(previous.get(document.key) or {}, "metadata", "creationTimestamp")) or moment
+        created = written or parse_time(get_field(previous.get(document.key) or {}, "metadata", "creationTimestamp")) or time
         if written is None:
             records.append((document.key, _write_taint_policy_record(document, created)))
         policies.append(_parse_taint_policy(document, created))
-    kept = [(key, previous[key]) for key in broken if key in previous]
-    names = {policy.name for policy in policies} | {key.name for key in broken}
+    kept = [(key, previous[key]) for key in quarantined if key in previous]
+    names = {policy.name for policy in policies} | {key.name for key in quarantined}
     return ClusterTaintPolicies(tuple(sorted(policies, key=lambda policy: policy[:2])), frozenset(names), (*records, *kept))
 
 
@@ -144,26 +148,26 @@ def _write_taint_policy_record(document: Document, created: datetime) -> Body:
 
 
 TAINTS_ADDED = "gitsched.io/taints-added"
-"""On the record of a Cluster: the taints that its document does not have, as JSON, each with who added it."""
+"""On the record of a Cluster: the taints that are not in its document, as JSON, each with what added it."""
 
 _POLICY_PREFIX = "ClusterTaintPolicy/"
 _TaintIdentity = tuple[str, str]
 
 
 class AddedTaint(NamedTuple):
-    """A taint that is not in the document; its `since` is when it was added. `by` is a reason for people."""
+    """A taint that is not in the document; its `since` is when it was added. `added_by` is a reason for people."""
 
     taint: Taint
     added_by: str
 
     @property
     def policy(self) -> str:
-        """The name of the ClusterTaintPolicy that added it; "" for the Ready condition."""
+        """The name of the ClusterTaintPolicy that added the taint; "" for the Ready condition."""
         return self.added_by.removeprefix(_POLICY_PREFIX) if self.added_by.startswith(_POLICY_PREFIX) else ""
 
 
 class TaintChanges(NamedTuple):
-    """`added` are taints beside the document's own; `lifted` are own ones that a policy takes away, each with that policy's name."""
+    """Taints `added` to those of the document, and taints of the document `removed` by a policy, each with the policy's name."""
 
     added: tuple[AddedTaint, ...] = ()
     removed: tuple[tuple[Taint, str], ...] = ()
@@ -172,58 +176,59 @@ class TaintChanges(NamedTuple):
 def derive_taints(
     own: Iterable[Taint],
     conditions: Mapping[str, str],
-    remembered: Iterable[AddedTaint],
+    previously_added: Iterable[AddedTaint],
     policies: Iterable[ClusterTaintPolicy],
     assume: bool,
-    moment: datetime,
+    time: datetime,
 ) -> TaintChanges:
-    """What the conditions of a cluster make of its taints. `policies` are those that target it, in their order.
+    """Return how the conditions of a cluster change its taints. `policies` are those that target it, in their order.
 
-    Taints are the same when key and effect are. What people wrote into the document counts before what was added; the Ready condition
-    takes away nothing of it, a policy that names it does, for as long as its removeOnConditions hold. A taint that stays keeps its time;
-    the added ones are in the order of their keys, so that a second look gives the same.
+    Taints are equal when key and effect are. A taint of the document takes precedence over an added one. The Ready condition does not
+    remove taints of the document; a policy does while its removeOnConditions match. An added taint keeps its time. Added taints are
+    sorted by key, so repeated runs give the same result.
     """
-    own, remembered, policies = tuple(own), tuple(remembered), tuple(policies)
+    own, previously_added, policies = tuple(own), tuple(previously_added), tuple(policies)
     readiness = derive_readiness_taints(conditions, assume)
-    if not (remembered or policies or readiness.add):
+    if not (previously_added or policies or readiness.add):
         return TaintChanges()
-    state: dict[_TaintIdentity, AddedTaint] = {_read_taint_identity(taint): AddedTaint(taint, "") for taint in own}
-    for entry in remembered:
+    effective: dict[_TaintIdentity, AddedTaint] = {_taint_identity(taint): AddedTaint(taint, "") for taint in own}
+    for entry in previously_added:
         if entry.policy:
-            state.setdefault(_read_taint_identity(entry.taint), entry)
+            effective.setdefault(_taint_identity(entry.taint), entry)
     for taint in readiness.remove:
-        if (held := state.get(_read_taint_identity(taint))) is not None and held.added_by:
-            del state[_read_taint_identity(taint)]
+        known = effective.get(_taint_identity(taint))
+        if known is not None and known.added_by:
+            del effective[_taint_identity(taint)]
     if readiness.add is not None:
-        state.setdefault(_read_taint_identity(readiness.add), AddedTaint(readiness.add, readiness.reason))
-    lifted: dict[_TaintIdentity, str] = {}
+        effective.setdefault(_taint_identity(readiness.add), AddedTaint(readiness.add, readiness.reason))
+    removed: dict[_TaintIdentity, str] = {}
     for policy in policies:
         if all_match(policy.add_on, conditions):
             for taint in policy.taints:
-                state.setdefault(_read_taint_identity(taint), AddedTaint(taint, f"{_POLICY_PREFIX}{policy.name}"))
+                effective.setdefault(_taint_identity(taint), AddedTaint(taint, f"{_POLICY_PREFIX}{policy.name}"))
         if all_match(policy.remove_on, conditions):
             for taint in policy.taints:
-                if (gone := state.pop(_read_taint_identity(taint), None)) is not None and not gone.added_by:
-                    lifted[_read_taint_identity(taint)] = policy.name
-    since = {entry.taint._replace(since=None): entry.taint.since for entry in remembered}
-    added = sorted((entry for entry in state.values() if entry.added_by), key=lambda entry: _read_taint_identity(entry.taint))
+                if (popped := effective.pop(_taint_identity(taint), None)) is not None and not popped.added_by:
+                    removed[_taint_identity(taint)] = policy.name
+    since = {entry.taint._replace(since=None): entry.taint.since for entry in previously_added}
+    added = sorted((entry for entry in effective.values() if entry.added_by), key=lambda entry: _taint_identity(entry.taint))
     return TaintChanges(
         tuple(
-            AddedTaint(e.taint._replace(since=since.get(e.taint._replace(since=None)) or e.taint.since or moment), e.added_by)
+            AddedTaint(e.taint._replace(since=since.get(e.taint._replace(since=None)) or e.taint.since or time), e.added_by)
             for e in added
         ),
-        tuple((taint, lifted[_read_taint_identity(taint)]) for taint in own if _read_taint_identity(taint) in lifted),
+        tuple((taint, removed[_taint_identity(taint)]) for taint in own if _taint_identity(taint) in removed),
     )
 
 
-def apply_taints(own: Iterable[Taint], tainted: TaintChanges) -> tuple[Taint, ...]:
-    """The taints that count: the document's own but for the lifted ones, then the added ones."""
-    gone = {taint for taint, _ in tainted.removed}
-    return (*(taint for taint in own if taint not in gone), *(entry.taint for entry in tainted.added))
+def apply_taints(own: Iterable[Taint], changes: TaintChanges) -> tuple[Taint, ...]:
+    """Return the effective taints: those of the document without the removed ones, then the added ones."""
+    removed = {taint for taint, _ in changes.removed}
+    return (*(taint for taint in own if taint not in removed), *(entry.taint for entry in changes.added))
 
 
 def read_added_taints(record: Body | None) -> tuple[AddedTaint, ...]:
-    """What the record of a Cluster says was added; anything malformed is left out."""
+    """Read the added taints from the record of a Cluster; malformed entries are ignored."""
     try:
         entries: Any = json.loads(as_string_map(get_field(record or {}, "metadata", "annotations")).get(TAINTS_ADDED, "[]"))
     except ValueError:
@@ -233,7 +238,7 @@ def read_added_taints(record: Body | None) -> tuple[AddedTaint, ...]:
 
 
 def write_added_taints(added: Iterable[AddedTaint]) -> str:
-    """The annotation's text: taints as a Cluster has them, and `addedBy`."""
+    """Return the value of the annotation: taints as in spec.taints of a Cluster, with `addedBy`."""
     return json.dumps([_write_added_taint(entry) for entry in added], separators=(",", ":"))
 
 
@@ -244,50 +249,50 @@ def _write_added_taint(entry: AddedTaint) -> Body:
     return {**{name: text for name, text in members.items() if text}, **timed, "addedBy": entry.added_by}
 
 
-def _read_taint_identity(taint: Taint) -> _TaintIdentity:
+def _taint_identity(taint: Taint) -> _TaintIdentity:
     return taint.key, taint.effect
 
 
 MAX_NAMED = 3
-"""Clusters that one note names at most."""
+"""Maximum number of clusters named in one finding."""
 
 
 def derive_cluster_taints(
     clusters: Sequence[tuple[Document, Candidate]],
     previous: Mapping[Key, Body],
     assume: bool,
-    moment: datetime,
+    time: datetime,
     policies: ClusterTaintPolicies,
 ) -> dict[str, TaintChanges]:
-    """What conditions and policies change about the taints of each cluster; those that stay as they are left out."""
+    """Return the taint changes of each cluster that has any."""
     targets: list[int] = []
     if any(policy.target is not None for policy in policies.policies):
         plain = Fleet(candidate for _, candidate in clusters)
         targets = [plain.all if policy.target is None else plain.matching(policy.target) for policy in policies.policies]
         index = plain.index
-    tainted: dict[str, TaintChanges] = {}
+    changes: dict[str, TaintChanges] = {}
     for document, candidate in clusters:
         bit = 1 << index[candidate.name] if targets else 0
         acting = [policy for i, policy in enumerate(policies.policies) if not targets or targets[i] & bit]
-        conditions, remembered = read_conditions(document.body), read_added_taints(previous.get(document.key))
-        change = derive_taints(candidate.taints, conditions, remembered, acting, assume, moment)
+        conditions, previously_added = read_conditions(document.body), read_added_taints(previous.get(document.key))
+        change = derive_taints(candidate.taints, conditions, previously_added, acting, assume, time)
         if change != TaintChanges():
-            tainted[candidate.name] = change
-    return tainted
+            changes[candidate.name] = change
+    return changes
 
 
 def report_taint_changes(
     changes: Iterable[tuple[Key, Location | None, TaintChanges]], policies: ClusterTaintPolicies
 ) -> list[Finding]:
-    """What a person who reads the documents cannot see in them: one note for all clusters of which it is true, at the first of them."""
+    """Report taint changes that the documents do not show: one finding for all clusters with the same change, at the first of them."""
     noted: dict[_TaintNote, list[tuple[Key, Location | None]]] = {}
-    for key, place, change in changes:
+    for key, location, change in changes:
         notes = [_describe_added_taint(entry, policies) for entry in change.added]
         for taint, policy in change.removed:
-            text = f"taint {taint} of the document does not count: ClusterTaintPolicy {policy} takes it away"
+            text = f"taint {taint} of the document is ignored: ClusterTaintPolicy {policy} removes it"
             notes.append(_TaintNote("info", "cluster-taint-lifted", text))
         for note in notes:
-            noted.setdefault(note, []).append((key, place))
+            noted.setdefault(note, []).append((key, location))
     return [_write_finding(note, clusters) for note, clusters in noted.items()]
 
 
@@ -300,16 +305,16 @@ class _TaintNote(NamedTuple):
 def _describe_added_taint(entry: AddedTaint, policies: ClusterTaintPolicies) -> _TaintNote:
     taint, policy = entry.taint._replace(since=None), entry.policy
     if policy and policy not in policies.names:
-        gone = f"ClusterTaintPolicy {policy}, which added it, is gone"
-        text = f"taint {taint} stays though {gone}: only a policy with removeOnConditions takes it away"
+        text = f"taint {taint} stays: ClusterTaintPolicy {policy}, which added it, was deleted; a policy with removeOnConditions removes it"
         return _TaintNote("warning", "cluster-taint-orphaned", text)
-    why = f"ClusterTaintPolicy {policy} says so" if policy else entry.added_by
-    return _TaintNote("info", "cluster-taint-added", f"taint {taint} is added: {why}")
+    if policy:
+        return _TaintNote("info", "cluster-taint-added", f"ClusterTaintPolicy {policy} adds taint {taint}")
+    return _TaintNote("info", "cluster-taint-added", f"taint {taint} is added: {entry.added_by}")
 
 
 def _write_finding(note: _TaintNote, clusters: list[tuple[Key, Location | None]]) -> Finding:
-    (first, place), count = clusters[0], len(clusters)
+    (first, location), count = clusters[0], len(clusters)
     named = ", ".join(key.name for key, _ in clusters[:MAX_NAMED])
     more = f" and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
     message = f"Cluster{'s' if count > 1 else ''} {named}{more}: {note.text}"
-    return Finding(note.severity, note.code, message, place, first.resource)
+    return Finding(note.severity, note.code, message, location, first.resource)

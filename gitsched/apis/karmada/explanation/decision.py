@@ -80,13 +80,13 @@ def explain(
 
 
 def _describe_dependents(state: KarmadaState, attachment: Attachment | None) -> tuple[str, ...]:
-    """Each workload that brings this one along, and where that puts it."""
-    lines = []
+    """Return one line for each workload that depends on this one, with its clusters."""
+    entries = []
     for owner in attachment.dependents if attachment else ():
         clusters = ", ".join(str(cluster.get("name")) for cluster in get_field(owner.body, "spec", "clusters") or ())
         location = _format_location(state.snapshot.templates.get(owner.key))
-        lines.append(f"{owner.key}{f' ({location})' if location else ''}: {clusters or 'placed nowhere itself'}")
-    return tuple(lines)
+        entries.append(f"{owner.key}{f' ({location})' if location else ''}: {clusters or 'not placed itself'}")
+    return tuple(entries)
 
 
 def _explain_without_policy(
@@ -94,7 +94,7 @@ def _explain_without_policy(
 ) -> Explanation | None:
     if outcome is not None and start.attached_to and not outcome.policy:
         return start._replace(
-            trigger="Not scheduled: it goes where the workloads go that need it.",
+            trigger="Not scheduled: it follows the workloads that depend on it.",
             result=_list_shares(outcome),
             overrides=state.overrides.explain(template, sorted(target.cluster for target in outcome.targets)),
             findings=outcome.findings,
@@ -102,11 +102,9 @@ def _explain_without_policy(
     if claim is None:
         return None
     if outcome is None:
-        return start._replace(
-            claim=_describe_ended_claim(state, None, claim), trigger="Not scheduled: no policy selects it any more."
-        )
-    text = f"{claim.title} claimed it in an earlier run, but its document is broken now"
-    trigger = "Not scheduled: the earlier decision is kept until the policy is repaired."
+        return start._replace(claim=_describe_ended_claim(state, None, claim), trigger="Not scheduled: no policy selects it.")
+    text = f"{claim.title} claimed it in an earlier run, but its document is invalid now"
+    trigger = "Not scheduled: the previous decision is kept until the policy is valid."
     return start._replace(claim=text, trigger=trigger, result=_list_shares(outcome), findings=outcome.findings)
 
 
@@ -116,7 +114,7 @@ def _format_location(document: Document | None) -> str:
 
 
 def _list_best_rules(rules: list[SelectorRule]) -> list[SelectorRule]:
-    """The most specific rule of each policy, the winner of an open competition first."""
+    """Return the most specific rule of each policy, in order of precedence."""
     best: dict[Key, SelectorRule] = {}
     for rule in rules:
         best.setdefault(rule.policy.key, rule)
@@ -139,7 +137,7 @@ def _explain_policy(policy: PropagationPolicy, claim: Key | None, rules: list[Se
 
 
 def _explain_precedence(policy: PropagationPolicy, mine: SelectorRule, other: SelectorRule) -> str:
-    """By what a policy comes before the next best one."""
+    """Say why a policy takes precedence over the next one."""
     if policy.is_namespaced and not other.policy.is_namespaced:
         return "a PropagationPolicy comes before every ClusterPropagationPolicy"
     if policy.priority != other.policy.priority:
@@ -170,8 +168,8 @@ def _describe_claim(state: KarmadaState, policy: PropagationPolicy, claim: Key |
     lazy = ""
     if policy.is_lazy:
         changed = policy.applied_placement != state.policies.policies[policy.key].applied_placement
-        waits = "its last edit waits until then" if changed else "nothing waits now"
-        lazy = f"; it is Lazy, so that an edit of it counts only when the workload is edited: {waits}"
+        waits = "its last edit waits until then" if changed else "no edit is waiting"
+        lazy = f"; it is Lazy, so an edit of it takes effect only when the workload is edited: {waits}"
     if claim == policy.key:
         return f"{claim.title} claimed it in an earlier run and keeps it as long as it selects it{lazy}"
     return f"{_describe_ended_claim(state, policy, claim)}{lazy}"
@@ -180,12 +178,12 @@ def _describe_claim(state: KarmadaState, policy: PropagationPolicy, claim: Key |
 def _describe_ended_claim(state: KarmadaState, policy: PropagationPolicy | None, claim: Key) -> str:
     if policy is not None and state.settings.preemption and policy.spec.get("preemption") == "Always":
         return f"{policy.key.title} preempts {claim.title}, which had claimed it"
-    why = "it does not select the workload any more" if claim in state.policies.policies else "that policy is gone"
-    return f"the claim of {claim.title} has ended: {why}"
+    trigger = "it no longer selects the workload" if claim in state.policies.policies else "that policy was deleted"
+    return f"the claim of {claim.title} has ended: {trigger}"
 
 
 def _find_shown_group(request: Request, decisive: SchedulingPass) -> AffinityGroup:
-    """The group whose candidates are worth seeing: the one that was used, else the first that failed."""
+    """Return the affinity group whose candidates are shown: the one that was used, else the first that failed."""
     named = decisive.decision.group if decisive.decision else decisive.current.observed_group
     return next((group for group in request.groups if group.name == named), request.groups[request.first_group])
 
@@ -200,7 +198,7 @@ def _list_attempts(request: Request, fleet: Fleet, decisive: SchedulingPass) -> 
     done = False
     for group in request.groups[request.first_group :]:
         if done:
-            attempts.append(GroupAttempt(group.name, "not tried", "an earlier group was taken"))
+            attempts.append(GroupAttempt(group.name, "not tried", "an earlier group was used"))
             continue
         decision = pipeline.add_reasons(pipeline.schedule_in_group(request, group, fleet), group, request, fleet)
         attempts.append(GroupAttempt(group.name, decision.status, decision.message))
@@ -209,16 +207,16 @@ def _list_attempts(request: Request, fleet: Fleet, decisive: SchedulingPass) -> 
 
 
 def _describe_skipped_group(request: Request, group: AffinityGroup, decisive: SchedulingPass, fleet: Fleet) -> GroupAttempt:
-    """A group that comes before the one in use: what it would be worth now says why it was left, or that it could be had again."""
+    """Describe a group before the one in use, with the decision that it would give now."""
     decision = pipeline.add_reasons(pipeline.schedule_in_group(request, group, fleet), group, request, fleet)
-    why = f": {decision.message}" if decision.message else ""
+    trigger = f": {decision.message}" if decision.message else ""
     used = _find_shown_group(request, decisive).name if decisive.decision is None else request.groups[request.first_group].name
     resumes = (
         f"scheduling resumes at {used}, which was used last"
         if used == decisive.current.observed_group
-        else "not fit for long enough yet"
+        else "its failback timer has not ended"
     )
-    return GroupAttempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.status}{why}")
+    return GroupAttempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.status}{trigger}")
 
 
 def _list_candidates(
@@ -229,21 +227,24 @@ def _list_candidates(
     decisive: SchedulingPass,
     exclusions: _Exclusions,
 ) -> Iterator[ExplainedCandidate]:
-    """Every cluster in the group that is shown; in the groups before it, and in all where all failed, those that the group is for."""
+    """Yield every cluster for the group that is shown; for the groups before it, and for all if all failed, those that their affinity
+    selects."""
     failed = decisive.decision is not None and decisive.decision.status != "scheduled"
-    before = True
+    is_before = True
     for group in request.groups:
         if group == shown:
-            before = False
+            is_before = False
             yield from _list_group_candidates(state, policy, request, group, exclusions)
-        elif before or failed:
-            out = {
+        elif is_before or failed:
+            excluded = {
                 i
                 for r in list_rejections(request, group, state.fleet)
                 if r.filter.name == "ClusterAffinity"
                 for i in state.fleet.members(r.mask)
             }
-            yield from (c for i, c in enumerate(_list_group_candidates(state, policy, request, group, exclusions)) if i not in out)
+            yield from (
+                c for i, c in enumerate(_list_group_candidates(state, policy, request, group, exclusions)) if i not in excluded
+            )
 
 
 def _list_group_candidates(
@@ -251,31 +252,31 @@ def _list_group_candidates(
 ) -> list[ExplainedCandidate]:
     fleet = state.fleet
     documents = {d.key.name: d for d in state.snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())}
-    refused = {
+    rejected = {
         index: rejection.filter.name
         for rejection in list_rejections(request, group, fleet)
         for index in fleet.members(rejection.mask)
     }
     candidates = []
-    for index, verdict in enumerate(pipeline.explain_group(request, group, fleet)):
-        if verdict.eligible:
+    for index, result in enumerate(pipeline.explain_group(request, group, fleet)):
+        if result.eligible:
             capacity = describe_capacity(request, fleet.candidates[index].capacity)
-            candidates.append(ExplainedCandidate(verdict, group=group.name, capacity=capacity))
+            candidates.append(ExplainedCandidate(result, group=group.name, capacity=capacity))
             continue
-        name = refused.get(index, "")
-        more = _describe_taint_origin(state, request, verdict.name) if name == "TaintToleration" else ""
-        reason_text = verdict.reason
+        name = rejected.get(index, "")
+        origin = _describe_taint_origin(state, request, result.name) if name == "TaintToleration" else ""
+        reason_text = result.reason
         if name == "ClusterEviction":
-            reason_text = exclusions.describe(verdict.name) or reason_text
-        reason = f"{name}: {reason_text}{more}" if name else reason_text
-        rule = find_excluding_rule(name, fleet.candidates[index], request, group, policy, documents.get(verdict.name))
-        where = f"{rule.origin.path}:{rule.origin.line}" if rule else ""
-        candidates.append(ExplainedCandidate(verdict._replace(reason=reason), where, group.name, rule))
+            reason_text = exclusions.describe(result.name) or reason_text
+        reason = f"{name}: {reason_text}{origin}" if name else reason_text
+        rule = find_excluding_rule(name, fleet.candidates[index], request, group, policy, documents.get(result.name))
+        location = f"{rule.origin.path}:{rule.origin.line}" if rule else ""
+        candidates.append(ExplainedCandidate(result._replace(reason=reason), location, group.name, rule))
     return candidates
 
 
 class _Exclusions:
-    """The clusters that one workload is kept out of because of an eviction, as its last pass left them."""
+    """The clusters that the scheduler must not choose for a workload because of evictions, after its last pass."""
 
     def __init__(self, state: KarmadaState, template: Document, policy: PropagationPolicy, last: SchedulingPass) -> None:
         self._failover, self._arguments, self._time = state.failover, (template, policy, last.current), last.time
@@ -286,26 +287,25 @@ class _Exclusions:
             case None:
                 return ""
             case ("evicted", end):
-                until = f"until {format_time(end)}" if end is not None else "until a person ends that"
+                until = f"until {format_time(end)}" if end is not None else "until suppressDeletion ends it"
                 return f"cluster(s) is in the process of eviction {until}"
-            case ("ill", _):
-                return "the workload was unhealthy there for too long, and no report says that it is well"
-        return "the workload's toleration of a NoExecute taint has run out there"
+            case ("unhealthy", _):
+                return "the workload was unhealthy there for too long and has not been reported healthy since"
+        return "the workload's toleration of a NoExecute taint has expired there"
 
 
 def _describe_taint_origin(state: KarmadaState, request: Request, cluster: str) -> str:
-    """Who added the taint that keeps a workload away, where the cluster's document does not have it."""
-    harmful = (NO_SCHEDULE, NO_EXECUTE)
+    """Say what added the taint that rejects a workload, if it is not in the cluster's document."""
+    effects = (NO_SCHEDULE, NO_EXECUTE)
     taints = state.fleet.candidates[state.fleet.index[cluster]].taints
-    first = next(t for t in taints if t.effect in harmful and not any(other.tolerates(t) for other in request.tolerations))
+    first = next(t for t in taints if t.effect in effects and not any(other.tolerates(t) for other in request.tolerations))
     return next((f" ({entry.added_by})" for entry in state.added_taints.get(cluster, ()) if entry.taint == first), "")
 
 
 def _explain_division(
     fleet: Fleet, request: Request, group: AffinityGroup, decisive: SchedulingPass
 ) -> tuple[list[str], list[str], tuple[ReplicaShare, ...]]:
-    """What was selected, by which rule replicas were divided, and who got how many; nothing where the scheduler was not asked or found no
-    place."""
+    """Return the selected clusters, the rule by which replicas are divided and the shares; nothing unless the scheduler found clusters."""
     if decisive.decision is None or decisive.decision.status != "scheduled":
         return [], [], ()
     found = rank_candidates(request, group, fleet, find_feasible(request, group, fleet))
@@ -316,65 +316,67 @@ def _explain_division(
 
 def _describe_trigger(state: KarmadaState, policy: PropagationPolicy, decisive: SchedulingPass, outcome: Outcome) -> str:
     if outcome.state == "stale" or not outcome.records:
-        return f"Not carried out: {outcome.reason}."
-    evicted_clusters = [target.name for target in decisive.previous.clusters if target not in decisive.current.clusters]
-    evicted = _describe_evictions(evicted_clusters, decisive.current.eviction_tasks)
-    why = decisive.trigger
-    if why is not None and is_rebalance_pending(decisive.current):
+        return f"Not applied: {outcome.reason}."
+    removed = [target.name for target in decisive.previous.clusters if target not in decisive.current.clusters]
+    evicted = _describe_evictions(removed, decisive.current.eviction_tasks)
+    trigger = decisive.trigger
+    if trigger is not None and is_rebalance_pending(decisive.current):
         request = state.reschedule_triggers.describe_trigger(names.binding_key(outcome.key), decisive.current)
-        why = request if why == REBALANCE_REQUESTED else f"{why}, and from scratch because {request}"
-    return f"{_explain_trigger(state, policy, decisive.current, why)}{evicted}"
+        trigger = request if trigger == REBALANCE_REQUESTED else f"{trigger}, without regard to present replicas because {request}"
+    return f"{_explain_trigger(state, policy, decisive.current, trigger)}{evicted}"
 
 
-def _describe_evictions(evicted_clusters: list[str], tasks: tuple[Body, ...]) -> str:
+def _describe_evictions(removed: list[str], tasks: tuple[Body, ...]) -> str:
     reasons = {task.get("fromCluster"): task.get("reason") for task in tasks}
-    failed = [name for name in evicted_clusters if reasons.get(name) == APPLICATION_FAILURE]
-    tainted = [name for name in evicted_clusters if name not in failed]
+    failed = [name for name in removed if reasons.get(name) == APPLICATION_FAILURE]
+    tainted = [name for name in removed if name not in failed]
     text = f" Evicted by a NoExecute taint: {', '.join(tainted)}." if tainted else ""
     return f"{text} Evicted because it was unhealthy for too long: {', '.join(failed)}." if failed else text
 
 
 def _describe_health_timers(state: KarmadaState, template: Document, policy: PropagationPolicy, outcome: Outcome) -> str:
-    """When the workload leaves a cluster because of its health."""
+    """Say when the workload is evicted from a cluster because of its health."""
     if outcome.state == "stale" or not outcome.records:
         return ""
     annotations = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
     timers = state.failover.list_health_timers(template, policy, annotations, outcome.replicas_by_cluster)
     return "".join(
-        f" It is unhealthy in {name} since {format_time(since)}, and leaves it at {format_time(end)} unless it recovers."
+        f" It is unhealthy in {name} since {format_time(since)}, and is evicted at {format_time(end)} unless it recovers."
         for name, since, end in timers
     )
 
 
 def _describe_toleration_timers(state: KarmadaState, time: datetime, outcome: Outcome) -> str:
-    """When the workload leaves a cluster because it tolerates a taint for a time only."""
+    """Say when a limited toleration of a NoExecute taint expires."""
     if outcome.state == "stale" or not outcome.records:
         return ""
     annotations = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
     timers = state.failover.list_toleration_timers(annotations, outcome.replicas_by_cluster, time)
-    return "".join(f" It leaves {name} at {format_time(end)} unless the NoExecute taint goes." for name, _, end in timers)
+    return "".join(
+        f" It is evicted from {name} at {format_time(end)} unless the NoExecute taint is removed." for name, _, end in timers
+    )
 
 
 def _describe_failback_timers(state: KarmadaState, outcome: Outcome) -> str:
-    """When the workload returns to an earlier group by itself."""
+    """Say when the workload returns to an earlier affinity group."""
     if outcome.state == "stale" or not outcome.records:
         return ""
     settings = state.settings.failback
     timers = read_failback_timers(as_string_map(get_field(outcome.records[0][1], "metadata", "annotations")))
     return "".join(
-        f" It returns to group {name} at {format_time(add_duration(since, settings.after))} if that group can take it until then, "
+        f" It returns to group {name} at {format_time(add_duration(since, settings.after))} if that group can run it until then, "
         f"as it could since {format_time(since)}."
         for name, since in timers
     )
 
 
-def _explain_trigger(state: KarmadaState, policy: PropagationPolicy, current: PreviousState, why: str | None) -> str:
-    if why is None:
-        return "Not scheduled anew: placement and replicas are what they were, and no rebalance was requested."
+def _explain_trigger(state: KarmadaState, policy: PropagationPolicy, current: PreviousState, trigger: str | None) -> str:
+    if trigger is None:
+        return "Not scheduled again: placement and replicas are unchanged, and no rebalance was requested."
     if state.is_scheduling_skipped(policy, current):
         name = policy.spec.get("schedulerName")
-        return f"Not scheduled: {'scheduling is suspended' if current.scheduling_suspended else f'it is the business of scheduler {name}'}."
-    return f"Scheduled because {'it never was before' if current.applied_placement is None else why}."
+        return f"Not scheduled: {'scheduling is suspended' if current.scheduling_suspended else f'it is for scheduler {name}'}."
+    return f"Scheduled because {'it was never scheduled before' if current.applied_placement is None else trigger}."
 
 
 def _list_shares(outcome: Outcome) -> tuple[ReplicaShare, ...]:

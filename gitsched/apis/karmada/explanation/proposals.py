@@ -1,6 +1,6 @@
 """Propose the smallest change that brings a workload nearer to a cluster.
 
-The changes are made to documents, so that whoever asks can decide once more with them and see whether they are enough.
+Changes are made to copies of documents, so the caller can schedule again with them and see whether they are sufficient.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from gitsched.schedule.fleet import Fleet
 _EDITED_ANNOTATION = "gitsched.io/edited"
 _EXCLUSION_ENDS = {
     "evicted": "its eviction from there were over",
-    "ill": "a report said that it is well there",
-    "intolerant": "its toleration of the taint there had not run out",
+    "unhealthy": "it were reported healthy there",
+    "toleration-expired": "its toleration of the taint there had not expired",
 }
-"""What ends each kind of exile."""
+"""What ends each kind of exclusion."""
 
 
 def propose(
@@ -45,18 +45,13 @@ def propose(
 
 
 class _ChangeFinder:
-    """One question: a workload, and a cluster that it does not go to."""
+    """Find a change for one workload and one cluster that it is not scheduled to."""
 
     def __init__(
         self, state: KarmadaState, template: Document, policy: PropagationPolicy, scheduling_pass: SchedulingPass, cluster: str
     ) -> None:
-        self.state, self.template, self.policy, self.scheduling_pass, self.cluster = (
-            state,
-            template,
-            policy,
-            scheduling_pass,
-            cluster,
-        )
+        self.state, self.template, self.policy, self.cluster = state, template, policy, cluster
+        self.scheduling_pass = scheduling_pass
         self.fleet, self.request = state.fleet, scheduling_pass.request
         self.index = state.fleet.index[cluster]
         self.candidate = state.fleet.candidates[self.index]
@@ -67,13 +62,15 @@ class _ChangeFinder:
     def find(self) -> ChangeProposal | None:
         candidate, document = self.candidate, self.document
         if candidate.frozen or document is None:
-            return self._describe_change("its document were mended")
+            return self._describe_change("its document were valid")
         if candidate.deleting:
             return propose_undelete(document)
         used = self._used_group()
         group = self._entry_group(used)
-        refusal = next((r.filter.name for r in list_rejections(self.request, group, self.fleet) if r.mask >> self.index & 1), "")
-        match refusal:
+        rejected_by = next(
+            (r.filter.name for r in list_rejections(self.request, group, self.fleet) if r.mask >> self.index & 1), ""
+        )
+        match rejected_by:
             case "ClusterAffinity":
                 return self._match_affinity(group)
             case "TaintToleration":
@@ -83,7 +80,7 @@ class _ChangeFinder:
             case "SpreadConstraint":
                 return self._set_spread_field()
             case "ClusterEviction":
-                rule = find_excluding_rule(refusal, candidate, self.request, group, self.policy, document)
+                rule = find_excluding_rule(rejected_by, candidate, self.request, group, self.policy, document)
                 exclusion = self.state.failover.find_exclusion(
                     self.template, self.policy, self.scheduling_pass.current, self.cluster, self.scheduling_pass.time
                 )
@@ -100,14 +97,14 @@ class _ChangeFinder:
         return self._raise_static_weight(group) or self._raise_max_groups(group) or self._raise_capacity(group)
 
     def _used_group(self) -> AffinityGroup:
-        """The group that was used, else the first that was tried."""
+        """Return the affinity group that was used, else the first that was tried."""
         named = (
             self.scheduling_pass.decision.group if self.scheduling_pass.decision else self.scheduling_pass.current.observed_group
         )
         return next((group for group in self.request.groups if group.name == named), self.request.groups[self.request.first_group])
 
     def _entry_group(self, used: AffinityGroup) -> AffinityGroup:
-        """The group to get in by: the used one if the cluster is of it, else another one that it is of, else the used one."""
+        """Return the used group if it selects the cluster, else another group that does, else the used one."""
         groups = (used, *self.request.groups)
         return next((g for g in groups if g.affinity is None or self.fleet.matching(g.affinity) >> self.index & 1), used)
 
@@ -125,12 +122,12 @@ class _ChangeFinder:
                 rest = [name for name in written or () if name != self.cluster]
                 return self._edit_placement("exclude did not name it", (*term, refusing), rest)
             case "labelSelector":
-                asked = affinity.labels.requirements if affinity.labels else ()
-                return propose_labels(self.document, self.candidate.labels, asked) if self.document else None
+                requirements = affinity.labels.requirements if affinity.labels else ()
+                return propose_labels(self.document, self.candidate.labels, requirements) if self.document else None
         return self._match_field_selector(affinity)
 
     def _match_field_selector(self, affinity: Affinity) -> ChangeProposal | None:
-        """The provider, region or zone that a selector asks for."""
+        """Set the provider, region or zone that a selector requires."""
         wanted = next((r for r in affinity.fields if not _satisfies(self.candidate.fields.get(r.key, ()), r)), None)
         if wanted is None:
             return None
@@ -149,8 +146,8 @@ class _ChangeFinder:
 
     def _add_toleration(self) -> ChangeProposal | None:
         tolerations = self.request.tolerations
-        harmful = (t for t in self.candidate.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
-        taint = next((t for t in harmful if not any(known.tolerates(t) for known in tolerations)), None)
+        rejecting = (t for t in self.candidate.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
+        taint = next((t for t in rejecting if not any(known.tolerates(t) for known in tolerations)), None)
         if taint is None:
             return None
         tolerated = [*(self.placement.get("clusterTolerations") or ()), make_toleration(taint)]
@@ -166,7 +163,7 @@ class _ChangeFinder:
         return self._edit_cluster(f"it served {kind} of {version}", ("status", "apiEnablements"), served)
 
     def _remove_earlier_groups(self, group: AffinityGroup) -> ChangeProposal:
-        """A group comes into its own when those before it are no choice."""
+        """Remove the groups before `group`."""
         number = self.request.groups.index(group)
         rest = (self.placement.get("clusterAffinities") or [])[number:]
         before = ", ".join(earlier.name for earlier in self.request.groups[:number])
@@ -175,13 +172,11 @@ class _ChangeFinder:
         )
 
     def _propose_rebalancer(self) -> ChangeProposal:
-        """Replicas that are placed stay where they are until somebody asks."""
-        return ChangeProposal(
-            ProposedChange("a WorkloadRebalancer had it placed anew"), make_rescheduling_document((self.template,))
-        )
+        """Request a rebalance: assigned replicas stay where they are until then."""
+        return ChangeProposal(ProposedChange("a WorkloadRebalancer rescheduled it"), make_rescheduling_document((self.template,)))
 
     def _raise_static_weight(self, group: AffinityGroup) -> ChangeProposal | None:
-        """A static weight that is enough for a replica."""
+        """Find a static weight that gives the cluster a replica."""
         if self.request.division != "static" or not self.request.replicas:
             return None
         preference = get_field(self.placement, "replicaScheduling", "weightPreference") or {}
@@ -198,7 +193,7 @@ class _ChangeFinder:
         return None
 
     def _raise_max_groups(self, group: AffinityGroup) -> ChangeProposal | None:
-        """A spread constraint that leaves out what is not among the best."""
+        """Raise maxGroups of a spread constraint that leaves the cluster out."""
         for number, spread in enumerate(self.request.spread_constraints):
             for maximum in range(spread.maximum + 1, len(self.fleet) + 1) if spread.maximum else ():
                 spreads = tuple(
@@ -217,7 +212,7 @@ class _ChangeFinder:
         return self._edit_placement(text, ("spreadConstraints",), changed, pointer)
 
     def _raise_capacity(self, group: AffinityGroup) -> ChangeProposal | None:
-        """The least room, in replicas, with which the scheduler would choose it."""
+        """Find the smallest capacity, in replicas, with which the scheduler chooses the cluster."""
         if self.request.division not in ("dynamic", "aggregated") or not self.request.replicas or self.candidate.capacity is None:
             return None
         resource_request: ResourceRequest = self.request.resource_request or ()
@@ -237,7 +232,7 @@ class _ChangeFinder:
         status = (self.document.body.get("status") or {}) if self.document else {}
         kept = {name: value for name, value in status.items() if name != "resourceSummary"}
         free = ", ".join(f"{text} {name}" for name, text in amounts.items() if name != PODS)
-        text = f"it had room for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {free} free" if free else "")
+        text = f"it had capacity for {need} replica{'s' if need != 1 else ''} instead of {now}" + (f", {free} free" if free else "")
         summary = {"status": {**kept, "resourceSummary": {"allocatable": amounts}}}
         return self._edit_cluster(text, ("status", "resourceSummary"), summary)
 
@@ -258,7 +253,7 @@ class _ChangeFinder:
         document, template = self.policy.document, self.template
         if is_activation_pending(self.policy, template, self.state.find_record(template)):
             return propose_edit(
-                "it were edited, for its policy is Lazy", template, ("metadata", "annotations", _EDITED_ANNOTATION), "true", ()
+                "it were edited, because its policy is Lazy", template, ("metadata", "annotations", _EDITED_ANNOTATION), "true", ()
             )
         body = {**document.body, "spec": {**self.policy.spec, "placement": set_at(self.placement, path, value)}}
         return ChangeProposal(
@@ -267,13 +262,13 @@ class _ChangeFinder:
 
 
 def _satisfies(values: Sequence[str], requirement: Requirement) -> bool:
-    """Whether a candidate's values in a field are what is asked for."""
+    """Whether the values of a candidate's field satisfy a requirement."""
     known: Sequence[str | None] = values or (None,)
     return any(requirement.matches({} if value is None else {requirement.key: value}) for value in known)
 
 
 def _pick_field_value(fleet: Fleet, field: str) -> str:
-    """A value that another cluster has, for there has to be one."""
+    """Return a value that another cluster has."""
     return min(fleet.field_values(field), default="any")
 
 
@@ -282,7 +277,7 @@ def _make_capacity(replicas: int, resource_request: ResourceRequest) -> Capacity
 
 
 def _find_minimum(fits: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The least number that is enough, by halving; None where not even the highest is."""
+    """Find the smallest number for which `fits` is true by binary search; None when it is false for the highest."""
     if not fits(high):
         return None
     while low < high:

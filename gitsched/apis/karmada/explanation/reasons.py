@@ -18,44 +18,44 @@ from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.spread_constraints import CLUSTER_FIELD, REGION_FIELD, RankedCandidates, score_regions
 
 _SHOWN_ROUNDS = 5
-"""The last rounds of the dispenser are shown: they decide who gets what is left over."""
+"""Number of last rounds of the dispenser that are shown: they decide which clusters get the remaining replicas."""
 
 _MODE_TEXTS = {
-    "fresh": "Fresh: what is there now counts as room, and is otherwise forgotten",
-    "scale up": "Scale up: what is there stays, and the rest is divided by room",
-    "scale down": "Scale down: by what each cluster has now",
-    "kept": "Nothing to divide: all replicas are placed already, and stay where they are whatever room there is",
+    "fresh": "Fresh: present replicas count as free capacity and are otherwise ignored",
+    "scale up": "Scale up: present replicas stay, and the rest is divided by free capacity",
+    "scale down": "Scale down: by the replicas that each cluster has now",
+    "kept": "Nothing to divide: all replicas are assigned already and stay where they are",
 }
 
 
-def describe_capacity(request: Request, room: Capacity | None) -> str:
-    """How many replicas fit on a cluster and by what arithmetic; "" where it does not matter."""
+def describe_capacity(request: Request, capacity: Capacity | None) -> str:
+    """Say how many replicas fit on a cluster and how that is computed; "" when capacity does not matter."""
     if request.division == "everywhere" or not request.replicas:
         return ""
-    if room is None:
-        return "room unknown, taken to be enough"
-    fits = estimate_replicas(room, request.resource_request)
-    pods = f"{max(room.free.get(PODS, 0), 0)} pods"
-    if room.grades and request.resource_request is not None:
-        return f"room for {fits}: {pods}, {sum(grade.nodes for grade in room.grades)} modelled nodes"
-    limits = [_describe_resource(room, resource, amount) for resource, amount in request.resource_request or ()]
-    return f"room for {fits}: {', '.join([pods, *limits])}"
+    if capacity is None:
+        return "capacity unknown, assumed to be sufficient"
+    fits = estimate_replicas(capacity, request.resource_request)
+    pods = f"{max(capacity.free.get(PODS, 0), 0)} pods"
+    if capacity.grades and request.resource_request is not None:
+        return f"capacity for {fits}: {pods}, {sum(grade.nodes for grade in capacity.grades)} modelled nodes"
+    limits = [_describe_resource(capacity, resource, amount) for resource, amount in request.resource_request or ()]
+    return f"capacity for {fits}: {', '.join([pods, *limits])}"
 
 
-def _describe_resource(room: Capacity, resource: str, amount: int) -> str:
-    free = room.free.get(resource)
-    if free is None:
+def _describe_resource(capacity: Capacity, resource: str, amount: int) -> str:
+    available = capacity.free.get(resource)
+    if available is None:
         return f"no {resource}"
-    return f"{resource} {format_amount(resource, max(free, 0))} / {format_amount(resource, amount)} = {max(free, 0) // amount}"
+    return f"{resource} {format_amount(resource, max(available, 0))} / {format_amount(resource, amount)} = {max(available, 0) // amount}"
 
 
 def format_amount(resource: str, count: int) -> str:
-    """An amount of a resource (cpu in thousandths) as Kubernetes writes it."""
+    """Format an amount of a resource (cpu in thousandths) as Kubernetes does."""
     return format_count(resource, count, binary=resource != "cpu")
 
 
-def describe_selection(request: Request, fleet: Fleet, survey: RankedCandidates, chosen: list[int]) -> list[str]:
-    """What spread constraints made of the clusters that fit, in the order of preference; nothing where there are none."""
+def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates, chosen: list[int]) -> list[str]:
+    """Say which of the feasible clusters the spread constraints select, in order of preference; nothing without constraints."""
     if not request.spread_constraints:
         return []
     spreads = {spread.field: spread for spread in request.spread_constraints}
@@ -63,10 +63,10 @@ def describe_selection(request: Request, fleet: Fleet, survey: RankedCandidates,
     lines = [f"Spread over {_describe_spread(spreads[field])}: {names}" for field in (CLUSTER_FIELD,) if field in spreads]
     if REGION_FIELD in spreads:
         cluster = spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
-        taken = {name for i in chosen for name in fleet.candidates[i].fields.get(REGION_FIELD, ())[:1]}
-        regions = score_regions(request, fleet, survey, spreads[REGION_FIELD], cluster)
+        selected = {name for i in chosen for name in fleet.candidates[i].fields.get(REGION_FIELD, ())[:1]}
+        regions = score_regions(request, fleet, ranked, spreads[REGION_FIELD], cluster)
         lines += [
-            f"{'taken' if region.name in taken else 'not taken'}: region {region.name}, score {region.score}, "
+            f"{'taken' if region.name in selected else 'not taken'}: region {region.name}, score {region.score}, "
             f"clusters {', '.join(fleet.names[i] for i in region.members)}"
             for region in sorted(regions, key=lambda region: (-region.score, region.name))
         ]
@@ -78,31 +78,33 @@ def _describe_spread(spread: SpreadConstraint) -> str:
 
 
 def describe_division(
-    request: Request, fleet: Fleet, survey: RankedCandidates, chosen: list[int], seats: Mapping[str, int]
+    request: Request, fleet: Fleet, ranked: RankedCandidates, chosen: list[int], assigned: Mapping[str, int]
 ) -> tuple[list[str], tuple[ReplicaShare, ...]]:
-    """By which rule replicas were divided, with the rounds that decided who got the last ones; and each cluster's weight and share."""
+    """Say by which rule replicas are divided, with the last rounds of the dispenser; and each cluster's weight and share."""
     match request.division:
         case "everywhere":
             rule = "It has no replicas to divide: every cluster that passes gets the manifest."
-            return [rule], tuple(ReplicaShare(name) for name in seats)
+            return [rule], tuple(ReplicaShare(name) for name in assigned)
         case "duplicated":
             rule = f"Duplicated: every cluster that passes gets all {request.replicas} replicas."
-            return [rule], tuple(ReplicaShare(name, None, count) for name, count in seats.items())
+            return [rule], tuple(ReplicaShare(name, None, count) for name, count in assigned.items())
         case "static":
             weights = compute_static_weights(request, fleet, sorted(chosen))
             lines = [f"Divided by static weight: {_describe_dispenser(request, request.replicas)}"]
             lines += _describe_rounds(request, fleet, request.replicas, [(i, weight) for i, weight in weights.items() if weight])
-            return lines, tuple(ReplicaShare(fleet.names[i], weight, seats.get(fleet.names[i], 0)) for i, weight in weights.items())
+            return lines, tuple(
+                ReplicaShare(fleet.names[i], weight, assigned.get(fleet.names[i], 0)) for i, weight in weights.items()
+            )
     try:
-        divisions = plan_divisions(request, fleet, survey, chosen)
+        divisions = plan_divisions(request, fleet, ranked, chosen)
     except Unschedulable:
         return [], ()
     lines = []
     weighed: dict[int, int] = {}
     for number, division in enumerate(divisions):
-        lines += _describe_group_division(request, fleet, division, number, len(survey.tiers) > 1)
+        lines += _describe_group_division(request, fleet, division, number, len(ranked.tiers) > 1)
         weighed |= dict(division.weights)
-    shares = (ReplicaShare(fleet.names[i], weighed.get(i), seats.get(fleet.names[i], 0)) for i in sorted({*weighed, *chosen}))
+    shares = (ReplicaShare(fleet.names[i], weighed.get(i), assigned.get(fleet.names[i], 0)) for i in sorted({*weighed, *chosen}))
     return lines, tuple(share for share in shares if share.replicas or share.weight is not None)
 
 
@@ -110,37 +112,42 @@ def _describe_group_division(request: Request, fleet: Fleet, division: ReplicaDi
     where = "" if not tiers else "In the group itself: " if not number else f"In overflow set {number}: "
     if division.mode == "kept":
         return [f"{where}{_MODE_TEXTS['kept']}."]
-    kind = "Aggregated, over as few clusters as have room" if request.division == "aggregated" else "Divided by available replicas"
+    kind = (
+        "Aggregated, over as few clusters as have enough capacity"
+        if request.division == "aggregated"
+        else "Divided by available replicas"
+    )
     kept = ", ".join(f"{fleet.names[i]} {count}" for i, count in sorted(division.assigned.items()))
     stays = f" (stays: {kept})" if kept else ""
     text = f"{where}{kind}. {_MODE_TEXTS[division.mode]}{stays}. {_describe_dispenser(request, division.replicas)}"
     return [text, *_describe_rounds(request, fleet, division.replicas, division.weights)]
 
 
-def _describe_dispenser(request: Request, goal: int) -> str:
+def _describe_dispenser(request: Request, replicas: int) -> str:
     if prefers_descending(request.identity):
         tie = "to the last name, because the hash of the workload's uid is odd"
     else:
         tie = f"to the first name, because {'the hash of its uid is even' if request.identity else 'it has no uid'}"
     how = "each goes to the largest weight / (2 × replicas so far + 1)"
-    return f"{goal} replicas, {how}; a tie goes to fewer replicas, then {tie}."
+    return f"{replicas} replicas, {how}; a tie goes to fewer replicas, then {tie}."
 
 
-def _describe_rounds(request: Request, fleet: Fleet, goal: int, weights: list[tuple[int, int]]) -> list[str]:
-    """The last rounds, and whom rounding favoured."""
-    parties = sorted(weights)
-    names, votes = [fleet.names[i] for i, _ in parties], [weight for _, weight in parties]
-    total = sum(votes)
-    if len(parties) < 2 or not total:
+def _describe_rounds(request: Request, fleet: Fleet, replicas: int, weights: list[tuple[int, int]]) -> list[str]:
+    """Return the last rounds, and the clusters that rounding gave more than their exact proportion."""
+    weights = sorted(weights)
+    names, numbers = [fleet.names[i] for i, _ in weights], [weight for _, weight in weights]
+    total = sum(numbers)
+    if len(weights) < 2 or not total:
         return []
     descending = prefers_descending(request.identity)
     lines = []
-    for seat in list_last_rounds(goal, votes, _SHOWN_ROUNDS, descending):
-        lines.append(f"replica {seat.seat}: {names[seat.party]}, {votes[seat.party]} / {2 * seat.before + 1} = {seat.quotient:.4g}")
-    seats = dispense(goal, votes, descending)
-    favoured = [name for name, vote, count in zip(names, votes, seats, strict=True) if count * total > goal * vote]
-    if favoured:
-        lines.append(f"More than the exact proportion: {', '.join(favoured)}")
+    for last in list_last_rounds(replicas, numbers, _SHOWN_ROUNDS, descending):
+        quotient = f"{numbers[last.party]} / {2 * last.before + 1} = {last.quotient:.4g}"
+        lines.append(f"replica {last.seat}: {names[last.party]}, {quotient}")
+    assigned = dispense(replicas, numbers, descending)
+    rounded_up = [name for name, weight, count in zip(names, numbers, assigned, strict=True) if count * total > replicas * weight]
+    if rounded_up:
+        lines.append(f"More than the exact proportion: {', '.join(rounded_up)}")
     return lines
 
 
@@ -152,7 +159,7 @@ def find_excluding_rule(
     policy: PropagationPolicy,
     cluster: Document | None,
 ) -> FieldOrigin | None:
-    """The rule by which a filter refused a candidate; None where nothing that somebody wrote did."""
+    """Return the field by which a filter rejected a candidate; None when no document has one."""
     match filter_name:
         case "ClusterAffinity":
             return _make_rule(policy.document, _affinity_pointer(candidate, request, group))
@@ -164,7 +171,7 @@ def find_excluding_rule(
             return _make_rule(cluster, ("status", "apiEnablements"))
         case "ClusterEviction":
             return _find_eviction_rule(candidate, request, policy, cluster)
-        case "":  # the Cluster itself is being deleted, or broken
+        case "":  # the Cluster is being deleted, or its document is invalid
             return _make_rule(cluster, ("metadata", "deletionTimestamp"))
     return None
 
@@ -182,7 +189,7 @@ def _affinity_pointer(candidate: Candidate, request: Request, group: AffinityGro
 
 
 def find_failing_member(affinity: Affinity, candidate: Candidate) -> str:
-    """The first member of an affinity that does not hold for a candidate."""
+    """Return the first member of an affinity that does not match a candidate."""
     if affinity.names and candidate.name not in affinity.names:
         return "clusterNames"
     if candidate.name in affinity.exclude:
@@ -200,7 +207,7 @@ def _taint_pointer(candidate: Candidate, request: Request, cluster: Document | N
 
 
 def _locate_taint(taint: Taint, cluster: Document | None) -> Pointer:
-    """A taint that the document does not have comes from its conditions."""
+    """Return where a taint is defined; one that is not in spec.taints follows from the conditions."""
     written = (get_field(cluster.body, "spec", "taints") if cluster is not None else None) or ()
     known = (i for i, entry in enumerate(written) if (entry.get("key"), entry.get("effect")) == (taint.key, taint.effect))
     index = next(known, None)
@@ -210,7 +217,7 @@ def _locate_taint(taint: Taint, cluster: Document | None) -> Pointer:
 def _find_eviction_rule(
     candidate: Candidate, request: Request, policy: PropagationPolicy, cluster: Document | None
 ) -> FieldOrigin | None:
-    """The taint that evicted; where it is tolerated for a time, the toleration, whose time is over."""
+    """Return the taint that evicted the workload, or the toleration that has expired."""
     for taint in candidate.taints:
         if taint.effect != NO_EXECUTE:
             continue

@@ -1,9 +1,9 @@
 """Failback: return a workload to an earlier affinity group.
 
-Karmada never goes back by itself. With `AfterStabilization` every group before the one in use that could take the workload has a clock;
-the instant at which it started is on the binding, and it is gone as soon as the group could not take the workload any more. When a clock
-has run for the configured time, the workload is placed in that group as if for the first time. What it leaves stays, as in a graceful
-eviction, until the new copies have had time to start.
+Karmada does not fail back. With `AfterStabilization` each group before the one in use that could run the workload has a timer; an
+annotation of the binding stores when it started, and it is removed when the group can no longer run the workload. When a timer has run
+for the configured time, the workload is scheduled in that group without regard to its previous clusters. Graceful eviction tasks keep the
+old copies until the new ones have had time to start.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gitsched.schedule.filters import ClusterAffinityFilter
 from gitsched.schedule.fleet import Fleet
 
 FAILBACK_ANNOTATION = "gitsched.io/failback"
-"""On a binding: since when each earlier group could take the workload, as JSON."""
+"""On a binding: since when each earlier affinity group could run the workload, as JSON."""
 
 FailbackTimers = tuple[tuple[str, datetime], ...]
-"""Names of earlier groups, in order, and since when each could take the workload."""
+"""Names of earlier affinity groups, in order, and since when each could run the workload."""
 
 
 class SchedulingAttempt(NamedTuple):
-    """What the scheduler is asked, why (None: it is not), and what it says."""
+    """The scheduler's request, the trigger (None: the scheduler is not called) and the decision."""
 
     request: Request
     trigger: str | None
@@ -37,63 +37,63 @@ class SchedulingAttempt(NamedTuple):
 
 
 def read_failback_timers(annotations: Mapping[str, str]) -> FailbackTimers:
-    """The clocks on a binding; anything else than what `write_clocks` makes is no clock."""
+    """Read the timers from the annotations of a binding; malformed text gives none."""
     try:
-        noted: Any = json.loads(annotations.get(FAILBACK_ANNOTATION, "{}"))
+        value: Any = json.loads(annotations.get(FAILBACK_ANNOTATION, "{}"))
     except ValueError:
         return ()
-    entries = noted.items() if isinstance(noted, dict) else ()
+    entries = value.items() if isinstance(value, dict) else ()
     return tuple((name, since) for name, text in entries if (since := parse_time(text)) is not None)
 
 
-def write_failback_timers(clocks: FailbackTimers) -> str:
-    """The text of the annotation."""
-    return json.dumps({name: format_time(since) for name, since in clocks}, separators=(",", ":"), ensure_ascii=False)
+def write_failback_timers(timers: FailbackTimers) -> str:
+    """Return the value of the annotation."""
+    return json.dumps({name: format_time(since) for name, since in timers}, separators=(",", ":"), ensure_ascii=False)
 
 
 def update_failback_timers(
-    settings: FailbackConfig, request: Request, clocks: FailbackTimers, fleet: Fleet, moment: datetime
+    settings: FailbackConfig, request: Request, timers: FailbackTimers, fleet: Fleet, time: datetime
 ) -> FailbackTimers:
-    """The clocks of a workload at a moment; `request.start` is the group in use."""
+    """Return the timers at `time`: for each group before `request.first_group`, the one in use, that could run the workload."""
     if settings.mode != "AfterStabilization":
         return ()
-    known = dict(clocks)
+    known = dict(timers)
     ready = (group.name for i, group in enumerate(request.groups[: request.first_group]) if _fits_group(request, i, fleet))
-    return tuple((name, known.get(name, moment)) for name in ready)
+    return tuple((name, known.get(name, time)) for name in ready)
 
 
-def find_failback_time(settings: FailbackConfig, clocks: FailbackTimers) -> datetime | None:
-    """When the first clock will have run long enough."""
-    return min((add_duration(since, settings.after) for _, since in clocks), default=None)
+def find_failback_time(settings: FailbackConfig, timers: FailbackTimers) -> datetime | None:
+    """Return when the first timer ends."""
+    return min((add_duration(since, settings.after) for _, since in timers), default=None)
 
 
 def schedule_with_failback(
-    settings: FailbackConfig, request: Request, why: str | None, clocks: FailbackTimers, fleet: Fleet, moment: datetime
+    settings: FailbackConfig, request: Request, trigger: str | None, timers: FailbackTimers, fleet: Fleet, time: datetime
 ) -> SchedulingAttempt:
-    """Schedule a workload where there is a reason to, or where the clock of an earlier group has run long enough.
+    """Schedule a workload when there is a trigger, or when the timer of an earlier group has ended.
 
-    A workload that no group from the present one on can take does not wait: there is nothing to protect from being moved.
+    A workload that fits neither the group in use nor a later one does not wait for a timer.
     """
-    running = update_failback_timers(settings, request, clocks, fleet, moment)
-    for name, since in running:
-        if add_duration(since, settings.after) <= moment:
+    active = update_failback_timers(settings, request, timers, fleet, time)
+    for name, since in active:
+        if add_duration(since, settings.after) <= time:
             return _schedule_from_group(
-                request, name, f"group {name} comes first and could take it since {format_time(since)}", fleet
+                request, name, f"group {name} comes first and could run it since {format_time(since)}", fleet
             )
-    if why is None:
+    if trigger is None:
         return SchedulingAttempt(request, None, None)
     decision = pipeline.schedule(request, fleet)
-    if decision.status == "no-fit" and running:
-        name = running[0][0]
-        return _schedule_from_group(request, name, f"no later group has a place for it, and group {name} has", fleet)
-    return SchedulingAttempt(request, why, decision)
+    if decision.status == "no-fit" and active:
+        name = active[0][0]
+        return _schedule_from_group(request, name, f"no later group can run it, but group {name} can", fleet)
+    return SchedulingAttempt(request, trigger, decision)
 
 
 def make_failback_tasks(
-    turn: SchedulingAttempt, observed: str, held: Iterable[Assignment], known: Container[str], moment: datetime
+    attempt: SchedulingAttempt, observed: str, previous: Iterable[Assignment], existing: Container[str], time: datetime
 ) -> tuple[Body, ...]:
-    """Graceful eviction tasks for the clusters that a workload leaves when it returns to an earlier group than the observed one."""
-    decision, order = turn.decision, [group.name for group in turn.request.groups]
+    """Return graceful eviction tasks for the clusters that a workload leaves when it returns to a group before the observed one."""
+    decision, order = attempt.decision, [group.name for group in attempt.request.groups]
     if decision is None or decision.status != "scheduled" or observed not in order:
         return ()
     if order.index(decision.group) >= order.index(observed):
@@ -106,27 +106,30 @@ def make_failback_tasks(
             **({"replicas": target.replicas} if target.replicas else {}),
             "reason": "Failback",
             "producer": "gitsched",
-            "creationTimestamp": format_time(moment),
+            "creationTimestamp": format_time(time),
         }
-        for target in held
-        if target.name in known and target.name not in chosen
+        for target in previous
+        if target.name in existing and target.name not in chosen
     )
 
 
 def _fits_group(request: Request, position: int, fleet: Fleet) -> bool:
-    asked = _make_fresh_request(request, position, fleet)
-    return pipeline.schedule_in_group(asked, asked.groups[position], fleet).status == "scheduled"
+    fresh_request = _make_fresh_request(request, position, fleet)
+    return pipeline.schedule_in_group(fresh_request, fresh_request.groups[position], fleet).status == "scheduled"
 
 
-def _schedule_from_group(request: Request, name: str, why: str, fleet: Fleet) -> SchedulingAttempt:
+def _schedule_from_group(request: Request, name: str, trigger: str, fleet: Fleet) -> SchedulingAttempt:
     position = next(i for i, group in enumerate(request.groups) if group.name == name)
-    asked = _make_fresh_request(request, position, fleet)
-    return SchedulingAttempt(asked, why, pipeline.schedule(asked, fleet))
+    fresh_request = _make_fresh_request(request, position, fleet)
+    return SchedulingAttempt(fresh_request, trigger, pipeline.schedule(fresh_request, fleet))
 
 
 def _make_fresh_request(request: Request, position: int, fleet: Fleet) -> Request:
-    """The request from a group on, without history. What is held outside of the group says nothing about it: the scheduler would take a
-    cluster that holds the workload and whose document is broken for one of every group."""
+    """Return the request that starts at a group and ignores the previous assignment.
+
+    Previous clusters outside of the group are removed: a previous cluster with an invalid document would pass the filters of every
+    group.
+    """
     inside = ClusterAffinityFilter().mask(request, request.groups[position], fleet, 0)
-    held = tuple(target for target in request.previous if fleet.mask((target.name,)) & inside)
-    return request._replace(first_group=position, fresh=True, previous=held)
+    previous = tuple(target for target in request.previous if fleet.mask((target.name,)) & inside)
+    return request._replace(first_group=position, fresh=True, previous=previous)

@@ -1,7 +1,7 @@
 """Cluster failover by NoExecute taints and application failover by reported health (spec/karmada.md §9).
 
-Eviction moves a cluster from a binding's targets into a graceful eviction task. The task keeps the old copy, and the scheduler away from
-that cluster, until its time is over or the new copies are reported healthy.
+An eviction moves a cluster from the clusters of a binding into a graceful eviction task. Until the task times out, or the new copies are
+reported healthy, the old copy is kept and the scheduler does not choose that cluster.
 """
 
 from __future__ import annotations
@@ -48,24 +48,26 @@ _FAILOVER_PRODUCER = "resource-binding-application-failover-controller"
 
 
 class UnhealthyCluster(NamedTuple):
-    """What a report and the failover rules of a policy make of a workload: since when it is unhealthy, and for how many seconds it may be.
-    Without both there is nothing to tell, and no timer runs."""
+    """Health of a workload whose policy has application failover.
+
+    `since` is when it became unhealthy, by cluster; `toleration_seconds` is how long it may stay unhealthy.
+    """
 
     status: AggregatedStatus
     since: UnhealthySince
     toleration_seconds: int
 
-    def list_overdue(self, moment: datetime) -> list[str]:
-        """The clusters where it is unhealthy for too long."""
+    def list_overdue(self, time: datetime) -> list[str]:
+        """Return the clusters where the workload has been unhealthy for longer than is tolerated."""
         return [
             name
             for name in self.status.unhealthy_clusters
-            if name in self.since and add_duration(self.since[name], self.toleration_seconds) <= moment
+            if name in self.since and add_duration(self.since[name], self.toleration_seconds) <= time
         ]
 
 
 class FailoverTimer(NamedTuple):
-    """Since when a workload is unhealthy in a cluster, and when it leaves it."""
+    """A pending eviction from a cluster: when its timer started and when it ends."""
 
     cluster: str
     since: datetime
@@ -73,181 +75,190 @@ class FailoverTimer(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """Why a workload is kept out of a cluster: an eviction from there still goes on, it is ill there, or its toleration has run out.
-    `end` is when an eviction is over by time, None where only a person ends it."""
+    """Why the scheduler must not choose a cluster for a workload: graceful eviction from it, bad health there, or an expired toleration.
 
-    reason: Literal["evicted", "ill", "intolerant"]
+    `end` is when the graceful eviction times out; None if it ends only by suppressDeletion.
+    """
+
+    reason: Literal["evicted", "unhealthy", "toleration-expired"]
     end: datetime | None = None
 
 
 class Failover:
-    """Evictions from one fleet."""
+    """Evictions from the clusters of one fleet. `bindings` are committed bindings that report health."""
 
     __slots__ = ("_expired_tolerations", "_fleet", "_no_execute", "_settings", "_statuses")
 
-    def __init__(self, fleet: Fleet, settings: KarmadaConfig, reports: Iterable[Document]) -> None:
-        self._fleet, self._settings, self._statuses = fleet, settings, AggregatedStatuses(reports)
-        hot = (c.name for c in fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
-        self._no_execute = frozenset(hot) if settings.taint_eviction else frozenset[str]()
+    def __init__(self, fleet: Fleet, settings: KarmadaConfig, bindings: Iterable[Document]) -> None:
+        self._fleet, self._settings, self._statuses = fleet, settings, AggregatedStatuses(bindings)
+        no_execute = (c.name for c in fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
+        self._no_execute = frozenset(no_execute) if settings.taint_eviction else frozenset[str]()
         self._expired_tolerations: tuple[datetime | None, dict[tuple[Toleration, ...], tuple[str, ...]]] = (None, {})
 
     def read_purge_mode(self, policy: PropagationPolicy) -> str:
-        """What becomes of the copy in a cluster that a workload leaves for the cluster's sake."""
+        """Return the purge mode of an eviction by taints."""
         cluster = get_field(policy.spec, "failover", "cluster")
         return self._settings.eviction_purge_mode if cluster is None else str(cluster.get("purgeMode") or "Gracefully")
 
-    def drop_finished_tasks(self, template: Document, memory: PreviousState, moment: datetime) -> PreviousState:
-        """The memory without the tasks that are over: their time is, a person let them go, or every target is reported healthy.
+    def drop_finished_tasks(self, template: Document, current: PreviousState, time: datetime) -> PreviousState:
+        """Remove graceful eviction tasks that have timed out, were released by suppressDeletion, or whose new copies are all healthy.
 
-        The report must be another one than the one known at the eviction, for that cannot speak of what came after it.
+        Only a status that differs from the one at the time of the eviction counts: the earlier one describes the earlier placement.
         """
-        report = self._statuses.get(binding_key(template.key)) if memory.eviction_tasks else None
-        tasks = memory.eviction_tasks if report is None else apply_suppress_deletion(memory.eviction_tasks, report)
-        live = drop_expired_tasks(tasks, self._settings.graceful_eviction_timeout, moment).active
-        if report is not None and self._has_recovered(report, memory):
-            live = tuple(task for task in live if task.get("suppressDeletion") is True)
-        return memory._replace(eviction_tasks=live)
+        status = self._statuses.get(binding_key(template.key)) if current.eviction_tasks else None
+        tasks = current.eviction_tasks if status is None else apply_suppress_deletion(current.eviction_tasks, status)
+        active = drop_expired_tasks(tasks, self._settings.graceful_eviction_timeout, time).active
+        if status is not None and self._has_recovered(status, current):
+            active = tuple(task for task in active if task.get("suppressDeletion") is True)
+        return current._replace(eviction_tasks=active)
 
-    def evict(self, template: Document, policy: PropagationPolicy, memory: PreviousState, moment: datetime) -> PreviousState:
-        """Move the clusters that the workload must leave at this moment from its targets into tasks."""
-        cold = not any(target.name in self._no_execute for target in memory.clusters)
-        ill = self._read_unhealthy(template, policy, memory)
-        failed = ill.list_overdue(moment) if ill else []
-        if cold and not failed:
-            return memory
-        tolerations = read_applied_tolerations(memory.applied_placement)
-        evicting = {task.get("fromCluster") for task in memory.eviction_tasks}
-        stay: list[Assignment] = []
-        tasks = list(memory.eviction_tasks)
-        for target in memory.clusters:
-            end = self._find_toleration_end(target.name, tolerations, moment)
-            tainted = end is not None and end <= moment
+    def evict(self, template: Document, policy: PropagationPolicy, current: PreviousState, time: datetime) -> PreviousState:
+        """Move the clusters that the workload must leave at `time` from its clusters into graceful eviction tasks."""
+        untainted = not any(target.name in self._no_execute for target in current.clusters)
+        unhealthy = self._read_unhealthy(template, policy, current)
+        failed = unhealthy.list_overdue(time) if unhealthy else []
+        if untainted and not failed:
+            return current
+        tolerations = read_applied_tolerations(current.applied_placement)
+        evicting = {task.get("fromCluster") for task in current.eviction_tasks}
+        kept: list[Assignment] = []
+        tasks = list(current.eviction_tasks)
+        for target in current.clusters:
+            end = self._find_toleration_end(target.name, tolerations, time)
+            tainted = end is not None and end <= time
             if not tainted and (target.name not in failed or target.name in evicting):
-                stay.append(target)
+                kept.append(target)
             elif target.name not in evicting:
-                flight = self._evict_tainted(template, policy, target, moment) if tainted else None
-                tasks.append(flight or self._evict_failed(template, policy, memory.clusters, target, moment))
-        return memory._replace(clusters=tuple(stay), eviction_tasks=tuple(tasks))
+                if tainted:
+                    tasks.append(self._evict_tainted(template, policy, target, time))
+                else:
+                    tasks.append(self._evict_failed(template, policy, current.clusters, target, time))
+        return current._replace(clusters=tuple(kept), eviction_tasks=tuple(tasks))
 
     def list_excluded_clusters(
-        self, template: Document, policy: PropagationPolicy, memory: PreviousState, moment: datetime
+        self, template: Document, policy: PropagationPolicy, current: PreviousState, time: datetime
     ) -> tuple[str, ...]:
-        """The clusters that would evict the workload as soon as it came: its toleration has run out there, or it failed there and nobody
-        says that it would do better now. Upstream places it there nevertheless and evicts it again, for ever; here that would be a
-        commit each time. What it holds is left to eviction."""
-        ill = self._read_unhealthy(template, policy, memory)
-        failed = ill.list_overdue(moment) if ill else []
+        """Return the clusters that would evict the workload at once: its toleration has expired, or it has been unhealthy there.
+
+        Upstream schedules it there and evicts it again without end; here that would be a commit each time. Clusters of the binding are
+        not listed: `evict` handles them.
+        """
+        unhealthy = self._read_unhealthy(template, policy, current)
+        failed = unhealthy.list_overdue(time) if unhealthy else []
         if not self._no_execute and not failed:
             return ()
-        held = {target.name for target in memory.clusters}
+        bound = {target.name for target in current.clusters}
         return tuple(
-            name for name in (*self._list_expired_tolerations(policy.placement.tolerations, moment), *failed) if name not in held
+            name for name in (*self._list_expired_tolerations(policy.placement.tolerations, time), *failed) if name not in bound
         )
 
     def find_exclusion(
-        self, template: Document, policy: PropagationPolicy, memory: PreviousState, cluster: str, moment: datetime
+        self, template: Document, policy: PropagationPolicy, current: PreviousState, cluster: str, time: datetime
     ) -> Exclusion | None:
-        """What keeps a workload out of a cluster, where an eviction that was, or would be, does; None where none does."""
-        for task in memory.eviction_tasks:
+        """Return why eviction, past or expected, excludes a cluster for a workload; None when it does not."""
+        for task in current.eviction_tasks:
             if task.get("fromCluster") == cluster:
                 return Exclusion(
                     "evicted",
-                    drop_expired_tasks((task,), self._settings.graceful_eviction_timeout, moment).wakeup,
+                    drop_expired_tasks((task,), self._settings.graceful_eviction_timeout, time).wakeup,
                 )
-        ill = self._read_unhealthy(template, policy, memory)
-        if ill is not None and cluster in ill.list_overdue(moment):
-            return Exclusion("ill")
-        return Exclusion("intolerant") if cluster in self._list_expired_tolerations(policy.placement.tolerations, moment) else None
+        unhealthy = self._read_unhealthy(template, policy, current)
+        if unhealthy is not None and cluster in unhealthy.list_overdue(time):
+            return Exclusion("unhealthy")
+        return (
+            Exclusion("toleration-expired")
+            if cluster in self._list_expired_tolerations(policy.placement.tolerations, time)
+            else None
+        )
 
     def write_annotations(
-        self, template: Document, policy: PropagationPolicy, before: PreviousState, result: ScheduleResult, moment: datetime
+        self, template: Document, policy: PropagationPolicy, previous: PreviousState, result: ScheduleResult, time: datetime
     ) -> Mapping[str, str]:
-        """What the binding has to remember about health, and about the state that went along, as annotations."""
-        notes: dict[str, str] = {}
-        ill = self._read_unhealthy(template, policy, before)
-        if ill is not None:
-            held = [target.name for target in result.clusters]
-            since = update_unhealthy_since(ill.status, ill.since, held, ill.list_overdue(moment), moment)
+        """Return the annotations of the binding about health and preserved state."""
+        annotations: dict[str, str] = {}
+        unhealthy = self._read_unhealthy(template, policy, previous)
+        if unhealthy is not None:
+            bound = [target.name for target in result.clusters]
+            since = update_unhealthy_since(unhealthy.status, unhealthy.since, bound, unhealthy.list_overdue(time), time)
             if since:
-                notes[UNHEALTHY_SINCE] = write_unhealthy_since(since)
-        known = {(task.get("fromCluster"), task.get("creationTimestamp")) for task in before.eviction_tasks}
-        report = self._statuses.get(binding_key(template.key)) if result.eviction_tasks else None
-        seen = before.annotations.get(HEALTH_AT_EVICTION, "")
+                annotations[UNHEALTHY_SINCE] = write_unhealthy_since(since)
+        known = {(task.get("fromCluster"), task.get("creationTimestamp")) for task in previous.eviction_tasks}
+        status = self._statuses.get(binding_key(template.key)) if result.eviction_tasks else None
+        seen = previous.annotations.get(HEALTH_AT_EVICTION, "")
         if any((task.get("fromCluster"), task.get("creationTimestamp")) not in known for task in result.eviction_tasks):
-            seen = report.digest if report else ""
+            seen = status.digest if status else ""
         if seen and result.eviction_tasks:
-            notes[HEALTH_AT_EVICTION] = seen
+            annotations[HEALTH_AT_EVICTION] = seen
         if any(list_preservation_rules(behavior) for behavior in (policy.spec.get("failover") or {}).values()):
-            state = write_preserved_state(before.annotations, result.clusters, result.eviction_tasks)
-            notes |= {PRESERVED_STATE: state} if state else {}
-        return notes
+            preserved = write_preserved_state(previous.annotations, result.clusters, result.eviction_tasks)
+            annotations |= {PRESERVED_STATE: preserved} if preserved else {}
+        return annotations
 
-    def find_wakeup(
-        self, template: Document, policy: PropagationPolicy, result: ScheduleResult, moment: datetime
-    ) -> datetime | None:
-        """The next deadline; `moment` itself where the tolerations just applied, or those of ill health, have run out already."""
-        ends = [drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, moment).wakeup]
+    def find_wakeup(self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime) -> datetime | None:
+        """Return the next deadline of tasks, tolerations and health timers; `time` itself when one has passed already."""
+        ends = [drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, time).wakeup]
         if any(target.name in self._no_execute for target in result.clusters):
             tolerations = read_applied_tolerations(result.applied_placement)
-            ends += [self._find_toleration_end(target.name, tolerations, moment) for target in result.clusters]
+            ends += [self._find_toleration_end(target.name, tolerations, time) for target in result.clusters]
         ends += [
-            max(end, moment)
+            max(end, time)
             for _, _, end in self.list_health_timers(template, policy, result.annotations, [t.name for t in result.clusters])
         ]
         return min((end for end in ends if end is not None), default=None)
 
     def list_health_timers(
-        self, template: Document, policy: PropagationPolicy, notes: Mapping[str, str], clusters: Iterable[str]
+        self, template: Document, policy: PropagationPolicy, annotations: Mapping[str, str], clusters: Iterable[str]
     ) -> list[FailoverTimer]:
-        """Which of its clusters a workload is going to leave because of its health, by the annotations of its binding."""
-        report, seconds = self._statuses.get(binding_key(template.key)), _read_toleration_seconds(policy)
-        if report is None or seconds is None:
+        """Return the timers of evictions by health, from the annotations of the binding."""
+        status, seconds = self._statuses.get(binding_key(template.key)), _read_toleration_seconds(policy)
+        if status is None or seconds is None:
             return []
-        since, ill = read_unhealthy_since(notes), frozenset(report.unhealthy_clusters)
+        since, unhealthy = read_unhealthy_since(annotations), frozenset(status.unhealthy_clusters)
         return [
             FailoverTimer(name, since[name], add_duration(since[name], seconds))
             for name in clusters
-            if name in ill and name in since
+            if name in unhealthy and name in since
         ]
 
-    def list_toleration_timers(self, notes: Mapping[str, str], clusters: Iterable[str], moment: datetime) -> list[FailoverTimer]:
-        """Which of its clusters a workload is going to leave because it tolerates a taint for a time only, by the annotations of its
-        binding; `since` is the moment asked about."""
-        tolerations = read_applied_tolerations(notes.get(APPLIED_PLACEMENT_ANNOTATION))
-        ends = ((name, self._find_toleration_end(name, tolerations, moment)) for name in clusters)
-        return [FailoverTimer(name, moment, end) for name, end in ends if end is not None and end > moment]
+    def list_toleration_timers(
+        self, annotations: Mapping[str, str], clusters: Iterable[str], time: datetime
+    ) -> list[FailoverTimer]:
+        """Return the timers of evictions by taints that are tolerated for a limited time, started at `time`."""
+        tolerations = read_applied_tolerations(annotations.get(APPLIED_PLACEMENT_ANNOTATION))
+        ends = ((name, self._find_toleration_end(name, tolerations, time)) for name in clusters)
+        return [FailoverTimer(name, time, end) for name, end in ends if end is not None and end > time]
 
     def find_unpreserved_state(self, template: Document, policy: PropagationPolicy, tasks: Iterable[Body]) -> Iterator[Finding]:
-        """Evictions that took no state along, although the policy wants it preserved."""
+        """Report evictions that preserved no state although the policy has statePreservation rules."""
         behaviors = {TAINT_UNTOLERATED: "cluster", APPLICATION_FAILURE: "application"}
         for task in tasks:
             rules = list_preservation_rules(get_field(policy.spec, "failover", behaviors.get(str(task.get("reason")), "")))
             if rules and not task.get("preservedLabelState"):
                 cluster = str(task.get("fromCluster"))
-                report = self._statuses.get(binding_key(template.key))
-                why = preserve_state(rules, report.statuses.get(cluster) if report else None, cluster).reason
-                message = f"{template.key} left cluster {cluster} without the state that its policy wants preserved"
+                status = self._statuses.get(binding_key(template.key))
+                why = preserve_state(rules, status.statuses.get(cluster) if status else None, cluster).reason
+                message = f"{template.key} was evicted from cluster {cluster} without the state that its policy preserves"
                 message = f"{message}: {why}" if why else message
                 yield Finding("warning", "state-not-preserved", message, locate_document(template), template.key.resource)
 
-    def _read_unhealthy(self, template: Document, policy: PropagationPolicy, memory: PreviousState) -> UnhealthyCluster | None:
-        report = self._statuses.get(binding_key(template.key))
-        seconds = _read_toleration_seconds(policy) if report is not None and report.health else None
-        if report is None or seconds is None:
+    def _read_unhealthy(self, template: Document, policy: PropagationPolicy, current: PreviousState) -> UnhealthyCluster | None:
+        status = self._statuses.get(binding_key(template.key))
+        seconds = _read_toleration_seconds(policy) if status is not None and status.health else None
+        if status is None or seconds is None:
             return None
-        return UnhealthyCluster(report, read_unhealthy_since(memory.annotations), seconds)
+        return UnhealthyCluster(status, read_unhealthy_since(current.annotations), seconds)
 
-    def _has_recovered(self, report: AggregatedStatus, memory: PreviousState) -> bool:
-        caught_up = memory.condition.get("reason") == "Success"
-        news = bool(report.digest) and report.digest != memory.annotations.get(HEALTH_AT_EVICTION)
-        return caught_up and news and report.is_healthy_in_all([target.name for target in memory.clusters])
+    def _has_recovered(self, status: AggregatedStatus, current: PreviousState) -> bool:
+        caught_up = current.condition.get("reason") == "Success"
+        changed = bool(status.digest) and status.digest != current.annotations.get(HEALTH_AT_EVICTION)
+        return caught_up and changed and status.is_healthy_in_all([target.name for target in current.clusters])
 
-    def _evict_tainted(self, template: Document, policy: PropagationPolicy, target: Assignment, moment: datetime) -> Body:
+    def _evict_tainted(self, template: Document, policy: PropagationPolicy, target: Assignment, time: datetime) -> Body:
         state = self._preserve_state(binding_key(template.key), get_field(policy.spec, "failover", "cluster"), target)
-        return make_eviction_task(target, self.read_purge_mode(policy), moment, preservedLabelState=state)
+        return make_eviction_task(target, self.read_purge_mode(policy), time, preservedLabelState=state)
 
     def _evict_failed(
-        self, template: Document, policy: PropagationPolicy, held: Iterable[Assignment], target: Assignment, moment: datetime
+        self, template: Document, policy: PropagationPolicy, bound: Iterable[Assignment], target: Assignment, time: datetime
     ) -> Body:
         rules, key = policy.spec["failover"]["application"], binding_key(template.key)
         mode = str(rules.get("purgeMode") or "Gracefully")
@@ -255,37 +266,37 @@ class Failover:
         return make_eviction_task(
             target,
             mode,
-            moment,
+            time,
             APPLICATION_FAILURE,
             _FAILOVER_PRODUCER if key.kind == BINDING else f"cluster-{_FAILOVER_PRODUCER}",
             gracePeriodSeconds=rules.get("gracePeriodSeconds") if mode == "Gracefully" else None,
             suppressDeletion=mode == "Never",
             preservedLabelState=state,
-            clustersBeforeFailover=[one.name for one in held] if state else None,
+            clustersBeforeFailover=[assignment.name for assignment in bound] if state else None,
         )
 
     def _preserve_state(self, binding: Key, rules: Body | None, target: Assignment) -> Body:
-        report = self._statuses.get(binding)
-        status = report.statuses.get(target.name) if report is not None else None
+        aggregated = self._statuses.get(binding)
+        status = aggregated.statuses.get(target.name) if aggregated is not None else None
         return {**preserve_state(list_preservation_rules(rules), status, target.name).labels}
 
-    def _list_expired_tolerations(self, tolerations: tuple[Toleration, ...], moment: datetime) -> tuple[str, ...]:
-        if self._expired_tolerations[0] != moment:
-            self._expired_tolerations = (moment, {})
+    def _list_expired_tolerations(self, tolerations: tuple[Toleration, ...], time: datetime) -> tuple[str, ...]:
+        if self._expired_tolerations[0] != time:
+            self._expired_tolerations = (time, {})
         known = self._expired_tolerations[1]
         if tolerations not in known:
-            ends = ((name, self._find_toleration_end(name, tolerations, moment)) for name in sorted(self._no_execute))
-            known[tolerations] = tuple(name for name, end in ends if end is not None and end <= moment)
+            ends = ((name, self._find_toleration_end(name, tolerations, time)) for name in sorted(self._no_execute))
+            known[tolerations] = tuple(name for name, end in ends if end is not None and end <= time)
         return known[tolerations]
 
-    def _find_toleration_end(self, cluster: str, tolerations: tuple[Toleration, ...] | None, moment: datetime) -> datetime | None:
+    def _find_toleration_end(self, cluster: str, tolerations: tuple[Toleration, ...] | None, time: datetime) -> datetime | None:
         if cluster not in self._no_execute or tolerations is None:
             return None
-        return find_eviction_time(self._fleet.candidates[self._fleet.index[cluster]].taints, tolerations, moment)
+        return find_eviction_time(self._fleet.candidates[self._fleet.index[cluster]].taints, tolerations, time)
 
 
 def _read_toleration_seconds(policy: PropagationPolicy) -> int | None:
-    """For how many seconds a workload may be unhealthy; None for ever, which is also so without its dependencies."""
+    """Return for how many seconds a workload may be unhealthy; None without application failover or without propagateDeps."""
     application = get_field(policy.spec, "failover", "application")
     if application is None or not policy.spec.get("propagateDeps"):
         return None

@@ -1,4 +1,8 @@
-"""Graceful eviction tasks, and the health in aggregatedStatus that ends them early."""
+"""Graceful eviction tasks, and the health in aggregatedStatus that ends them early.
+
+gitsched does not connect to clusters: the aggregatedStatus of a committed ResourceBinding is its only source of health. A workload that is
+reported Unhealthy is unhealthy until another status is committed.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,20 @@ from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleratio
 from gitsched.model.time import add_duration, format_time, parse_time
 
 TAINT_UNTOLERATED, APPLICATION_FAILURE = "TaintUntolerated", "ApplicationFailure"
-"""Reasons of evictions."""
+"""Values of `reason` in a graceful eviction task."""
 
 
 class EvictionTasks(NamedTuple):
-    """Graceful eviction tasks that still live, and the first moment at which one of them ends."""
+    """Graceful eviction tasks that are not over, and when the first of them times out."""
 
     active: tuple[Body, ...]
     wakeup: datetime | None
 
 
 def read_applied_tolerations(applied: str | None) -> tuple[Toleration, ...] | None:
-    """The tolerations of the placement last acted on: those, not the present policy's, decide about eviction.
+    """Return the tolerations of the applied placement; these, not those of the present policy, decide about eviction.
 
-    None where nobody knows them: then nothing is evicted, until the workload was scheduled under a placement that is known.
+    None without a readable placement: then the workload is not evicted until it has been scheduled again.
     """
     try:
         placement: Any = json.loads(applied) if applied else None
@@ -39,83 +43,89 @@ def read_applied_tolerations(applied: str | None) -> tuple[Toleration, ...] | No
     return tuple(map(parse_toleration, entries if isinstance(entries, list) else ()))
 
 
-def find_eviction_time(taints: Iterable[Taint], tolerations: tuple[Toleration, ...], moment: datetime) -> datetime | None:
-    """When a placement must leave a cluster with these taints: a moment, `moment` itself for now, or None for never.
+def find_eviction_time(taints: Iterable[Taint], tolerations: tuple[Toleration, ...], time: datetime) -> datetime | None:
+    """Return when a workload must leave a cluster with these taints: `time` for at once, None for never.
 
-    Each NoExecute taint needs a toleration; the first that tolerates it is used. A used toleration with seconds ends that long after each
-    taint it tolerates was added.
+    Each NoExecute taint needs a toleration; the first that tolerates it is used. A toleration with seconds expires that long after each
+    taint that it tolerates was added.
     """
-    harmful = [taint for taint in taints if taint.effect == NO_EXECUTE]
+    no_execute = [taint for taint in taints if taint.effect == NO_EXECUTE]
     used: list[Toleration] = []
-    for taint in harmful:
+    for taint in no_execute:
         toleration = next((t for t in tolerations if t.tolerates(taint)), None)
         if toleration is None:
-            return moment
+            return time
         used.append(toleration)
     ends = [
-        add_duration(taint.since or moment, max(toleration.seconds, 0))
+        add_duration(taint.since or time, max(toleration.seconds, 0))
         for toleration in used
         if toleration.seconds is not None
-        for taint in harmful
+        for taint in no_execute
         if toleration.tolerates(taint)
     ]
-    return max(min(ends), moment) if ends else None
+    return max(min(ends), time) if ends else None
 
 
 def make_eviction_task(
     target: Assignment,
     purge_mode: str,
-    moment: datetime,
+    time: datetime,
     reason: str = TAINT_UNTOLERATED,
     producer: str = "TaintManager",
     **more: Any,
 ) -> Body:
-    """The graceful eviction task that one of Karmada's controllers writes, by default its taint manager; `more` are members of its own,
-    of which empty ones are left out."""
+    """Return a graceful eviction task as Karmada's taint manager, or another `producer`, writes it.
+
+    `more` are further members; empty ones are left out.
+    """
     task: Body = {"fromCluster": target.name, "purgeMode": purge_mode}
     if target.replicas:
         task["replicas"] = target.replicas
     task |= {"reason": reason, "producer": producer}
-    return {**task, **{name: value for name, value in more.items() if value}, "creationTimestamp": format_time(moment)}
+    return {**task, **{name: value for name, value in more.items() if value}, "creationTimestamp": format_time(time)}
 
 
-def drop_expired_tasks(tasks: Iterable[Body], timeout: timedelta, moment: datetime) -> EvictionTasks:
-    """Drop the tasks that are over at `moment`; one without a creation time starts now.
+def drop_expired_tasks(tasks: Iterable[Body], timeout: timedelta, time: datetime) -> EvictionTasks:
+    """Remove the tasks that are over at `time`; a task without a creation time starts at `time`.
 
-    suppressDeletion true keeps a task for ever and false ends it; otherwise it ends gracePeriodSeconds (or `timeout`) after its creation.
+    suppressDeletion true keeps a task without limit and false ends it; otherwise it ends gracePeriodSeconds (or `timeout`) after its
+    creation.
     """
-    live: list[Body] = []
+    active: list[Body] = []
     ends: list[datetime] = []
     for task in tasks:
         created = parse_time(task.get("creationTimestamp"))
-        entry = task if created else {**task, "creationTimestamp": format_time(moment)}
+        entry = task if created else {**task, "creationTimestamp": format_time(time)}
         suppressed = task.get("suppressDeletion")
         if suppressed is False:
             continue
         if suppressed is not True:
             grace = task.get("gracePeriodSeconds")
-            end = add_duration(created or moment, max(grace, 0) if isinstance(grace, int) else timeout)
-            if end <= moment:
+            end = add_duration(created or time, max(grace, 0) if isinstance(grace, int) else timeout)
+            if end <= time:
                 continue
             ends.append(end)
-        live.append(entry)
-    return EvictionTasks(tuple(live), min(ends, default=None))
+        active.append(entry)
+    return EvictionTasks(tuple(active), min(ends, default=None))
 
 
 UNHEALTHY_SINCE = "gitsched.io/unhealthy-since"
-"""On a binding: since when the workload is unhealthy where it runs, or where it ran until it was evicted for that, as JSON."""
+"""On a binding: since when the workload is unhealthy, by cluster that runs it or evicted it for that reason, as JSON."""
 
 
 HEALTH_AT_EVICTION = "gitsched.io/health-at-eviction"
-"""On a binding with graceful eviction tasks: a digest of the report that was known when the last of them was made."""
+"""On a binding with graceful eviction tasks: the digest of the aggregatedStatus when the last task was created."""
 
 
 UnhealthySince = Mapping[str, datetime]
 
 
 class AggregatedStatus(NamedTuple):
-    """`health` is Healthy, Unhealthy or Unknown and `statuses` the status of the copy, by cluster. `tasks` are the graceful eviction tasks
-    of the document, in which a person may set suppressDeletion. `digest` is of the aggregated status as a whole."""
+    """The aggregatedStatus of a committed binding.
+
+    `health` (Healthy, Unhealthy or Unknown) and `statuses`, the status of the workload, are by cluster. `eviction_tasks` are those of
+    the document, in which a person may set suppressDeletion. `digest` identifies the complete aggregatedStatus.
+    """
 
     health: Mapping[str, str]
     statuses: Mapping[str, Body]
@@ -127,12 +137,12 @@ class AggregatedStatus(NamedTuple):
         return [cluster for cluster, health in self.health.items() if health == "Unhealthy"]
 
     def is_healthy_in_all(self, clusters: Collection[str]) -> bool:
-        """Whether every one of some clusters, and there must be one, reports that the workload is well."""
+        """Whether there are any clusters and each of them reports Healthy."""
         return bool(clusters) and all(self.health.get(cluster) == "Healthy" for cluster in clusters)
 
 
 class AggregatedStatuses:
-    """The ResourceBindings and ClusterResourceBindings of a commit, each read when it is first asked for."""
+    """The aggregatedStatus of the committed ResourceBindings and ClusterResourceBindings, read on first use."""
 
     __slots__ = ("_documents", "_known")
 
@@ -141,7 +151,7 @@ class AggregatedStatuses:
         self._known: dict[Key, AggregatedStatus | None] = {}
 
     def get(self, binding: Key) -> AggregatedStatus | None:
-        """The report on a binding; None without one, or when it says nothing."""
+        """Return the status of a binding; None when there is no such document or it has none."""
         if binding not in self._documents:
             return None
         if binding not in self._known:
@@ -150,7 +160,7 @@ class AggregatedStatuses:
 
 
 def read_aggregated_status(body: Body) -> AggregatedStatus | None:
-    """What a binding reports. Entries that name no cluster are passed over."""
+    """Read the status of a binding. Entries without clusterName are ignored."""
     entries = list_objects(get_field(body, "status", "aggregatedStatus"))
     tasks = tuple(list_objects(get_field(body, "spec", "gracefulEvictionTasks")))
     named = [entry for entry in entries if isinstance(entry.get("clusterName"), str)]
@@ -165,49 +175,49 @@ def read_aggregated_status(body: Body) -> AggregatedStatus | None:
     )
 
 
-def apply_suppress_deletion(tasks: Iterable[Body], report: AggregatedStatus) -> tuple[Body, ...]:
-    """The tasks with suppressDeletion as the repository's document sets it: false lets the old copy go, true keeps it.
+def apply_suppress_deletion(tasks: Iterable[Body], status: AggregatedStatus) -> tuple[Body, ...]:
+    """Set suppressDeletion in tasks as the committed binding has it: false removes the old copy, true keeps it.
 
-    A task is the same when it is from the same cluster, and of the same time where the document names one.
+    Tasks match by fromCluster, and by creationTimestamp when the document has one.
     """
-    return tuple(_apply_to_task(task, report.eviction_tasks) for task in tasks)
+    return tuple(_apply_to_task(task, status.eviction_tasks) for task in tasks)
 
 
 def update_unhealthy_since(
-    report: AggregatedStatus, since: UnhealthySince, held: Collection[str], overdue: Collection[str], moment: datetime
+    status: AggregatedStatus, since: UnhealthySince, bound: Collection[str], overdue: Collection[str], time: datetime
 ) -> dict[str, datetime]:
-    """Since when the workload is unhealthy, after a pass that left it on the `held` clusters.
+    """Return since when the workload is unhealthy, after a pass that bound it to the `bound` clusters.
 
-    Healthy and Unknown forget. Where it is not held any more that is forgotten, too, but for the `overdue` clusters, which it left, or
-    does not come to, just because of that.
+    Healthy and Unknown end a timer, and so does a cluster that is no longer bound, except for the `overdue` clusters: the workload was
+    evicted from them, or is kept out of them, for this reason.
     """
-    followed: dict[str, datetime] = {}
-    for cluster in sorted({*held, *overdue}):
-        health = report.health.get(cluster, "")
+    updated: dict[str, datetime] = {}
+    for cluster in sorted({*bound, *overdue}):
+        health = status.health.get(cluster, "")
         if health == "Unhealthy":
-            followed[cluster] = since.get(cluster, moment)
-        elif not health and cluster in since and cluster in held:
-            followed[cluster] = since[cluster]  # nothing was collected lately
-    return followed
+            updated[cluster] = since.get(cluster, time)
+        elif not health and cluster in since and cluster in bound:
+            updated[cluster] = since[cluster]  # no status was collected recently
+    return updated
 
 
 def read_unhealthy_since(annotations: Mapping[str, str]) -> dict[str, datetime]:
-    """The start of each timer on a binding; anything malformed is left out."""
+    """Read the start of each timer from the annotations of a binding; malformed entries are ignored."""
     try:
-        noted: Any = json.loads(annotations.get(UNHEALTHY_SINCE, "{}"))
+        value: Any = json.loads(annotations.get(UNHEALTHY_SINCE, "{}"))
     except ValueError:
         return {}
-    moments = {name: parse_time(text) for name, text in noted.items()} if isinstance(noted, dict) else {}
-    return {name: moment for name, moment in moments.items() if moment is not None}
+    times = {name: parse_time(text) for name, text in value.items()} if isinstance(value, dict) else {}
+    return {name: time for name, time in times.items() if time is not None}
 
 
 def write_unhealthy_since(since: UnhealthySince) -> str:
-    """The annotation's text."""
-    return json.dumps({name: format_time(moment) for name, moment in sorted(since.items())}, separators=(",", ":"))
+    """Return the value of the annotation."""
+    return json.dumps({name: format_time(time) for name, time in sorted(since.items())}, separators=(",", ":"))
 
 
-def _apply_to_task(task: Body, written: Iterable[Body]) -> Body:
-    for entry in written:
+def _apply_to_task(task: Body, document_tasks: Iterable[Body]) -> Body:
+    for entry in document_tasks:
         same = entry.get("fromCluster") == task.get("fromCluster")
         suppressed = entry.get("suppressDeletion")
         if same and isinstance(suppressed, bool) and entry.get("creationTimestamp") in (None, task.get("creationTimestamp")):

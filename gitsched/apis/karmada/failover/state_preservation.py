@@ -13,38 +13,38 @@ from gitsched.model.scheduling import Assignment, TargetCluster
 from gitsched.render.cluster_directory import set_counts
 
 PRESERVED_STATE = "gitsched.io/preserved-state"
-"""On a binding: the labels that a failover handed over, by the cluster of the copy that has them, as JSON."""
+"""On a binding: the labels that a failover preserved, by the cluster of the copy that has them, as JSON."""
 
 
 class PreservedState(NamedTuple):
-    """`why` tells why there are no labels although there are rules, or is ""."""
+    """Preserved labels; `reason` says why there are none although there are rules, or is ""."""
 
     labels: Mapping[str, str]
     reason: str
 
 
 def preserve_state(rules: Iterable[Body], status: Body | None, cluster: str) -> PreservedState:
-    """The labels that the rules make of the status of the copy in a cluster; all of them, or none."""
+    """Apply statePreservation rules to the status of the copy in a cluster; if one rule fails there are no labels."""
     labels: dict[str, str] = {}
     for rule in rules:
         if status is None:
-            return PreservedState({}, f"the repository has no status of its copy in cluster {cluster}")
+            return PreservedState({}, f"the repository has no status of the copy in cluster {cluster}")
         name, path = str(rule.get("aliasLabelName") or ""), str(rule.get("jsonPath") or "")
         try:
             text = evaluate_jsonpath(path, status)
         except ValueError as error:
             return PreservedState({}, f"jsonPath for {name}: {error}")
         if not is_label_value(text):
-            return PreservedState({}, f"jsonPath for {name} gives {text[:80]!r}, which cannot be the value of a label")
+            return PreservedState({}, f"jsonPath for {name} gives {text[:80]!r}, which is not a valid label value")
         labels[name] = text
     return PreservedState(labels, "")
 
 
 def write_preserved_state(annotations: Mapping[str, str], clusters: tuple[Assignment, ...], tasks: tuple[Body, ...]) -> str:
-    """The preserved labels of the only copy as an annotation of the binding, or "".
+    """Return the annotation with the preserved labels of the only copy, or "".
 
-    It gets them where the last eviction was one with purgeMode Directly, and it is in none of the clusters that it was in before. Upstream
-    takes them away with the eviction task; here they stay with the copy, for nobody knows when a delivery tool comes by.
+    The copy gets them when the last eviction has purgeMode Directly and the copy is in none of the clusters before the failover. Upstream
+    removes them with the eviction task; here they stay with the copy, because the time of the next delivery is unknown.
     """
     if len(clusters) != 1:
         return ""
@@ -57,31 +57,31 @@ def write_preserved_state(annotations: Mapping[str, str], clusters: tuple[Assign
 
 
 def add_preserved_labels(
-    template: Document, placed: tuple[TargetCluster, ...], annotations: Mapping[str, str]
+    template: Document, targets: tuple[TargetCluster, ...], annotations: Mapping[str, str]
 ) -> tuple[TargetCluster, ...]:
-    """The places with the preserved labels, which the annotations of the binding note, on the copy that they are for."""
+    """Add the preserved labels in the annotations of the binding to the manifest of the copy that has them."""
     state = _read_preserved_labels(annotations)
     if not state:
-        return placed
+        return targets
     return tuple(
-        place._replace(body=_add_labels(template, place, state[place.cluster]))
-        if place.cluster in state and not place.evicting
-        else place
-        for place in placed
+        target._replace(body=_add_labels(template, target, state[target.cluster]))
+        if target.cluster in state and not target.evicting
+        else target
+        for target in targets
     )
 
 
 def _read_preserved_labels(annotations: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Labels by cluster; anything malformed is left out."""
+    """Read the labels by cluster; malformed text gives none."""
     try:
-        noted: Any = json.loads(annotations.get(PRESERVED_STATE, "{}"))
+        value: Any = json.loads(annotations.get(PRESERVED_STATE, "{}"))
     except ValueError:
         return {}
-    return {name: as_string_map(labels) for name, labels in noted.items()} if isinstance(noted, dict) else {}
+    return {name: as_string_map(labels) for name, labels in value.items()} if isinstance(value, dict) else {}
 
 
-def _add_labels(template: Document, place: TargetCluster, labels: Mapping[str, str]) -> Body:
-    body = set_counts(template.body, place.edits) if place.body is None else place.body
+def _add_labels(template: Document, target: TargetCluster, labels: Mapping[str, str]) -> Body:
+    body = set_counts(template.body, target.edits) if target.body is None else target.body
     metadata = body.get("metadata") or {}
     return {**body, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
 
@@ -98,14 +98,18 @@ _MAX_JSONPATH_LENGTH = 4096
 
 
 def evaluate_jsonpath(template: str, value: Any) -> str:
-    """The text that a template makes of a value. ValueError, with a reason for people, where it leads nowhere or is not understood."""
+    """Evaluate a JSONPath template of kubectl's syntax against a value.
+
+    Supported are text and, in braces, a path of members and indices: {.a.b[0]['c']}. Raises ValueError, with a message for people, for
+    other syntax and for a path without a value.
+    """
     if len(template) > _MAX_JSONPATH_LENGTH:
         raise ValueError(f"it has more than {_MAX_JSONPATH_LENGTH} characters")
     text, position = "", 0
     while position < len(template):
         match = _JSONPATH_PIECE.match(template, position)
         if match is None:
-            raise ValueError(f"the braces of {template!r} do not match")
+            raise ValueError(f"unbalanced braces in {template!r}")
         inner = match.group(1)
         text += match.group(0) if inner is None else _format_value(_walk_path(inner.strip(), value))
         position = match.end()
@@ -118,14 +122,14 @@ def _walk_path(path: str, value: Any) -> Any:
     while position < len(rest):
         match = _JSONPATH_STEP.match(rest, position)
         if match is None:
-            raise ValueError(f"{path!r} is no path of members and indices")
+            raise ValueError(f"{path!r} is not a path of members and indices")
         name, index, *quoted = match.groups()
         if index is not None:
             value = _get_item(value, int(index), path)
         else:
             key = re.sub(r"\\(.)", r"\1", next(text for text in (name, *quoted) if text is not None))
             if not isinstance(value, dict) or key not in value:
-                raise ValueError(f"there is no {key!r} where {path!r} leads")
+                raise ValueError(f"{path!r}: no member {key!r}")
             value = value[key]
         position = match.end()
     return value
@@ -133,7 +137,7 @@ def _walk_path(path: str, value: Any) -> Any:
 
 def _get_item(value: Any, index: int, path: str) -> Any:
     if not isinstance(value, list) or not -len(value) <= index < len(value):
-        raise ValueError(f"there is no item {index} where {path!r} leads")
+        raise ValueError(f"{path!r}: no item {index}")
     return value[index]
 
 
@@ -146,5 +150,5 @@ def _format_value(value: Any) -> str:
 
 
 def list_preservation_rules(behavior: Body | None) -> list[Body]:
-    """The rules of statePreservation in one of the two parts of a policy's failover."""
+    """Return the statePreservation rules of failover.application or failover.cluster."""
     return list(get_field(behavior or {}, "statePreservation", "rules") or ())

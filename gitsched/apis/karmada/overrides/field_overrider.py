@@ -16,7 +16,7 @@ from gitsched.render.yaml import dump
 
 
 def edit_json(text: str, operations: Iterable[Body]) -> str:
-    """The JSON text after a patch, written compactly; as it is where nothing changes, or where there is none."""
+    """Apply operations to JSON text and write it compactly; empty or unchanged text is returned as it is."""
     if not text:
         return text
     try:
@@ -26,22 +26,22 @@ def edit_json(text: str, operations: Iterable[Body]) -> str:
     except (ValueError, RecursionError) as error:
         if isinstance(error, InapplicablePatch):
             raise
-        raise InapplicablePatch("the field holds no JSON") from error
+        raise InapplicablePatch("the field is not valid JSON") from error
 
 
 def edit_yaml(text: str, operations: Iterable[Body]) -> str:
-    """The YAML text after a patch, written anew; as it is where nothing changes."""
-    plain = decode_text(text.encode("utf-8", "surrogatepass"))
-    trees = list(compose_documents(plain, DEFAULT_LIMITS)) if isinstance(plain, str) else []
+    """Apply operations to YAML text and write it again; unchanged text is returned as it is."""
+    decoded = decode_text(text.encode("utf-8", "surrogatepass"))
+    trees = list(compose_documents(decoded, DEFAULT_LIMITS)) if isinstance(decoded, str) else []
     if len(trees) > 1:
-        raise InapplicablePatch("the field holds several YAML documents")
+        raise InapplicablePatch("the field has more than one YAML document")
     tree = trees[0] if trees else None
     if not isinstance(tree, YamlDocument) or check_aliases(tree, DEFAULT_LIMITS):
-        raise InapplicablePatch("the field holds no YAML")
+        raise InapplicablePatch("the field is not valid YAML")
     builder = Constructor(0)
     value = builder.construct(tree.node)
     if builder.errors:
-        raise InapplicablePatch("the field holds no YAML that Kubernetes would read")
+        raise InapplicablePatch("the field is not YAML that Kubernetes accepts")
     changed = _apply_operations(value, operations, "YAML")
     return text if is_same_json(changed, value) else dump(changed)
 
@@ -49,18 +49,18 @@ def edit_yaml(text: str, operations: Iterable[Body]) -> str:
 def _apply_operations(value: Any, operations: Iterable[Body], language: str) -> Any:
     if not isinstance(value, dict | list):
         raise InapplicablePatch(f"the field's {language} is neither an object nor a list")
-    draft = PatchedObject(value)
+    patched = PatchedObject(value)
     for operation in operations:
-        draft.apply(operation["operator"], parse_pointer(operation["subPath"]), operation.get("value"))
-    return draft.root
+        patched.apply(operation["operator"], parse_pointer(operation["subPath"]), operation.get("value"))
+    return patched.root
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _write_json(value: Any) -> str:
-    """Compact JSON whose numbers keep the digits that they were written with."""
+    """Write compact JSON; numbers keep their digits."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_write_json(name)}:{_write_json(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, list):

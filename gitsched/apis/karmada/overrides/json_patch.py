@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 MAX_POINTER_STEPS = 200
-"""Steps that a pointer may have, as many as a source document may nest."""
+"""Maximum number of steps of a pointer, the nesting limit of source documents."""
 _INDEX = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 
 PointerSteps = Sequence[str]
-"""A pointer taken apart: names of members and, as text, positions in lists."""
+"""A parsed pointer: names of members and, as strings, list indices."""
 
 
 class InapplicablePatch(ValueError):
-    """Why a change cannot be made, for people. It repeats no value of the object, which may be a Secret.
+    """A patch cannot be applied. The message contains no value of the object, which may be a Secret.
 
-    `pointer` is the place of the change in what asks for it.
+    `pointer` is the location of the operation in its overrider.
     """
 
     def __init__(self, why: str, pointer: tuple[str | int, ...] = ()) -> None:
@@ -26,22 +26,22 @@ class InapplicablePatch(ValueError):
 
 
 def parse_pointer(text: str) -> tuple[str, ...]:
-    """The steps of a JSON pointer; "" is the whole object."""
+    """Parse a JSON pointer; "" is the complete object."""
     if text and not text.startswith("/"):
-        raise InapplicablePatch(f"{_truncate(text)!r} is no JSON pointer: it must begin with /")
+        raise InapplicablePatch(f"{_truncate(text)!r} is not a JSON pointer: it must begin with /")
     steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:])
     if len(steps) > MAX_POINTER_STEPS:
-        raise InapplicablePatch(f"the pointer has {len(steps)} steps; {MAX_POINTER_STEPS} are the most")
+        raise InapplicablePatch(f"the pointer has {len(steps)} steps, more than the maximum of {MAX_POINTER_STEPS}")
     return steps
 
 
 def format_pointer(steps: PointerSteps) -> str:
-    """The JSON pointer of these steps."""
+    """Return the JSON pointer of these steps."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: true is not 1, as it is in Python. What both share is not looked into."""
+    """Whether two values are the same JSON; unlike in Python true is not 1. Shared objects are not compared."""
     pairs = [(one, other)]
     while pairs:
         here, there = pairs.pop()
@@ -63,7 +63,7 @@ def is_same_json(one: Any, other: Any) -> bool:
 
 
 class PatchedObject:
-    """An object in the making. Only the collections on the way to a change are copied, each once; the rest is shared."""
+    """A copy-on-write object: each collection on the path of a change is copied once, everything else is shared."""
 
     __slots__ = ("_copies", "root")
 
@@ -72,17 +72,17 @@ class PatchedObject:
         self._copies: dict[int, Any] = {}
 
     def find_value(self, steps: PointerSteps) -> Any:
-        """The value at a pointer. Raises Inapplicable where there is none."""
+        """Return the value at a pointer. Raises InapplicablePatch when there is none."""
         value = self.root
         for number, step in enumerate(steps):
             value = value[_resolve_step(value, step, steps[: number + 1])]
         return value
 
     def apply(self, operator: str, steps: PointerSteps, value: Any = None) -> None:
-        """Do `add`, `replace` or `remove`. Raises Inapplicable where the place does not exist; the draft is of no use then."""
+        """Apply `add`, `replace` or `remove`. Raises InapplicablePatch when the path does not exist; the object is unusable then."""
         if not steps:
             if operator == "remove" or not isinstance(value, dict | list):
-                raise InapplicablePatch("the whole object cannot be removed, nor become a single value")
+                raise InapplicablePatch("the complete object cannot be removed or replaced by a scalar")
             self.root = value
             return
         holder = self._copy_path(steps[:-1])
@@ -95,7 +95,7 @@ class PatchedObject:
             del holder[_resolve_step(holder, last, steps)]
 
     def _copy_path(self, steps: PointerSteps) -> Any:
-        """The collection at a pointer, this draft's own to be changed."""
+        """Return a copy of the collection at a pointer that may be changed."""
         holder = self.root = self._copy_once(self.root, ())
         for number, step in enumerate(steps):
             here = steps[: number + 1]
@@ -116,22 +116,22 @@ class PatchedObject:
 
 
 def _resolve_step(holder: Any, step: str, here: PointerSteps) -> str | int:
-    """The member or the position that a step names; a negative position counts from the end, as in upstream's library."""
+    """Return the member or the index of a step; a negative index counts from the end, as in upstream's library."""
     if isinstance(holder, dict) and step in holder:
         return step
     if isinstance(holder, list) and _INDEX.fullmatch(step) and -len(holder) <= int(step) < len(holder):
         return int(step)
-    raise InapplicablePatch(f"there is no {_format_steps(here)}")
+    raise InapplicablePatch(f"{_format_steps(here)} does not exist")
 
 
 def _add_value(holder: Any, step: str, value: Any, here: PointerSteps) -> None:
-    """Set a member, or insert into a list; a position from the end counts the list with the new entry."""
+    """Set a member, or insert into a list; a negative index counts from the end of the new list."""
     if isinstance(holder, dict):
         holder[step] = value
         return
     at = len(holder) if step == "-" else int(step) if _INDEX.fullmatch(step) else len(holder) + 1
     if not -len(holder) - 1 <= at <= len(holder):
-        raise InapplicablePatch(f"{_format_steps(here)} is no place in a list of {len(holder)}")
+        raise InapplicablePatch(f"{_format_steps(here)} is out of range in a list of {len(holder)}")
     holder.insert(at if at >= 0 else at + len(holder) + 1, value)
 
 

@@ -1,8 +1,8 @@
 """OverridePolicy and ClusterOverridePolicy: the manifest of a workload in each cluster.
 
-ClusterOverridePolicies come first, then the OverridePolicies of the workload's namespace; of each kind the less specific selector first
-(kind, labels, name), then the smaller name. Rules of a policy apply in their order, so the last one has the last word. Replicas are
-divided before, as upstream does.
+ClusterOverridePolicies apply first, then the OverridePolicies of the workload's namespace; of each kind the less specific selector first
+(kind, labels, name), then the smaller name. Rules of a policy apply in their order, so the last one takes precedence. Replicas are
+divided before, as in Karmada.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from gitsched.render.cluster_directory import set_counts
 from gitsched.schedule.fleet import Fleet
 
 _MAX_CACHED_ENTRIES = 1_000_000
-"""Entries of all the plans that are remembered, about."""
+"""Approximate maximum number of cached entries, one for each cluster and set of policies."""
 
 
 class OverrideRule(NamedTuple):
-    """Overriders for some clusters; `affinity` None is for all of them. `pointer` is where they stand in the policy, which is `contested`
-    when it stands in several places: nobody knows which of them counts."""
+    """Overriders for some clusters, all of them when `affinity` is None.
+
+    `pointer` is their location in the policy; `duplicated` says that the policy is defined more than once, so it is unknown which
+    definition applies.
+    """
 
     policy: Document
     affinity: Affinity | None
@@ -39,12 +42,12 @@ class OverrideRule(NamedTuple):
 
     @property
     def matches_by_name(self) -> bool:
-        """Whether the cluster's name alone tells if the rule is for it."""
+        """Whether the name of a cluster is sufficient to match it."""
         return self.affinity is None or (self.affinity.labels is None and not self.affinity.fields and not self.affinity.invalid)
 
 
 class OverridePolicy(NamedTuple):
-    """A policy of either kind; without any selector it is for every object in reach."""
+    """An OverridePolicy or ClusterOverridePolicy; without selectors it applies to every object in its scope."""
 
     document: Document
     selectors: tuple[ResourceSelector, ...]
@@ -54,46 +57,46 @@ class OverridePolicy(NamedTuple):
 OverrideRules = tuple[OverrideRule, ...]
 
 
-def parse_override_policy(document: Document, contested: bool = False) -> OverridePolicy:
-    """Read a policy whose document passed its schema and rules. The older form counts where there are no overrideRules."""
+def parse_override_policy(document: Document, duplicated: bool = False) -> OverridePolicy:
+    """Parse a valid policy. The deprecated form is used when there are no overrideRules."""
     spec = apply_defaults(document.body)["spec"]
     listed = enumerate(spec.get("overrideRules") or ())
     entries: list[tuple[Body, Pointer]] = [(entry, ("spec", "overrideRules", index)) for index, entry in listed]
     rules = []
-    for entry, place in entries or [(spec, ("spec",))]:
+    for entry, pointer in entries or [(spec, ("spec",))]:
         target, overriders = entry.get("targetCluster"), entry.get("overriders") or {}
         if list_overriders(overriders):
             affinity = None if target is None else parse_affinity(target)
-            rules.append(OverrideRule(document, affinity, overriders, (*place, "overriders"), contested))
+            rules.append(OverrideRule(document, affinity, overriders, (*pointer, "overriders"), duplicated))
     return OverridePolicy(document, tuple(map(parse_resource_selector, spec.get("resourceSelectors") or ())), tuple(rules))
 
 
 class InapplicableOverride(NamedTuple):
-    """A rule that cannot be applied to a workload, and why."""
+    """A rule that cannot be applied to a workload, and the reason."""
 
     rule: OverrideRule
     reason: str
     pointer: Pointer
 
 
-def read_overrides(world: Snapshot, fleet: Fleet) -> OverrideIndex:
-    """Every override policy of a commit."""
+def read_overrides(snapshot: Snapshot, fleet: Fleet) -> OverrideIndex:
+    """Read every override policy of a commit."""
     kinds = [(POLICY_GROUP, CLUSTER_OVERRIDE), (POLICY_GROUP, OVERRIDE)]
-    documents = (document for kind in kinds for document in world.documents.get(kind, ()))
-    contested = (copy for key, copies in sorted(world.duplicates.items()) if (key.group, key.kind) in kinds for copy in copies)
-    return OverrideIndex(documents, contested, fleet)
+    documents = (document for kind in kinds for document in snapshot.documents.get(kind, ()))
+    duplicated = (copy for key, copies in sorted(snapshot.duplicates.items()) if (key.group, key.kind) in kinds for copy in copies)
+    return OverrideIndex(documents, duplicated, fleet)
 
 
 class OverrideIndex:
-    """Every override policy of a commit, by what it selects. The rules of each cluster are found once for each set of policies."""
+    """Every override policy of a commit, indexed by its selectors. The rules of each cluster are computed once per set of policies."""
 
     __slots__ = ("_fleet", "_keys", "_policies", "_rules_by_policies", "_selectors", "_unselective")
 
-    def __init__(self, documents: Iterable[Document], contested: Iterable[Document], fleet: Fleet) -> None:
+    def __init__(self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet) -> None:
         self._fleet = fleet
         self._policies = [
             *map(parse_override_policy, documents),
-            *(parse_override_policy(document, True) for document in contested),
+            *(parse_override_policy(document, True) for document in duplicated),
         ]
         self._keys = frozenset(policy.document.key for policy in self._policies)
         self._unselective: dict[str, list[int]] = {}
@@ -110,51 +113,53 @@ class OverrideIndex:
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
-    def apply(self, template: Document, placed: tuple[TargetCluster, ...]) -> tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]:
-        """The places with the manifest of each cluster whose rules change it; the very same places when no policy is concerned.
+    def apply(
+        self, template: Document, targets: tuple[TargetCluster, ...]
+    ) -> tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]:
+        """Set the manifest of each target cluster whose rules change it; returns the same tuple when no policy applies.
 
-        A cluster whose rules do not fit the workload keeps the manifest that it has (`Placed.kept`). So it does where nobody knows which
-        rules are for it: its own document is broken, or a policy for it stands in several places.
+        A cluster whose rules cannot be applied keeps its present manifest (`TargetCluster.keeps_manifest`), and so does one whose rules
+        are unknown: its Cluster document is invalid, or a policy for it is defined more than once.
         """
-        plan = self._plan_rules(self._match_policies(template))
-        if not plan:
-            return placed, ()
-        made: dict[tuple[int, tuple[tuple[str, int], ...]], Body | InapplicableOverride | None] = {}
-        misfits: dict[tuple[int, str], tuple[InapplicableOverride, list[str]]] = {}
+        rules_by_cluster = self._plan_rules(self._match_policies(template))
+        if not rules_by_cluster:
+            return targets, ()
+        manifests: dict[tuple[int, tuple[tuple[str, int], ...]], Body | InapplicableOverride | None] = {}
+        failures: dict[tuple[int, str], tuple[InapplicableOverride, list[str]]] = {}
         results = []
-        for place in placed:
-            rules = plan.get(place.cluster, ())
+        for target in targets:
+            rules = rules_by_cluster.get(target.cluster, ())
             if not rules:
-                results.append(place if rules is not None else place._replace(keeps_manifest=True))
+                results.append(target if rules is not None else target._replace(keeps_manifest=True))
                 continue
-            question = (id(rules), place.edits)
-            if question not in made:
-                made[question] = _override_manifest(template, rules, place.edits)
-            answer = made[question]
-            if isinstance(answer, InapplicableOverride):
-                misfits.setdefault((id(answer.rule), answer.reason), (answer, []))[1].append(place.cluster)
-                results.append(place._replace(keeps_manifest=True))
+            cache_key = (id(rules), target.edits)
+            if cache_key not in manifests:
+                manifests[cache_key] = _override_manifest(template, rules, target.edits)
+            manifest = manifests[cache_key]
+            if isinstance(manifest, InapplicableOverride):
+                failures.setdefault((id(manifest.rule), manifest.reason), (manifest, []))[1].append(target.cluster)
+                results.append(target._replace(keeps_manifest=True))
             else:
-                results.append(place if answer is None else place._replace(body=answer))
-        return tuple(results), tuple(_make_finding(template, *misfit) for misfit in misfits.values())
+                results.append(target if manifest is None else target._replace(body=manifest))
+        return tuple(results), tuple(_make_finding(template, *failure) for failure in failures.values())
 
     def explain(self, template: Document, clusters: Iterable[str]) -> tuple[AppliedOverride, ...]:
-        """Which policies touch a workload in these clusters, in the order in which they are applied."""
+        """Return the policies that change a workload in these clusters, in the order in which they are applied."""
         policies = self._match_policies(template)
-        plan = self._plan_rules(policies)
-        applied = [(cluster, rule) for cluster in clusters for rule in plan.get(cluster) or ()]
-        told = []
+        rules_by_cluster = self._plan_rules(policies)
+        applied = [(cluster, rule) for cluster in clusters for rule in rules_by_cluster.get(cluster) or ()]
+        explained = []
         for number in policies:
             document = self._policies[number].document
-            mine = [(cluster, rule) for cluster, rule in applied if rule.policy is document]
-            changes = dict.fromkeys(name for _, rule in mine for name in list_overriders(rule.overriders))
-            if mine:
-                names = tuple(dict.fromkeys(cluster for cluster, _ in mine))
-                told.append(AppliedOverride(document.key.title, _format_location(document), names, tuple(changes)))
-        return tuple(told)
+            matching = [(cluster, rule) for cluster, rule in applied if rule.policy is document]
+            changes = dict.fromkeys(name for _, rule in matching for name in list_overriders(rule.overriders))
+            if matching:
+                names = tuple(dict.fromkeys(cluster for cluster, _ in matching))
+                explained.append(AppliedOverride(document.key.title, _format_location(document), names, tuple(changes)))
+        return tuple(explained)
 
     def _match_policies(self, template: Document) -> tuple[int, ...]:
-        """The policies that select a workload, in the order in which they are applied."""
+        """Return the numbers of the policies that select a workload, in the order in which they are applied."""
         if not self._policies:
             return ()
         key = template.key
@@ -172,17 +177,17 @@ class OverrideIndex:
         return tuple(found)
 
     def _plan_rules(self, policies: tuple[int, ...]) -> Mapping[str, OverrideRules | None]:
-        """The rules of each cluster that has any, the same object for clusters that share them; None where nobody can tell."""
+        """Return the rules of each cluster that has any, the same object for equal rules; None where the rules are unknown."""
         if not policies:
             return {}
-        known = self._rules_by_policies.get(policies)
-        if known is None:
+        rules_of_clusters = self._rules_by_policies.get(policies)
+        if rules_of_clusters is None:
             if len(self._rules_by_policies) * len(self._fleet) > _MAX_CACHED_ENTRIES:
-                self._rules_by_policies.clear()  # every workload has policies of its own
-            known = self._rules_by_policies[policies] = self._assign_rules(
+                self._rules_by_policies.clear()  # almost every workload has its own set of policies
+            rules_of_clusters = self._rules_by_policies[policies] = self._assign_rules(
                 [rule for number in policies for rule in self._policies[number].rules]
             )
-        return known
+        return rules_of_clusters
 
     def _assign_rules(self, rules: list[OverrideRule]) -> dict[str, OverrideRules | None]:
         fleet = self._fleet
@@ -194,15 +199,15 @@ class OverrideIndex:
         for rule, mask in zip(rules, masks, strict=True):
             split = [(part & mask, (*before, rule)) for part, before in parts] + [(part & ~mask, before) for part, before in parts]
             parts = [(part, before) for part, before in split if part]
-        spread: dict[str, OverrideRules | None] = {fleet.names[i]: None for i in fleet.members(unknown)}
-        spread |= {fleet.names[i]: before for part, before in parts if before for i in fleet.members(part)}
-        return spread
+        rules_by_cluster: dict[str, OverrideRules | None] = {fleet.names[i]: None for i in fleet.members(unknown)}
+        rules_by_cluster |= {fleet.names[i]: before for part, before in parts if before for i in fleet.members(part)}
+        return rules_by_cluster
 
 
 def _override_manifest(
     template: Document, rules: OverrideRules, counts: tuple[tuple[str, int], ...]
 ) -> Body | InapplicableOverride | None:
-    """The manifest after these rules, or None when it is the one that it was."""
+    """Apply rules to the manifest of a workload; None when they do not change it."""
     before = set_counts(template.body, counts)
     draft = PatchedObject(before)
     for rule in rules:
@@ -214,12 +219,12 @@ def _override_manifest(
     return None if is_same_json(before, after) else after
 
 
-def _make_finding(template: Document, misfit: InapplicableOverride, clusters: list[str]) -> Finding:
-    rule, why, pointer = misfit
+def _make_finding(template: Document, failure: InapplicableOverride, clusters: list[str]) -> Finding:
+    rule, reason, pointer = failure
     policy, origin = rule.policy.key, rule.policy.origin
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
-    kept = f"whose manifest in {format_clusters(clusters)} stays as it was"
-    message = f"{policy.title} cannot be applied to {template.key}, {kept}: {place}.{why}"
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
+    kept = f"whose manifest in {format_clusters(clusters)} does not change"
+    message = f"{policy.title} cannot be applied to {template.key}, {kept}: {path}.{reason}"
     written = FieldOrigin(origin, pointer) if origin is not None else None
     return Finding("error", "override-failed", message, locate_document(rule.policy), policy.resource, written)
 

@@ -10,102 +10,102 @@ from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, Patche
 from gitsched.model.document import Body
 
 _MAX_ARGUMENTS = 10_000
-"""Words of a container's command, or of its args: no process could be started with more, and each overrider copies them."""
+"""Maximum length of a container's command or args: each overrider copies them."""
 _POD_TEMPLATE_SPEC = ("spec", "template", "spec")
 _POD_SPEC_PATHS: Mapping[str, tuple[str, ...]] = {
     "Pod": ("spec",),
     **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), _POD_TEMPLATE_SPEC),
 }
-"""The kinds whose containers upstream finds by itself, whatever their API group, and where the pod is."""
+"""The path of the pod spec by kind, for the kinds that upstream knows; their API group is not compared."""
 
 
-def apply_overriders(draft: PatchedObject, overriders: Body) -> None:
-    """Change the object. Raises Inapplicable, with the place of the overrider, for one that does not fit it."""
-    before = _read_identity(draft.root)
+def apply_overriders(patched: PatchedObject, overriders: Body) -> None:
+    """Apply the overriders of a rule to an object. Raises InapplicablePatch, with the location of the overrider that fails."""
+    before = _read_identity(patched.root)
     for name, change in _OVERRIDERS.items():
         for index, entry in enumerate(overriders.get(name) or ()):
             try:
-                change(draft, entry)
+                change(patched, entry)
             except InapplicablePatch as error:
                 raise InapplicablePatch(f"{name}[{index}]: {error}", (name, index)) from error
-    if _read_identity(draft.root) != before:
-        raise InapplicablePatch("they change what identifies the object: kind, name and namespace must stay")
+    if _read_identity(patched.root) != before:
+        raise InapplicablePatch("kind, name and namespace of the object must not change")
 
 
 def list_overriders(overriders: Body) -> tuple[str, ...]:
-    """The names of the overriders that a rule uses, in the order in which they are applied."""
+    """Return the names of the overriders that a rule uses, in the order in which they are applied."""
     return tuple(name for name in _OVERRIDERS if overriders.get(name))
 
 
-def _override_images(draft: PatchedObject, entry: Body) -> None:
-    """Every container's image, or the one that the predicate points at; init containers are left alone."""
+def _override_images(patched: PatchedObject, entry: Body) -> None:
+    """Override the image of every container, or the one at the path of the predicate; init containers are not changed."""
     predicate = entry.get("predicate")
     if predicate is not None:
-        places = [parse_pointer(predicate["path"])]
+        paths = [parse_pointer(predicate["path"])]
     else:
-        path, containers = _find_containers(draft)
-        places = [(*path, str(index), "image") for index in range(len(containers))]
-    for place in places:
-        image = draft.find_value(place)
+        path, containers = _find_containers(patched)
+        paths = [(*path, str(index), "image") for index in range(len(containers))]
+    for field_path in paths:
+        image = patched.find_value(field_path)
         if not isinstance(image, str):
-            raise InapplicablePatch("the image is no text")
-        draft.apply("replace", place, override_image(image, entry["component"], entry["operator"], entry.get("value") or ""))
+            raise InapplicablePatch("the image is not a string")
+        patched.apply("replace", field_path, override_image(image, entry["component"], entry["operator"], entry.get("value") or ""))
 
 
-def _override_arguments(draft: PatchedObject, entry: Body, target: str) -> None:
-    path, containers = _find_containers(draft)
-    given = entry.get("value") or []
-    gone = set(given)
+def _override_arguments(patched: PatchedObject, entry: Body, target: str) -> None:
+    path, containers = _find_containers(patched)
+    values = entry.get("value") or []
+    removed = set(values)
     for index, container in enumerate(containers):
         if not isinstance(container, dict) or container.get("name") != entry["containerName"]:
             continue
-        words = container.get(target)
-        if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-            raise InapplicablePatch(f"the {target} of container {index} is no list of texts")
-        before = words or []
-        after = [*before, *given] if entry["operator"] == "add" else [word for word in before if word not in gone]
+        arguments = container.get(target)
+        if arguments is not None and not (isinstance(arguments, list) and all(isinstance(argument, str) for argument in arguments)):
+            raise InapplicablePatch(f"the {target} of container {index} is not a list of strings")
+        before = arguments or []
+        after = [*before, *values] if entry["operator"] == "add" else [argument for argument in before if argument not in removed]
         if len(after) > _MAX_ARGUMENTS:
-            raise InapplicablePatch(f"the {target} of container {index} would be more than {_MAX_ARGUMENTS}")
+            raise InapplicablePatch(f"the {target} of container {index} would have more than {_MAX_ARGUMENTS} entries")
         if after != before:
-            draft.apply("add", (*path, str(index), target), after)
+            patched.apply("add", (*path, str(index), target), after)
 
 
-def _override_metadata(draft: PatchedObject, entry: Body, target: str) -> None:
-    """`add` sets what is there, too; `replace` and `remove` pass over what is not."""
-    metadata = draft.find_value(("metadata",))
+def _override_metadata(patched: PatchedObject, entry: Body, target: str) -> None:
+    """Override labels or annotations. `add` also replaces existing keys; `replace` and `remove` ignore missing ones."""
+    metadata = patched.find_value(("metadata",))
     present = metadata.get(target) if isinstance(metadata, dict) else {}
     if not isinstance(present, dict | None):
-        raise InapplicablePatch(f"the object's {target} are no mapping")
+        raise InapplicablePatch(f"the {target} of the object are not a mapping")
     operator = entry["operator"]
     if operator == "add" and present is None and entry["value"]:
-        draft.apply("add", ("metadata", target), {})
+        patched.apply("add", ("metadata", target), {})
     for key, text in entry["value"].items():
         if operator == "add" or key in (present or {}):
-            draft.apply(operator, ("metadata", target, key), text)
+            patched.apply(operator, ("metadata", target, key), text)
 
 
-def _override_field(draft: PatchedObject, entry: Body) -> None:
-    place = parse_pointer(entry["fieldPath"])
-    text = draft.find_value(place)
+def _override_field(patched: PatchedObject, entry: Body) -> None:
+    field_path = parse_pointer(entry["fieldPath"])
+    text = patched.find_value(field_path)
     if not isinstance(text, str):
-        raise InapplicablePatch("the field is no text")
-    from gitsched.apis.karmada.overrides.field_overrider import (  # loads PyYAML, and few overrides look into a text
+        raise InapplicablePatch("the field is not a string")
+    from gitsched.apis.karmada.overrides.field_overrider import (  # loads PyYAML; few policies need it
         edit_json,
         edit_yaml,
     )
 
     if entry.get("yaml"):
-        draft.apply("replace", place, edit_yaml(text, entry["yaml"]))
+        patched.apply("replace", field_path, edit_yaml(text, entry["yaml"]))
     elif entry.get("json"):
-        draft.apply("replace", place, edit_json(text, entry["json"]))
+        patched.apply("replace", field_path, edit_json(text, entry["json"]))
 
 
-def _apply_plaintext(draft: PatchedObject, entry: Body) -> None:
-    draft.apply(entry["operator"], parse_pointer(entry["path"]), entry.get("value"))
+def _apply_plaintext(patched: PatchedObject, entry: Body) -> None:
+    patched.apply(entry["operator"], parse_pointer(entry["path"]), entry.get("value"))
 
 
 def _read_identity(root: Any) -> tuple[Any, ...]:
-    """What must be the same after a rule; the version of the API may be another one."""
+    """Return what a rule must not change; it may change the version of the API."""
     if not isinstance(root, dict):
         return ()
     metadata = root.get("metadata")
@@ -113,27 +113,27 @@ def _read_identity(root: Any) -> tuple[Any, ...]:
     return (isinstance(root.get("apiVersion"), str), root.get("kind"), *names)
 
 
-def _find_containers(draft: PatchedObject) -> tuple[tuple[str, ...], list[Any]]:
-    """Where the containers are, and what they are; none for a kind that has none, or for a pod that lists none."""
-    path = _POD_SPEC_PATHS.get(str(draft.root.get("kind")))
+def _find_containers(patched: PatchedObject) -> tuple[tuple[str, ...], list[Any]]:
+    """Return the path and the list of containers; an empty list for another kind, or a pod without containers."""
+    path = _POD_SPEC_PATHS.get(str(patched.root.get("kind")))
     if path is None:
         return (), []
-    value: Any = draft.root
+    value: Any = patched.root
     for step in (*path, "containers"):
         if value is not None and not isinstance(value, dict):
-            raise InapplicablePatch(f"what holds {step} is no object")
+            raise InapplicablePatch(f"the parent of {step} is not an object")
         value = (value or {}).get(step)
     if not isinstance(value, list | None):
-        raise InapplicablePatch("the containers are no list")
+        raise InapplicablePatch("containers is not a list")
     return (*path, "containers"), value or []
 
 
 _OVERRIDERS: Mapping[str, Callable[[PatchedObject, Body], None]] = {
     "imageOverrider": _override_images,
-    "commandOverrider": lambda draft, entry: _override_arguments(draft, entry, "command"),
-    "argsOverrider": lambda draft, entry: _override_arguments(draft, entry, "args"),
-    "labelsOverrider": lambda draft, entry: _override_metadata(draft, entry, "labels"),
-    "annotationsOverrider": lambda draft, entry: _override_metadata(draft, entry, "annotations"),
+    "commandOverrider": lambda patched, entry: _override_arguments(patched, entry, "command"),
+    "argsOverrider": lambda patched, entry: _override_arguments(patched, entry, "args"),
+    "labelsOverrider": lambda patched, entry: _override_metadata(patched, entry, "labels"),
+    "annotationsOverrider": lambda patched, entry: _override_metadata(patched, entry, "annotations"),
     "fieldOverrider": _override_field,
     "plaintext": _apply_plaintext,
 }
@@ -151,7 +151,7 @@ _MAX_LENGTH, _MAX_REPOSITORY_LENGTH = 4096, 255
 
 
 class Image(NamedTuple):
-    """[registry/]repository[:tag], or with @digest in place of the tag; "" for what is not there."""
+    """The parts of an image name, [registry/]repository[:tag|@digest]; missing parts are ""."""
 
     registry: str
     repository: str
@@ -164,29 +164,31 @@ class Image(NamedTuple):
 
 
 def parse_image(text: str) -> Image:
-    """Read the name of an image. The first part is a registry if it has a dot or a port, or is localhost.
+    """Parse the name of an image. The first part is a registry if it has a dot or a port, or is localhost.
 
-    A digest beside a tag is dropped, as upstream drops it. Raises Inapplicable for what is no image name.
+    A digest after a tag is dropped, as upstream does. Raises InapplicablePatch for an invalid name.
     """
     match = _IMAGE.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None or (match[3] and not _USABLE_DIGEST.fullmatch(match[3])):
-        raise InapplicablePatch("the image has no valid name")
+        raise InapplicablePatch("the image name is invalid")
     first, slash, rest = match[1].partition("/")
     known = slash and ("." in first or ":" in first or first == "localhost")
     registry, repository = (first, rest) if known else ("", match[1])
     if len(repository) > _MAX_REPOSITORY_LENGTH:
-        raise InapplicablePatch(f"the image's repository is longer than {_MAX_REPOSITORY_LENGTH} characters")
+        raise InapplicablePatch(f"the repository of the image has more than {_MAX_REPOSITORY_LENGTH} characters")
     return Image(registry, repository, match[2] or "", "" if match[2] else match[3] or "")
 
 
 def is_tag_or_digest(text: str) -> bool:
-    """Whether a text can be set as the tag of an image, or as its digest in place of a tag."""
+    """Whether a string is a valid tag or digest of an image."""
     return bool(_ONLY_TAG.fullmatch(text) or _ONLY_DIGEST.fullmatch(text))
 
 
 def override_image(text: str, component: str, operator: str, value: str) -> str:
-    """The image name with its Registry, Repository or Tag changed. `add` appends; a value that could be neither tag nor digest
-    leaves the tag as it is."""
+    """Change the Registry, Repository or Tag of an image name.
+
+    `add` appends. A value that is neither a tag nor a digest does not change the tag.
+    """
     image = parse_image(text)
     if component == "Registry":
         return str(image._replace(registry=_override_component(image.registry, operator, value)))

@@ -57,8 +57,10 @@ _MEMBER_RANK = {name: rank for rank, name in enumerate(_MEMBER_ORDER)}
 
 
 class PolicyPlacement(NamedTuple):
-    """`divided` tells whether replicas are shared out; `declared` whether replicaScheduling is present at all (an absent one is
-    Duplicated). `division` is what a workload with replicas gets."""
+    """A parsed placement.
+
+    `division` applies to workloads with replicas; `has_replica_scheduling` is false without replicaScheduling, which means Duplicated.
+    """
 
     groups: tuple[AffinityGroup, ...]
     tolerations: tuple[Toleration, ...]
@@ -73,12 +75,12 @@ class PolicyPlacement(NamedTuple):
         return self.division != "duplicated"
 
     def find_group_index(self, observed: str) -> int:
-        """The position of a group by name; 0 when there is no such group."""
+        """Return the index of a group by name; 0 when there is no such group."""
         return next((i for i, group in enumerate(self.groups) if group.name == observed), 0)
 
 
 def parse_placement(body: Body) -> PolicyPlacement:
-    """Read a placement with its defaults filled in (spec/karmada.md §1); anything malformed matches nothing."""
+    """Parse a placement with its defaults (spec/karmada.md §1); malformed parts match nothing."""
     terms = body.get("clusterAffinities") or []
     if body.get("clusterAffinity"):
         groups: tuple[AffinityGroup, ...] = (AffinityGroup("", parse_affinity(body["clusterAffinity"])),)
@@ -111,7 +113,7 @@ def parse_placement(body: Body) -> PolicyPlacement:
 
 
 def parse_affinity(body: Body) -> Affinity:
-    """A ClusterAffinity, an affinity term or an overflow term."""
+    """Parse a ClusterAffinity, an affinity term or an overflow term."""
     labels = body.get("labelSelector")
     selector = parse_selector(labels) if labels is not None else None
     expressions = (body.get("fieldSelector") or {}).get("matchExpressions") or ()
@@ -127,29 +129,29 @@ def parse_affinity(body: Body) -> Affinity:
 
 
 def serialize_placement(placement: Body) -> str:
-    """The placement as the applied-placement annotation holds it: compact JSON, members in the order of Karmada's types."""
+    """Return the value of the applied-placement annotation: compact JSON with members in the order of Karmada's types."""
     return json.dumps(_order_members(placement), separators=(",", ":"), ensure_ascii=False)
 
 
 def has_placement_changed(placement: Body, applied: str | None, observed: str) -> bool:
-    """Whether a placement differs from the one last acted on in a way that reschedules (spec/karmada.md §3.1).
+    """Whether a placement differs from the applied one so that the workload is rescheduled (spec/karmada.md §3.1).
 
-    A missing annotation differs; one that cannot be parsed does not. Of the ordered groups only the observed one counts, and workload
-    affinity does not count at all.
+    A missing annotation differs, an unreadable one does not. Of the affinity groups only the observed one is compared; workloadAffinity
+    is not compared.
     """
     if applied is None:
         return True
     if applied == serialize_placement(placement):
         return False
     try:
-        before = json.loads(applied)
+        applied_placement = json.loads(applied)
     except ValueError:
         return False
-    if not isinstance(before, dict):
+    if not isinstance(applied_placement, dict):
         return False
-    mine, theirs = _normalize_placement(placement), _normalize_placement(before)
-    terms, old_terms = mine.pop("clusterAffinities", []), theirs.pop("clusterAffinities", [])
-    if mine != theirs:
+    present, previous = _normalize_placement(placement), _normalize_placement(applied_placement)
+    terms, old_terms = present.pop("clusterAffinities", []), previous.pop("clusterAffinities", [])
+    if present != previous:
         return True
     if terms == old_terms:
         return False
@@ -163,7 +165,7 @@ def _normalize_placement(placement: Body) -> Body:
 
 
 def _prune_empty(value: Any) -> Any:
-    """Leave out what Go's omitempty would: null members and empty lists or strings, at any depth."""
+    """Remove what Go's omitempty omits: null members and empty lists or strings, at any depth."""
     if isinstance(value, dict):
         pruned = {name: _prune_empty(entry) for name, entry in value.items()}
         return {name: entry for name, entry in pruned.items() if entry is not None and entry != [] and entry != ""}
@@ -195,11 +197,11 @@ def _parse_spread_constraint(entry: Body) -> SpreadConstraint:
 
 
 BY_KIND, BY_LABELS, BY_NAME = 1, 2, 3
-"""How specific a selector is: the implicit priority of what it selects."""
+"""Implicit priorities of resource selectors: the more specific, the higher."""
 
 
 class ResourceSelector(NamedTuple):
-    """`labels` None matches all; `namespace` and `name` are "" where any will do. An `invalid` one selects nothing."""
+    """A parsed resourceSelector: `labels` None and an empty `namespace` or `name` match all; an `invalid` one selects nothing."""
 
     api_version: str
     kind: str
@@ -210,14 +212,14 @@ class ResourceSelector(NamedTuple):
     invalid: bool
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether it selects an object that already has its apiVersion, kind and, where it gives one, name."""
+        """Whether the selector matches an object whose apiVersion, kind and name (if the selector has one) match already."""
         if self.invalid or (self.namespace and self.namespace != namespace):
             return False
         return self.labels is None or self.labels.matches(labels)
 
 
 def parse_resource_selector(body: Body) -> ResourceSelector:
-    """Read one resourceSelector; labels beside a name are ignored."""
+    """Parse a resourceSelector; its labels are ignored when it has a name."""
     api_version, kind, namespace, name = (str(body.get(part) or "") for part in ("apiVersion", "kind", "namespace", "name"))
     labels = body.get("labelSelector")
     implicit = BY_NAME if name else BY_KIND if labels is None else BY_LABELS
@@ -232,7 +234,7 @@ _SKIPPED_TEMPLATE = ("ConfigMap", "kube-system", "extension-apiserver-authentica
 
 
 class PropagationPolicy(NamedTuple):
-    """A PropagationPolicy or ClusterPropagationPolicy, read once. `applied` is the JSON for the applied-placement annotation."""
+    """A parsed PropagationPolicy or ClusterPropagationPolicy; `applied_placement` is the value of that annotation."""
 
     document: Document
     spec: Body
@@ -272,12 +274,12 @@ class SelectorRule(NamedTuple):
 
     @property
     def implicit_priority(self) -> int:
-        """How specific it is: 3 by name, 2 by labels, 1 for the kind."""
+        """How specific the selector is: 3 by name, 2 by labels, 1 by kind."""
         return self.selector.implicit_priority
 
 
 def parse_policy(document: Document) -> PropagationPolicy:
-    """Read a policy whose document passed its schema and rules."""
+    """Parse a valid policy."""
     spec = apply_defaults(document.body)["spec"]
     placement = spec.get("placement") or {}
     return PropagationPolicy(
@@ -286,14 +288,14 @@ def parse_policy(document: Document) -> PropagationPolicy:
 
 
 def is_skipped(template: Key) -> bool:
-    """Whether Karmada's detector passes a workload over because of where it is."""
+    """Whether Karmada's detector ignores a workload because of its namespace."""
     if template.namespace and _SKIPPED_NAMESPACE.fullmatch(template.namespace):
         return True
     return (template.kind, template.namespace, template.name) == _SKIPPED_TEMPLATE
 
 
 class PolicyIndex:
-    """Policies by what they select, so that a workload is compared only with selectors of its own kind, and of its name or a label."""
+    """Policies indexed by kind and by name or label of their selectors, so a workload is compared with few of them."""
 
     __slots__ = ("_general", "_labelled", "_named", "policies")
 
@@ -307,10 +309,10 @@ class PolicyIndex:
                 self._add(policy, selector)
 
     def match(self, template: Document) -> PropagationPolicy | None:
-        """The policy that wins a workload nobody has claimed.
+        """Return the policy of a workload without a claim.
 
-        Policies of its own namespace come first; only when none selects it do cluster policies count. Among equals the higher
-        priority wins, then the more specific selector, then the smaller name.
+        PropagationPolicies of its namespace take precedence over ClusterPropagationPolicies. Among them the higher priority wins, then
+        the more specific selector, then the smaller name.
         """
         if is_skipped(template.key):
             return None
@@ -327,18 +329,18 @@ class PolicyIndex:
         return None
 
     def selects(self, policy: PropagationPolicy, template: Document) -> bool:
-        """Whether a policy still selects a workload that it claimed."""
+        """Whether a policy selects a workload."""
         scope = policy.key.namespace
         return any(rule.policy.key == policy.key for rule in self._list_rules(scope, template))
 
     def list_policies_by_name(self, template: Document) -> list[PropagationPolicy]:
-        """The policies that select a workload by its name."""
+        """Return the policies that select a workload by its name."""
         scopes = (template.key.namespace, "") if template.key.namespace else ("",)
         rules = (rule for scope in scopes for rule in self._list_rules(scope, template) if rule.implicit_priority == BY_NAME)
         return list({rule.policy.key: rule.policy for rule in rules}.values())
 
     def list_matching_rules(self, template: Document) -> list[SelectorRule]:
-        """Every rule that selects a workload, for explain: winner's scope first."""
+        """Return every rule that selects a workload, in order of precedence."""
         scopes = (template.key.namespace, "") if template.key.namespace else ("",)
         rules = [rule for scope in scopes for rule in self._list_rules(scope, template)]
         return sorted(

@@ -18,56 +18,61 @@ _KIND_SIMILARITY = 0.85
 
 
 _MAX_LOOKUPS = 100
-"""Names that a nearest one is looked for at most: each is compared with all that there are."""
+"""Maximum number of names for which a suggestion is looked up: each is compared with all existing names."""
 
 
 def find_policy_warnings(
-    policies: Collection[PropagationPolicy], preemption: bool, fleet: Collection[str], stock: SelectableResources
+    policies: Collection[PropagationPolicy], preemption: bool, cluster_names: Collection[str], resources: SelectableResources
 ) -> tuple[Finding, ...]:
-    """Every finding about the policies themselves. `preemption` says whether settings allow it, `fleet` has the names of all clusters."""
+    """Return the findings about policies.
+
+    `preemption` says whether the settings enable it; `cluster_names` are those of all Clusters.
+    """
     return (
         *find_suspended_policies(policies),
         *find_disabled_preemption(policies, preemption),
-        *find_unknown_clusters(policies, fleet),
-        *find_unmatched_selectors(policies, stock),
+        *find_unknown_clusters(policies, cluster_names),
+        *find_unmatched_selectors(policies, resources),
     )
 
 
 class NameSuggestions:
-    """Names that there are, to tell what was meant by one that there is not. `alike` is how near it has to be, from 0 to 1."""
+    """Suggestions for unknown names: the most similar existing name with at least `similarity`, from 0 to 1."""
 
-    def __init__(self, names: Iterable[str], alike: float) -> None:
-        self._names, self._similarity = sorted(names), alike
+    def __init__(self, names: Iterable[str], similarity: float) -> None:
+        self._names, self._similarity = sorted(names), similarity
         self._suggestions: dict[str, str] = {}
 
     def suggest(self, name: str) -> str:
-        """The nearest one; "" where none is near, or too many were asked for already."""
+        """Return the most similar name; "" when none is similar, or after too many lookups."""
         if name not in self._suggestions:
             if len(self._suggestions) >= _MAX_LOOKUPS:
                 return ""
-            from difflib import get_close_matches  # rarely needed
+            from difflib import get_close_matches  # imported late: rarely needed
 
             self._suggestions[name] = next(iter(get_close_matches(name[:100], self._names, n=1, cutoff=self._similarity)), "")
         return self._suggestions[name]
 
 
 class SelectableResources:
-    """What there is to select: kinds with their versions, and who is where. Labels do not count, so that it is the same as long as no
-    object comes or goes."""
+    """The objects that selectors can match, by kind, version, namespace and name.
 
-    def __init__(self, templates: Mapping[Key, Document], hidden: Iterable[tuple[str, str]]) -> None:
-        """`hidden` are the groups and kinds of which there is something that is no template."""
+    Labels are not indexed, so the findings change only when objects are added or removed.
+    """
+
+    def __init__(self, templates: Mapping[Key, Document], other_kinds: Iterable[tuple[str, str]]) -> None:
+        """`other_kinds` are groups and kinds of objects that are not templates or are quarantined."""
         self.versions: dict[str, set[str]] = {}
         self._namespaces: set[tuple[str, str, str]] = set()
         self._templates = templates
         for key, document in templates.items():
             self.versions.setdefault(key.kind, set()).add(document.api_version)
             self._namespaces.add((document.api_version, key.kind, key.namespace))
-        self._other_kinds = frozenset(hidden)
+        self._other_kinds = frozenset(other_kinds)
         self.kinds = NameSuggestions(self.versions, _KIND_SIMILARITY)
 
     def has_match(self, selector: ResourceSelector) -> bool:
-        """Whether a selector means anything, as far as kind, namespace and name go; what is hidden may be anything of its kind."""
+        """Whether an object has the kind, namespace and name of a selector; always true for the other kinds."""
         api_version, kind, namespace, name = selector[:4]
         if (parse_api_group(api_version), kind) in self._other_kinds:
             return True
@@ -77,7 +82,7 @@ class SelectableResources:
 
     @cached_property
     def _names(self) -> Mapping[tuple[str, str, str], set[str]]:
-        """The names of each kind, by namespace and, under "", of all; few policies ask for any."""
+        """The names of each kind by namespace, and under "" in all namespaces; computed on first use."""
         names: dict[tuple[str, str, str], set[str]] = {}
         for key, document in self._templates.items():
             for namespace in {key.namespace, ""}:
@@ -85,60 +90,67 @@ class SelectableResources:
         return names
 
 
-def find_unmatched_selectors(policies: Collection[PropagationPolicy], stock: SelectableResources) -> Iterator[Finding]:
-    """One finding at most for each policy: of a selector that looks like a slip of the pen, else that all of them select nothing."""
+def find_unmatched_selectors(policies: Collection[PropagationPolicy], resources: SelectableResources) -> Iterator[Finding]:
+    """Report for each policy a selector with a probably misspelled kind or version, else that all of its selectors match nothing."""
     for policy in policies:
         selectors = [parse_resource_selector(body) for body in policy.spec.get("resourceSelectors") or ()]
-        idle = [selector for selector in selectors if not stock.has_match(selector)]
-        used = {selector.kind for selector in selectors if selector not in idle}
-        slip = next(
-            filter(None, (_describe_misspelling(selector, stock, used) for selector in idle if selector.kind not in used)), None
+        unmatched = [selector for selector in selectors if not resources.has_match(selector)]
+        used = {selector.kind for selector in selectors if selector not in unmatched}
+        misspelling = next(
+            filter(None, (_describe_misspelling(selector, resources, used) for selector in unmatched if selector.kind not in used)),
+            None,
         )
-        if slip is not None:
-            message = f"{policy.key.title} selects {slip}"
+        if misspelling is not None:
+            message = f"{policy.key.title} selects {misspelling}"
             yield Finding("warning", "karmada-selects-nothing", message, locate_document(policy.document), policy.key.resource)
-        elif idle and len(idle) == len(selectors):
+        elif unmatched and len(unmatched) == len(selectors):
             where = f"namespace {policy.key.namespace}" if policy.is_namespaced else "this repository"
-            message = f"{policy.key.title} selects nothing: {where} has no {_list_selected(idle, policy.is_namespaced)}"
+            message = f"{policy.key.title} selects nothing: {where} has no {_list_selected(unmatched, policy.is_namespaced)}"
             yield Finding("info", "karmada-selects-nothing", message, locate_document(policy.document), policy.key.resource)
 
 
-def _describe_misspelling(selector: ResourceSelector, stock: SelectableResources, used: Collection[str]) -> str | None:
-    """What is wrong with a selector whose kind is there by another name or version; None where there is nothing like it, or only what
-    is `used` by the same policy."""
+def _describe_misspelling(selector: ResourceSelector, resources: SelectableResources, used: Collection[str]) -> str | None:
+    """Describe a selector whose kind exists with a similar name or in another version.
+
+    None when nothing is similar, or only a kind that the policy has `used` already.
+    """
     written, group = f"{selector.kind} of {selector.api_version}", parse_api_group(selector.api_version)
-    versions = stock.versions.get(selector.kind)
+    versions = resources.versions.get(selector.kind)
     if versions is not None:
-        # Many a project has named a kind of its own Service or Ingress: that says nothing of those of Kubernetes.
-        strange = is_known_group(group) and not any(map(is_known_group, map(parse_api_group, versions)))
+        # Custom resources often have the name of a built-in kind, such as Service or Ingress: that is not a misspelling.
+        unrelated = is_known_group(group) and not any(map(is_known_group, map(parse_api_group, versions)))
         here = " and ".join(sorted(versions))
-        return None if strange or selector.api_version in versions else f"{written}, and what is here is of {here}"
-    near = stock.kinds.suggest(selector.kind)
-    return f"{written}, and there is none; did you mean {near}?" if near and near not in used else None
+        return (
+            None
+            if unrelated or selector.api_version in versions
+            else f"{written}, but the repository has {selector.kind} of {here}"
+        )
+    near = resources.kinds.suggest(selector.kind)
+    return f"{written}, which the repository does not have; did you mean {near}?" if near and near not in used else None
 
 
 def _list_selected(selectors: list[ResourceSelector], namespaced: bool) -> str:
-    told = []
+    described = []
     for selector in selectors[:_MAX_NAMED]:
         where = f"in namespace {selector.namespace}" if selector.namespace and not namespaced else ""
-        told.append(" ".join(filter(None, (selector.kind, selector.name, where))))
+        described.append(" ".join(filter(None, (selector.kind, selector.name, where))))
     more = f" and {len(selectors) - _MAX_NAMED} more" if len(selectors) > _MAX_NAMED else ""
-    return f"{', '.join(told)}{more}"
+    return f"{', '.join(described)}{more}"
 
 
-def find_unknown_clusters(policies: Collection[PropagationPolicy], fleet: Collection[str]) -> Iterator[Finding]:
-    """One finding for each policy that names clusters which nobody describes; none where no cluster is described at all."""
-    known, words = frozenset(fleet), NameSuggestions(fleet, 0.6)
+def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names: Collection[str]) -> Iterator[Finding]:
+    """Report policies that name clusters without a Cluster document; nothing when there is no Cluster at all."""
+    known, words = frozenset(cluster_names), NameSuggestions(cluster_names, 0.6)
     for policy in policies if known else ():
-        strangers = sorted(
+        unknown = sorted(
             {name for group in _list_affinity_terms(policy) for name in map(str, group.get("clusterNames") or ())} - known
         )
-        if not strangers:
+        if not unknown:
             continue
-        more = f" and {len(strangers) - _MAX_NAMED} more" if len(strangers) > _MAX_NAMED else ""
-        near = words.suggest(strangers[0]) if len(strangers) == 1 else ""
+        more = f" and {len(unknown) - _MAX_NAMED} more" if len(unknown) > _MAX_NAMED else ""
+        near = words.suggest(unknown[0]) if len(unknown) == 1 else ""
         hint = f"; did you mean {near}?" if near else ""
-        message = f"{policy.key.title} names clusters that nobody describes: {', '.join(strangers[:_MAX_NAMED])}{more}{hint}"
+        message = f"{policy.key.title} names clusters without a Cluster document: {', '.join(unknown[:_MAX_NAMED])}{more}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource)
 
 
@@ -149,12 +161,12 @@ def _list_affinity_terms(policy: PropagationPolicy) -> Iterator[Mapping[str, Any
 
 
 def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: bool) -> list[Finding]:
-    """Policies that ask for preemption while nothing allows it."""
+    """Report policies with preemption while the settings do not enable it."""
     return [
         Finding(
             "info",
             "karmada-preemption-off",
-            f"{policy.key.title} asks for preemption, which has no effect: karmada.preemption is not true in gitsched.yaml",
+            f"{policy.key.title} sets preemption, which has no effect: set karmada.preemption to true in gitsched.yaml to enable it",
             locate_document(policy.document),
             policy.key.resource,
         )
@@ -164,13 +176,13 @@ def find_disabled_preemption(policies: Iterable[PropagationPolicy], enabled: boo
 
 
 def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Finding]:
-    """One finding for each policy that holds back deliveries: a suspension is easily forgotten."""
+    """Report policies that suspend dispatching."""
     findings = []
     for policy in policies:
         everywhere, clusters = read_suspension(policy.spec)
         if everywhere or clusters:
             where = "every cluster" if everywhere else ", ".join(sorted(clusters))
-            message = f"{policy.key.title} suspends dispatching to {where}: what is there stays as it is, nothing new is delivered"
+            message = f"{policy.key.title} suspends dispatching to {where}: manifests there do not change"
             findings.append(
                 Finding("info", "dispatching-suspended", message, locate_document(policy.document), policy.key.resource)
             )

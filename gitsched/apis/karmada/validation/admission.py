@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from gitsched.apis.karmada.names import TAINT_POLICY_NO_EXECUTE
+from gitsched.apis.karmada.names import DEPENDENCIES_ANNOTATION, TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.overrides.overriders import is_tag_or_digest
 from gitsched.apis.karmada.validation.cluster import (
     make_error,
@@ -18,11 +18,9 @@ from gitsched.apis.karmada.validation.cluster import (
 from gitsched.model.document import Body, get_field
 from gitsched.model.finding import Issue, Pointer
 
-DEPENDENCIES_ANNOTATION = "resourcebinding.karmada.io/dependencies"
-
 
 def validate_policy(body: Body) -> Iterator[Issue]:
-    """A PropagationPolicy, or a ClusterPropagationPolicy."""
+    """Validate a PropagationPolicy or ClusterPropagationPolicy. Rules that compare two versions of an object are not checked."""
     spec = body["spec"]
     yield from validate_placement(spec["placement"], ("spec", "placement"))
     yield from _validate_failover(spec)
@@ -30,7 +28,9 @@ def validate_policy(body: Body) -> Iterator[Issue]:
     if spec.get("preemption") == "Always":
         for index, selector in enumerate(spec["resourceSelectors"]):
             if not selector.get("name"):
-                message = "name cannot be empty if preemption is Always: it would take over resources that nobody named"
+                message = (
+                    "name cannot be empty if preemption is Always: it would preempt the policies of resources that it does not name"
+                )
                 yield make_error("karmada-preemption-without-name", message, "spec", "resourceSelectors", index)
     suspension = spec.get("suspension", {})
     if suspension.get("dispatching") and get_field(suspension, "dispatchingOnClusters", "clusterNames"):
@@ -39,13 +39,13 @@ def validate_policy(body: Body) -> Iterator[Issue]:
 
 
 def validate_override_policy(body: Body) -> Iterator[Issue]:
-    """An OverridePolicy, or a ClusterOverridePolicy."""
+    """Validate an OverridePolicy or ClusterOverridePolicy."""
     yield from validate_overrides(body["spec"])
     yield from _validate_resource_selectors(body)
 
 
 def validate_binding(body: Body) -> Iterator[Issue]:
-    """A ResourceBinding; a ClusterResourceBinding has no rules."""
+    """Validate a ResourceBinding; a ClusterResourceBinding has no rules."""
     text = (get_field(body, "metadata", "annotations") or {}).get(DEPENDENCIES_ANNOTATION)
     if text is not None and not _is_reference_list(text):
         message = f"{DEPENDENCIES_ANNOTATION} must be a JSON array of references to objects"
@@ -53,7 +53,7 @@ def validate_binding(body: Body) -> Iterator[Issue]:
 
 
 def validate_taint_policy(body: Body) -> Iterator[Issue]:
-    """A ClusterTaintPolicy."""
+    """Validate a ClusterTaintPolicy."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(body["spec"]["taints"]):
         key, effect = taint["key"], taint["effect"]
@@ -61,7 +61,7 @@ def validate_taint_policy(body: Body) -> Iterator[Issue]:
             message = "a taint with effect NoExecute is not allowed here, unless karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true"
             yield make_error(TAINT_POLICY_NO_EXECUTE, message, "spec", "taints", index, "effect")
         if (key, effect) in seen:
-            message = f"a taint is there twice with key {key!r} and effect {effect!r}"
+            message = f"more than one taint has key {key!r} and effect {effect!r}"
             yield make_error("karmada-taint-duplicate", message, "spec", "taints", index)
         seen.add((key, effect))
 
@@ -92,14 +92,14 @@ def _validate_failover(spec: Body) -> Iterator[Issue]:
             message = "statePreservation has an effect only when purgeMode is Directly"
             yield Issue("warning", "karmada-state-preservation", message, (*at, part, "statePreservation"))
         for index, rule in enumerate(get_field(failover, part, "statePreservation", "rules") or []):
-            place = (*at, part, "statePreservation", "rules", index, "aliasLabelName")
-            yield from validate_label_key(rule["aliasLabelName"], place, "karmada-failover-label")
+            path = (*at, part, "statePreservation", "rules", index, "aliasLabelName")
+            yield from validate_label_key(rule["aliasLabelName"], path, "karmada-failover-label")
 
 
 def _validate_application_failover(application: Body, at: Pointer) -> Iterator[Issue]:
     if application["decisionConditions"]["tolerationSeconds"] < 0:
-        place = (*at, "decisionConditions", "tolerationSeconds")
-        yield make_error("karmada-failover-seconds", "tolerationSeconds must be 0 or more", *place)
+        path = (*at, "decisionConditions", "tolerationSeconds")
+        yield make_error("karmada-failover-seconds", "tolerationSeconds must be 0 or more", *path)
     grace = application.get("gracePeriodSeconds")
     if grace is None:
         return  # with Gracefully it has a default
@@ -120,7 +120,7 @@ def _is_reference_list(text: str) -> bool:
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_object_reference(entry: Any) -> bool:
@@ -139,7 +139,7 @@ VALIDATORS: Mapping[tuple[str, str], Callable[[Body], Iterator[Issue]]] = {
     ("work.karmada.io", "ResourceBinding"): validate_binding,
     ("cluster.karmada.io", "Cluster"): validate_cluster,
 }
-"""By API group and kind: what is wrong with a defaulted document that its schema accepts."""
+"""Validation of defaulted documents that their schemas accept, by API group and kind."""
 
 
 _DEPRECATED_OVERRIDERS = (
@@ -180,11 +180,11 @@ def _validate_overriders(overriders: Body, at: Pointer) -> Iterator[Issue]:
         if "predicate" in entry:
             yield from _validate_json_pointer(entry["predicate"]["path"], (*at, "imageOverrider", index, "predicate", "path"))
         if (entry["component"], entry["operator"]) == ("Tag", "replace") and not is_tag_or_digest(entry.get("value", "")):
-            message = "value is neither a tag nor a digest: the image keeps the one that it has"
+            message = "value is neither a tag nor a digest: the image does not change"
             yield Issue("warning", "karmada-override-tag", message, (*at, "imageOverrider", index))
     for index, entry in enumerate(overriders.get("plaintext", [])):
         if entry["path"] and not entry["path"].startswith("/"):
-            message = f"{entry['path']!r} is no JSON pointer, which begins with /: it cannot be applied"
+            message = f"{entry['path']!r} is not a JSON pointer, which begins with /: the overrider cannot be applied"
             yield Issue("warning", "karmada-override-path", message, (*at, "plaintext", index, "path"))
     for index, entry in enumerate(overriders.get("fieldOverrider", [])):
         yield from _validate_field_overrider(entry, (*at, "fieldOverrider", index))
@@ -234,17 +234,17 @@ def validate_placement(placement: Body, at: Pointer) -> Iterator[Issue]:
 
 
 def validate_affinity(affinity: Body, at: Pointer) -> Iterator[Issue]:
-    """Field selectors know three fields and two operators; a label selector is taken as it is, and a bad one matches nothing."""
+    """Validate an affinity. Field selectors have three fields and two operators; an invalid label selector matches nothing."""
     for index, expression in enumerate(get_field(affinity, "fieldSelector", "matchExpressions") or []):
-        place = (*at, "fieldSelector", "matchExpressions", index)
+        path = (*at, "fieldSelector", "matchExpressions", index)
         key, operator = expression["key"], expression["operator"]
         if key not in _SELECTOR_FIELDS:
             yield make_error(
-                "karmada-field-selector-key", f"unsupported key {key!r}, must be provider, region or zone", *place, "key"
+                "karmada-field-selector-key", f"unsupported key {key!r}, must be provider, region or zone", *path, "key"
             )
         if operator not in ("In", "NotIn"):
             message = f"unsupported operator {operator!r}, must be In or NotIn"
-            yield make_error("karmada-field-selector-operator", message, *place, "operator")
+            yield make_error("karmada-field-selector-operator", message, *path, "operator")
 
 
 def _validate_affinity_terms(placement: Body, at: Pointer) -> Iterator[Issue]:
@@ -254,7 +254,7 @@ def _validate_affinity_terms(placement: Body, at: Pointer) -> Iterator[Issue]:
         name = group["affinityName"]
         yield from validate_label_key(name, (*at, index, "affinityName"), "karmada-affinity-name")
         if name in names:
-            message = f"each affinity term in a policy must have a unique name; {name!r} is used before"
+            message = f"each affinity term in a policy must have a unique name; {name!r} is used more than once"
             yield make_error("karmada-affinity-name-duplicate", message, *at, index, "affinityName")
         names.add(name)
         yield from validate_affinity(group, (*at, index))
@@ -267,17 +267,17 @@ def _validate_overflow_affinities(group: Body, at: Pointer, allowed: bool) -> It
         message = "overflowAffinities can only be used together with dynamic weight or aggregated scheduling"
         yield make_error("karmada-overflow-strategy", message, *at)
     if not ("labelSelector" in group or "fieldSelector" in group or group.get("clusterNames") or group.get("exclude")):
-        message = "overflowAffinities can only be used beside a condition of the group itself"
+        message = "overflowAffinities can only be used if the group itself has a condition"
         yield make_error("karmada-overflow-without-primary", message, *at)
     names = {group["affinityName"]}
-    for index, spill in enumerate(group["overflowAffinities"]):
-        name = spill["affinityName"]
+    for index, overflow_term in enumerate(group["overflowAffinities"]):
+        name = overflow_term["affinityName"]
         yield from validate_label_key(name, (*at, index, "affinityName"), "karmada-overflow-name")
         if name in names:
             message = f"overflow affinity name {name!r} must be unique and differ from the group's own name"
             yield make_error("karmada-overflow-name-duplicate", message, *at, index, "affinityName")
         names.add(name)
-        yield from validate_affinity(spill, (*at, index))
+        yield from validate_affinity(overflow_term, (*at, index))
 
 
 def _allows_overflow(scheduling: Body) -> bool:

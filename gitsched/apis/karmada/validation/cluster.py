@@ -1,4 +1,4 @@
-"""Validation of a Cluster as Karmada's aggregated API server does it."""
+"""Validation of a Cluster, and of label keys, label values and annotations, as Karmada's aggregated API server does it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def make_error(code: str, message: str, *pointer: str | int) -> Issue:
 
 def validate_label_key(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
     if not is_label_key(value):
-        yield make_error(code, f"{value!r} must be written like the key of a label: {_LABEL_FORMAT}", *at)
+        yield make_error(code, f"{value!r} is not a valid label key: {_LABEL_FORMAT}", *at)
 
 
 def validate_label_value(value: Any, at: Pointer, code: str) -> Iterator[Issue]:
     if not is_label_value(value):
-        yield make_error(code, f"{value!r} must be written like the value of a label: empty, or {_LABEL_FORMAT}", *at)
+        yield make_error(code, f"{value!r} is not a valid label value: empty, or {_LABEL_FORMAT}", *at)
 
 
 def validate_labels(labels: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
@@ -39,17 +39,17 @@ def validate_labels(labels: Mapping[str, str], at: Pointer, code: str) -> Iterat
 
 
 def validate_annotations(annotations: Mapping[str, str], at: Pointer, code: str) -> Iterator[Issue]:
-    """Keys are compared in lower case, values are free, and together they are limited."""
+    """Validate annotations: keys in lower case are label keys, values are free, and their total size is limited."""
     for key in annotations:
         yield from validate_label_key(key.lower(), (*at, key), code)
     if sum(len(text.encode(errors="surrogatepass")) for entry in annotations.items() for text in entry) > _MAX_ANNOTATIONS_SIZE:
-        yield make_error(code, f"annotations may have {_MAX_ANNOTATIONS_SIZE} bytes at most", *at)
+        yield make_error(code, f"annotations exceed the maximum of {_MAX_ANNOTATIONS_SIZE} bytes", *at)
 
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
-_MAX_NAME_LENGTH = 48  # Karmada makes a namespace of the name, with a prefix
+_MAX_NAME_LENGTH = 48  # Karmada creates a namespace named after the cluster, with a prefix
 
 
 _URL = re.compile(r"(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.ASCII | re.DOTALL)
@@ -90,7 +90,7 @@ def _validate_metadata(metadata: Body) -> Iterator[Issue]:
         message = f"{name!r} must consist of lower case letters, digits and '-', and begin and end with a letter or digit"
         yield make_error("karmada-cluster-name", message, "metadata", "name")
     if "namespace" in metadata:
-        yield make_error("karmada-cluster-namespace", "a Cluster is in no namespace", "metadata", "namespace")
+        yield make_error("karmada-cluster-namespace", "a Cluster is cluster-scoped: remove the namespace", "metadata", "namespace")
     yield from validate_labels(metadata.get("labels", {}), ("metadata", "labels"), "karmada-cluster-label")
     yield from validate_annotations(metadata.get("annotations", {}), ("metadata", "annotations"), "karmada-cluster-annotation")
 
@@ -123,7 +123,7 @@ def _validate_proxy_url(text: str) -> Iterator[Issue]:
 
 
 def _split_url(text: str) -> tuple[str, str, str, str] | None:
-    """Scheme, authority, query and fragment, or None where Go's net/url reports an error."""
+    """Split a URL into scheme, authority, query and fragment; None where Go's net/url reports an error."""
     match = _URL.fullmatch(text)
     if match is None or _CONTROL_CHARACTERS.search(text):
         return None
@@ -132,7 +132,7 @@ def _split_url(text: str) -> tuple[str, str, str, str] | None:
     if not _HOST.fullmatch(host) or not _ESCAPES.fullmatch(path) or not _ESCAPES.fullmatch(fragment):
         return None
     if not scheme and not authority and (text.startswith(":") or ":" in path.partition("/")[0]):
-        return None  # "1.2.3.4:6443": what is before the colon is no scheme
+        return None  # "1.2.3.4:6443": the part before the colon is not a scheme
     return scheme.lower(), authority, query, fragment
 
 
@@ -154,7 +154,7 @@ def _validate_taints(taints: list[Body]) -> Iterator[Issue]:
         yield from validate_label_key(key, (*at, "key"), "karmada-taint-key")
         yield from validate_label_value(taint.get("value", ""), (*at, "value"), "karmada-taint-value")
         if "timeAdded" in taint and parse_time(taint["timeAdded"]) is None:
-            message = f"timeAdded {taint['timeAdded']!r} is no RFC 3339 time such as 2026-01-12T09:00:00Z"
+            message = f"timeAdded {taint['timeAdded']!r} is not an RFC 3339 time such as 2026-01-12T09:00:00Z"
             yield make_error("karmada-taint-time", message, *at, "timeAdded")
         if (key, effect) in seen:
             yield make_error("karmada-taint-duplicate", f"taints must be unique by key and effect: {key}:{effect}", *at)
@@ -162,14 +162,14 @@ def _validate_taints(taints: list[Body]) -> Iterator[Issue]:
 
 
 def _validate_resource_models(models: list[Body]) -> Iterator[Issue]:
-    """The first mistake only: what follows from it would tell nothing new. The models are in order of their grades."""
+    """Yield the first error only: later ones may follow from it. The models are sorted by grade."""
     at = ("spec", "resourceModels")
     before: Body | None = None
     for model in models:
         ranges = model["ranges"]
         if before is not None:
             if before["grade"] == model["grade"]:
-                yield make_error("karmada-resource-models", f"grade {model['grade']} is there twice", *at)
+                yield make_error("karmada-resource-models", f"more than one model has grade {model['grade']}", *at)
                 return
             if [entry["name"] for entry in before["ranges"]] != [entry["name"] for entry in ranges]:
                 message = f"grade {model['grade']} must list the same resources as the grade before, in the same order"
@@ -179,9 +179,9 @@ def _validate_resource_models(models: list[Body]) -> Iterator[Issue]:
             least, most = parse_quantity(entry["min"]), parse_quantity(entry["max"])
             if least is None or most is None or most.nano <= least.nano:
                 message = "max must be greater than min"
-            # Karmada compares the text here, so 1Gi does not continue 1024Mi.
+            # Karmada compares the strings, so 1Gi does not continue 1024Mi.
             elif before is not None and str(before["ranges"][index]["max"]) != str(entry["min"]):
-                message = "min must be the max of the grade before, written the same way: intervals are contiguous"
+                message = "min must be the max of the grade before, written identically: intervals are contiguous"
             else:
                 continue
             yield make_error("karmada-resource-models", f"grade {model['grade']}, {entry['name']}: {message}", *at)
