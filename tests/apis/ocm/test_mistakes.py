@@ -73,10 +73,10 @@ def test_a_claim_needs_no_name() -> None:
     [
         (
             {"celSelector": {"celExpressions": ["true", "managedCluster.foo("]}},
-            "ends too early, in the expression managedCluster.foo(",
+            "unexpected end of the expression, in the expression managedCluster.foo(",
         ),
         ({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "in"}]}}, "'in' is not a valid operator"),
-        ({"celSelector": {"celExpressions": ["math.abs(1) == 1"]}}, "the function abs() at character 5 is not offered"),
+        ({"celSelector": {"celExpressions": ["math.abs(1) == 1"]}}, "the function abs() at character 5 is not supported"),
     ],
 )
 def test_a_misconfigured_placement_keeps_what_it_has_and_says_why(predicate: dict[str, Any], said: str) -> None:

@@ -1,5 +1,5 @@
-"""The Common Expression Language, as far as predicates need it: parsed, checked, and evaluated in counted steps.
+"""A Common Expression Language (CEL) evaluator with the Kubernetes libraries, for Placement predicates: parser, type checker, interpreter.
 
-An evaluator of our own: the libraries at hand set no limit to what an expression may cost, and one that does not end would hold up
-every reconcile. Here every step is counted, regular expressions included.
+Available CEL libraries for Python have no cost limit, so an expensive expression could block every reconcile. Here each evaluation step
+counts toward a limit, regular expressions included.
 """

@@ -35,19 +35,19 @@ from gitsched.apis.ocm.cel.types import (
 )
 
 LIBRARIES = (network, quantities, standard_library, strings, timestamps)
-"""What registers functions; together with the operators, these are all that there are."""
+"""The modules that register functions: together with the operators, all that are supported."""
 
 
 class Activation:
-    """The variables of one evaluation, and how many steps it may still take."""
+    """The variables of one evaluation and its remaining cost."""
 
     __slots__ = ("remaining_cost", "variables")
 
-    def __init__(self, variables: dict[str, Any], steps: int) -> None:
-        self.variables, self.remaining_cost = variables, steps
+    def __init__(self, variables: dict[str, Any], cost_limit: int) -> None:
+        self.variables, self.remaining_cost = variables, cost_limit
 
-    def charge(self, steps: int) -> None:
-        self.remaining_cost -= steps
+    def charge(self, cost: int) -> None:
+        self.remaining_cost -= cost
         if self.remaining_cost < 0:
             raise CostLimitExceeded
 
@@ -56,7 +56,7 @@ Interpretable = Callable[[Activation], Any]
 
 
 class Program:
-    """An expression that is ready to run. Refused where it has no sense."""
+    """A compiled expression; InvalidExpression if it is invalid."""
 
     __slots__ = ("_interpretable", "text")
 
@@ -66,14 +66,14 @@ class Program:
         self.text = text
         self._interpretable = _compile(node, frozenset(scope))
 
-    def evaluate(self, variables: dict[str, Any], steps: int) -> tuple[bool, int]:
-        """Whether it holds (an error, or something else than true, does not), and the steps it took. Spent beyond `steps`."""
-        frame = Activation(variables, steps)
+    def evaluate(self, variables: dict[str, Any], cost_limit: int) -> tuple[bool, int]:
+        """Return whether the value is true (false for errors and other values) and the cost; CostLimitExceeded above `cost_limit`."""
+        activation = Activation(variables, cost_limit)
         try:
-            value = self._interpretable(frame)
+            value = self._interpretable(activation)
         except (EvaluationError, RecursionError):
             value = False
-        return value is True, steps - frame.remaining_cost
+        return value is True, cost_limit - activation.remaining_cost
 
 
 def _compile(node: Node, scope: frozenset[str]) -> Interpretable:
@@ -101,20 +101,20 @@ def _compile(node: Node, scope: frozenset[str]) -> Interpretable:
 def _compile_identifier(node: Identifier, scope: frozenset[str]) -> Interpretable:
     name = node.name
     if name in scope or name not in TYPE_IDENTIFIERS:
-        return lambda frame: frame.variables[name]
+        return lambda activation: activation.variables[name]
     return _compile_constant(TypeValue(name))
 
 
 def _compile_constant(value: Any) -> Interpretable:
-    return lambda frame: value
+    return lambda activation: value
 
 
 def _compile_select(node: Select, scope: frozenset[str]) -> Interpretable:
     operand, member, test, wanted = _compile(node.operand, scope), node.field, node.test, node.optional
 
-    def select(frame: Activation) -> Any:
-        frame.charge(1)
-        value = operand(frame)
+    def select(activation: Activation) -> Any:
+        activation.charge(1)
+        value = operand(activation)
         if value.__class__ is dict and not wanted:
             if test:
                 return member in value
@@ -132,7 +132,7 @@ def _select(value: Any, member: str, *, test: bool, optional: bool) -> Any:
             return False if test else OPTIONAL_NONE
         return _select(value.value, member, test=test, optional=True)
     if isinstance(value, list) or (not isinstance(value, dict) and not test and not optional):
-        raise EvaluationError(f"{type_name(value)} has no members")
+        raise EvaluationError(f"{type_name(value)} has no fields")
     if test:
         return isinstance(value, dict) and member in value
     if not isinstance(value, dict):
@@ -147,9 +147,9 @@ def _select(value: Any, member: str, *, test: bool, optional: bool) -> Any:
 def _compile_index(node: Index, scope: frozenset[str]) -> Interpretable:
     operand, index, wanted = _compile(node.operand, scope), _compile(node.key, scope), node.optional
 
-    def look_up(frame: Activation) -> Any:
-        frame.charge(1)
-        container, at = operand(frame), index(frame)
+    def look_up(activation: Activation) -> Any:
+        activation.charge(1)
+        container, at = operand(activation), index(activation)
         optional = wanted
         if isinstance(container, OptionalValue):
             if not container.present:
@@ -170,15 +170,15 @@ def _compile_index(node: Index, scope: frozenset[str]) -> Interpretable:
 def _compile_list(node: CreateList, scope: frozenset[str]) -> Interpretable:
     entries = [(_compile(entry, scope), optional) for entry, optional in node.elements]
 
-    def build(frame: Activation) -> list[Any]:
-        frame.charge(1 + len(entries))
+    def build(activation: Activation) -> list[Any]:
+        activation.charge(1 + len(entries))
         values = []
         for code, optional in entries:
-            value = code(frame)
+            value = code(activation)
             if not optional:
                 values.append(value)
             elif not isinstance(value, OptionalValue):
-                raise EvaluationError("an optional entry must be an optional")
+                raise EvaluationError("an optional element must have an optional value")
             elif value.present:
                 values.append(value.value)
         return values
@@ -189,15 +189,15 @@ def _compile_list(node: CreateList, scope: frozenset[str]) -> Interpretable:
 def _compile_map(node: CreateMap, scope: frozenset[str]) -> Interpretable:
     entries = [(_compile(key, scope), _compile(value, scope), optional) for key, value, optional in node.entries]
 
-    def build(frame: Activation) -> dict[Any, Any]:
-        frame.charge(1 + len(entries))
+    def build(activation: Activation) -> dict[Any, Any]:
+        activation.charge(1 + len(entries))
         values: dict[Any, Any] = {}
         for key_code, value_code, optional in entries:
-            key, value = key_code(frame), value_code(frame)
+            key, value = key_code(activation), value_code(activation)
             if not isinstance(key, (str, int)):
-                raise EvaluationError(f"{type_name(key)} cannot be a key")
+                raise EvaluationError(f"{type_name(key)} is not a valid map key")
             if key in values and not any(key == other and type(key) is type(other) for other in values):
-                raise EvaluationError("two keys are equal but for their types")
+                raise EvaluationError("two keys of different types are equal")
             if not optional:
                 values[key] = value
             elif isinstance(value, OptionalValue) and value.present:
@@ -210,29 +210,29 @@ def _compile_map(node: CreateMap, scope: frozenset[str]) -> Interpretable:
 def _compile_comprehension(node: Comprehension, scope: frozenset[str]) -> Interpretable:
     inner = scope | {node.variable}
     operand, variable, body = _compile(node.operand, scope), node.variable, _compile(node.body, inner)
-    only = None if node.filter is None else _compile(node.filter, inner)
+    element_filter = None if node.filter is None else _compile(node.filter, inner)
     run = _MACROS[node.macro]
 
-    def loop(frame: Activation) -> Any:
-        values = operand(frame)
+    def loop(activation: Activation) -> Any:
+        values = operand(activation)
         if not isinstance(values, (list, dict)):
-            raise EvaluationError(f"{type_name(values)} cannot be gone through")
-        variables = frame.variables
+            raise EvaluationError(f"{type_name(values)} is not iterable")
+        variables = activation.variables
         missing = object()
-        before = variables.get(variable, missing)
+        outer = variables.get(variable, missing)
 
         def each(code: Interpretable, value: Any) -> Any:
-            frame.charge(2)
+            activation.charge(2)
             variables[variable] = value
-            return code(frame)
+            return code(activation)
 
         try:
-            return run(list(values), each, body, only)
+            return run(list(values), each, body, element_filter)
         finally:
-            if before is missing:
+            if outer is missing:
                 variables.pop(variable, None)
             else:
-                variables[variable] = before
+                variables[variable] = outer
 
     return loop
 
@@ -241,7 +241,7 @@ EvaluateElement = Callable[[Interpretable, Any], Any]
 
 
 def _all(values: list[Any], each: EvaluateElement, body: Interpretable, _: Interpretable | None) -> bool:
-    """False as soon as one is false, whatever else fails."""
+    """Return false if the body is false for one element, even if it fails for others."""
     return not _find_element(values, each, body, wanted=False)
 
 
@@ -272,8 +272,8 @@ def _filter(values: list[Any], each: EvaluateElement, body: Interpretable, _: In
     return [value for value in values if _require_bool(each(body, value))]
 
 
-def _map(values: list[Any], each: EvaluateElement, body: Interpretable, only: Interpretable | None) -> list[Any]:
-    return [each(body, value) for value in values if only is None or _require_bool(each(only, value))]
+def _map(values: list[Any], each: EvaluateElement, body: Interpretable, element_filter: Interpretable | None) -> list[Any]:
+    return [each(body, value) for value in values if element_filter is None or _require_bool(each(element_filter, value))]
 
 
 _MACROS: dict[str, Callable[[list[Any], EvaluateElement, Interpretable, Interpretable | None], Any]] = {
@@ -289,22 +289,22 @@ def _compile_optional_map(node: OptionalMap, scope: frozenset[str]) -> Interpret
     operand, variable, flat = _compile(node.operand, scope), node.variable, node.macro == "optFlatMap"
     body = _compile(node.body, scope | {variable})
 
-    def bind(frame: Activation) -> OptionalValue:
-        frame.charge(1)
-        value = operand(frame)
+    def bind(activation: Activation) -> OptionalValue:
+        activation.charge(1)
+        value = operand(activation)
         if not isinstance(value, OptionalValue):
-            raise EvaluationError(f"{type_name(value)} is no optional")
+            raise EvaluationError(f"{type_name(value)} is not an optional")
         if not value.present:
             return OPTIONAL_NONE
-        inner = Activation({**frame.variables, variable: value.value}, frame.remaining_cost)
+        inner = Activation({**activation.variables, variable: value.value}, activation.remaining_cost)
         try:
             result = body(inner)
         finally:
-            frame.remaining_cost = inner.remaining_cost
+            activation.remaining_cost = inner.remaining_cost
         if not flat:
             return OptionalValue(True, result)
         if not isinstance(result, OptionalValue):
-            raise EvaluationError("optFlatMap wants an optional")
+            raise EvaluationError("optFlatMap requires an optional")
         return result
 
     return bind
@@ -316,18 +316,18 @@ def _compile_call(node: Call, scope: frozenset[str]) -> Interpretable:
     if node.target is None and node.name in OPERATORS:
         operator, operands = OPERATORS[node.name], [_compile(argument, scope) for argument in node.arguments]
 
-        def operate(frame: Activation) -> Any:
-            frame.charge(1)
-            return operator(frame.charge, *[operand(frame) for operand in operands])
+        def operate(activation: Activation) -> Any:
+            activation.charge(1)
+            return operator(activation.charge, *[operand(activation) for operand in operands])
 
         return operate
     name, overloads, nodes = resolve_call(node, scope)
     arguments = [_compile(argument, scope) for argument in nodes]
 
-    def call(frame: Activation) -> Any:
-        frame.charge(1)
-        spend: CostTracker = frame.charge
-        return call_function(name, overloads, [argument(frame) for argument in arguments], spend)
+    def call(activation: Activation) -> Any:
+        activation.charge(1)
+        charge: CostTracker = activation.charge
+        return call_function(name, overloads, [argument(activation) for argument in arguments], charge)
 
     return call
 
@@ -335,7 +335,7 @@ def _compile_call(node: Call, scope: frozenset[str]) -> Interpretable:
 def _require_bool(value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
-    raise EvaluationError(f"{type_name(value)} is no boolean")
+    raise EvaluationError(f"{type_name(value)} is not a bool")
 
 
 def _and(left: Interpretable, right: Interpretable) -> Interpretable:
@@ -347,17 +347,17 @@ def _or(left: Interpretable, right: Interpretable) -> Interpretable:
 
 
 def _short_circuit(left: Interpretable, right: Interpretable, *, decisive: bool) -> Interpretable:
-    """What decides alone wins, on either side, whatever the other side fails with."""
+    """Evaluate && or ||: a `decisive` value on either side is the result, even if the other side fails."""
 
-    def decide(frame: Activation) -> bool:
-        frame.charge(1)
+    def decide(activation: Activation) -> bool:
+        activation.charge(1)
         failure: EvaluationError | None = None
         try:
-            if _require_bool(left(frame)) is decisive:
+            if _require_bool(left(activation)) is decisive:
                 return decisive
         except EvaluationError as problem:
             failure = problem
-        if _require_bool(right(frame)) is decisive:
+        if _require_bool(right(activation)) is decisive:
             return decisive
         if failure is not None:
             raise failure
@@ -367,11 +367,11 @@ def _short_circuit(left: Interpretable, right: Interpretable, *, decisive: bool)
 
 
 def _not(operand: Interpretable) -> Interpretable:
-    return lambda frame: not _require_bool(operand(frame))
+    return lambda activation: not _require_bool(operand(activation))
 
 
 def _conditional(condition: Interpretable, then: Interpretable, otherwise: Interpretable) -> Interpretable:
-    return lambda frame: then(frame) if _require_bool(condition(frame)) else otherwise(frame)
+    return lambda activation: then(activation) if _require_bool(condition(activation)) else otherwise(activation)
 
 
 _LAZY_OPERATORS: dict[str, Callable[..., Interpretable]] = {"&&": _and, "||": _or, "!": _not, "?:": _conditional}

@@ -12,6 +12,8 @@ from gitsched.apis.ocm.cel.types import EvaluationError
 
 
 class Ip(NamedTuple):
+    """An IP address."""
+
     value: IPv4Address | IPv6Address
 
     @property
@@ -20,7 +22,7 @@ class Ip(NamedTuple):
 
 
 class Cidr(NamedTuple):
-    """An address with the length of its network's prefix."""
+    """An IP address with the network of its prefix."""
 
     address: IPv4Address | IPv6Address
     network: IPv4Network | IPv6Network
@@ -31,6 +33,8 @@ class Cidr(NamedTuple):
 
 
 class Url(NamedTuple):
+    """A URL."""
+
     parts: SplitResult
 
     @property
@@ -63,7 +67,7 @@ def _parse_cidr(text: str) -> Cidr | None:
 def ip(text: str) -> Ip:
     address = _parse_ip(text)
     if address is None:
-        raise EvaluationError("no IP address")
+        raise EvaluationError("not an IP address")
     return address
 
 
@@ -119,7 +123,7 @@ def is_global_unicast(address: Ip) -> bool:
 def cidr(text: str) -> Cidr:
     network = _parse_cidr(text)
     if network is None:
-        raise EvaluationError("no network")
+        raise EvaluationError("not a CIDR")
     return network
 
 
@@ -164,12 +168,12 @@ def prefix_length(network: Cidr) -> int:
 
 
 def _parse_url(text: str) -> Url | None:
-    """An absolute URL, or an absolute path."""
+    """Parse an absolute URL or an absolute path; None if it is invalid."""
     if any(ord(c) < 33 or ord(c) == 127 for c in text) or re.search(r"%(?![0-9a-fA-F]{2})", text):
         return None
     try:
         parts = urlsplit(text)
-        _ = parts.port  # judged when it is asked for
+        _ = parts.port  # raises if it is invalid
     except ValueError:
         return None
     return Url(parts) if parts.scheme or text.startswith("/") else None
@@ -179,7 +183,7 @@ def _parse_url(text: str) -> Url | None:
 def url(text: str) -> Url:
     address = _parse_url(text)
     if address is None:
-        raise EvaluationError("no URL")
+        raise EvaluationError("not a URL")
     return address
 
 

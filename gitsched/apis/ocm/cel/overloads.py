@@ -1,7 +1,7 @@
 """CEL function overloads: declare them by signature, find and call the one that matches.
 
-`string.startsWith(string): bool` is a member, `size(list): int` is not, and `global optional.none(): optional` has a name of two parts.
-T is any type, the same one wherever it stands in a signature.
+`string.startsWith(string): bool` is a member function, `size(list): int` a global function, and `global optional.none(): optional` a
+global function with a qualified name. The type parameter T is any type, the same in the whole signature.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
 
 class Overload(NamedTuple):
-    """`types` begin with the target's, if it is a member. `metered` functions take what counts their steps first."""
+    """One overload of a function: `types` of its arguments, receiver first. A `metered` function takes a CostTracker as first argument."""
 
     member: bool
     types: tuple[str, ...]
@@ -48,45 +48,47 @@ class Overload(NamedTuple):
 
 
 FUNCTIONS: dict[str, list[Overload]] = {}
-"""Every overload of every function, in the order in which they are tried."""
+"""The overloads of each function by name, in the order in which they are tried."""
 
 
 def cel_function(*signatures: str, metered: bool = False) -> Callable[[Implementation], Implementation]:
-    """Offer a function under one or more signatures."""
+    """Register a function as overload with one or more signatures."""
 
-    def offer(call: Implementation) -> Implementation:
+    def register(call: Implementation) -> Implementation:
         for signature in signatures:
             match = _SIGNATURE.fullmatch(signature)
             if match is None:
-                raise ValueError(f"no signature: {signature}")
+                raise ValueError(f"invalid signature: {signature}")
             types = tuple(part.strip() for part in match["types"].split(",") if part.strip())
             target = match["target"]
             overload = Overload(target is not None, (*((target,) if target else ()), *types), match["result"], call, metered)
             FUNCTIONS.setdefault(match["full"] or match["name"], []).append(overload)
         return call
 
-    return offer
+    return register
 
 
 def type_of(value: Any) -> str:
-    """The type of a value as signatures write it."""
+    """Return the type of a value as it is written in signatures."""
     return _TYPE_NAMES.get(value.__class__) or str(getattr(value, "type", type(value).__name__))
 
 
-def matches_type(value: Any, wanted: str) -> bool:
+def matches_type(value: Any, parameter: str) -> bool:
     return (
-        wanted in (DYN, TYPE_PARAMETER) or (wanted == "map" and isinstance(value, dict)) or type_of(value) == base_type(wanted)
-    )  # of the parts only the checker knows
+        parameter in (DYN, TYPE_PARAMETER)
+        or (parameter == "map" and isinstance(value, dict))
+        or type_of(value) == base_type(parameter)
+    )  # type arguments are only known to the checker
 
 
 def list_overloads(name: str, member: bool, count: int) -> list[Overload]:
-    """The overloads of a function that are written like this call."""
+    """Return the overloads of a function by call style and number of arguments."""
     return [overload for overload in FUNCTIONS.get(name, ()) if overload.member == member and len(overload.types) == count]
 
 
-def call_function(name: str, overloads: list[Overload], arguments: list[Any], spend: CostTracker) -> Any:
-    """Call the first overload whose types fit."""
+def call_function(name: str, overloads: list[Overload], arguments: list[Any], charge: CostTracker) -> Any:
+    """Call the first overload that accepts the arguments; EvaluationError if there is none."""
     for overload in overloads:
         if all(map(matches_type, arguments, overload.types)):
-            return overload.call(spend, *arguments) if overload.metered else overload.call(*arguments)
-    raise EvaluationError(f"{name} does not take {', '.join(map(type_name, arguments))}")
+            return overload.call(charge, *arguments) if overload.metered else overload.call(*arguments)
+    raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, arguments))})")

@@ -18,7 +18,6 @@ from gitsched.apis.ocm.cel.syntax import (
     Node,
     OptionalMap,
     Select,
-    reject_expression,
 )
 from gitsched.apis.ocm.cel.types import MAX_INT, MAX_UINT, UInt
 
@@ -44,19 +43,16 @@ RESERVED = frozenset(
 
 
 class Token(NamedTuple):
-    """`kind` is literal, name, quoted (a member between back quotes), sign or end.
-
-    `text` is the sign or name as written, `value` that of a literal.
-    """
+    """A token: `kind` is literal, name, quoted (a field name in backquotes), sign or end; `value` is the value of a literal."""
 
     kind: str
     text: str
-    at: int
+    offset: int
     value: Any = None
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens of an expression and an end; Refused where there is none."""
+    """Split an expression into tokens, with an end token; InvalidExpression if a character or literal is invalid."""
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -79,7 +75,7 @@ def tokenize(text: str) -> list[Token]:
 def _read_number(word: str, at: int) -> int:
     unsigned = word[-1] in "uU"
     number = int(word.rstrip("uU"), 16 if word.startswith("0x") else 10)
-    # The least integer is written as a minus and a number that is one too large.
+    # The minimum int is a minus followed by the maximum plus one.
     if number > (MAX_UINT if unsigned else MAX_INT + 1):
         raise InvalidExpression(f"the number at character {at + 1} is too large")
     return UInt(number) if unsigned else number
@@ -91,7 +87,7 @@ def _read_string(text: str, opening: str, start: int, at: int) -> tuple[str | by
     end = at
     while not text.startswith(quote, end):
         if end >= len(text) or (len(quote) == 1 and text[end] in "\r\n"):
-            raise InvalidExpression(f"the text at character {start + 1} has no end")
+            raise InvalidExpression(f"the string at character {start + 1} is not terminated")
         end += 2 if text[end] == "\\" and not raw else 1
     inside = text[at:end]
     value = inside if raw else _ESCAPE.sub(lambda match: _unescape(match, start), inside)
@@ -106,27 +102,27 @@ def _unescape(match: re.Match[str], start: int) -> str:
     if simple:
         return _SIMPLE_ESCAPES.get(simple, simple)
     if wrong is not None:
-        raise InvalidExpression(f"the text at character {start + 1} has an escape that means nothing: \\{wrong}")
+        raise InvalidExpression(f"the string at character {start + 1} has an invalid escape sequence: \\{wrong}")
     number = int(octal, 8) if octal else int(two or four or eight, 16)
     if number > 0x10FFFF or 0xD800 <= number < 0xE000:
-        raise InvalidExpression(f"the text at character {start + 1} has an escape that is no character")
+        raise InvalidExpression(f"the string at character {start + 1} has an escape sequence that is not a character")
     return chr(number)
 
 
 MAX_EXPRESSION_LENGTH = 4096
-"""Characters of an expression."""
+"""The most characters of an expression."""
 MAX_DEPTH = 60
-"""Parts of an expression inside each other."""
+"""The deepest nesting of an expression."""
 _RELATIONAL_OPERATORS = ("<", "<=", ">", ">=", "==", "!=", "in")
 _KEYWORDS = frozenset({"in", "true", "false", "null"})
-"""Words that are part of the grammar, so that they cannot be members as they are."""
+"""Words of the grammar, which are field names only in backquotes."""
 _MACRO_ARGUMENTS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2}
 
 
 def parse(text: str) -> Node:
-    """An expression as a tree; Refused where it has no sense or no bounds."""
+    """Parse an expression to a syntax tree; InvalidExpression if it is invalid or too large."""
     if len(text) > MAX_EXPRESSION_LENGTH:
-        raise reject_expression(f"the expression has {len(text)} characters, {MAX_EXPRESSION_LENGTH} are read", "cel-cost")
+        raise InvalidExpression(f"the expression has {len(text)} characters, the limit is {MAX_EXPRESSION_LENGTH}", "cel-cost")
     return _Parser(tokenize(text)).parse()
 
 
@@ -149,11 +145,13 @@ class _Parser:
     def _unexpected(self) -> InvalidExpression:
         token = self._token
         return InvalidExpression(
-            f"unexpected {token.text!r} at character {token.at + 1}" if token.kind != "end" else "the expression ends too early"
+            f"unexpected {token.text!r} at character {token.offset + 1}"
+            if token.kind != "end"
+            else "unexpected end of the expression"
         )
 
     def _accept(self, *signs: str) -> Token | None:
-        """The next token, if it is one of these signs."""
+        """Return the next token and advance if it is one of these signs."""
         token = self._token
         if token.text in signs and token.kind in ("sign", "name"):
             self._at += 1
@@ -176,25 +174,25 @@ class _Parser:
     def _expression(self) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise reject_expression("the expression is nested too deeply", "cel-cost")
+            raise InvalidExpression("the expression is nested too deeply", "cel-cost")
         node = self._binary(("||",), lambda: self._binary(("&&",), self._relation))
         mark = self._accept("?")
         if mark:
             then = self._binary(("||",), lambda: self._binary(("&&",), self._relation))
             self._expect(":")
-            node = Call("?:", None, (node, then, self._expression()), mark.at)
+            node = Call("?:", None, (node, then, self._expression()), mark.offset)
         self._depth -= 1
         return node
 
     def _binary(self, signs: tuple[str, ...], read: Callable[[], Node]) -> Node:
-        """Operators of one rank, from left to right."""
+        """Parse operators of one precedence, left to right."""
         node = read()
         length = 0
         while (sign := self._accept(*signs)) is not None:
             length += 1
             if length > 100:
-                raise reject_expression("the expression has too many parts", "cel-cost")
-            node = Call(sign.text, None, (node, read()), sign.at)
+                raise InvalidExpression("the expression has too many parts", "cel-cost")
+            node = Call(sign.text, None, (node, read()), sign.offset)
         return node
 
     def _relation(self) -> Node:
@@ -207,20 +205,20 @@ class _Parser:
         while (sign := self._accept("!", "-")) is not None and (not signs or signs[0].text == sign.text):
             signs.append(sign)
         if sign is not None and signs[-1] is not sign:
-            raise InvalidExpression(f"unexpected {sign.text!r} at character {sign.at + 1}")
+            raise InvalidExpression(f"unexpected {sign.text!r} at character {sign.offset + 1}")
         if len(signs) > MAX_DEPTH:
-            raise reject_expression("the expression is nested too deeply", "cel-cost")
+            raise InvalidExpression("the expression is nested too deeply", "cel-cost")
         negative = bool(signs) and signs[0].text == "-"
         token = self._token
         if negative and token.kind == "literal" and isinstance(token.value, (int, float)) and not isinstance(token.value, UInt):
-            # So that the least integer can be said.
+            # The minimum int is valid only with its sign.
             self._tokens[self._at] = token._replace(value=-token.value)
             signs.pop()
         elif token.kind == "literal" and type(token.value) is int and token.value > MAX_INT:
-            raise InvalidExpression(f"the number at character {token.at + 1} is too large")
+            raise InvalidExpression(f"the number at character {token.offset + 1} is too large")
         node = self._member()
         for sign in reversed(signs):
-            node = Call("-_" if negative else "!", None, (node,), sign.at)
+            node = Call("-_" if negative else "!", None, (node,), sign.offset)
         return node
 
     def _member(self) -> Node:
@@ -229,16 +227,16 @@ class _Parser:
         while True:
             length += 1
             if length > 2 * MAX_DEPTH:
-                raise reject_expression("the expression has too many parts", "cel-cost")
+                raise InvalidExpression("the expression has too many parts", "cel-cost")
             if dot := self._accept("."):
                 optional = bool(self._accept("?"))
                 quoted = self._token.kind == "quoted"
                 name = self._expect_field()
                 called = not optional and not quoted and self._accept("(")
-                node = self._member_call(node, name, dot.at) if called else Select(node, name, dot.at, optional=optional)
+                node = self._member_call(node, name, dot.offset) if called else Select(node, name, dot.offset, optional=optional)
             elif bracket := self._accept("["):
                 optional = bool(self._accept("?"))
-                node = Index(node, self._expression(), bracket.at, optional)
+                node = Index(node, self._expression(), bracket.offset, optional)
                 self._expect("]")
             else:
                 return node
@@ -247,24 +245,24 @@ class _Parser:
         token = self._token
         if token.kind == "literal":
             self._at += 1
-            return Literal(token.value, token.at)
+            return Literal(token.value, token.offset)
         if self._accept("("):
             node = self._expression()
             self._expect(")")
             return node
         if self._accept("["):
-            return CreateList(self._list_elements(), token.at)
+            return CreateList(self._list_elements(), token.offset)
         if self._accept("{"):
-            return CreateMap(self._map_entries(), token.at)
+            return CreateMap(self._map_entries(), token.offset)
         self._accept(".")
         name = self._expect_identifier()
         if name in ("true", "false", "null"):
-            return Literal({"true": True, "false": False, "null": None}[name], token.at)
+            return Literal({"true": True, "false": False, "null": None}[name], token.offset)
         if name in RESERVED:
-            raise InvalidExpression(f"{name!r} at character {token.at + 1} is a reserved word")
+            raise InvalidExpression(f"{name!r} at character {token.offset + 1} is a reserved word")
         if self._accept("("):
-            return self._global_call(name, self._arguments(), token.at)
-        return Identifier(name, token.at)
+            return self._global_call(name, self._arguments(), token.offset)
+        return Identifier(name, token.offset)
 
     def _expect_field(self) -> str:
         token = self._token
@@ -272,7 +270,9 @@ class _Parser:
             self._at += 1
             return token.text.strip("`")
         if token.text in _KEYWORDS:
-            raise InvalidExpression(f"{token.text!r} at character {token.at + 1} is no member; write it between back quotes")
+            raise InvalidExpression(
+                f"{token.text!r} at character {token.offset + 1} is a reserved word; as a field name, write it in backquotes"
+            )
         return self._expect_identifier()
 
     def _arguments(self) -> tuple[Node, ...]:
@@ -310,7 +310,7 @@ class _Parser:
     def _global_call(self, name: str, arguments: tuple[Node, ...], at: int) -> Node:
         if name == "has":
             if len(arguments) != 1 or not isinstance(arguments[0], Select) or arguments[0].test:
-                raise InvalidExpression(f"has() at character {at + 1} takes one member, such as has(a.b)")
+                raise InvalidExpression(f"has() at character {at + 1} requires one field selection, such as has(a.b)")
             return arguments[0]._replace(test=True, optional=False)
         return Call(name, None, arguments, at)
 
@@ -328,5 +328,5 @@ class _Parser:
 
 def _read_macro_variable(node: Node) -> str:
     if not isinstance(node, Identifier):
-        raise InvalidExpression(f"the variable of a macro at character {node.at + 1} must be a plain name")
+        raise InvalidExpression(f"the variable of a macro at character {node.offset + 1} must be an identifier")
     return node.name

@@ -21,7 +21,7 @@ _MAX_UINT64 = (1 << 64) - 1
 
 
 class QuantityValue(NamedTuple):
-    """A quantity, by its value alone."""
+    """A quantity; its suffix does not matter."""
 
     value: Fraction
 
@@ -32,15 +32,17 @@ class QuantityValue(NamedTuple):
 
 @total_ordering
 class SemanticVersion:
-    """A semantic version; what comes after + plays no part."""
+    """A semantic version; build metadata is ignored."""
 
     __slots__ = ("numbers", "precedence")
     type = "semver"
 
-    def __init__(self, numbers: tuple[int, int, int], before: str) -> None:
+    def __init__(self, numbers: tuple[int, int, int], prerelease: str) -> None:
         self.numbers = numbers
-        parts = tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in before.split(".")) if before else ()
-        self.precedence: tuple[Any, ...] = (numbers, not before, parts)
+        parts = (
+            tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in prerelease.split(".")) if prerelease else ()
+        )
+        self.precedence: tuple[Any, ...] = (numbers, not prerelease, parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SemanticVersion) and self.precedence == other.precedence
@@ -56,7 +58,7 @@ class SemanticVersion:
 def quantity(text: str) -> QuantityValue:
     parsed = parse_quantity(text)
     if parsed is None:
-        raise EvaluationError("no quantity")
+        raise EvaluationError("not a quantity")
     return QuantityValue(parsed.fraction)
 
 
@@ -93,7 +95,7 @@ def quantity_is_integer(value: QuantityValue) -> bool:
 @cel_function("quantity.asInteger(): int")
 def quantity_as_integer(value: QuantityValue) -> int:
     if not quantity_is_integer(value):
-        raise EvaluationError("the quantity is no integer")
+        raise EvaluationError("the quantity is not an integer")
     return value.value.numerator
 
 
@@ -119,7 +121,7 @@ def subtract_quantity(left: QuantityValue, right: QuantityValue | int) -> Quanti
 def semver(text: str) -> SemanticVersion:
     parsed = _parse_semver(text)
     if parsed is None:
-        raise EvaluationError("no semantic version")
+        raise EvaluationError("not a semantic version")
     return parsed
 
 

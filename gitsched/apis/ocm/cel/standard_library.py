@@ -11,7 +11,7 @@ from typing import Any
 
 from gitsched.apis.ocm.cel.overloads import CostTracker, cel_function
 from gitsched.apis.ocm.cel.regex import InvalidPattern, search
-from gitsched.apis.ocm.cel.timestamps import format_duration, format_timestamp, limit_duration, parse_go_duration, parse_timestamp
+from gitsched.apis.ocm.cel.timestamps import format_duration, limit_duration, parse_go_duration, parse_timestamp
 from gitsched.apis.ocm.cel.types import (
     MAX_INT,
     MAX_UINT,
@@ -29,32 +29,33 @@ from gitsched.apis.ocm.cel.types import (
     less,
     type_name,
 )
+from gitsched.model.time import format_time
 
 
-def add(spend: CostTracker, left: Any, right: Any) -> Any:
+def add(charge: CostTracker, left: Any, right: Any) -> Any:
     if type(left) is type(right) and isinstance(left, (str, bytes, list)):
-        spend((len(left) + len(right)) // 10)
+        charge((len(left) + len(right)) // 10)
         return left + right
     if isinstance(left, (datetime, timedelta)) and isinstance(right, (datetime, timedelta)):
         try:
-            return limit_duration(left + right)  # type: ignore[operator]  # two moments have no sum, which is a TypeError
+            return limit_duration(left + right)  # type: ignore[operator]  # the sum of two timestamps is a TypeError
         except (OverflowError, TypeError):
-            raise EvaluationError("no such moment") from None
+            raise EvaluationError("timestamp overflow") from None
     return _apply_arithmetic("+", left, right)
 
 
-def subtract(spend: CostTracker, left: Any, right: Any) -> Any:
+def subtract(charge: CostTracker, left: Any, right: Any) -> Any:
     if isinstance(left, (datetime, timedelta)) and isinstance(right, (datetime, timedelta)):
         try:
-            return limit_duration(left - right)  # type: ignore[operator]  # a duration has no moment to be taken from
+            return limit_duration(left - right)  # type: ignore[operator]  # a duration minus a timestamp is a TypeError
         except (OverflowError, TypeError):
-            raise EvaluationError("no such moment") from None
+            raise EvaluationError("timestamp overflow") from None
     return _apply_arithmetic("-", left, right)
 
 
 def _apply_arithmetic(sign: str, left: Any, right: Any) -> Any:
     if type(left) is not type(right) or not is_number(left):
-        raise EvaluationError(f"{sign} does not take {type_name(left)} and {type_name(right)}")
+        raise EvaluationError(f"no such overload: {type_name(left)} {sign} {type_name(right)}")
     if isinstance(left, float):
         return _FLOATS[sign](left, right)
     if sign in "/%" and not right:
@@ -63,7 +64,7 @@ def _apply_arithmetic(sign: str, left: Any, right: Any) -> Any:
 
 
 def _divide_integers(left: int, right: int) -> int:
-    """Toward zero."""
+    """Divide as Go does, rounding toward zero."""
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
@@ -75,7 +76,7 @@ def _divide_floats(left: float, right: float) -> float:
 
 
 def _reject_modulus(left: float, right: float) -> float:
-    raise EvaluationError("% does not take doubles")
+    raise EvaluationError("no such overload: double % double")
 
 
 _INTEGERS: dict[str, Callable[[int, int], int]] = {
@@ -94,38 +95,38 @@ _FLOATS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def negate(spend: CostTracker, value: Any) -> Any:
+def negate(charge: CostTracker, value: Any) -> Any:
     if not is_number(value) or isinstance(value, UInt):
-        raise EvaluationError(f"- does not take {type_name(value)}")
+        raise EvaluationError(f"no such overload: -{type_name(value)}")
     return -value if isinstance(value, float) else check_overflow(-value, False)
 
 
-def is_in(spend: CostTracker, value: Any, container: Any) -> bool:
+def is_in(charge: CostTracker, value: Any, container: Any) -> bool:
     if isinstance(container, dict):
         key = int(value) if isinstance(value, float) and value.is_integer() else value
         return isinstance(key, (str, int)) and has_key(container, key)
     if isinstance(container, list):
-        spend(len(container))
+        charge(len(container))
         return any(equal(value, entry) for entry in container)
-    raise EvaluationError(f"in does not take {type_name(container)}")
+    raise EvaluationError(f"no such overload: in {type_name(container)}")
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     "+": add,
     "-": subtract,
-    "*": lambda spend, left, right: _apply_arithmetic("*", left, right),
-    "/": lambda spend, left, right: _apply_arithmetic("/", left, right),
-    "%": lambda spend, left, right: _apply_arithmetic("%", left, right),
+    "*": lambda charge, left, right: _apply_arithmetic("*", left, right),
+    "/": lambda charge, left, right: _apply_arithmetic("/", left, right),
+    "%": lambda charge, left, right: _apply_arithmetic("%", left, right),
     "-_": negate,
-    "==": lambda spend, left, right: equal(left, right),
-    "!=": lambda spend, left, right: not equal(left, right),
-    "<": lambda spend, left, right: less(left, right),
-    ">": lambda spend, left, right: less(right, left),
-    "<=": lambda spend, left, right: less(left, right) or equal(left, right),
-    ">=": lambda spend, left, right: less(right, left) or equal(left, right),
+    "==": lambda charge, left, right: equal(left, right),
+    "!=": lambda charge, left, right: not equal(left, right),
+    "<": lambda charge, left, right: less(left, right),
+    ">": lambda charge, left, right: less(right, left),
+    "<=": lambda charge, left, right: less(left, right) or equal(left, right),
+    ">=": lambda charge, left, right: less(right, left) or equal(left, right),
     "in": is_in,
 }
-"""What is not evaluated lazily."""
+"""Operators that evaluate all operands."""
 
 
 @cel_function("size(string): int", "size(bytes): int", "size(list): int", "size(map): int", "size(cluster): int")
@@ -135,11 +136,11 @@ def size(value: Any) -> int:
 
 
 @cel_function("string.matches(string): bool", "matches(string, string): bool", metered=True)
-def matches(spend: CostTracker, text: str, pattern: str) -> bool:
+def matches(charge: CostTracker, text: str, pattern: str) -> bool:
     try:
-        return bool(search(pattern, text, spend, 1))
+        return bool(search(pattern, text, charge, 1))
     except InvalidPattern as problem:
-        raise EvaluationError(f"the pattern {pattern!r}: {problem}") from None
+        raise EvaluationError(f"invalid pattern {pattern!r}: {problem}") from None
 
 
 @cel_function("type(dyn): type")
@@ -160,7 +161,7 @@ def to_bool(value: Any) -> bool:
         return True
     if value in ("0", "f", "F", "false", "FALSE", "False"):
         return False
-    raise EvaluationError("no boolean")
+    raise EvaluationError("not a bool")
 
 
 @cel_function("bytes(string): bytes", "bytes(bytes): bytes")
@@ -173,7 +174,7 @@ def to_double(value: Any) -> float:
     try:
         return float(value)
     except (ValueError, OverflowError):
-        raise EvaluationError("no number") from None
+        raise EvaluationError("not a number") from None
 
 
 @cel_function(
@@ -192,15 +193,15 @@ def to_uint(value: Any) -> UInt:
     return UInt(_to_integer(value, 0, MAX_UINT))
 
 
-def _to_integer(value: Any, least: int, most: int) -> int:
-    if isinstance(value, float) and not ((least < value or value == least == 0) and value < float(most)):
-        raise EvaluationError("no integer")
+def _to_integer(value: Any, minimum: int, maximum: int) -> int:
+    if isinstance(value, float) and not ((minimum < value or value == minimum == 0) and value < float(maximum)):
+        raise EvaluationError("not an integer")
     try:
         number = int(value) if not isinstance(value, str) or value.removeprefix("-").removeprefix("+").isdecimal() else None
     except ValueError:
         number = None
-    if number is None or not least <= number <= most:
-        raise EvaluationError("no integer")
+    if number is None or not minimum <= number <= maximum:
+        raise EvaluationError("not an integer")
     return number
 
 
@@ -220,16 +221,16 @@ def to_string(value: Any) -> str:
             try:
                 return value.decode()
             except UnicodeDecodeError:
-                raise EvaluationError("the bytes are no text") from None
+                raise EvaluationError("the bytes are not valid UTF-8") from None
         case datetime():
-            return format_timestamp(value)
+            return format_time(value)
         case timedelta():
             return format_duration(value)
     return str(int(value))
 
 
 def format_double(value: float) -> str:
-    """The shortest text that reads back as the same number, in Go's form: 1e+06 and not 1000000."""
+    """Return the shortest string that parses to the same number, in Go's format: 1e+06, not 1000000."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
@@ -294,36 +295,36 @@ _ORDERED_TYPES = (*_NUMBER_TYPES, "bool", "string", "bytes", "timestamp", "durat
 
 
 @cel_function(*(f"list({kind}).isSorted(): bool" for kind in _ORDERED_TYPES), metered=True)
-def list_is_sorted(spend: CostTracker, values: list[Any]) -> bool:
-    spend(len(values))
+def list_is_sorted(charge: CostTracker, values: list[Any]) -> bool:
+    charge(len(values))
     return not any(less(after, before) for before, after in pairwise(values))
 
 
 @cel_function(*(f"list({kind}).sum(): {kind}" for kind in (*_NUMBER_TYPES, "duration")), metered=True)
-def list_sum(spend: CostTracker, values: list[Any]) -> Any:
-    spend(len(values))
+def list_sum(charge: CostTracker, values: list[Any]) -> Any:
+    charge(len(values))
     if not values:
         return 0
     result = values[0]
     for value in values[1:]:
-        result = add(spend, result, value)
+        result = add(charge, result, value)
     return result
 
 
 @cel_function(*(f"list({kind}).min(): {kind}" for kind in _ORDERED_TYPES), metered=True)
-def list_min(spend: CostTracker, values: list[Any]) -> Any:
-    return _list_extreme(spend, values, greatest=False)
+def list_min(charge: CostTracker, values: list[Any]) -> Any:
+    return _list_extreme(charge, values, greatest=False)
 
 
 @cel_function(*(f"list({kind}).max(): {kind}" for kind in _ORDERED_TYPES), metered=True)
-def list_max(spend: CostTracker, values: list[Any]) -> Any:
-    return _list_extreme(spend, values, greatest=True)
+def list_max(charge: CostTracker, values: list[Any]) -> Any:
+    return _list_extreme(charge, values, greatest=True)
 
 
-def _list_extreme(spend: CostTracker, values: list[Any], *, greatest: bool) -> Any:
-    spend(len(values))
+def _list_extreme(charge: CostTracker, values: list[Any], *, greatest: bool) -> Any:
+    charge(len(values))
     if not values:
-        raise EvaluationError("min and max need a list with entries")
+        raise EvaluationError("min and max require a list with elements")
     best = values[0]
     for value in values[1:]:
         if less(best, value) if greatest else less(value, best):
@@ -332,12 +333,12 @@ def _list_extreme(spend: CostTracker, values: list[Any], *, greatest: bool) -> A
 
 
 @cel_function("list(T).indexOf(T): int", metered=True)
-def list_index_of(spend: CostTracker, values: list[Any], wanted: Any) -> int:
-    spend(len(values))
+def list_index_of(charge: CostTracker, values: list[Any], wanted: Any) -> int:
+    charge(len(values))
     return next((at for at, value in enumerate(values) if equal(value, wanted)), -1)
 
 
 @cel_function("list(T).lastIndexOf(T): int", metered=True)
-def list_last_index_of(spend: CostTracker, values: list[Any], wanted: Any) -> int:
-    spend(len(values))
+def list_last_index_of(charge: CostTracker, values: list[Any], wanted: Any) -> int:
+    charge(len(values))
     return next((at for at in range(len(values) - 1, -1, -1) if equal(values[at], wanted)), -1)

@@ -20,7 +20,7 @@ from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.time import parse_time
 
 _MAX_STRING_LENGTH = 100_000
-"""Characters that a text may grow to."""
+"""The most characters of a string that a function returns."""
 _QUOTE_ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
@@ -48,8 +48,8 @@ def ends_with(text: str, part: str) -> bool:
 
 
 @cel_function("string.contains(string): bool", metered=True)
-def contains(spend: CostTracker, text: str, part: str) -> bool:
-    spend(len(text) // 10)
+def contains(charge: CostTracker, text: str, part: str) -> bool:
+    charge(len(text) // 10)
     return part in text
 
 
@@ -79,10 +79,10 @@ def last_index_of(text: str, part: str, end: int | None = None) -> int:
 
 
 @cel_function("list(string).join(): string", "list(string).join(string): string", metered=True)
-def join(spend: CostTracker, parts: list[Any], separator: str = "") -> str:
-    spend(len(parts))
+def join(charge: CostTracker, parts: list[Any], separator: str = "") -> str:
+    charge(len(parts))
     if not all(isinstance(part, str) for part in parts):
-        raise EvaluationError("join takes a list of strings")
+        raise EvaluationError("join requires a list of strings")
     return _check_length(separator.join(parts))
 
 
@@ -97,17 +97,17 @@ def upper_ascii(text: str) -> str:
 
 
 @cel_function("string.replace(string, string): string", "string.replace(string, string, int): string", metered=True)
-def replace(spend: CostTracker, text: str, old: str, new: str, count: int = -1) -> str:
-    found = text.count(old)
-    spend(len(text) + found)
-    if len(text) + (found if count < 0 else min(count, found)) * len(new) > _MAX_STRING_LENGTH:
-        raise EvaluationError("the text grows too long")
+def replace(charge: CostTracker, text: str, old: str, new: str, count: int = -1) -> str:
+    occurrences = text.count(old)
+    charge(len(text) + occurrences)
+    if len(text) + (occurrences if count < 0 else min(count, occurrences)) * len(new) > _MAX_STRING_LENGTH:
+        raise EvaluationError("the string is too long")
     return text.replace(old, new, count)
 
 
 @cel_function("string.split(string): list(string)", "string.split(string, int): list(string)", metered=True)
-def split(spend: CostTracker, text: str, separator: str, count: int = -1) -> list[str]:
-    spend(len(text) // 10)
+def split(charge: CostTracker, text: str, separator: str, count: int = -1) -> list[str]:
+    charge(len(text) // 10)
     if count == 0:
         return []
     if not separator:
@@ -140,30 +140,30 @@ def quote(text: str) -> str:
 
 
 @cel_function("string.find(string): string", metered=True)
-def find_match(spend: CostTracker, text: str, pattern: str) -> str:
-    return next(iter(_find(spend, text, pattern, 1)), "")
+def find_match(charge: CostTracker, text: str, pattern: str) -> str:
+    return next(iter(_find(charge, text, pattern, 1)), "")
 
 
 @cel_function("string.findAll(string): list(string)", "string.findAll(string, int): list(string)", metered=True)
-def find_all_matches(spend: CostTracker, text: str, pattern: str, count: int = -1) -> list[str]:
-    return _find(spend, text, pattern, count)
+def find_all_matches(charge: CostTracker, text: str, pattern: str, count: int = -1) -> list[str]:
+    return _find(charge, text, pattern, count)
 
 
-def _find(spend: CostTracker, text: str, pattern: str, count: int) -> list[str]:
+def _find(charge: CostTracker, text: str, pattern: str, count: int) -> list[str]:
     try:
-        return search(pattern, text, spend, count)
+        return search(pattern, text, charge, count)
     except InvalidPattern as problem:
-        raise EvaluationError(f"the pattern {pattern!r}: {problem}") from None
+        raise EvaluationError(f"invalid pattern {pattern!r}: {problem}") from None
 
 
 @cel_function("string.parseJSON(): dyn", metered=True)
-def parse_json(spend: CostTracker, text: str) -> Any:
-    spend(len(text) // 4)
+def parse_json(charge: CostTracker, text: str) -> Any:
+    charge(len(text) // 4)
     try:
         value = json.loads(text, parse_constant=_reject_constant, parse_int=_read_double, parse_float=_read_double)
         return _replace_surrogates(value) if "\\u" in text else value
     except (ValueError, RecursionError):
-        raise EvaluationError("the text is no JSON") from None
+        raise EvaluationError("the string is not valid JSON") from None
 
 
 def _reject_constant(constant: str) -> Any:
@@ -171,7 +171,7 @@ def _reject_constant(constant: str) -> Any:
 
 
 def _read_double(text: str) -> float:
-    """A number of JSON, as Go reads it: always a double, and one of those that there are."""
+    """Parse a JSON number as Go does: to a finite double."""
     value = float(text)
     if math.isinf(value):
         raise ValueError(text)
@@ -179,7 +179,7 @@ def _read_double(text: str) -> float:
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """The same value, with U+FFFD for each half of a pair that stands alone, as Go reads it."""
+    """Replace each unpaired surrogate with U+FFFD, as Go does."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -190,16 +190,16 @@ def _replace_surrogates(value: Any) -> Any:
 
 
 @cel_function("string.format(list): string", metered=True)
-def format_string(spend: CostTracker, text: str, values: list[Any]) -> str:
-    """%s, %d, %f, %e, %x, %X, %o, %b and %%, with a precision for %f and %e."""
-    written: list[str] = []
+def format_string(charge: CostTracker, text: str, values: list[Any]) -> str:
+    """Format %s, %d, %f, %e, %x, %X, %o, %b and %%, with a precision for %f and %e."""
+    parts: list[str] = []
     at = used = 0
     while at < len(text):
-        spend(1)
+        charge(1)
         if text[at] != "%":
             end = text.find("%", at)
             end = len(text) if end < 0 else end
-            written.append(text[at:end])
+            parts.append(text[at:end])
             at = end
             continue
         at += 1
@@ -207,22 +207,22 @@ def format_string(spend: CostTracker, text: str, values: list[Any]) -> str:
         while at < len(text) and text[at] in ".0123456789":
             at += 1
         if at >= len(text):
-            raise EvaluationError("the format ends in the middle of a directive")
+            raise EvaluationError("incomplete directive at the end of the format")
         precision, verb = text[start:at], text[at]
         at += 1
         if verb == "%" and not precision:
-            written.append("%")
+            parts.append("%")
             continue
         if used >= len(values):
             raise EvaluationError("the format has more directives than values")
-        written.append(_format_directive(verb, precision, values[used]))
+        parts.append(_format_directive(verb, precision, values[used]))
         used += 1
-    return _check_length("".join(written))
+    return _check_length("".join(parts))
 
 
 def _format_directive(verb: str, precision: str, value: Any) -> str:
     if precision and not (precision[0] == "." and precision[1:].isdecimal() and len(precision) < 4 and verb in "fe"):
-        raise EvaluationError(f"the precision {precision!r} means nothing")
+        raise EvaluationError(f"invalid precision {precision!r}")
     if verb == "d" and isinstance(value, float):
         return format(Decimal(repr(value)).normalize(), "f") if math.isfinite(value) else _format_value(value)
     if verb in "fe" and isinstance(value, float) and not math.isfinite(value):
@@ -238,7 +238,7 @@ def _format_directive(verb: str, precision: str, value: Any) -> str:
         return str(int(value))
     writer = _INTEGER_VERBS.get(verb)
     if writer is None or not is_integer(value):
-        raise EvaluationError(f"%{verb} does not take {type_name(value)}")
+        raise EvaluationError(f"%{verb} does not accept {type_name(value)}")
     return writer(int(value))
 
 
@@ -265,12 +265,12 @@ def _format_value(value: Any) -> str:
     try:
         return to_string(value)
     except (TypeError, ValueError):
-        raise EvaluationError(f"%s does not take {type_name(value)}") from None
+        raise EvaluationError(f"%s does not accept {type_name(value)}") from None
 
 
 def _check_length(text: str) -> str:
     if len(text) > _MAX_STRING_LENGTH:
-        raise EvaluationError("the text grows too long")
+        raise EvaluationError("the string is too long")
     return text
 
 
@@ -282,6 +282,8 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 class StringFormat(NamedTuple):
+    """A named format of Kubernetes."""
+
     name: str
 
     @property
@@ -289,13 +291,13 @@ class StringFormat(NamedTuple):
         return "format"
 
 
-def _pattern_test(pattern: re.Pattern[str], longest: int) -> Callable[[str], bool]:
-    return lambda text: len(text) <= longest and bool(pattern.fullmatch(text))
+def _pattern_test(pattern: re.Pattern[str], max_length: int) -> Callable[[str], bool]:
+    return lambda text: len(text) <= max_length and bool(pattern.fullmatch(text))
 
 
-def _prefix_test(holds: Callable[[str], bool]) -> Callable[[str], bool]:
-    """A name that a server may put something behind: it may end with a dash."""
-    return lambda text: holds(text[:-1] + "a" if text.endswith("-") else text)
+def _prefix_test(is_valid: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Return a test for name prefixes as in generateName, which may end with a dash."""
+    return lambda text: is_valid(text[:-1] + "a" if text.endswith("-") else text)
 
 
 def _is_base64(text: str) -> bool:
@@ -343,5 +345,5 @@ def named_format(name: str) -> OptionalValue:
 
 @cel_function("format.validate(string): optional")
 def validate_format(value: StringFormat, text: str) -> OptionalValue:
-    """What is wrong with a text, none where nothing is."""
-    return OPTIONAL_NONE if _FORMATS[value.name](text) else OptionalValue(True, [f"the text is no {value.name}"])
+    """Return the errors of a string in this format, optional.none() if it is valid."""
+    return OPTIONAL_NONE if _FORMATS[value.name](text) else OptionalValue(True, [f"the string is not a valid {value.name}"])

@@ -6,85 +6,88 @@ from typing import Any, NamedTuple
 
 
 class InvalidExpression(Exception):
-    """An expression that cannot be used; `code` is that of the finding, where it has one of its own."""
+    """An expression that cannot be used; `code` is the code of the finding, "" for the usual one."""
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
         self.code = code
 
 
-def reject_expression(message: str, code: str) -> InvalidExpression:
-    """An expression that cannot be used for a reason that has a finding of its own."""
-    return InvalidExpression(message, code)
-
-
 class Literal(NamedTuple):
+    """A constant. In all nodes, `offset` is the offset of the first character."""
+
     value: Any
-    at: int
+    offset: int
 
 
 class Identifier(NamedTuple):
+    """The name of a variable or type."""
+
     name: str
-    at: int
+    offset: int
 
 
 class Select(NamedTuple):
-    """A member; `test` asks whether it is there (has), `optional` gives an optional (a.?b)."""
+    """A field selection: `a.b`, as `test` `has(a.b)`, as `optional` `a.?b`."""
 
     operand: Node
     field: str
-    at: int
+    offset: int
     test: bool = False
     optional: bool = False
 
 
 class Index(NamedTuple):
+    """An element of a list or map: `a[b]`, as `optional` `a[?b]`."""
+
     operand: Node
     key: Node
-    at: int
+    offset: int
     optional: bool = False
 
 
 class Call(NamedTuple):
-    """A function; `target` is what it is a member of, or None. Operators are functions named as they are written."""
+    """A function call, `target` is the receiver of a member function. Operators are functions with the operator as name."""
 
     name: str
     target: Node | None
     arguments: tuple[Node, ...]
-    at: int
+    offset: int
 
 
 class CreateList(NamedTuple):
-    """Entries, each with whether it is an optional that may be left out."""
+    """A list literal: elements, each with whether it is optional (`[?a]`)."""
 
     elements: tuple[tuple[Node, bool], ...]
-    at: int
+    offset: int
 
 
 class CreateMap(NamedTuple):
+    """A map literal: keys and values, each with whether it is optional (`{?a: b}`)."""
+
     entries: tuple[tuple[Node, Node, bool], ...]
-    at: int
+    offset: int
 
 
 class Comprehension(NamedTuple):
-    """A macro over a list or the keys of a map: all, exists, exists_one, filter or map; `only` is the filter of a map of three."""
+    """A macro over a list or the keys of a map: all, exists, exists_one, filter, or map, which may have a `filter`."""
 
     macro: str
     operand: Node
     variable: str
     body: Node
-    at: int
+    offset: int
     filter: Node | None = None
 
 
 class OptionalMap(NamedTuple):
-    """optMap and optFlatMap: the body with the variable bound to what an optional holds."""
+    """The macros optMap and optFlatMap: `body` with `variable` bound to the value of an optional."""
 
     macro: str
     operand: Node
     variable: str
     body: Node
-    at: int
+    offset: int
 
 
 Node = Literal | Identifier | Select | Index | Call | CreateList | CreateMap | Comprehension | OptionalMap

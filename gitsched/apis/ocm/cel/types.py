@@ -11,11 +11,11 @@ MAX_INT, MIN_INT, MAX_UINT = (1 << 63) - 1, -(1 << 63), (1 << 64) - 1
 
 
 class EvaluationError(Exception):
-    """An evaluation that has no value: the expression does not hold. Never leaves this package."""
+    """A runtime error: the expression does not match. Not raised outside this package."""
 
 
 class CostLimitExceeded(Exception):
-    """An evaluation that took more steps than it may. Never leaves this package."""
+    """An evaluation that exceeds its cost limit. Not raised outside this package."""
 
 
 class UInt(int):
@@ -32,7 +32,7 @@ class OptionalValue(NamedTuple):
 
 
 class TypeValue(NamedTuple):
-    """What type(x) gives."""
+    """A type as a value, the result of type(x)."""
 
     name: str
 
@@ -41,7 +41,7 @@ OPTIONAL_NONE = OptionalValue(False)
 
 
 def type_name(value: Any) -> str:
-    """The type of a value by its name in the language."""
+    """Return the CEL name of the type of a value."""
     match value:
         case None:
             return "null_type"
@@ -92,7 +92,7 @@ def is_integer(value: Any) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Numbers by value, lists and maps by their parts; values of different types are never equal."""
+    """Compare as CEL does: numbers by value, lists and maps by element; values of different types are not equal."""
     if is_number(left) and is_number(right):
         left, right = _align(left, right)
         return bool(left == right)
@@ -106,45 +106,45 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def less(left: Any, right: Any) -> bool:
-    """The order of numbers, texts, bytes, booleans, moments and durations."""
+    """Order numbers, strings, bytes, bools, timestamps and durations; EvaluationError for other types."""
     ordered = is_number(left) and is_number(right)
     if not ordered and not (type(left) is type(right) and isinstance(left, (str, bytes, bool, datetime, timedelta))):
-        raise EvaluationError(f"{type_name(left)} and {type_name(right)} have no order")
+        raise EvaluationError(f"{type_name(left)} and {type_name(right)} are not comparable")
     if ordered:
         left, right = _align(left, right)
         if math.isnan(left) or math.isnan(right):
-            raise EvaluationError("NaN has no order")
+            raise EvaluationError("NaN is not comparable")
     return bool(left < right)
 
 
 def _align(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two numbers as cel-go compares them: an integer that meets a double becomes one, however large it is."""
+    """Convert two numbers for comparison as cel-go does: if one is a double, both are."""
     if isinstance(left, float) or isinstance(right, float):
         try:
             return float(left), float(right)
-        except OverflowError:  # an integer of a document that no type of the language holds
+        except OverflowError:  # an integer in a document that is larger than any CEL type
             return left, right
     return left, right
 
 
 def has_key(container: Mapping[Any, Any], key: Any) -> bool:
-    """Whether a map has this key. Python takes True for 1, the language does not."""
+    """Report whether a map has this key; unlike in Python, true and 1 are different keys."""
     if key not in container:
         return False
     return isinstance(key, str) or any(entry == key and isinstance(entry, bool) == isinstance(key, bool) for entry in container)
 
 
 def to_index(value: Any) -> int:
-    """A number that is an integer: what list indices and counts may be."""
+    """Convert a number to a list index; EvaluationError if it is not an integer."""
     if is_integer(value):
         return int(value)
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return int(value)
-    raise EvaluationError(f"{type_name(value)} is no integer")
+    raise EvaluationError(f"{type_name(value)} is not an integer")
 
 
 def get_element(container: Any, index: Any) -> Any:
-    """An entry of a list or map; Failed where there is none."""
+    """Return an element of a list or map; EvaluationError if it does not exist."""
     if isinstance(container, Mapping):
         key = int(index) if isinstance(index, float) and index.is_integer() else index
         if isinstance(key, (str, int)) and has_key(container, key):
@@ -155,11 +155,11 @@ def get_element(container: Any, index: Any) -> Any:
         if 0 <= at < len(container):
             return container[at]
         raise EvaluationError(f"index out of bounds: {at}")
-    raise EvaluationError(f"{type_name(container)} has no entries")
+    raise EvaluationError(f"{type_name(container)} cannot be indexed")
 
 
 def check_overflow(number: int, unsigned: bool) -> int:
-    """An integer that has the size of its type; Failed where it has not."""
+    """Return the integer if it fits into 64 bits; EvaluationError if not."""
     if unsigned:
         if 0 <= number <= MAX_UINT:
             return UInt(number)
@@ -170,16 +170,16 @@ def check_overflow(number: int, unsigned: bool) -> int:
 
 DYN = "dyn"
 TYPE_PARAMETER = "T"
-"""In a signature: any type, the same one wherever it stands."""
+"""The type parameter in signatures: any type, the same in the whole signature."""
 
 
 def base_type(kind: str) -> str:
-    """The type without its parts."""
+    """Return the type without type arguments."""
     return kind.partition("(")[0]
 
 
 def list_type(entries: Iterable[str]) -> str:
-    """A list of what its entries have in common."""
+    """Return the list type of these element types."""
     return f"list({join_types(entries)})"
 
 
@@ -188,13 +188,13 @@ def map_type(keys: Iterable[str], values: Iterable[str]) -> str:
 
 
 def element_type(kind: str) -> str:
-    """What a list has in it, what a map gives for a key, what an optional holds."""
+    """Return the type of a list element, map value or optional value."""
     parts = _type_arguments(kind)
     return parts[-1] if parts else DYN
 
 
 def key_type(kind: str) -> str:
-    """What stands for an entry: the key of a map, the index of a list. Of a loop, use `passed`."""
+    """Return the type of a map key or list index."""
     if base_type(kind) == "list":
         return "int"
     parts = _type_arguments(kind)
@@ -202,29 +202,31 @@ def key_type(kind: str) -> str:
 
 
 def iteration_type(kind: str) -> str:
-    """What a loop over it passes by: the entries of a list, the keys of a map."""
+    """Return the type that a macro iterates over: the elements of a list, the keys of a map."""
     return element_type(kind) if base_type(kind) == "list" else key_type(kind)
 
 
 def join_types(kinds: Iterable[str]) -> str:
-    """The one type of all of these, `dyn` where they differ or there are none."""
-    known = list(dict.fromkeys(kinds))
-    first = known[0] if known else DYN
-    return first if all(is_assignable(first, kind) for kind in known[1:]) else DYN
+    """Return the common type of these types, `dyn` if they differ or there are none."""
+    distinct = list(dict.fromkeys(kinds))
+    first = distinct[0] if distinct else DYN
+    return first if all(is_assignable(first, kind) for kind in distinct[1:]) else DYN
 
 
-def result_type(kinds: Sequence[str], wanted: Sequence[str], result: str) -> str | None:
-    """What a function that wants and gives these gives for arguments of such types; None if it does not take them."""
-    bound = _bind_type_parameter(kinds, wanted)
-    fitting = all(is_assignable(kind, _substitute(want, bound)) for kind, want in zip(kinds, wanted, strict=True))
+def result_type(kinds: Sequence[str], parameters: Sequence[str], result: str) -> str | None:
+    """Return the result type of an overload for these argument types; None if it does not accept them."""
+    bound = _bind_type_parameter(kinds, parameters)
+    fitting = all(is_assignable(kind, _substitute(parameter, bound)) for kind, parameter in zip(kinds, parameters, strict=True))
     return _substitute(result, bound) if fitting else None
 
 
-def _bind_type_parameter(kinds: Sequence[str], wanted: Sequence[str]) -> str:
-    """What T of a signature stands for; a part of an argument tells before a whole one."""
-    parts = (element_type(kind) for kind, want in zip(kinds, wanted, strict=True) if want.endswith(f"({TYPE_PARAMETER})"))
-    whole = (kind for kind, want in zip(kinds, wanted, strict=True) if want == TYPE_PARAMETER)
-    return next((kind for kind in (*parts, *whole) if kind != DYN), DYN)
+def _bind_type_parameter(kinds: Sequence[str], parameters: Sequence[str]) -> str:
+    """Return the type of T in a signature; an argument such as list(T) takes precedence over T."""
+    parts = (
+        element_type(kind) for kind, parameter in zip(kinds, parameters, strict=True) if parameter.endswith(f"({TYPE_PARAMETER})")
+    )
+    direct = (kind for kind, parameter in zip(kinds, parameters, strict=True) if parameter == TYPE_PARAMETER)
+    return next((kind for kind in (*parts, *direct) if kind != DYN), DYN)
 
 
 def _substitute(kind: str, bound: str) -> str:
@@ -232,7 +234,7 @@ def _substitute(kind: str, bound: str) -> str:
 
 
 def is_assignable(one: str, other: str) -> bool:
-    """Whether a value of one type may be of the other: a cluster is a map, too."""
+    """Report whether one type is assignable to the other; a cluster is a map."""
     if DYN in (one, other):
         return True
     if one == "cluster" and base_type(other) == "map":
