@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
+from tests.builders.knative import adapter, node, pods, source
+
 from .conftest import cluster, deployment, policy
 from .test_dependencies import workload
 from .test_overrides import mirror
 from .test_rollouts import SETS, managed, replica_set
-from .vreplicas import adapter, node, pods, source
 
 Files = dict[str, str | bytes | None]
 Draw = Callable[[Random], Files]

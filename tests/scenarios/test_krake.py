@@ -14,58 +14,12 @@ from gitsched.reconcile.comparison import compare_plans
 from gitsched.reconcile.explanation import explain_resource
 from gitsched.render.run_metadata import parse_run_metadata
 from gitsched.report.explanation import write_explanation
+from tests.builders.krake import CANARY, application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.metrics.conftest import Response, Server, vector
 from tests.scenarios.conftest import Fleet, execute, moment
 
-CANARY = "canary-77ab31"
 STATUS = "status/kubernetes/application/tenant-a/echo.yaml"
 ZONE = "  constraints: {cluster: {labels: [zone is x]}}\n"
-
-
-def application(name: str = "echo", more: str = "") -> str:
-    return f"""\
-api: kubernetes
-kind: Application
-metadata: {{name: {name}, namespace: tenant-a}}
-spec:
-  manifest:
-  - apiVersion: apps/v1
-    kind: Deployment
-    metadata: {{name: {name}, namespace: shop}}
-    spec: {{replicas: 2}}
-  - apiVersion: v1
-    kind: ConfigMap
-    metadata: {{name: {name}-settings}}
-{more}"""
-
-
-def cluster(name: str, metric: str = "", state: str = "ONLINE") -> str:
-    metrics = f"[{{name: {metric}, weight: 1}}]" if metric else "[]"
-    return f"""\
-api: kubernetes
-kind: Cluster
-metadata: {{name: {name}, namespace: tenant-a, labels: {{location: DE}}}}
-spec:
-  kubeconfig:
-    contexts: [{{name: c}}]
-    clusters: [{{name: c}}]
-    users: [{{name: u, user: {{token: {CANARY}}}}}]
-  metrics: {metrics}
-status: {{state: {state}}}
-"""
-
-
-def metric(name: str, provider: str = "p") -> str:
-    return f"""\
-api: core
-kind: GlobalMetric
-metadata: {{name: {name}}}
-spec: {{min: 0, max: 1, allowed_values: [], provider: {{name: {provider}, metric: {name}}}}}
-"""
-
-
-def provider(kind: str, spec: str) -> str:
-    return f"api: core\nkind: GlobalMetricsProvider\nmetadata: {{name: p}}\nspec: {{type: {kind}, {kind}: {spec}}}\n"
 
 
 def config(spec: str) -> str:
@@ -98,11 +52,11 @@ def tenant(fleet: Fleet, prometheus: Prometheus) -> Fleet:
     """Application `echo` and clusters `one` and `two`, by one live metric each. Committed, not reconciled."""
     fleet.commit(
         {
-            "clusters/one.yaml": cluster("one", "a"),
-            "clusters/two.yaml": cluster("two", "b"),
-            "metrics/all.yaml": f"{metric('a')}---\n{metric('b')}",
-            "metrics/provider.yaml": provider("prometheus", f"{{url: '{prometheus.url}'}}"),
-            "apps/echo.yaml": application(),
+            "clusters/one.yaml": cluster_yaml("one", "a"),
+            "clusters/two.yaml": cluster_yaml("two", "b"),
+            "metrics/all.yaml": f"{global_metric_yaml('a')}---\n{global_metric_yaml('b')}",
+            "metrics/provider.yaml": global_provider_yaml("prometheus", f"{{url: '{prometheus.url}'}}"),
+            "apps/echo.yaml": application_yaml(),
         }
     )
     return fleet
@@ -116,8 +70,8 @@ def codes(run: RunResult) -> set[str]:
     return {finding.code for finding in run.plan.findings}
 
 
-def test_the_objects_of_an_application_lie_in_the_directory_of_its_cluster(fleet: Fleet) -> None:
-    fleet.commit({"one.yaml": cluster("one"), "echo.yaml": application()})
+def test_the_objects_of_an_application_are_in_the_directory_of_its_cluster(fleet: Fleet) -> None:
+    fleet.commit({"one.yaml": cluster_yaml("one"), "echo.yaml": application_yaml()})
     run = fleet.reconcile()
     assert run.plan.findings == ()
     files = [path.removeprefix("clusters/tenant-a.one/") for path in fleet.files() if path.startswith("clusters/")]
@@ -129,14 +83,14 @@ def test_the_objects_of_an_application_lie_in_the_directory_of_its_cluster(fleet
     assert status["status"]["scheduled"] == status["status"]["kube_controller_triggered"] == "2026-03-02T08:00:00Z"
 
 
-def test_a_rerun_commits_nothing(tenant: Fleet) -> None:
+def test_a_second_run_commits_nothing(tenant: Fleet) -> None:
     tenant.reconcile()
     assert not tenant.reconcile(1).changed
     tenant.commit({"README.md": "hello"}, hour=2)
     assert not tenant.reconcile(3).changed
 
 
-def test_a_better_cluster_wins_only_beyond_the_stickiness(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_a_better_cluster_wins_only_if_it_exceeds_the_stickiness(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     assert place(tenant) == "one"
@@ -153,7 +107,7 @@ def test_a_better_cluster_wins_only_beyond_the_stickiness(tenant: Fleet, prometh
     assert tenant.load(STATUS)["status"]["scheduled"] == "2026-03-02T10:00:00Z", "when the metric was observed"
 
 
-def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_an_application_that_moved_recently_stays(tenant: Fleet, prometheus: Prometheus) -> None:
     tenant.commit({"gitsched.yaml": config("krake: {rescheduleAfter: 7200}")})
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
@@ -168,7 +122,7 @@ def test_an_application_that_just_moved_stays_for_a_while(tenant: Fleet, prometh
     assert place(tenant) == "two"
 
 
-def test_a_resident_session_asks_again_in_every_run(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_a_long_running_reconciler_observes_metrics_in_every_run(tenant: Fleet, prometheus: Prometheus) -> None:
     session = Reconciler(tenant.settings())
     prometheus.values = {"a": 0.9, "b": 0.1}
     session.run(moment(0))
@@ -179,7 +133,7 @@ def test_a_resident_session_asks_again_in_every_run(tenant: Fleet, prometheus: P
     assert not session.run(moment(2)).changed
 
 
-def test_a_dead_server_holds_the_placement(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_a_failed_provider_keeps_the_placement(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     prometheus.values = None
@@ -192,15 +146,15 @@ def test_a_dead_server_holds_the_placement(tenant: Fleet, prometheus: Prometheus
     assert place(tenant) == "two"
 
 
-def test_a_dead_server_is_told_once_however_many_clusters_it_measures(tenant: Fleet, prometheus: Prometheus) -> None:
-    tenant.commit({f"clusters/{number}.yaml": cluster(f"c{number}", "a") for number in range(9)})
+def test_a_failed_provider_is_reported_once(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({f"clusters/{number}.yaml": cluster_yaml(f"c{number}", "a") for number in range(9)})
     prometheus.values = None
     (told,) = (finding.message for finding in tenant.reconcile().plan.findings if finding.code == "krake-failing-metric")
     assert "the metrics a, b of Cluster.kubernetes/tenant-a/c0, " in told
     assert "and 8 more cannot be used: Failed to query Prometheus with provider 'p': it answered with status 503" in told
 
 
-def test_what_is_not_placed_yet_waits_for_a_dead_server(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_an_unscheduled_application_waits_for_a_failed_provider(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = None
     run = tenant.reconcile()
     assert "scheduled_to" not in tenant.load(STATUS)["status"]
@@ -211,8 +165,8 @@ def test_what_is_not_placed_yet_waits_for_a_dead_server(tenant: Fleet, prometheu
     assert place(tenant) == "two"
 
 
-def test_excluding_moves_an_application_away_from_a_dead_server(tenant: Fleet, prometheus: Prometheus) -> None:
-    tenant.commit({"gitsched.yaml": config("observations: {onFailure: exclude}"), "clusters/three.yaml": cluster("three")})
+def test_with_on_failure_exclude_an_application_leaves_a_cluster_with_failed_metrics(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({"gitsched.yaml": config("observations: {onFailure: exclude}"), "clusters/three.yaml": cluster_yaml("three")})
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     assert place(tenant) == "one"
@@ -222,25 +176,25 @@ def test_excluding_moves_an_application_away_from_a_dead_server(tenant: Fleet, p
     assert tenant.load("status/kubernetes/cluster/tenant-a/one.yaml")["status"]["state"] == "FAILING_METRICS"
 
 
-def test_a_broken_or_doubled_cluster_keeps_what_it_has(tenant: Fleet) -> None:
+def test_a_duplicate_cluster_keeps_its_applications(tenant: Fleet) -> None:
     tenant.reconcile()
     here = place(tenant)
-    tenant.commit({f"clusters/{here}-again.yaml": cluster(here, "a")}, hour=1)
+    tenant.commit({f"clusters/{here}-again.yaml": cluster_yaml(here, "a")}, hour=1)
     tenant.reconcile(1)
     assert place(tenant) == here
     assert any(path.startswith(f"clusters/tenant-a.{here}/shop/") for path in tenant.files())
 
 
-def test_a_doubled_application_keeps_its_files(tenant: Fleet) -> None:
+def test_a_duplicate_application_keeps_its_files(tenant: Fleet) -> None:
     tenant.reconcile()
     before = {path: blob for path, blob in tenant.files().items() if path.startswith("clusters/")}
-    tenant.commit({"apps/copy.yaml": application(more="  backoff: 2\n")}, hour=1)
+    tenant.commit({"apps/copy.yaml": application_yaml(more="  backoff: 2\n")}, hour=1)
     run = tenant.reconcile(1)
     assert {path: blob for path, blob in tenant.files().items() if path.startswith("clusters/")} == before
     assert "duplicate-identity" in codes(run)
 
 
-def test_values_are_recorded_and_can_be_replayed_without_asking(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_recorded_values_can_be_reused_without_queries(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     record = tenant.load("gitsched.json")
@@ -253,14 +207,14 @@ def test_values_are_recorded_and_can_be_replayed_without_asking(tenant: Fleet, p
     assert len(prometheus.server.seen) == asked
 
 
-def test_a_change_of_a_url_is_planned_with_recorded_values_and_the_plan_says_so(
+def test_a_changed_provider_url_is_planned_with_recorded_values_and_reported(
     tenant: Fleet, prometheus: Prometheus, make_server: Callable[[], Server]
 ) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     evil = make_server()
     tenant.git("checkout", "-q", "-b", "proposal")
-    tenant.commit({"metrics/provider.yaml": provider("prometheus", f"{{url: '{evil.url}'}}")}, hour=1)
+    tenant.commit({"metrics/provider.yaml": global_provider_yaml("prometheus", f"{{url: '{evil.url}'}}")}, hour=1)
     for observations in ("live", "recorded"):
         run = tenant.preview(1, revision="proposal", observations=observations, trusted=False)
         assert evil.seen == []
@@ -271,7 +225,7 @@ def test_a_change_of_a_url_is_planned_with_recorded_values_and_the_plan_says_so(
     )
 
 
-def test_a_proposal_that_leaves_providers_alone_may_be_planned_with_live_values(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_a_proposal_with_unchanged_providers_can_be_planned_with_live_values(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     prometheus.values = {"a": 0.1, "b": 0.9}
@@ -281,7 +235,7 @@ def test_a_proposal_that_leaves_providers_alone_may_be_planned_with_live_values(
     assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
 
 
-def test_what_a_proposal_says_about_the_output_branch_makes_nobody_trusted(
+def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
     tenant: Fleet, prometheus: Prometheus, make_server: Callable[[], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A branch that a stranger wrote may name the stranger's commit as the one that it was made from."""
@@ -289,7 +243,7 @@ def test_what_a_proposal_says_about_the_output_branch_makes_nobody_trusted(
     evil = make_server()
     monkeypatch.setenv("OPERATORS", CANARY)
     tenant.git("checkout", "-q", "-b", "proposal")
-    source = provider("influx", f"{{url: '{evil.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
+    source = global_provider_yaml("influx", f"{{url: '{evil.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
     tenant.commit({"metrics/provider.yaml": source, "gitsched.yaml": config("output: {branch: theirs}")}, hour=1)
     reconcile(tenant.settings(1, branch="proposal", observations="recorded"))
     assert (
@@ -304,7 +258,7 @@ def test_what_a_proposal_says_about_the_output_branch_makes_nobody_trusted(
     assert evil.seen != [], "whoever names the branch trusts it"
 
 
-def test_plans_that_are_compared_are_made_with_the_same_values(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_compared_plans_use_the_same_values(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     tenant.git("checkout", "-q", "-b", "proposal")
@@ -314,11 +268,11 @@ def test_plans_that_are_compared_are_made_with_the_same_values(tenant: Fleet, pr
     assert len(prometheus.server.seen) - asked == 2, "two metrics, once each"
 
 
-def test_a_new_provider_is_told_where_it_stands_and_as_one_that_nobody_knows(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_a_new_provider_is_reported_with_its_location(tenant: Fleet, prometheus: Prometheus) -> None:
     tenant.reconcile()
     tenant.git("checkout", "-q", "-b", "proposal")
-    other = provider("prometheus", f"{{url: '{prometheus.url}'}}").replace("name: p}", "name: other}")
-    tenant.commit({"metrics/other.yaml": f"{metric('c', 'other')}---\n{other}"}, hour=1)
+    other = global_provider_yaml("prometheus", f"{{url: '{prometheus.url}'}}").replace("name: p}", "name: other}")
+    tenant.commit({"metrics/other.yaml": f"{global_metric_yaml('c', 'other')}---\n{other}"}, hour=1)
     (finding,) = tenant.preview(1, revision="proposal", observations="live", trusted=False).plan.findings
     assert str(finding).startswith("metrics/other.yaml:6:1: warning: GlobalMetricsProvider other")
     assert (
@@ -328,7 +282,7 @@ def test_a_new_provider_is_told_where_it_stands_and_as_one_that_nobody_knows(ten
 
 
 @pytest.mark.parametrize("damage", ["metadata: x", "status: [1]", "spec: [1]", "metadata: {annotations: x}", "x: y"])
-def test_a_record_that_somebody_wrote_over_is_mended(tenant: Fleet, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_record_is_repaired(tenant: Fleet, tmp_path: Path, damage: str) -> None:
     tenant.reconcile()
     clone = tenant.checkout(tmp_path / "clone")
     head = "api: kubernetes\nkind: Application\n" + (
@@ -354,8 +308,8 @@ def make_server() -> Iterator[Callable[[], Server]]:
         server.close()
 
 
-def test_an_application_that_is_removed_leaves_its_cluster(tenant: Fleet) -> None:
-    tenant.commit({"apps/other.yaml": application("other")})
+def test_a_removed_application_is_removed_from_its_cluster(tenant: Fleet) -> None:
+    tenant.commit({"apps/other.yaml": application_yaml("other")})
     tenant.reconcile()
     tenant.commit({"apps/echo.yaml": None}, hour=1)
     run = tenant.reconcile(1)
@@ -364,20 +318,20 @@ def test_an_application_that_is_removed_leaves_its_cluster(tenant: Fleet) -> Non
     assert [path for path in tenant.files() if "deployment-other" in path] != []
 
 
-def test_a_cluster_that_everybody_is_on_cannot_go_by_mistake(fleet: Fleet) -> None:
-    apps = {f"app-{number}.yaml": application(f"app-{number}") for number in range(12)}
-    fleet.commit({"one.yaml": cluster("one"), **apps})
+def test_removing_the_only_cluster_is_refused(fleet: Fleet) -> None:
+    apps = {f"app-{number}.yaml": application_yaml(f"app-{number}") for number in range(12)}
+    fleet.commit({"one.yaml": cluster_yaml("one"), **apps})
     fleet.reconcile()
     fleet.commit({"one.yaml": None}, hour=1)
     before = fleet.head
     assert "12 of 12 workloads" in fleet.reconcile(1).refused
     assert fleet.head == before
-    fleet.commit({"one.yaml": cluster("one", state="OFFLINE")}, hour=2)
+    fleet.commit({"one.yaml": cluster_yaml("one", state="OFFLINE")}, hour=2)
     run = fleet.reconcile(2)
     assert (run.refused, run.plan.moves) == ("", ()), "what is bound stays where it is"
 
 
-def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_explain_describes_what_a_competitor_needs(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.5, "b": 0.4}
     tenant.reconcile()
     text = write_explanation(explain_resource(tenant.settings(1, observations="recorded"), "Application", "tenant-a", "echo"), 160)
@@ -387,14 +341,14 @@ def test_explain_says_what_a_rival_would_need(tenant: Fleet, prometheus: Prometh
     assert f"Metrics were observed at {format_time(moment(0))}" in text
 
 
-def test_an_outage_is_no_news_of_a_cluster_that_is_offline_anyway(tenant: Fleet, prometheus: Prometheus) -> None:
-    tenant.commit({"clusters/three.yaml": cluster("three", "a", state="OFFLINE")})
+def test_a_failed_provider_does_not_change_the_record_of_an_offline_cluster(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({"clusters/three.yaml": cluster_yaml("three", "a", state="OFFLINE")})
     tenant.reconcile()
     prometheus.values = None
     assert not tenant.reconcile(1).changed
 
 
-def test_no_credentials_reach_the_output_branch(
+def test_no_credentials_are_written_to_the_output_branch(
     tenant: Fleet, prometheus: Prometheus, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Kubeconfigs, tokens and passwords of every kind, in sound documents, in broken ones and in answers of servers."""
@@ -410,7 +364,7 @@ def test_no_credentials_reach_the_output_branch(
         "magnum.yaml": "api: openstack\nkind: MagnumCluster\nmetadata: {name: m, namespace: tenant-a}\nspec: {node_count: 1}\n",
         "im.yaml": "api: infrastructure\nkind: InfrastructureProvider\nmetadata: {name: im, namespace: tenant-a}\n"
         f"spec: {{type: im, im: {{url: u, username: u, password: {CANARY}, token: {CANARY}}}}}\n",
-        "z.yaml": metric("z", "influx")
+        "z.yaml": global_metric_yaml("z", "influx")
         + f"---\napi: core\nkind: GlobalMetricsProvider\nmetadata: {{name: influx}}\nspec: {{type: influx, influx: {influx}}}\n",
         "csar.yaml": "api: kubernetes\nkind: Application\nmetadata: {name: csar, namespace: tenant-a}\n"
         f"spec: {{csar: 'https://user:{CANARY}@example.org/a.csar'}}\n",
@@ -421,9 +375,9 @@ def test_no_credentials_reach_the_output_branch(
     runs = [tenant.reconcile()]
     tenant.commit({name: text.replace("metadata: {name", "metadata: [{name", 1) for name, text in files.items()}, hour=1)
     runs.append(tenant.reconcile(1))
-    tenant.commit({"clusters/one.yaml": cluster("one").replace("ONLINE}", "ONLINE")}, hour=2)
+    tenant.commit({"clusters/one.yaml": cluster_yaml("one").replace("ONLINE}", "ONLINE")}, hour=2)
     runs.append(tenant.reconcile(2))
-    tenant.commit({"clusters/one.yaml": cluster("one").replace("kubeconfig:", "kubeconfg:")}, hour=3)
+    tenant.commit({"clusters/one.yaml": cluster_yaml("one").replace("kubeconfig:", "kubeconfg:")}, hour=3)
     runs.append(tenant.reconcile(3))
     history = tenant.git("log", "-p", "--format=%B", "placements")
     assert any(path.startswith("kept/") for path in tenant.files("placements~1")), "the test breaks files whose last bytes are kept"
@@ -432,7 +386,7 @@ def test_no_credentials_reach_the_output_branch(
     assert CANARY not in "".join(capfd.readouterr())
 
 
-def test_a_record_of_observations_is_plain_json(tenant: Fleet, prometheus: Prometheus) -> None:
+def test_observations_are_recorded_as_json(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = None
     tenant.reconcile()
     entry = json.loads(tenant.read("gitsched.json"))["observations"]["GlobalMetricsProvider//p/a"]
@@ -444,13 +398,13 @@ def test_a_record_of_observations_is_plain_json(tenant: Fleet, prometheus: Prome
 @pytest.mark.parametrize(
     "copy",
     [
-        pytest.param(metric("a"), id="metric"),
-        pytest.param(provider("static", "{metrics: {a: 0.0, b: 1.0}}"), id="provider"),
-        pytest.param(cluster("one", "a"), id="cluster"),
-        pytest.param(cluster("two", "b"), id="another cluster"),
+        pytest.param(global_metric_yaml("a"), id="metric"),
+        pytest.param(global_provider_yaml("static", "{metrics: {a: 0.0, b: 1.0}}"), id="provider"),
+        pytest.param(cluster_yaml("one", "a"), id="cluster"),
+        pytest.param(cluster_yaml("two", "b"), id="another cluster"),
     ],
 )
-def test_a_document_that_stands_twice_moves_nothing(tenant: Fleet, prometheus: Prometheus, copy: str) -> None:
+def test_a_duplicate_document_moves_nothing(tenant: Fleet, prometheus: Prometheus, copy: str) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
     tenant.commit({"copy.yaml": copy}, hour=1)
@@ -459,19 +413,19 @@ def test_a_document_that_stands_twice_moves_nothing(tenant: Fleet, prometheus: P
     assert (place(tenant), run.plan.moves) == ("one", ())
 
 
-def test_a_cloud_that_stands_twice_moves_nothing(fleet: Fleet) -> None:
+def test_a_duplicate_cloud_moves_nothing(fleet: Fleet) -> None:
     auth = "{type: password, password: {user: {username: u, password: p}, project: {name: p}}}"
     cloud = (
         "api: infrastructure\nkind: Cloud\nmetadata: {name: c, namespace: tenant-a, labels: {zone: x}}\n"
         f"spec: {{type: openstack, openstack: {{url: u, auth: {auth}}}}}\n"
     )
-    heir = cluster("heir").replace("name: heir,", "name: heir, inherit_labels: true,").rstrip("}\n")
+    heir = cluster_yaml("heir").replace("name: heir,", "name: heir, inherit_labels: true,").rstrip("}\n")
     heir += ", scheduled_to: {api: infrastructure, kind: Cloud, namespace: tenant-a, name: c}}\n"
-    other = cluster("other").replace("location: DE", "zone: x")
-    fleet.commit({"cloud.yaml": cloud, "heir.yaml": heir, "echo.yaml": application(more=ZONE)})
+    other = cluster_yaml("other").replace("location: DE", "zone: x")
+    fleet.commit({"cloud.yaml": cloud, "heir.yaml": heir, "echo.yaml": application_yaml(more=ZONE)})
     fleet.reconcile()
     assert place(fleet) == "heir"
-    fleet.commit({"again.yaml": cloud, "other.yaml": other, "new.yaml": application("new", ZONE)}, hour=1)
+    fleet.commit({"again.yaml": cloud, "other.yaml": other, "new.yaml": application_yaml("new", ZONE)}, hour=1)
     run = fleet.reconcile(1)
     assert place(fleet) == "heir"
     assert fleet.load(STATUS.replace("echo", "new"))["status"]["scheduled_to"]["name"] == "other"

@@ -14,9 +14,11 @@ import pytest
 
 import gitsched
 from gitsched.model.observation import MetricFailure
+from tests.builders.krake import application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.metrics.conftest import Received, Response, Server
+from tests.metrics.conftest import documents as provider_documents
 from tests.scenarios.conftest import Fleet
-from tests.scenarios.test_krake import application, cluster, codes, metric, place, provider
+from tests.scenarios.test_krake import codes, place
 
 PATIENCE = 60.0
 """Seconds after which a server that was just started is taken to be broken."""
@@ -74,17 +76,8 @@ def prometheus(exporter: Exporter, tmp_path: Path) -> Iterator[Prometheus]:
 
 
 def documents(url: str) -> list[dict[str, object]]:
-    spec = {"min": 0, "max": 1, "allowed_values": []}
-    source = {
-        "api": "core",
-        "kind": "GlobalMetricsProvider",
-        "metadata": {"name": "p"},
-        "spec": {"type": "prometheus", "prometheus": {"url": url}},
-    }
-    return [source] + [
-        {"api": "core", "kind": "GlobalMetric", "metadata": {"name": n}, "spec": {**spec, "provider": {"name": "p", "metric": n}}}
-        for n in "ab"
-    ]
+    """Return a Prometheus provider and the metrics `a` and `b`."""
+    return provider_documents("prometheus", {"url": url}, "a", "b")
 
 
 def settle(exporter: Exporter, prometheus: Prometheus, **values: float) -> None:
@@ -100,19 +93,19 @@ def settle(exporter: Exporter, prometheus: Prometheus, **values: float) -> None:
 def lay_out(fleet: Fleet, source: str) -> None:
     fleet.commit(
         {
-            "one.yaml": cluster("one", "a"),
-            "two.yaml": cluster("two", "b"),
-            "metrics.yaml": f"{metric('a')}---\n{metric('b')}---\n{source}",
-            "echo.yaml": application(),
+            "one.yaml": cluster_yaml("one", "a"),
+            "two.yaml": cluster_yaml("two", "b"),
+            "metrics.yaml": f"{global_metric_yaml('a')}---\n{global_metric_yaml('b')}---\n{source}",
+            "echo.yaml": application_yaml(),
         }
     )
 
 
 @pytest.mark.prometheus
-def test_an_application_follows_prometheus_beyond_the_threshold_and_stays_when_it_dies(
+def test_an_application_follows_prometheus_beyond_the_threshold_and_stays_when_it_stops(
     fleet: Fleet, exporter: Exporter, prometheus: Prometheus
 ) -> None:
-    lay_out(fleet, provider("prometheus", f"{{url: '{prometheus.url}'}}"))
+    lay_out(fleet, global_provider_yaml("prometheus", f"{{url: '{prometheus.url}'}}"))
     settle(exporter, prometheus, a=0.9, b=0.1)
     fleet.reconcile()
     assert place(fleet) == "one"
@@ -163,7 +156,7 @@ def influx(values: dict[str, float]) -> Callable[[Received], Response]:
         pytest.param(influx, ("influx", "url: '{url}', org: o, bucket: b, tokenFrom: {{env: INFLUX_TOKEN}}"), id="influx"),
     ],
 )
-def test_an_application_follows_other_servers(
+def test_an_application_follows_ksql_and_influxdb(
     fleet: Fleet,
     server: Server,
     speak: Callable[[dict[str, float]], Callable[[Received], Response]],
@@ -171,7 +164,7 @@ def test_an_application_follows_other_servers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("INFLUX_TOKEN", "secret")
-    lay_out(fleet, provider(source[0], f"{{{source[1].format(url=server.url)}}}"))
+    lay_out(fleet, global_provider_yaml(source[0], f"{{{source[1].format(url=server.url)}}}"))
     server.handle = speak({"a": 0.9, "b": 0.1})
     assert fleet.reconcile().plan.findings == ()
     assert place(fleet) == "one"
@@ -184,7 +177,7 @@ def test_an_application_follows_other_servers(
     assert "stale-decision" in codes(run)
 
 
-def test_a_failure_is_told_as_one(server: Server) -> None:
+def test_an_invalid_response_is_reported_as_invalid_metric(server: Server) -> None:
     server.handle = lambda _: Response("[]")
     (failure, _) = gitsched.observe(documents(server.url)).values()
     assert failure == MetricFailure("INVALID_METRIC", "Metric 'a' not in Prometheus response")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scenarios.test_krake import application
-from tests.scenarios.test_krake import cluster as krake_cluster
-from tests.scenarios.vreplicas import Stage, node
+from tests.builders.knative import node
+from tests.builders.krake import application_yaml, cluster_yaml
+from tests.scenarios.vreplicas import VreplicaFleet
 from tests.simulation.conftest import Explain, Fleet, Simulate, effects, places
 
 SET = """\
@@ -147,9 +147,9 @@ def krake(fleet: Fleet) -> Fleet:
     constrained = "  constraints: {cluster: {labels: [location is DE]}}\n"
     fleet.commit(
         {
-            "echo.yaml": application("echo", constrained),
-            "one.yaml": krake_cluster("one"),
-            "two.yaml": krake_cluster("two").replace("location: DE", "location: FR"),
+            "echo.yaml": application_yaml("echo", constrained),
+            "one.yaml": cluster_yaml("one"),
+            "two.yaml": cluster_yaml("two").replace("location: DE", "location: FR"),
         }
     )
     fleet.reconcile()
@@ -167,17 +167,15 @@ def test_a_lost_cluster_of_krake_leaves_an_application_without_a_place(simulate:
 def test_the_label_that_an_application_asks_for_is_told(krake: Fleet, explain: Explain) -> None:
     answer = explain("application/tenant-a/echo", "--why-not", "tenant-a.two", "-o", "json")["advice"][0]
     assert answer["changes"][0]["text"] == "it had the label location=DE"
-    krake.commit(
-        {"one.yaml": krake_cluster("one").replace("location: DE", "location: FR"), "two.yaml": krake_cluster("two")}, hour=1
-    )
+    krake.commit({"one.yaml": cluster_yaml("one").replace("location: DE", "location: FR"), "two.yaml": cluster_yaml("two")}, hour=1)
     krake.reconcile(1)
     assert "tenant-a.two" in krake.where("shop/deployment-echo")
 
 
 @pytest.fixture
-def stage(fleet: Fleet) -> Stage:
+def stage(fleet: Fleet) -> VreplicaFleet:
     """Six vreplicas of `orders`: two pods of zone east have four of them, one of zone west has two."""
-    return Stage(fleet)
+    return VreplicaFleet(fleet)
 
 
 @pytest.mark.usefixtures("stage")

@@ -242,7 +242,9 @@ def test_when_a_toleration_ends_and_the_eviction_after_it_is_told(run: Any) -> N
     world = "\n---\n".join((FIRE, OTHER, WEB, BEARING))
     first = run("\n---\n".join((CALM, OTHER, WEB, BEARING)), at="2026-01-01T00:00:00Z")
     bears = run(world, first, at="2026-01-01T00:01:00Z")
-    assert bears.explain("web").trigger.endswith(" It is evicted from m1 at 2026-01-01T00:05:00Z unless the NoExecute taint is removed.")
+    assert bears.explain("web").trigger.endswith(
+        " It is evicted from m1 at 2026-01-01T00:05:00Z unless the NoExecute taint is removed."
+    )
 
     def why(at: str) -> str:
         found = run(world, bears, at="2026-01-01T00:01:00Z", now=at).explain("web")

@@ -81,7 +81,10 @@ HERE = (
         (["extensions/v1beta1 Ingress", "networking.k8s.io/v1 Ingress"], ""),
         (["v1 Deployment"], "warning: selects Deployment of v1, but the repository has Deployment of apps/v1"),
         (["v1 Deployment", "v1 Service"], "warning: selects Deployment of v1, but the repository has Deployment of apps/v1"),
-        (["apps/v1 Deploymnt"], "warning: selects Deploymnt of apps/v1, which the repository does not have; did you mean Deployment?"),
+        (
+            ["apps/v1 Deploymnt"],
+            "warning: selects Deploymnt of apps/v1, which the repository does not have; did you mean Deployment?",
+        ),
         (
             ["serving.knative.dev/v1beta1 Route"],
             "warning: selects Route of serving.knative.dev/v1beta1, but the repository has Route of serving.knative.dev/v1",

@@ -1,4 +1,4 @@
-"""The examples of Krake's design document, to the letter: its metrics and providers, and every spelling of its constraints."""
+"""The examples of Krake's design document: metrics, providers, and every spelling of constraints."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ import gitsched
 from gitsched.apis.krake import parse_label_constraint, parse_metric_constraint
 from gitsched.apis.krake.constraints import ConstraintError
 from gitsched.metrics.queries import list_metric_queries
-from tests.apis.krake.conftest import Body, Story, application, cluster, codes, weigh
+from tests.builders.krake import Body, ScheduleRuns, application, cluster, codes, weigh
 
 TEXT = Path(__file__).with_name("design-document.yaml").read_text()
 PLACEHOLDER = "<metrics provider name>"
 NOTE = "krake-secret-in-git"
-"""What is to be said about the token that it writes in the open."""
+"""The finding about the plain-text token in the design document."""
 
 
 def read(provider: str = PLACEHOLDER) -> list[Body]:
     return list(yaml.safe_load_all(TEXT.replace(PLACEHOLDER, provider)))
 
 
-def test_every_document_is_valid_as_it_stands() -> None:
+def test_every_document_of_the_design_document_is_valid() -> None:
     assert [(finding.severity, finding.code) for finding in gitsched.validate(read())] == [("info", NOTE)]
 
 
-def test_the_placeholder_is_a_provider_that_is_not_there() -> None:
-    schedule = Story(*read(), cluster("one", metrics=weigh(heat_demand_zone_1=0.45))).run()
+def test_the_placeholder_refers_to_a_missing_provider() -> None:
+    schedule = ScheduleRuns(*read(), cluster("one", metrics=weigh(heat_demand_zone_1=0.45))).run()
     (finding,) = (finding for finding in schedule.findings if finding.code != NOTE)
     assert finding.code == "krake-failing-metric"
     assert f"there is no GlobalMetricsProvider '{PLACEHOLDER}'" in finding.message
 
 
-def test_the_static_provider_gives_its_value() -> None:
-    story = Story(*read("static_provider"), cluster("one", metrics=weigh(heat_demand_zone_1=0.45)), application(), stickiness=0)
-    schedule = story.run()
-    (verdict,) = schedule.explain("Application", "echo", "tenant-a")
+def test_the_static_provider_provides_its_value() -> None:
+    runs = ScheduleRuns(
+        *read("static_provider"), cluster("one", metrics=weigh(heat_demand_zone_1=0.45)), application(), stickiness=0
+    )
+    schedule = runs.run()
+    (result,) = schedule.explain("Application", "echo", "tenant-a")
     assert codes(schedule) == {NOTE}
-    assert verdict.total == pytest.approx(0.9 / 5)
+    assert result.total == pytest.approx(0.9 / 5)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +53,9 @@ def test_the_static_provider_gives_its_value() -> None:
         ("influx_provider", {"bucket", "org", "url", "token"}),
     ],
 )
-def test_any_of_its_providers_can_be_asked(provider: str, members: set[str]) -> None:
-    (question,) = list_metric_queries(read(provider))
-    assert (question.provider, question.metric, set(question.spec)) == (provider, "heat_demand_zone_1", members)
+def test_queries_are_found_for_each_provider_type(provider: str, members: set[str]) -> None:
+    (query,) = list_metric_queries(read(provider))
+    assert (query.provider, query.metric, set(query.spec)) == (provider, "heat_demand_zone_1", members)
 
 
 LABELS = {
@@ -65,7 +67,7 @@ LABELS = {
     "location in (DE, FR)": [True, False, False],
     "location not in (DE, FR)": [False, True, False],
 }
-"""Each with its verdict on DE, on SK, and on a cluster without the label."""
+"""The expected matches of DE, of SK, and of a cluster without the label."""
 METRICS = {
     **dict.fromkeys(("load is 5", "load = 5", "load == 5"), "no yes no"),
     **dict.fromkeys(("load is not 5", "load != 5"), "yes no yes"),
@@ -74,19 +76,19 @@ METRICS = {
     **dict.fromkeys(("load less than 5", "load lt 5", "load < 5"), "yes no no"),
     **dict.fromkeys(("load less than or equal 5", "load lte 5", "load <= 5", "load =< 5"), "yes yes no"),
 }
-"""Each with its verdict on 4, 5 and 6."""
+"""The expected matches of 4, 5 and 6."""
 
 
-@pytest.mark.parametrize(("text", "verdicts"), LABELS.items())
-def test_a_label_constraint(text: str, verdicts: list[bool]) -> None:
+@pytest.mark.parametrize(("text", "results"), LABELS.items())
+def test_label_constraints_match_as_documented(text: str, results: list[bool]) -> None:
     constraint = parse_label_constraint(text)
-    assert [constraint.match(labels) for labels in ({"location": "DE"}, {"location": "SK"}, {})] == verdicts
+    assert [constraint.match(labels) for labels in ({"location": "DE"}, {"location": "SK"}, {})] == results
 
 
-@pytest.mark.parametrize(("text", "verdicts"), METRICS.items())
-def test_a_metric_constraint(text: str, verdicts: str) -> None:
+@pytest.mark.parametrize(("text", "results"), METRICS.items())
+def test_metric_constraints_match_as_documented(text: str, results: str) -> None:
     constraint = parse_metric_constraint(text)
-    assert [constraint.match({"load": value}) for value in (4.0, 5.0, 6.0)] == [word == "yes" for word in verdicts.split()]
+    assert [constraint.match({"load": value}) for value in (4.0, 5.0, 6.0)] == [word == "yes" for word in results.split()]
     assert not constraint.match({})
 
 
@@ -105,7 +107,7 @@ def test_a_metric_constraint(text: str, verdicts: str) -> None:
         pytest.param(parse_metric_constraint, "load > -5", 7, id="a negative number"),
     ],
 )
-def test_a_mistake_has_its_position(parse: Any, text: str, position: int) -> None:
+def test_a_syntax_error_has_its_position(parse: Any, text: str, position: int) -> None:
     with pytest.raises(ConstraintError, match="at character") as error:
         parse(text)
     assert error.value.position == position

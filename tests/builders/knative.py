@@ -1,0 +1,58 @@
+"""Builders of Knative documents as YAML text: the adapter's StatefulSet with its Pods, Nodes, event sources and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+ADAPTER, NAMESPACE = "kafkasource-mt-adapter", "knative-eventing"
+MARK = "eventing.knative.dev/unschedulable"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+RENDERED = f"clusters/events/{NAMESPACE}/statefulset-{ADAPTER}.yaml"
+
+
+def node(name: str, zone: str, *, cordoned: bool = False, taints: Iterable[str] = ()) -> str:
+    """Return a Node; taints are given as key:effect."""
+    pairs = (taint.split(":") for taint in taints)
+    entries = ", ".join(f"{{key: {key}, effect: {effect}}}" for key, effect in pairs)
+    spec = f"{{unschedulable: {str(cordoned).lower()}, taints: [{entries}]}}"
+    return (
+        f"apiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{topology.kubernetes.io/zone: {zone}}}}}\nspec: {spec}\n"
+    )
+
+
+def pod(ordinal: int, node_name: str | None, marked: bool = False) -> str:
+    """Return the adapter's Pod with an ordinal; `marked` sets the annotation unschedulable."""
+    spec = f"{{nodeName: {node_name}}}" if node_name else "{}"
+    annotations = f", annotations: {{{MARK}: 'true'}}" if marked else ""
+    return (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {ADAPTER}-{ordinal}, namespace: {NAMESPACE}{annotations}}}\nspec: {spec}\n"
+    )
+
+
+def adapter(replicas: int) -> str:
+    """Return the StatefulSet of the adapter."""
+    return (
+        f"apiVersion: apps/v1\nkind: StatefulSet\nmetadata:\n  name: {ADAPTER}\n  namespace: {NAMESPACE}\n"
+        f"spec:\n  replicas: {replicas} # the autoscaler's\n  serviceName: adapter\n"
+    )
+
+
+def source(name: str, consumers: int) -> str:
+    """Return a KafkaSource in namespace `shop`."""
+    return (
+        f"apiVersion: sources.knative.dev/v1beta1\nkind: KafkaSource\nmetadata: {{name: {name}, namespace: shop}}\n"
+        f"spec:\n  consumers: {consumers}\n  topics: [{name}]\n"
+    )
+
+
+def settings(capacity: int = 4, **more: Any) -> str:
+    """Return a Config with settings of spec.knative."""
+    lines = "".join(f"    {key}: {value}\n" for key, value in more.items())
+    head = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n  knative:\n"
+    return f"{head}    capacity: {capacity}\n{lines}"
+
+
+def pods(nodes: Mapping[int, str | None], marked: Container[int] = ()) -> str:
+    """Return Pods by ordinal on the given nodes."""
+    return "---\n".join(pod(ordinal, name, ordinal in marked) for ordinal, name in nodes.items())
