@@ -6,36 +6,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.builders.ocm import binding, cluster_set, managed_cluster, placement, to_yaml
 from tests.cli.conftest import Run
 
-PLACEMENT = """\
-apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: Placement
-metadata: {name: NAME, namespace: apps}
-spec: {numberOfClusters: COUNT}
-"""
-FLEET = """\
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata: {name: prod}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata: {name: prod, namespace: apps}
-spec: {clusterSet: prod}
-""" + "".join(
-    f"""---
-apiVersion: cluster.open-cluster-management.io/v1
-kind: ManagedCluster
-metadata: {{name: {name}, labels: {{cluster.open-cluster-management.io/clusterset: prod}}}}
-spec: {{hubAcceptsClient: true}}
-"""
-    for name in ("ash", "bru")
-)
+CLUSTERS = (managed_cluster(name, cluster_set="prod") for name in ("ash", "bru"))
+FLEET = to_yaml(cluster_set("prod"), binding("prod", "apps"), *CLUSTERS)
 
 
 def place(count: int, name: str = "any") -> str:
-    return PLACEMENT.replace("COUNT", str(count)).replace("NAME", name)
+    return to_yaml(placement(name, "apps", count))
 
 
 def test_a_plan_tells_what_a_placement_chooses(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:

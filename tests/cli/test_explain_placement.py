@@ -8,74 +8,41 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.ocm import (
+    add_on,
+    addon_scores,
+    binding,
+    cluster_set,
+    label_predicate,
+    managed_cluster,
+    placed_config_map,
+    placement,
+    taint,
+    to_yaml,
+)
 from tests.cli.conftest import Run
 
-FLEET = """\
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata: {name: other}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata: {name: prod}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata: {name: prod, namespace: shop}
-spec: {clusterSet: prod}
-"""
-CLUSTER = """\
----
-apiVersion: cluster.open-cluster-management.io/v1
-kind: ManagedCluster
-metadata:
-  name: NAME
-  labels: {cluster.open-cluster-management.io/clusterset: SET, disk: DISK}
-spec: {hubAcceptsClient: true, taints: [TAINT]}
----
-apiVersion: cluster.open-cluster-management.io/v1alpha1
-kind: AddOnPlacementScore
-metadata: {name: default, namespace: NAME}
-status: {scores: [{name: cpu, value: VALUE}]}
-"""
-PLACEMENT = """\
-apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: Placement
-metadata: {name: fast, namespace: shop}
-spec:
-  numberOfClusters: 2
-  predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {disk: ssd}}}}]
-  prioritizerPolicy:
-    mode: Exact
-    configurations:
-    - scoreCoordinate: {type: AddOn, addOn: {resourceName: default, scoreName: cpu}}
-      weight: 2
-"""
-CACHE = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: cache
-  namespace: shop
-  annotations: {cluster.open-cluster-management.io/placement: fast}
-"""
+FLEET = [cluster_set("other"), cluster_set("prod"), binding("prod", "shop")]
+PLACEMENT = to_yaml(placement("fast", "shop", 2, [add_on("cpu", 2)], predicates=[label_predicate(disk="ssd")]))
+CACHE = to_yaml(placed_config_map("cache", "shop", "fast"))
 CLUSTERS = [
     ("ash", "prod", "ssd", "", 10),
     ("bru", "prod", "ssd", "", 30),
     ("cph", "prod", "ssd", "", 20),
     ("dub", "prod", "hdd", "", 90),
-    ("edi", "prod", "ssd", "{key: power, effect: NoSelect}", 90),
+    ("edi", "prod", "ssd", "power", 90),
     ("fra", "other", "ssd", "", 90),
 ]
 
 
 @pytest.fixture
 def placed(fleet: Path, commit: Callable[..., None]) -> None:
-    text = FLEET
-    for name, group, disk, taint, value in CLUSTERS:
-        body = CLUSTER.replace("NAME", name).replace("SET", group).replace("DISK", disk)
-        text += body.replace("TAINT", taint).replace("VALUE", str(value))
-    commit(fleet, fleet=text, placement=PLACEMENT, cache=CACHE)
+    documents = list(FLEET)
+    for name, set_name, disk, taint_key, value in CLUSTERS:
+        taints = [taint(taint_key)] if taint_key else []
+        documents.append(managed_cluster(name, {"disk": disk}, taints, cluster_set=set_name))
+        documents.append(addon_scores(name, {"cpu": value}))
+    commit(fleet, fleet=to_yaml(*documents), placement=PLACEMENT, cache=CACHE)
 
 
 @pytest.mark.usefixtures("placed")

@@ -10,27 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
+from tests.builders.ocm import bound_global_set, managed_cluster, to_yaml
 from tests.cli.conftest import Run
 from tests.metrics.conftest import Received, Response, Server
 
-SETS = """\
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata: {name: global}
-spec: {clusterSelector: {selectorType: LabelSelector, labelSelector: {}}}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata: {name: global, namespace: ns1}
-spec: {clusterSet: global}
-"""
-MANAGED = """\
----
-apiVersion: cluster.open-cluster-management.io/v1
-kind: ManagedCluster
-metadata: {name: NAME}
-spec: {hubAcceptsClient: true}
-"""
 PLACEMENT = """\
 apiVersion: cluster.open-cluster-management.io/v1alpha1
 kind: Placement
@@ -58,7 +41,7 @@ AT = ("--now", "2026-03-02T08:00:00Z")
 
 @pytest.fixture
 def place(fleet: Path, commit: Callable[..., None]) -> Path:
-    sets = SETS + "".join(MANAGED.replace("NAME", name) for name in CLUSTERS)
+    sets = to_yaml(*bound_global_set("ns1"), *map(managed_cluster, CLUSTERS))
     commit(fleet, sets=sets, placement=PLACEMENT)
     return fleet
 

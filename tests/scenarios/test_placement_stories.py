@@ -1,4 +1,4 @@
-"""The user stories of Open Cluster Management's design for extensible scheduling, on a real repository, with its own YAML."""
+"""The user stories in Open Cluster Management's proposal for extensible scheduling, with its own YAML."""
 
 from __future__ import annotations
 
@@ -7,27 +7,12 @@ from typing import Any
 
 import pytest
 
-Make = Callable[[str], Any]
-"""Of a Fleet: see conftest."""
+from tests.builders.ocm import Body, bound_global_set, managed_cluster, taint, to_yaml
 
-SETS = """\
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata:
-  name: global
-spec:
-  clusterSelector:
-    selectorType: LabelSelector
-    labelSelector: {}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata:
-  name: global
-  namespace: ns1
-spec:
-  clusterSet: global
-"""
+Make = Callable[[str], Any]
+"""The fixture make_fleet: creates a Fleet with a name."""
+
+SETS = to_yaml(*bound_global_set("ns1"))
 SCORES = """\
 apiVersion: cluster.open-cluster-management.io/v1alpha1
 kind: AddOnPlacementScore
@@ -196,13 +181,12 @@ spec:
 """
 
 
-def managed(name: str, taint: str = "") -> str:
-    head = f"apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\nmetadata:\n  name: {name}\nspec:\n"
-    return f"{head}  hubAcceptsClient: true\n" + (f"  taints:\n  - {taint}\n" if taint else "")
+def managed(name: str, *taints: Body) -> str:
+    return to_yaml(managed_cluster(name, taints=taints))
 
 
 def scored(cluster: str, value: int, until: str | None = None) -> str:
-    """The seed's scores, of another cluster and with another cpuratio."""
+    """Return the scores of the proposal for another cluster, with another cpuratio."""
     text = SCORES.replace("namespace: cluster1", f"namespace: {cluster}").replace("value: 88", f"value: {value}")
     line = '  validUntil: "2021-10-29T18:31:39Z"\n'
     return text.replace(line, f'  validUntil: "{until}"\n' if until else "")
@@ -231,7 +215,7 @@ def decided(fleet: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("placement", [MOST, OLDEST], ids=["cpuratio alone", "Steady beside it"])
-def test_stories_1_2_and_4_whoever_writes_the_scores_the_best_three_are_chosen(make_fleet: Make, placement: str) -> None:
+def test_stories_1_2_and_4_the_three_clusters_with_the_highest_scores_are_chosen(make_fleet: Make, placement: str) -> None:
     fleet = make_fleet("fleet")
     scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
     fleet.commit({**FLEET, **scores, "placement.yaml": placement})
@@ -242,7 +226,7 @@ def test_stories_1_2_and_4_whoever_writes_the_scores_the_best_three_are_chosen(m
     assert fleet.read("clusters/cluster1/ns1/deployment-web.yaml") == WORKLOAD
 
 
-def test_a_negative_weight_chooses_the_last(make_fleet: Make) -> None:
+def test_a_negative_weight_chooses_the_lowest_score(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
     fleet.commit({**FLEET, **scores, "placement.yaml": LEAST})
@@ -250,7 +234,7 @@ def test_a_negative_weight_chooses_the_last(make_fleet: Make) -> None:
     assert decided(fleet) == ["cluster5"]
 
 
-def test_a_new_score_moves_the_workload_and_an_equal_result_is_no_commit(make_fleet: Make) -> None:
+def test_a_new_score_moves_the_workload_and_the_same_result_makes_no_commit(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
     fleet.commit({**FLEET, **scores, "placement.yaml": MOST})
@@ -258,13 +242,13 @@ def test_a_new_score_moves_the_workload_and_an_equal_result_is_no_commit(make_fl
     first = fleet.head
     fleet.commit({"scores/cluster2.yaml": scored("cluster2", 70)}, hour=1)
     fleet.reconcile(hour=1)
-    assert fleet.head == first, "another score with the same result changes nothing"
+    assert fleet.head == first, "same result, no commit"
     fleet.commit({"scores/cluster5.yaml": scored("cluster5", 90)}, hour=2)
     fleet.reconcile(hour=2)
     assert fleet.where("ns1/deployment-web") == ["cluster1", "cluster2", "cluster5"]
 
 
-def test_a_score_that_expires_counts_as_nothing_the_instant_after(make_fleet: Make) -> None:
+def test_an_expired_score_counts_as_0_directly_after_valid_until(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     until = {"cluster1": "2026-03-02T10:00:00Z"}
     scores = {f"scores/{name}.yaml": scored(name, value, until.get(name)) for name, value in RATIOS.items()}
@@ -274,13 +258,13 @@ def test_a_score_that_expires_counts_as_nothing_the_instant_after(make_fleet: Ma
     assert run.plan.next_wakeup is not None
     assert f"{run.plan.next_wakeup:%H:%M:%S.%f}" == "10:00:00.000001"
     fleet.reconcile(hour=2)
-    assert decided(fleet) == ["cluster1"], "at its very end a score still counts"
+    assert decided(fleet) == ["cluster1"], "the score is valid at validUntil"
     run = fleet.reconcile(hour=2.001)
     assert decided(fleet) == ["cluster2"]
     assert codes(run) == ["ocm-scores-expired"]
 
 
-def test_scores_that_are_emptied_or_missing_leave_the_choice_to_the_others(make_fleet: Make) -> None:
+def test_empty_and_missing_scores_count_as_0(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
     empty = "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: AddOnPlacementScore\nmetadata:\n  name: default\n"
@@ -291,7 +275,7 @@ def test_scores_that_are_emptied_or_missing_leave_the_choice_to_the_others(make_
     assert decided(fleet) == ["cluster1", "cluster3", "cluster4"]
 
 
-def test_the_template_of_the_design_is_refused_as_written_and_works_completed(make_fleet: Make) -> None:
+def test_the_score_template_of_the_proposal_is_invalid_until_completed(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     fleet.commit({**FLEET, "placement.yaml": MOST, "scores/template.yaml": TEMPLATE})
     assert "invalid-namespace" in codes(fleet.reconcile())
@@ -304,12 +288,12 @@ def test_the_template_of_the_design_is_refused_as_written_and_works_completed(ma
     assert decided(fleet) == ["cluster1", "cluster2", "cluster4"]
 
 
-def test_story_3_the_workload_switches_to_the_backup_and_returns(make_fleet: Make) -> None:
+def test_story_3_the_workload_moves_to_the_backup_and_back(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     fleet.commit(PAIR)
     assert codes(fleet.reconcile()) == []
     assert fleet.where("ns1/deployment-web") == ["primary"]
-    fleet.commit({"clusters/primary.yaml": managed("primary", f"{{key: {LOST}, effect: NoSelect}}")}, hour=1)
+    fleet.commit({"clusters/primary.yaml": managed("primary", taint(LOST))}, hour=1)
     fleet.reconcile(hour=1)
     assert fleet.where("ns1/deployment-web") == ["backup"]
     status = fleet.load("status/cluster.open-cluster-management.io/placement/ns1/placement.yaml")["status"]
@@ -319,7 +303,7 @@ def test_story_3_the_workload_switches_to_the_backup_and_returns(make_fleet: Mak
     ]
     fleet.commit({"clusters/primary.yaml": managed("primary")}, hour=2)
     fleet.reconcile(hour=2)
-    assert fleet.where("ns1/deployment-web") == ["primary"], "nothing holds it on the backup: the mode is Exact"
+    assert fleet.where("ns1/deployment-web") == ["primary"], "mode Exact has no Steady score"
 
 
 def test_story_3_in_mode_additive_the_workload_stays_on_the_backup(make_fleet: Make) -> None:
@@ -327,53 +311,53 @@ def test_story_3_in_mode_additive_the_workload_stays_on_the_backup(make_fleet: M
     fleet.commit({**PAIR, "placement.yaml": RECOVERY.replace("mode: Exact", "mode: Additive")})
     fleet.reconcile()
     assert decided(fleet) == ["primary"]
-    fleet.commit({"clusters/primary.yaml": managed("primary", f"{{key: {LOST}, effect: NoSelect}}")}, hour=1)
+    fleet.commit({"clusters/primary.yaml": managed("primary", taint(LOST))}, hour=1)
     fleet.reconcile(hour=1)
     fleet.commit({"clusters/primary.yaml": managed("primary")}, hour=2)
     fleet.reconcile(hour=2)
-    assert decided(fleet) == ["backup"], "Steady makes it a tie, and the name decides"
+    assert decided(fleet) == ["backup"], "Steady makes the totals equal, backup is first by name"
 
 
-def test_story_3_with_a_toleration_the_switch_comes_when_it_runs_out(make_fleet: Make) -> None:
+def test_story_3_a_toleration_delays_the_move_until_it_ends(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     toleration = f"  tolerations:\n  - {{key: {LOST}, operator: Exists, tolerationSeconds: 300}}\n"
-    taint = f'{{key: {LOST}, effect: NoSelect, timeAdded: "2026-03-02T09:00:00Z"}}'
-    fleet.commit({**PAIR, "placement.yaml": RECOVERY + toleration, "clusters/primary.yaml": managed("primary", taint)}, hour=1)
+    unavailable = {**taint(LOST), "timeAdded": "2026-03-02T09:00:00Z"}
+    fleet.commit(
+        {**PAIR, "placement.yaml": RECOVERY + toleration, "clusters/primary.yaml": managed("primary", unavailable)}, hour=1
+    )
     run = fleet.reconcile(hour=1)
     assert decided(fleet) == ["primary"]
     assert run.plan.next_wakeup is not None
     assert f"{run.plan.next_wakeup:%H:%M:%S}" == "09:05:00"
     late = make_fleet("late")
-    late.commit({**PAIR, "placement.yaml": RECOVERY + toleration, "clusters/primary.yaml": managed("primary", taint)}, hour=1)
+    late.commit({**PAIR, "placement.yaml": RECOVERY + toleration, "clusters/primary.yaml": managed("primary", unavailable)}, hour=1)
     fleet.reconcile(hour=1 + 299 / 3600)
     assert decided(fleet) == ["primary"]
     fleet.reconcile(hour=1 + 300 / 3600)
     assert fleet.where("ns1/deployment-web") == ["backup"]
     late.reconcile(hour=9)
     assert fleet.git("rev-parse", "placements:status") == late.git("rev-parse", "placements:status"), (
-        "late or punctual, the same bytes"
+        "a late run writes the same bytes"
     )
 
 
-def test_story_3_a_cluster_that_takes_nothing_new_keeps_what_it_has(make_fleet: Make) -> None:
+def test_story_3_no_select_if_new_keeps_existing_workloads(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     fleet.commit(PAIR)
     fleet.reconcile()
     later = RECOVERY.replace("name: placement", "name: later")
-    taint = f"{{key: {LOST}, effect: NoSelectIfNew}}"
-    fleet.commit({"clusters/primary.yaml": managed("primary", taint), "later.yaml": later}, hour=1)
+    fleet.commit({"clusters/primary.yaml": managed("primary", taint(LOST, "NoSelectIfNew")), "later.yaml": later}, hour=1)
     fleet.reconcile(hour=1)
     assert decided(fleet) == ["primary"]
     document = fleet.load("status/cluster.open-cluster-management.io/placementdecision/ns1/later-decision-1.yaml")
     assert document["status"]["decisions"] == [{"clusterName": "backup", "reason": ""}]
 
 
-def test_story_3_without_any_cluster_left_nothing_is_chosen(make_fleet: Make) -> None:
+def test_story_3_no_cluster_is_chosen_if_all_have_the_taint(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     fleet.commit(PAIR)
     fleet.reconcile()
-    taint = f"{{key: {LOST}, effect: NoSelect}}"
-    fleet.commit({f"clusters/{name}.yaml": managed(name, taint) for name in ("primary", "backup")}, hour=1)
+    fleet.commit({f"clusters/{name}.yaml": managed(name, taint(LOST)) for name in ("primary", "backup")}, hour=1)
     fleet.reconcile(hour=1)
     assert decided(fleet) == []
     assert fleet.where("ns1/deployment-web") == []

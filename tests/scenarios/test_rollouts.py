@@ -1,4 +1,4 @@
-"""A ManifestWorkReplicaSet reaches its clusters as its rollout strategy says, one commit after another, when clusters report success."""
+"""Rollouts of ManifestWorkReplicaSets: each step is a commit, and the next step waits for the reports of clusters."""
 
 from __future__ import annotations
 
@@ -6,34 +6,16 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ocm import Body, bound_global_set, managed_cluster, placement, taint, to_yaml
+
 STAGES = {"ash": "canary", "bru": "canary", "cph": "live", "dub": "live"}
-PLACEMENT = """\
-apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: Placement
-metadata: {name: everywhere, namespace: shop}
-spec:
-  decisionStrategy:
-    groupStrategy:
-      decisionGroups:
-      - groupName: canary
-        groupClusterSelector: {labelSelector: {matchLabels: {stage: canary}}}
-"""
-SETS = """\
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata: {name: global}
-spec: {clusterSelector: {selectorType: LabelSelector, labelSelector: {}}}
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata: {name: global, namespace: shop}
-spec: {clusterSet: global}
-"""
+CANARY_GROUP = {"groupName": "canary", "groupClusterSelector": {"labelSelector": {"matchLabels": {"stage": "canary"}}}}
+PLACEMENT = to_yaml(placement("everywhere", "shop", decisionStrategy={"groupStrategy": {"decisionGroups": [CANARY_GROUP]}}))
+SETS = to_yaml(*bound_global_set("shop"))
 
 
-def managed(name: str, stage: str) -> str:
-    head = "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\n"
-    return f"{head}metadata: {{name: {name}, labels: {{stage: {stage}}}}}\nspec: {{hubAcceptsClient: true}}\n"
+def managed(name: str, stage: str, *taints: Body) -> str:
+    return to_yaml(managed_cluster(name, {"stage": stage}, taints))
 
 
 def replica_set(colour: str, strategy: str, name: str = "settings") -> str:
@@ -55,20 +37,22 @@ spec:
 """
 
 
-def report(**said: str) -> str:
-    entries = "".join(f"  - {{name: {name}, state: {text.split()[0]}, time: '{text.split()[1]}'}}\n" for name, text in said.items())
+def report(**states: str) -> str:
+    entries = "".join(
+        f"  - {{name: {name}, state: {text.split()[0]}, time: '{text.split()[1]}'}}\n" for name, text in states.items()
+    )
     return f"apiVersion: gitsched.io/v1alpha1\nkind: RolloutReport\nmetadata: {{name: clusters}}\nspec:\n  clusters:\n{entries}"
 
 
 def colours(fleet: Any, name: str = "settings") -> dict[str, str]:
-    """What each cluster has."""
+    """Return the colour in each cluster that has the ConfigMap."""
     path = f"web/configmap-{name}.yaml"
     return {c: fleet.load(f"clusters/{c}/{path}")["data"]["colour"] for c in STAGES if f"clusters/{c}/{path}" in fleet.files()}
 
 
 @pytest.fixture
 def shop(fleet: Any) -> Any:
-    """Two canaries and two others; nothing is rolled out yet."""
+    """Two canary and two live clusters, without a workload."""
     clusters = {f"clusters/{name}.yaml": managed(name, stage) for name, stage in STAGES.items()}
     fleet.commit({"sets.yaml": SETS, "placement.yaml": PLACEMENT, **clusters})
     return fleet
@@ -78,7 +62,7 @@ def everywhere(colour: str) -> dict[str, str]:
     return dict.fromkeys(STAGES, colour)
 
 
-def test_all_at_once(shop: Any) -> None:
+def test_type_all_applies_to_all_clusters_at_once(shop: Any) -> None:
     shop.commit({"web.yaml": replica_set("green", "{type: All}")})
     shop.reconcile()
     assert colours(shop) == everywhere("green")
@@ -87,37 +71,37 @@ def test_all_at_once(shop: Any) -> None:
     assert colours(shop) == everywhere("blue")
 
 
-def test_one_group_after_another_each_when_the_last_one_has_succeeded(shop: Any) -> None:
+def test_the_next_group_starts_when_all_clusters_of_the_last_group_succeed(shop: Any) -> None:
     strategy = "{type: ProgressivePerGroup}"
     shop.commit({"web.yaml": replica_set("green", "{type: All}")})
     shop.reconcile()
     shop.commit({"web.yaml": replica_set("blue", strategy)}, hour=1)
     shop.reconcile(hour=1)
     half = {"ash": "blue", "bru": "blue", "cph": "green", "dub": "green"}
-    assert colours(shop) == half, "the others keep what they have"
+    assert colours(shop) == half, "live clusters keep the old revision"
     head = shop.head
     shop.reconcile(hour=5)
-    assert shop.head == head, "no report means wait"
+    assert shop.head == head, "waits without a report"
     shop.commit({"report.yaml": report(ash="Success 2026-03-02T10:00:00Z", bru="Success 2026-03-02T08:30:00Z")}, hour=6)
     shop.reconcile(hour=6)
-    assert colours(shop) == half, "one of the canaries spoke of what was there before"
+    assert colours(shop) == half, "the report of bru is older than the revision"
     shop.commit({"report.yaml": report(ash="Success 2026-03-02T10:00:00Z", bru="Success 2026-03-02T13:00:00Z")}, hour=7)
     run = shop.reconcile(hour=7)
     assert colours(shop) == everywhere("blue")
     assert [finding.code for finding in run.plan.findings if finding.severity != "info"] == []
 
 
-def test_a_canary_that_fails_stops_the_rollout(shop: Any) -> None:
+def test_a_failed_canary_stops_the_rollout(shop: Any) -> None:
     shop.commit({"web.yaml": replica_set("green", "{type: All}")})
     shop.reconcile()
-    said = report(ash="Success 2026-03-02T09:30:00Z", bru="Failure 2026-03-02T09:30:00Z")
-    shop.commit({"web.yaml": replica_set("blue", "{type: ProgressivePerGroup}"), "report.yaml": said}, hour=1)
+    reports = report(ash="Success 2026-03-02T09:30:00Z", bru="Failure 2026-03-02T09:30:00Z")
+    shop.commit({"web.yaml": replica_set("blue", "{type: ProgressivePerGroup}"), "report.yaml": reports}, hour=1)
     run = shop.reconcile(hour=2)
     assert colours(shop) == {"ash": "blue", "bru": "blue", "cph": "green", "dub": "green"}
     assert "ocm-rollout-failed" in [finding.code for finding in run.plan.findings]
 
 
-def test_silence_beyond_the_deadline_is_a_failure_that_may_be_allowed(shop: Any) -> None:
+def test_a_cluster_without_report_fails_at_the_progress_deadline(shop: Any) -> None:
     strategy = "{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 30m, maxFailures: 2}}"
     shop.commit({"web.yaml": replica_set("green", strategy)})
     run = shop.reconcile()
@@ -128,20 +112,20 @@ def test_silence_beyond_the_deadline_is_a_failure_that_may_be_allowed(shop: Any)
     assert colours(shop) == everywhere("green")
 
 
-def test_progressive_keeps_no_more_clusters_under_way_than_allowed(shop: Any) -> None:
+def test_progressive_applies_to_max_concurrency_clusters_at_a_time(shop: Any) -> None:
     strategy = "{type: Progressive, progressive: {maxConcurrency: 25%}}"
     shop.commit({"web.yaml": replica_set("green", strategy)})
     shop.reconcile()
     assert set(colours(shop)) == {"ash"}
-    said = {}
+    states = {}
     for hour, name in enumerate(("ash", "bru", "cph"), 1):
-        said[name] = f"Success 2026-03-02T{8 + hour:02}:00:00Z"
-        shop.commit({"report.yaml": report(**said)}, hour=hour)
+        states[name] = f"Success 2026-03-02T{8 + hour:02}:00:00Z"
+        shop.commit({"report.yaml": report(**states)}, hour=hour)
         shop.reconcile(hour=hour)
         assert len(colours(shop)) == hour + 1
 
 
-def test_an_object_that_a_new_revision_drops_stays_where_the_rollout_has_not_come(shop: Any) -> None:
+def test_an_object_removed_from_the_manifests_stays_in_clusters_with_the_old_revision(shop: Any) -> None:
     shop.commit({"web.yaml": replica_set("green", "{type: All}", name="old")})
     shop.reconcile()
     shop.commit({"web.yaml": replica_set("blue", "{type: ProgressivePerGroup}", name="new")}, hour=1)
@@ -154,17 +138,15 @@ def test_an_object_that_a_new_revision_drops_stays_where_the_rollout_has_not_com
     assert colours(shop, "old") == {}
 
 
-def test_a_cluster_that_is_no_longer_chosen_loses_the_objects_at_once(shop: Any) -> None:
+def test_a_cluster_that_is_no_longer_chosen_loses_the_objects(shop: Any) -> None:
     shop.commit({"web.yaml": replica_set("green", "{type: ProgressivePerGroup}")})
     shop.reconcile()
-    shop.commit({"clusters/ash.yaml": managed("ash", "canary") + "  taints: []\n"}, hour=1)
-    gone = managed("ash", "canary").replace("hubAcceptsClient: true", "taints: [{key: broken, effect: NoSelect}]")
-    shop.commit({"clusters/ash.yaml": gone}, hour=1)
+    shop.commit({"clusters/ash.yaml": managed("ash", "canary", taint("broken"))}, hour=1)
     shop.reconcile(hour=1)
     assert set(colours(shop)) == {"bru"}
 
 
-def test_a_broken_set_of_objects_changes_nothing(shop: Any) -> None:
+def test_an_invalid_manifestworkreplicaset_keeps_its_clusters(shop: Any) -> None:
     shop.commit({"web.yaml": replica_set("green", "{type: All}")})
     shop.reconcile()
     broken = replica_set("blue", "{type: Sometimes}")
