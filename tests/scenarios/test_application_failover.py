@@ -1,4 +1,4 @@
-"""A robot commits how workloads are, and those that are ill for too long move on, with what they need to go on."""
+"""A job commits the health of workloads; unhealthy ones are evicted with their preserved state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fill(fleet: Fleet, mode: str = "Gracefully") -> None:
     assert fleet.where(WEB) == ["first"]
 
 
-def test_a_workload_that_stays_ill_moves_and_leaves_nothing_behind_once_it_is_well_again(fleet: Fleet) -> None:
+def test_an_unhealthy_workload_moves_and_its_eviction_ends_when_it_is_healthy(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 10 * MINUTE)
@@ -62,7 +62,7 @@ def test_a_workload_that_stays_ill_moves_and_leaves_nothing_behind_once_it_is_we
     assert fleet.reconcile(30).after is None
 
 
-def test_what_the_new_copy_needs_stands_in_its_manifest(fleet: Fleet) -> None:
+def test_the_manifest_of_the_new_copy_has_the_preserved_state(fleet: Fleet) -> None:
     fill(fleet, "Directly")
     fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
     fleet.reconcile(1.5)
@@ -105,7 +105,7 @@ def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[
     assert fresh.where(WEB) == ["second"]
 
 
-def test_a_robot_s_broken_file_keeps_the_clock_running(fleet: Fleet) -> None:
+def test_an_invalid_health_file_does_not_stop_the_timer(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
     fleet.reconcile(1)

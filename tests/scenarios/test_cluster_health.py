@@ -1,4 +1,4 @@
-"""What the conditions of clusters do in a repository: taints with a memory, evictions at their deadline."""
+"""Conditions of clusters in a repository: taints that stay, evictions at their deadline."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def taints(fleet: Fleet) -> list[dict[str, Any]]:
     return entries
 
 
-def test_a_cluster_that_is_not_ready_for_too_long_is_left(fleet: Fleet) -> None:
+def test_workloads_leave_a_cluster_that_is_not_ready_for_too_long(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": state("False")}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup == moment(1.5)
@@ -86,7 +86,7 @@ def test_a_cluster_that_is_not_ready_for_too_long_is_left(fleet: Fleet) -> None:
     assert fleet.where(WEB) == ["second"]
 
 
-def test_a_cluster_that_is_ready_again_in_time_keeps_everything(fleet: Fleet) -> None:
+def test_a_cluster_that_is_ready_again_in_time_keeps_its_workloads(fleet: Fleet) -> None:
     fill(fleet)
     for hour, ready in ((1, "False"), (1.25, "True")):
         fleet.commit({"first.yaml": state(ready)}, hour=hour)
@@ -128,7 +128,7 @@ def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[
     assert [entry["key"] for entry in taints(fresh)] == ["dead"], "it outlives its policy"
 
 
-def test_a_policy_that_evicts_needs_leave(fleet: Fleet) -> None:
+def test_a_policy_with_no_execute_must_be_allowed(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"gitsched.yaml": SETTINGS.replace("true", "false"), "first.yaml": state("False")}, hour=1)
     run = fleet.reconcile(1)

@@ -1,4 +1,4 @@
-"""Objects without a namespace under a ClusterPropagationPolicy: rendered, recorded, evicted and guarded like any other."""
+"""Cluster-scoped objects under a ClusterPropagationPolicy: rendered, recorded, evicted and guarded like others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fill(fleet: Fleet, *names: str) -> None:
     fleet.reconcile()
 
 
-def test_it_is_rendered_as_it_stands_and_recorded_without_a_namespace(fleet: Fleet) -> None:
+def test_a_cluster_scoped_object_is_rendered_and_recorded_without_a_namespace(fleet: Fleet) -> None:
     fill(fleet)
     assert fleet.where(READER) == ["first"]
     assert fleet.files()[f"clusters/first/{READER}.yaml"] == fleet.git("rev-parse", "main:roles/0.yaml")
@@ -52,14 +52,14 @@ def test_it_is_rendered_as_it_stands_and_recorded_without_a_namespace(fleet: Fle
     assert not any("/namespace-" in path for path in fleet.files() if path.startswith("clusters/first/"))
 
 
-def test_a_policy_with_a_namespace_does_not_reach_it(fleet: Fleet) -> None:
+def test_a_namespaced_policy_does_not_select_a_cluster_scoped_object(fleet: Fleet) -> None:
     fleet.commit({"role.yaml": ROLE % "view:pods", "first.yaml": cluster("first")})
     fleet.commit({"policy.yaml": POLICY % ("PropagationPolicy", ", namespace: default")})
     fleet.reconcile()
     assert fleet.where(READER) == []
 
 
-def test_it_moves_away_from_a_taint_and_stays_until_the_deadline(fleet: Fleet) -> None:
+def test_a_cluster_scoped_object_is_evicted_by_a_taint_and_kept_until_the_deadline(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": cluster("first", "power:NoExecute")}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 10 * MINUTE)
@@ -69,7 +69,7 @@ def test_it_moves_away_from_a_taint_and_stays_until_the_deadline(fleet: Fleet) -
     assert fleet.where(READER) == ["second"]
 
 
-def test_it_fails_over_by_the_health_that_its_own_binding_reports(fleet: Fleet) -> None:
+def test_a_cluster_scoped_object_fails_over_by_the_health_in_its_binding(fleet: Fleet) -> None:
     rules = "  propagateDeps: true\n  failover: {application: {decisionConditions: {tolerationSeconds: 60}, purgeMode: Directly}}\n"
     report = (
         "apiVersion: work.karmada.io/v1alpha2\nkind: ClusterResourceBinding\nmetadata: {name: view.pods-clusterrole}\nspec:\n"
@@ -88,7 +88,7 @@ def test_it_fails_over_by_the_health_that_its_own_binding_reports(fleet: Fleet) 
     )
 
 
-def test_explain_knows_it_by_its_name_alone(fleet: Fleet) -> None:
+def test_explain_finds_a_cluster_scoped_object_by_name(fleet: Fleet) -> None:
     fill(fleet)
     told = explain_resource(fleet.settings(), "clusterrole", "default", "view:pods")
     assert (told.workload, told.policy) == ("ClusterRole.rbac.authorization.k8s.io/view:pods", "ClusterPropagationPolicy/roles")
@@ -96,7 +96,7 @@ def test_explain_knows_it_by_its_name_alone(fleet: Fleet) -> None:
     assert [share.cluster for share in told.result] == ["first"]
 
 
-def test_the_guard_counts_it(fleet: Fleet) -> None:
+def test_the_guard_counts_cluster_scoped_objects(fleet: Fleet) -> None:
     fill(fleet, *(f"role-{number}" for number in range(12)))
     fleet.commit({"policy.yaml": WIDE.replace("first", "nowhere").replace("second", "neither")}, hour=1)
     run = fleet.reconcile(1)

@@ -1,4 +1,4 @@
-"""What a workload needs goes where it goes, on a real output branch; and what is suspended stays as it is."""
+"""Dependencies and suspended dispatching on a real output branch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fill(fleet: Fleet, **files: str) -> None:
     fleet.reconcile()
 
 
-def test_a_dependency_moves_with_its_owner_and_keeps_its_bytes(fleet: Fleet) -> None:
+def test_a_dependency_moves_with_its_workload_and_keeps_its_bytes(fleet: Fleet) -> None:
     fill(fleet, web=workload("web", "configmap/conf"), conf=config(), policy=choose("web", "first"))
     assert fleet.where(CONF) == ["first"]
     assert fleet.files()[f"clusters/first/{CONF}.yaml"] == fleet.git("rev-parse", "main:conf.yaml")
@@ -55,7 +55,7 @@ def test_a_dependency_moves_with_its_owner_and_keeps_its_bytes(fleet: Fleet) -> 
     assert fleet.reconcile(2).after is None
 
 
-def test_the_last_owner_takes_it_along(fleet: Fleet) -> None:
+def test_a_dependency_is_removed_with_its_last_dependent(fleet: Fleet) -> None:
     pair = {"web": workload("web", "configmap/conf"), "api": workload("api", "configmap/conf"), "conf": config()}
     fill(fleet, **pair, p=choose("web", "first"), q=choose("api", "second"))
     assert fleet.where(CONF) == ["first", "second"]
@@ -70,7 +70,7 @@ def test_the_last_owner_takes_it_along(fleet: Fleet) -> None:
     assert gone["ConfigMap/default/conf"] == ({"second": None}, "nothing brings it along any more")
 
 
-def test_a_secret_reaches_the_branch_only_while_something_brings_it_along(fleet: Fleet) -> None:
+def test_a_secret_is_on_the_output_branch_only_while_a_workload_depends_on_it(fleet: Fleet) -> None:
     fill(fleet, web=workload("web"), key=SECRET, policy=choose("web", "first"))
     assert "canary-7261" not in "".join(fleet.read(path) for path in fleet.files())
     fleet.commit({"web.yaml": workload("web", "secret/key")}, hour=1)
@@ -91,7 +91,7 @@ def test_a_failing_cluster_keeps_a_dependency_as_long_as_the_workload(fleet: Fle
     assert fleet.where("default/deployment-web") == fleet.where(CONF) == ["second"]
 
 
-def test_a_resident_process_and_new_ones_write_the_same(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_long_running_process_writes_the_same_as_new_ones(fleet: Fleet, tmp_path: Path) -> None:
     files = {"web": workload("web", "configmap/conf"), "api": workload("api"), "conf": config(), "key": SECRET}
     fill(fleet, **files, p=choose("web", "first"), q=choose("api", "second"))
     execute("clone", "-q", "--no-hardlinks", str(fleet.path), str(tmp_path / "twin"), at=tmp_path)
@@ -120,7 +120,7 @@ def test_a_resident_process_and_new_ones_write_the_same(fleet: Fleet, tmp_path: 
     assert fleet.where(KEY) == ["second"]
 
 
-def test_a_suspended_cluster_keeps_what_it_has_and_gets_nothing_new(fleet: Fleet) -> None:
+def test_a_suspended_cluster_keeps_its_manifests_and_gets_no_new_ones(fleet: Fleet) -> None:
     web = "default/deployment-web"
     fill(fleet, web=workload("web", "configmap/conf"), conf=config(), policy=choose("web", "first, second"))
     old = fleet.read(f"clusters/second/{web}.yaml")
@@ -136,7 +136,7 @@ def test_a_suspended_cluster_keeps_what_it_has_and_gets_nothing_new(fleet: Fleet
     assert "replicas: 7" in fleet.read(f"clusters/second/{web}.yaml")
 
 
-def test_a_workload_that_is_suspended_from_the_start_is_scheduled_and_delivered_nowhere(fleet: Fleet) -> None:
+def test_a_new_suspended_workload_is_scheduled_without_manifests(fleet: Fleet) -> None:
     fill(fleet, web=workload("web"), policy=choose("web", "first", "  suspension: {dispatching: true}\n"))
     assert fleet.where("default/deployment-web") == []
     assert [entry["name"] for entry in fleet.binding("web-deployment")["spec"]["clusters"]] == ["first"]
@@ -145,7 +145,7 @@ def test_a_workload_that_is_suspended_from_the_start_is_scheduled_and_delivered_
     assert fleet.where("default/deployment-web") == ["first"]
 
 
-def test_a_suspended_cluster_still_loses_what_moves_away(fleet: Fleet) -> None:
+def test_a_workload_that_moves_is_removed_from_a_suspended_cluster(fleet: Fleet) -> None:
     fill(fleet, web=workload("web"), policy=choose("web", "second", SUSPENDED))
     fleet.commit({"policy.yaml": choose("web", "second")}, hour=1)
     fleet.reconcile(1)
@@ -170,7 +170,7 @@ def test_a_lazy_policy_waits_for_the_manifest_over_many_runs(fleet: Fleet) -> No
     assert fleet.where("default/deployment-web") == ["second"]
 
 
-def test_preemption_moves_a_claimed_workload_where_the_fleet_allows_it(fleet: Fleet) -> None:
+def test_preemption_moves_a_claimed_workload_if_it_is_enabled(fleet: Fleet) -> None:
     fill(fleet, web=workload("web"), old=policy("first", name="old").replace("kind: Deployment}", "kind: Deployment, name: web}"))
     urgent = choose("web", "second", "  preemption: Always\n  priority: 5\n")
     fleet.commit({"urgent.yaml": urgent}, hour=1)
@@ -182,7 +182,7 @@ def test_preemption_moves_a_claimed_workload_where_the_fleet_allows_it(fleet: Fl
     assert fleet.where("default/deployment-web") == ["second"]
 
 
-def test_the_front_page_says_in_place_of_a_policy_to_what_something_is_attached(fleet: Fleet) -> None:
+def test_the_readme_names_the_dependents_of_an_attached_object(fleet: Fleet) -> None:
     fill(fleet, web=workload("web", "configmap/conf"), conf=config(), policy=choose("web", "first"))
     (row,) = (line for line in fleet.read("README.md").splitlines() if "ConfigMap default/conf" in line)
     assert "attached to Deployment default/web" in row

@@ -1,4 +1,4 @@
-"""A workload is at its new cluster before it leaves the old one; time alone ends what time alone can end."""
+"""A workload is in its new cluster before it leaves the old one; deadlines take effect without a commit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fill(fleet: Fleet, tolerate: int | None = None) -> None:
     assert fleet.where(WEB) == ["first"]
 
 
-def test_a_taint_brings_the_workload_to_the_next_cluster_and_keeps_the_old_copy_until_the_deadline(fleet: Fleet) -> None:
+def test_a_taint_moves_the_workload_and_keeps_the_old_copy_until_the_deadline(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": DOWN}, hour=1)
     moved = fleet.reconcile(1)
@@ -39,7 +39,7 @@ def test_a_taint_brings_the_workload_to_the_next_cluster_and_keeps_the_old_copy_
     assert "gracefulEvictionTasks" not in fleet.binding("web-deployment")["spec"]
 
 
-def test_the_commit_that_a_deadline_causes_is_dated_at_the_deadline(fleet: Fleet) -> None:
+def test_the_commit_of_a_deadline_has_the_time_of_the_deadline(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": DOWN}, hour=1)
     fleet.reconcile(1)
@@ -59,7 +59,7 @@ def test_a_late_run_gives_the_bytes_of_a_punctual_one(make_fleet: Callable[[str]
     assert punctual.head == late.head
 
 
-def test_a_run_that_comes_after_move_and_deadline_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_run_after_the_move_and_the_deadline_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, hours in ((punctual, (1, 2)), (late, (2,))):
         fill(fleet)
@@ -69,7 +69,7 @@ def test_a_run_that_comes_after_move_and_deadline_gives_the_tree_of_a_punctual_o
     assert punctual.files() == late.files()
 
 
-def test_toleration_seconds_count_from_the_first_sight_of_an_undated_taint(fleet: Fleet) -> None:
+def test_toleration_seconds_start_when_an_undated_taint_is_first_seen(fleet: Fleet) -> None:
     fill(fleet, tolerate=1800)
     fleet.commit({"first.yaml": DOWN}, hour=1)
     assert fleet.reconcile(1).plan.next_wakeup == moment(1.5)
@@ -83,7 +83,7 @@ def test_toleration_seconds_count_from_the_first_sight_of_an_undated_taint(fleet
     assert fleet.binding("web-deployment")["spec"]["gracefulEvictionTasks"][0]["creationTimestamp"] == "2026-03-02T09:30:00Z"
 
 
-def test_a_taint_taken_away_in_time_moves_nothing_and_a_new_one_counts_anew(fleet: Fleet) -> None:
+def test_removing_a_taint_in_time_moves_nothing_and_a_new_one_starts_again(fleet: Fleet) -> None:
     fill(fleet, tolerate=1800)
     for hour, text in ((1, DOWN), (1.25, cluster("first")), (2, DOWN)):
         fleet.commit({"first.yaml": text}, hour=hour)
@@ -93,7 +93,7 @@ def test_a_taint_taken_away_in_time_moves_nothing_and_a_new_one_counts_anew(flee
 
 
 @pytest.mark.parametrize("hour", [2, 48])
-def test_a_cluster_that_comes_back_does_not_pull_the_workload_back(fleet: Fleet, hour: float) -> None:
+def test_a_recovered_cluster_does_not_get_the_workload_back(fleet: Fleet, hour: float) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": DOWN}, hour=1)
     fleet.reconcile(1)

@@ -1,4 +1,4 @@
-"""Karmada's proposal "Multiple scheduling group": its examples, word for word, give what its text describes."""
+"""The examples of Karmada's proposal "Multiple scheduling group" give what its text describes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def place(policy: str, *clusters: dict[str, Any], after: dict[str, Any] | None =
     return binding
 
 
-def test_one_group_takes_the_clusters_it_names() -> None:
+def test_one_group_selects_the_clusters_it_names() -> None:
     assert where(place(ONE_GROUP, cluster("member1"), cluster("member2"), cluster("member3"))) == ["member1", "member2"]
 
 
@@ -156,18 +156,18 @@ def test_one_group_takes_the_clusters_it_names() -> None:
         pytest.param([cluster("unavailable", down("NoExecute"))], id="its cluster is down"),
     ],
 )
-def test_the_first_group_is_skipped_when_nothing_in_it_fits_and_later_ones_are_not_looked_at(shanghai: list[Any]) -> None:
+def test_the_first_group_is_skipped_when_no_cluster_fits_and_later_ones_are_not_tried(shanghai: list[Any]) -> None:
     binding = place(ORDERED_GROUPS, *shanghai, cluster("member1"), cluster("member2"))
     assert where(binding) == ["member1"]
     assert observed(binding) == "dc-beijing"
 
 
-def test_the_first_group_is_taken_when_it_fits() -> None:
+def test_the_first_group_is_used_when_it_fits() -> None:
     binding = place(ORDERED_GROUPS, cluster("unavailable"), cluster("member1"), cluster("member2"))
     assert (where(binding), observed(binding)) == (["unavailable"], "dc-shanghai")
 
 
-def test_when_the_cluster_fails_the_next_group_takes_over_and_a_recovered_one_does_not_pull_back() -> None:
+def test_when_the_cluster_fails_the_next_group_is_used_and_stays_in_use() -> None:
     placed = place(ORDERED_GROUPS, cluster("member1"), cluster("member2"))
     failed = place(ORDERED_GROUPS, cluster("member1", down("NoExecute")), cluster("member2"), after=placed, now=LATER)
     assert (where(failed), observed(failed)) == (["member2"], "dc-hongkong")
@@ -181,7 +181,7 @@ def test_when_the_cluster_fails_the_next_group_takes_over_and_a_recovered_one_do
         assert recovered["status"]["lastScheduledTime"] == failed["status"]["lastScheduledTime"]
 
 
-def test_when_no_group_fits_nothing_is_selected_and_the_first_group_tells_why() -> None:
+def test_when_no_group_fits_the_first_group_gives_the_reason() -> None:
     binding = place(ORDERED_GROUPS, cluster("member9"))
     assert (where(binding), observed(binding)) == ([], None)
     (condition,) = binding["status"]["conditions"]
@@ -201,7 +201,7 @@ def test_the_group_is_independent_of_the_others_also_for_a_cluster_policy() -> N
     assert (binding["kind"], where(binding), observed(binding)) == ("ResourceBinding", ["member1"], "dc-beijing")
 
 
-def test_the_excerpt_of_a_status_is_no_document() -> None:
+def test_the_excerpt_of_a_status_is_not_a_document() -> None:
     assert parse_file(STATUS.encode(), path="status.yaml", validate=None).status == "not-a-resource"
 
 
@@ -213,7 +213,7 @@ def test_the_excerpt_of_a_status_is_no_document() -> None:
         pytest.param("schedulerObservingAffinityName: dc-hongkong", "dc-hongkong", id="a group of the policy"),
     ],
 )
-def test_the_excerpt_completed_to_a_binding_says_where_to_go_on(written: str, group: str) -> None:
+def test_the_excerpt_completed_to_a_binding_sets_the_observed_group(written: str, group: str) -> None:
     head = "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: nginx-deployment, namespace: default}\nspec: {}\n"
     (previous,) = parse(head + STATUS.replace("SchedulerObservedAffinityName: ds-hongkong", written))
     binding = place(ORDERED_GROUPS, cluster("member1"), cluster("member2"), after=previous)

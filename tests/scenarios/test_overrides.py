@@ -1,4 +1,4 @@
-"""Override policies in a real repository: what an edit of one changes on the output branch, and what stays byte for byte."""
+"""Override policies in a real repository: which files an edit changes on the output branch."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def differing(fleet: Fleet) -> list[str]:
     return fleet.git("diff", "--name-only", "placements~1", "placements", "--", "clusters").splitlines()
 
 
-def test_only_the_manifest_of_an_overridden_cluster_is_written_anew(fleet: Fleet) -> None:
+def test_only_the_manifests_of_overridden_clusters_are_written_again(fleet: Fleet) -> None:
     source = fleet.git("rev-parse", "main:web.yaml")
     assert [blobs(fleet)[name] == source for name in NAMES] == [True, False, True]
     assert [image(fleet, name).partition("/")[0] for name in NAMES] == [
@@ -79,26 +79,26 @@ def test_only_the_manifest_of_an_overridden_cluster_is_written_anew(fleet: Fleet
     ]
 
 
-def test_an_edit_of_an_override_changes_the_files_of_its_clusters_alone(fleet: Fleet) -> None:
+def test_an_edit_of_an_override_changes_only_the_files_of_its_clusters(fleet: Fleet) -> None:
     fleet.commit({"mirror.yaml": mirror("other.example.net", "second")}, hour=1)
     fleet.reconcile(1)
     assert differing(fleet) == [f"clusters/second/{FILE}.yaml"]
     assert image(fleet, "second") == "other.example.net/web:1"
 
 
-def test_an_override_that_goes_gives_the_source_bytes_back(fleet: Fleet) -> None:
+def test_removing_an_override_restores_the_bytes_of_the_source(fleet: Fleet) -> None:
     fleet.commit({"mirror.yaml": None}, hour=1)
     fleet.reconcile(1)
     assert blobs(fleet) == dict.fromkeys(NAMES, fleet.git("rev-parse", "main:web.yaml"))
 
 
-def test_clusters_of_one_rule_share_one_blob(fleet: Fleet) -> None:
+def test_clusters_of_the_same_rule_share_a_blob(fleet: Fleet) -> None:
     fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second", "third")}, hour=1)
     fleet.reconcile(1)
     assert blobs(fleet)["second"] == blobs(fleet)["third"] != blobs(fleet)["first"]
 
 
-def test_comments_and_all_but_the_number_stay_where_replicas_are_divided_and_nothing_is_overridden(fleet: Fleet) -> None:
+def test_divided_replicas_without_overrides_change_only_the_number(fleet: Fleet) -> None:
     fleet.commit({"policy.yaml": policy(scheduling="Divided")}, hour=1)
     fleet.reconcile(1)
     counts = {name: fleet.load(f"clusters/{name}/{FILE}.yaml")["spec"]["replicas"] for name in NAMES}
@@ -109,7 +109,7 @@ def test_comments_and_all_but_the_number_stay_where_replicas_are_divided_and_not
     assert image(fleet, "second") == "mirror.example.net/web:1"
 
 
-def test_a_resident_session_decides_anew_when_an_override_changes(fleet: Fleet) -> None:
+def test_an_updated_engine_decides_again_when_an_override_changes(fleet: Fleet) -> None:
     session = Reconciler(fleet.settings())
     session.run(moment(0))
     for hour, registry in enumerate(("a.example.net", "b.example.net", "a.example.net"), start=1):
@@ -123,7 +123,7 @@ def test_a_resident_session_decides_anew_when_an_override_changes(fleet: Fleet) 
     assert not fleet.reconcile(9).changed
 
 
-def test_a_policy_that_does_not_fit_leaves_the_manifest_that_is_there(fleet: Fleet) -> None:
+def test_an_override_that_fails_keeps_the_present_manifest(fleet: Fleet) -> None:
     before = blobs(fleet)
     files = {"mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT), "web.yaml": WEB.replace("web:1", "web:2")}
     fleet.commit(files, hour=1)
@@ -138,7 +138,7 @@ def test_a_policy_that_does_not_fit_leaves_the_manifest_that_is_there(fleet: Fle
     assert image(fleet, "second") == "mirror.example.net/web:2"
 
 
-def test_a_policy_that_does_not_fit_keeps_a_workload_from_where_it_was_not(fleet: Fleet) -> None:
+def test_an_override_that_fails_keeps_a_workload_out_of_a_new_cluster(fleet: Fleet) -> None:
     files = {"policy.yaml": policy("first,third"), "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}
     fleet.commit(files, hour=1)
     fleet.reconcile(1)
@@ -151,7 +151,7 @@ def test_a_policy_that_does_not_fit_keeps_a_workload_from_where_it_was_not(fleet
     assert fleet.where(FILE) == ["second"]
 
 
-def test_what_a_deadline_did_before_the_move_that_cannot_be_made_is_done_however_late(make_fleet: Callable[[str], Fleet]) -> None:
+def test_deadlines_before_a_move_that_fails_take_effect_in_a_late_run(make_fleet: Callable[[str], Fleet]) -> None:
     """First fails and its copy goes to third; then third fails, and second is left, whose manifest nobody can make."""
     tolerant = "    clusterTolerations: [{key: power, operator: Exists, tolerationSeconds: %d}]\n"
     rules = policy("first", "third", "second", more=tolerant % 1800)
@@ -174,7 +174,7 @@ def test_what_a_deadline_did_before_the_move_that_cannot_be_made_is_done_however
     assert records[0] == records[1]
 
 
-def test_a_new_workload_goes_where_its_manifest_can_be_made(fleet: Fleet) -> None:
+def test_a_new_workload_is_placed_where_its_manifest_can_be_made(fleet: Fleet) -> None:
     other = WEB.replace("name: web", "name: other")
     fleet.commit({"other.yaml": other, "mirror.yaml": mirror("mirror.example.net", "second", more=UNFIT)}, hour=1)
     fleet.reconcile(1)
@@ -182,7 +182,7 @@ def test_a_new_workload_goes_where_its_manifest_can_be_made(fleet: Fleet) -> Non
     assert fleet.where(FILE) == list(NAMES)
 
 
-def test_a_duplicate_of_an_override_takes_no_effect_away(fleet: Fleet) -> None:
+def test_a_duplicate_definition_of_an_override_keeps_its_effect(fleet: Fleet) -> None:
     fleet.commit({"copy.yaml": mirror("copy.example.net", "third")}, hour=1)
     run = fleet.reconcile(1)
     assert "duplicate-identity" in {finding.code for finding in run.plan.findings}
@@ -191,7 +191,7 @@ def test_a_duplicate_of_an_override_takes_no_effect_away(fleet: Fleet) -> None:
     assert fleet.reconcile(2).after is None
 
 
-def test_a_broken_override_counts_as_it_was_before(fleet: Fleet) -> None:
+def test_an_invalid_override_keeps_its_last_valid_version(fleet: Fleet) -> None:
     fleet.commit({"mirror.yaml": mirror("mirror.example.net", "second").replace("replace", "exchange")}, hour=1)
     run = fleet.reconcile(1)
     assert "value-not-allowed" in {finding.code for finding in run.plan.findings}

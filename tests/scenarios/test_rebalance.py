@@ -1,4 +1,4 @@
-"""Karmada's proposal "Introduce a rebalance mechanism": its example and its four user stories, told with commits."""
+"""The example and the four user stories of Karmada's proposal "Introduce a rebalance mechanism", with commits."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_story_1_a_recovered_cluster_is_used_again(fleet: Fleet) -> None:
     assert shares(fleet) == {"member1": 2, "member2": 2}
 
 
-def test_story_2_what_shrank_to_one_cluster_spreads_again_when_there_is_room(fleet: Fleet) -> None:
+def test_story_2_a_workload_in_one_cluster_spreads_again_when_there_is_capacity(fleet: Fleet) -> None:
     files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("dynamic")}
     fleet.commit({**files, "1.yaml": with_room("member1", 0), "2.yaml": with_room("member2", 10)})
     fleet.reconcile()
@@ -188,7 +188,7 @@ def test_story_2_what_shrank_to_one_cluster_spreads_again_when_there_is_room(fle
     assert shares(fleet) == {"member1": 3, "member2": 3}, "its own six count as free room"
 
 
-def test_story_3_one_cluster_that_has_room_for_all_gets_all(fleet: Fleet) -> None:
+def test_story_3_one_cluster_with_enough_capacity_gets_all_replicas(fleet: Fleet) -> None:
     files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("aggregated")}
     fleet.commit({**files, "1.yaml": with_room("member1", 4), "2.yaml": with_room("member2", 3)})
     fleet.reconcile()
@@ -201,7 +201,7 @@ def test_story_3_one_cluster_that_has_room_for_all_gets_all(fleet: Fleet) -> Non
     assert shares(fleet) == {"member1": 6}
 
 
-def test_story_4_a_primary_that_is_back_takes_over_from_the_backup(fleet: Fleet) -> None:
+def test_story_4_a_recovered_primary_takes_over_from_the_backup(fleet: Fleet) -> None:
     files = {"web.yaml": deployment("web", 2), "policy.yaml": policy("primary", "backup")}
     fleet.commit({**files, "1.yaml": cluster("primary"), "2.yaml": cluster("backup")})
     fleet.reconcile()
@@ -240,7 +240,7 @@ def asked(pair: Fleet) -> Fleet:
     return pair
 
 
-def test_a_rebalance_is_carried_out_once_and_its_record_dates_it_at_the_commit(asked: Fleet) -> None:
+def test_a_rebalance_runs_once_and_is_recorded_with_the_time_of_its_commit(asked: Fleet) -> None:
     run = asked.reconcile(3.5)
     assert asked.where(WEB) == ["first"]
     record = asked.load(RECORD)
@@ -255,7 +255,7 @@ def test_a_rebalance_is_carried_out_once_and_its_record_dates_it_at_the_commit(a
     assert asked.where(WEB) == ["second"], "the request was carried out before"
 
 
-def test_when_its_time_is_over_a_commit_dated_then_says_so_and_no_other_ever(asked: Fleet) -> None:
+def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(asked: Fleet) -> None:
     asked.reconcile(3)
     run = asked.reconcile(9)
     assert run.after is not None
@@ -272,7 +272,7 @@ def test_when_its_time_is_over_a_commit_dated_then_says_so_and_no_other_ever(ask
     assert asked.where(WEB) == ["first"]
 
 
-def test_a_run_that_comes_late_makes_the_tree_of_punctual_ones(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_late_run_writes_the_tree_of_punctual_ones(make_fleet: Callable[[str], Fleet]) -> None:
     fleets = []
     for name, hours in (("punctual", (3, 4)), ("late", (7,))):
         fleet = make_fleet(name)
@@ -286,7 +286,7 @@ def test_a_run_that_comes_late_makes_the_tree_of_punctual_ones(make_fleet: Calla
     assert punctual.files() == late.files()
 
 
-def test_a_rebalancer_that_breaks_keeps_its_last_valid_version_and_does_not_ask_again(asked: Fleet) -> None:
+def test_an_invalid_rebalancer_keeps_its_last_valid_version_and_is_not_repeated(asked: Fleet) -> None:
     asked.reconcile(3)
     before = asked.read(RECORD)
     asked.commit({"demo.yaml": ask("web", ttl=3600).replace("workloads", "workload")}, hour=3.1)
@@ -298,7 +298,7 @@ def test_a_rebalancer_that_breaks_keeps_its_last_valid_version_and_does_not_ask_
 
 
 @pytest.mark.parametrize("failback", ["Never", "OnRebalance", "{AfterStabilization: 30m}"])
-def test_a_resident_process_commits_what_a_job_would(make_fleet: Callable[[str], Fleet], failback: str) -> None:
+def test_a_long_running_process_commits_the_same_as_a_job(make_fleet: Callable[[str], Fleet], failback: str) -> None:
     heads = []
     for name in ("job", "resident"):
         fleet = make_fleet(name)

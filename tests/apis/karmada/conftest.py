@@ -1,4 +1,4 @@
-"""What the tests of Karmada's session share: short YAML in, one run of the planner out, one run after another."""
+"""Shared by the tests of Karmada's engine: short YAML as input, one run of the planner or several in sequence."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ class Run(NamedTuple):
         return outcome.records[0][1]
 
     def clusters(self, name: str) -> dict[str, int | None]:
-        """Where the binding says it runs, in its order, with replicas."""
+        """Return the clusters of the binding with their replicas, in the order of the binding."""
         return {c["name"]: c.get("replicas") for c in self.binding(name)["spec"].get("clusters", [])}
 
     def manifest(self, name: str, cluster: str) -> Body | None:
-        """The manifest of one cluster where it is another one than the template; None where it is not."""
+        """Return the manifest of a cluster if it differs from the template."""
         outcome = self.outcome(name)
         assert outcome is not None
-        (place,) = (place for place in outcome.targets if place.cluster == cluster)
-        return place.body
+        (target,) = (target for target in outcome.targets if target.cluster == cluster)
+        return target.body
 
     def condition(self, name: str) -> Body:
         (condition,) = self.binding(name)["status"]["conditions"]
@@ -107,7 +107,7 @@ class Run(NamedTuple):
         return [finding.code for finding in outcome.findings] if outcome else []
 
     def added(self, cluster: str) -> dict[str, tuple[str, str]]:
-        """The taints that a cluster has beside those of its document, by their text: since when, and by whom."""
+        """Return the added taints of a cluster by their text: since when, and what added them."""
         entries = self.engine.state.added_taints.get(cluster, ())
         return {str(taint._replace(since=None)): (format_time(taint.since), by) for taint, by in entries}
 
@@ -117,25 +117,25 @@ class Run(NamedTuple):
         return explanation
 
 
-def make_documents(files: str | Mapping[str, str], waived: frozenset[str] = frozenset()) -> list[RawDocument]:
-    """YAML streams of documents whose apiVersion goes without saying; a Cluster need not say how it is synced."""
+def make_documents(files: str | Mapping[str, str], ignored: frozenset[str] = frozenset()) -> list[RawDocument]:
+    """Read YAML streams; a missing apiVersion and the syncMode of a Cluster are added."""
     streams = {"all.yaml": files} if isinstance(files, str) else files
-    return [loose for path, text in streams.items() for loose in _read(path, text, waived)]
+    return [document for path, text in streams.items() for document in _read(path, text, ignored)]
 
 
 @cache
-def _read(path: str, text: str, waived: frozenset[str]) -> tuple[RawDocument, ...]:
-    loose = []
+def _read(path: str, text: str, ignored: frozenset[str]) -> tuple[RawDocument, ...]:
+    documents = []
     for index, node in enumerate(yaml.compose_all(text, _Loader)):
         body = _Loader("").construct_document(node)
         body = {"apiVersion": API_VERSIONS.get(body["kind"]), **body}
         if body["kind"] == "Cluster":
             body["spec"] = {"syncMode": "Push", **body.get("spec", {})}
-        verdict = validate_document(body, waived)
-        broken = any(issue.severity == "error" for issue in verdict.issues)
+        validated = validate_document(body, ignored)
+        broken = any(issue.severity == "error" for issue in validated.issues)
         mark = node.start_mark
-        loose.append(make_raw_document(verdict.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
-    return tuple(loose)
+        documents.append(make_raw_document(validated.body, Origin(path, "", index, -1, mark.line + 1, mark.column + 1), broken))
+    return tuple(documents)
 
 
 @pytest.fixture(scope="session")
@@ -154,16 +154,16 @@ def run() -> Callable[..., Run]:
         else:
             previous = _written(after) if after else {}
         config = parse_config({"karmada": karmada or {}})
-        decided = decide(make_documents(files, list_ignored_codes(config)), previous, config, _moment(at), _moment(now or at))
+        decided = decide(make_documents(files, list_ignored_codes(config)), previous, config, _time(at), _time(now or at))
         return Run(decided, previous)
 
     return schedule
 
 
 def _written(run: Run) -> dict[Key, Body]:
-    """What the output branch holds after a run."""
+    """Return the records on the output branch after a run."""
     written = {key: body for outcome in run.decisions.outcomes.values() for key, body in outcome.records}
-    return {**written, **{key: body for session in run.decisions.engines for key, body in session.records()}}
+    return {**written, **{key: body for engine in run.decisions.engines for key, body in engine.records()}}
 
 
 def _key(body: Body) -> Key:
@@ -171,7 +171,7 @@ def _key(body: Body) -> Key:
     return Key(parse_api_group(body["apiVersion"]), body["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
-def _moment(text: str) -> datetime:
-    moment = parse_time(text)
-    assert moment is not None
-    return moment
+def _time(text: str) -> datetime:
+    time = parse_time(text)
+    assert time is not None
+    return time

@@ -1,4 +1,4 @@
-"""Karmada's verdict on one object: defaults, then the schema, then the rules."""
+"""Validation of one object as in Karmada: defaulting, schema, rules."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def make(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", ALONE, ids=lambda case: f"{case['id']}-{case['tags'][0]}")
-def test_the_verdict_is_the_one_that_karmada_gave(case: dict[str, Any]) -> None:
+def test_validation_gives_the_verdict_of_karmada(case: dict[str, Any]) -> None:
     assert (errors(case["object"]) == []) is case["expect"]["allowed"], case["expect"]
 
 
-def test_enough_cases_were_recorded() -> None:
+def test_the_recorded_cases_are_complete() -> None:
     assert len(ALONE) >= 100
     assert {case["object"]["kind"] for case in ALONE} >= {"PropagationPolicy", "Cluster", "OverridePolicy", "WorkloadRebalancer"}
 
@@ -90,7 +90,7 @@ def rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("kind", "spec", "refused"), list(rows()))
-def test_neighbours_of_the_recorded_cases(kind: str, spec: dict[str, Any], refused: str | None) -> None:
+def test_values_close_to_the_recorded_cases(kind: str, spec: dict[str, Any], refused: str | None) -> None:
     assert errors(make(kind, spec)) == ([refused] if refused else [])
 
 
@@ -110,7 +110,7 @@ def test_neighbours_of_the_recorded_cases(kind: str, spec: dict[str, Any], refus
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_empty_member_of_the_wrong_type_is_a_mistake_though_defaults_would_drop_it(
+def test_an_empty_member_of_the_wrong_type_is_an_error_although_defaulting_would_remove_it(
     kind: str, spec: dict[str, Any], path: str
 ) -> None:
     found = [finding for finding in gitsched.validate([make(kind, spec)]) if finding.severity == "error"]
@@ -121,7 +121,7 @@ def test_an_empty_member_of_the_wrong_type_is_a_mistake_though_defaults_would_dr
     ("kind", "spec"),
     [("PropagationPolicy", {"priority": None, "dependentOverrides": []}), ("Cluster", {"zones": [], "provider": ""})],
 )
-def test_an_empty_member_of_the_right_type_is_none(kind: str, spec: dict[str, Any]) -> None:
+def test_an_empty_member_of_the_right_type_is_valid(kind: str, spec: dict[str, Any]) -> None:
     assert not [finding for finding in gitsched.validate([make(kind, spec)]) if finding.severity == "error"]
 
 
@@ -194,7 +194,7 @@ def test_a_policy_without_a_namespace_is_in_default() -> None:
     assert errors(body) == []
 
 
-def test_an_issue_points_at_the_member_that_is_wrong() -> None:
+def test_an_issue_points_at_the_invalid_member() -> None:
     spec = {"placement": {"clusterAffinities": [{"affinityName": "a"}, {"affinityName": "a"}]}}
     (issue,) = judge(make("PropagationPolicy", spec))
     assert issue.pointer == ("spec", "placement", "clusterAffinities", 1, "affinityName")
@@ -206,7 +206,7 @@ def test_a_selector_that_selects_nothing_is_a_warning() -> None:
     assert (issue.severity, issue.code) == ("warning", "karmada-selector-empty")
 
 
-def test_every_mistake_of_a_document_is_told_at_once() -> None:
+def test_all_errors_of_a_document_are_reported() -> None:
     spec = {
         "placement": {
             "spreadConstraints": [{"spreadByField": "region", "minGroups": -1}],
@@ -224,7 +224,7 @@ junk = st.sampled_from([None, "", "a b", "/x", 0, -1, 2**70, 1.5, True, [], {}, 
 
 
 @given(st.sampled_from([case["object"] for case in ALONE]), st.data())
-def test_no_object_makes_the_rules_fail(recorded: dict[str, Any], data: st.DataObject) -> None:
+def test_validation_raises_no_exception_for_any_object(recorded: dict[str, Any], data: st.DataObject) -> None:
     body = copy.deepcopy({name: value for name, value in recorded.items() if name != "status"})
     for _ in range(data.draw(st.integers(1, 3))):
         place: Any = body

@@ -1,4 +1,4 @@
-"""When a workload leaves a cluster because the repository says that it is unhealthy there, and what it takes along."""
+"""Application failover: a workload that is reported unhealthy is evicted, with the state that its policy preserves."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def since_of(done: Any) -> dict[str, Any]:
     return read_unhealthy_since(done.binding("web")["metadata"]["annotations"])
 
 
-def test_a_workload_that_is_unhealthy_for_too_long_moves_on(run: Any) -> None:
+def test_a_workload_that_is_unhealthy_for_too_long_is_evicted(run: Any) -> None:
     first = run(world())
     sick = run(world(SICK), first, NOON)
     assert (sick.clusters("web"), since_of(sick)) == ({"m1": 2}, {"m1": parse_time(NOON)})
@@ -96,7 +96,7 @@ never:                  {application: "{purgeMode: Never, decisionConditions: {}
 
 
 @pytest.mark.parametrize("case", (purges := yaml.safe_load(PURGES)).values(), ids=purges)
-def test_the_purge_mode_says_what_becomes_of_the_failed_copy(run: Any, case: dict[str, Any]) -> None:
+def test_the_purge_mode_decides_about_the_failed_copy(run: Any, case: dict[str, Any]) -> None:
     sick = run(world(SICK, case["application"]), run(world(application=case["application"])), NOON)
     moved = run(world(SICK, case["application"]), sick, NOON, now=PAST)
     task = task_of(moved)
@@ -107,13 +107,13 @@ def test_the_purge_mode_says_what_becomes_of_the_failed_copy(run: Any, case: dic
     assert moved.outcome("web").wakeup == parse_time(case["ends"])
 
 
-def test_no_patience_at_all_moves_at_once(run: Any) -> None:
+def test_zero_toleration_seconds_evict_at_once(run: Any) -> None:
     hasty = "{decisionConditions: {tolerationSeconds: 0}}"
     assert run(world(SICK, hasty), run(world(application=hasty)), NOON).clusters("web") == {"m2": 2}
 
 
 @pytest.mark.parametrize("better", [WELL, UNSURE], ids=["Healthy", "Unknown"])
-def test_better_news_start_the_clock_anew(run: Any, better: str) -> None:
+def test_a_healthy_status_restarts_the_timer(run: Any, better: str) -> None:
     sick = run(world(SICK), run(world()), NOON)
     mended = run(world(better), sick, "2026-01-01T12:03:00Z")
     assert (since_of(mended), mended.outcome("web").wakeup) == ({}, None)
@@ -121,7 +121,7 @@ def test_better_news_start_the_clock_anew(run: Any, better: str) -> None:
     assert again.outcome("web").wakeup == parse_time("2026-01-01T12:09:00Z")
 
 
-def test_silence_does_not_stop_the_clock(run: Any) -> None:
+def test_a_missing_status_does_not_stop_the_timer(run: Any) -> None:
     sick = run(world(SICK), run(world()), NOON)
     silent = run(world(report({"m1": ""}).replace("health: ''\n", "applied: true\n")), sick, "2026-01-01T12:03:00Z")
     assert since_of(silent) == {"m1": parse_time(NOON)}
@@ -129,14 +129,14 @@ def test_silence_does_not_stop_the_clock(run: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["no failover", "no report", "nothing in the report"])
-def test_without_rules_or_report_no_clock_runs(run: Any, kind: str) -> None:
+def test_no_timer_without_failover_rules_or_status(run: Any, kind: str) -> None:
     sick = run(world(SICK), run(world()), NOON)
     changed = world(SICK).replace(f"failover: {{application: {PATIENT}}}", "") if kind == "no failover" else world()
     calm = run(world(report()) if kind == "nothing in the report" else changed, sick, "2026-01-01T12:03:00Z")
     assert (since_of(calm), calm.outcome("web").wakeup) == ({}, None)
 
 
-def test_a_cluster_that_it_failed_in_is_not_taken_again_until_there_is_better_news(run: Any) -> None:
+def test_a_cluster_where_it_failed_is_excluded_until_it_is_healthy_there(run: Any) -> None:
     everywhere = world(SICK).replace(
         "clusterAffinities: [{affinityName: one, clusterNames: [m1]}, {affinityName: two, clusterNames: [m2]}]", "{}"
     )
@@ -170,13 +170,13 @@ def test_a_graceful_eviction_ends_early_when_every_new_copy_is_reported_healthy(
     assert ("gracefulEvictionTasks" not in after.binding("web")["spec"]) is case["ended"]
 
 
-def test_a_report_that_is_older_than_the_eviction_does_not_end_it(run: Any) -> None:
+def test_a_status_older_than_the_eviction_does_not_end_it(run: Any) -> None:
     both = report({"m1": "Unhealthy", "m2": "Healthy"})
     moved = run(world(both), run(world(both), run(world()), NOON), NOON, now=PAST)
     assert task_of(run(world(both), moved, "2026-01-01T12:06:00Z")) == task_of(moved)
 
 
-def test_a_taint_s_eviction_ends_early_in_the_same_way(run: Any) -> None:
+def test_an_eviction_by_a_taint_ends_early_in_the_same_way(run: Any) -> None:
     hot = world().replace("metadata: {name: m1}", "metadata: {name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")
     moved = run(hot, run(world()), NOON)
     assert task_of(moved)["reason"] == "TaintUntolerated"
@@ -185,7 +185,7 @@ def test_a_taint_s_eviction_ends_early_in_the_same_way(run: Any) -> None:
 
 
 @pytest.mark.parametrize("created", [None, PAST, "2025-01-01T00:00:00Z"])
-def test_a_person_lets_go_of_a_copy_that_is_never_purged(run: Any, created: str | None) -> None:
+def test_suppress_deletion_false_removes_a_copy_that_is_never_purged(run: Any, created: str | None) -> None:
     never = "{purgeMode: Never, decisionConditions: {}}"
     moved = run(world(SICK, never), run(world(SICK, never), run(world(application=never)), NOON), NOON, now=PAST)
     assert run(world(SICK, never), moved, "2027-01-01T00:00:00Z").binding("web") == moved.binding("web")
@@ -196,7 +196,7 @@ def test_a_person_lets_go_of_a_copy_that_is_never_purged(run: Any, created: str 
     assert ("gracefulEvictionTasks" not in done.binding("web")["spec"]) is meant, "a task of another time is another task"
 
 
-def test_what_a_person_keeps_outlives_its_grace_period(run: Any) -> None:
+def test_suppress_deletion_true_keeps_a_copy_after_its_grace_period(run: Any) -> None:
     moved = run(world(SICK), run(world(SICK), run(world()), NOON), NOON, now=PAST)
     kept = report({"m1": "Unhealthy"}, tasks=[{"fromCluster": "m1", "producer": "me", "reason": "Wait", "suppressDeletion": True}])
     assert [p.cluster for p in run(world(kept), moved, "2026-02-01T00:00:00Z").outcome("web").targets] == ["m2", "m1"]
@@ -237,7 +237,7 @@ def test_the_labels_stay_with_that_copy_and_with_no_other(run: Any) -> None:
     assert [(place.cluster, place.body) for place in elsewhere.outcome("web").targets] == [("m3", None)]
 
 
-def test_a_copy_that_stays_beside_the_new_one_shares_no_state_with_it(run: Any) -> None:
+def test_a_copy_that_stays_next_to_the_new_one_preserves_no_state(run: Any) -> None:
     moved = fail_over(run, "Gracefully")
     assert task_of(moved)["preservedLabelState"] == {"example.com/job": "f00d", "round": "3"}
     assert [place.body for place in moved.outcome("web").targets] == [None, None]
@@ -251,7 +251,7 @@ no value for a label:    {status: {jobStatus: {jobID: "a b"}, rounds: [1]},     
 
 
 @pytest.mark.parametrize("case", (lost := yaml.safe_load(LOST)).values(), ids=lost)
-def test_state_that_cannot_be_preserved_is_told_and_holds_nothing_up(run: Any, case: dict[str, Any]) -> None:
+def test_state_that_cannot_be_preserved_is_reported_and_does_not_stop_the_failover(run: Any, case: dict[str, Any]) -> None:
     moved = fail_over(run, "Directly", case["status"])
     assert (moved.clusters("web"), "preservedLabelState" in task_of(moved)) == ({"m2": 2}, False)
     (finding,) = (f for f in moved.outcome("web").findings if f.code == "state-not-preserved")
@@ -276,14 +276,14 @@ gone and not reported:            {since: [x],    held: [],     overdue: [],  no
 
 
 @pytest.mark.parametrize("case", (followed := yaml.safe_load(FOLLOWED)).values(), ids=followed)
-def test_a_clock_runs(case: dict[str, Any]) -> None:
+def test_an_unhealthy_timer(case: dict[str, Any]) -> None:
     assert NINE
     assert TEN
     now = update_unhealthy_since(REPORT, dict.fromkeys(case["since"], NINE), case["held"], case["overdue"], TEN)
     assert now == {name: {"nine": NINE, "ten": TEN}[text] for name, text in case["now"].items()}
 
 
-def test_only_the_named_task_is_confirmed() -> None:
+def test_suppress_deletion_applies_only_to_the_matching_task() -> None:
     written = AggregatedStatus(
         {}, {}, ({"fromCluster": "a", "suppressDeletion": False}, {"fromCluster": "b", "suppressDeletion": "yes"}), ""
     )
@@ -296,5 +296,5 @@ def test_only_the_named_task_is_confirmed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"m1":"soon"}', '{"m1":7}'])
-def test_notes_that_somebody_spoilt_are_no_memory(text: str) -> None:
+def test_malformed_annotations_are_ignored(text: str) -> None:
     assert read_unhealthy_since({"gitsched.io/unhealthy-since": text}) == {}

@@ -1,4 +1,4 @@
-"""Which taints a cluster has beside those of its document, from when, and until when."""
+"""Taints that conditions and ClusterTaintPolicies add to Clusters: which, from when and until when."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_ready_condition_taints_a_cluster(run: Any, case: dict[str, Any]) ->
     assert all(since == "2026-01-01T00:00:00Z" for since, _ in done.added("m1").values())
 
 
-def test_a_cluster_that_is_not_ready_gets_nothing_new_and_keeps_what_it_has(run: Any) -> None:
+def test_a_cluster_that_is_not_ready_keeps_its_workloads_and_gets_no_new_ones(run: Any) -> None:
     ready, unready = fleet("Ready: 'True'"), fleet("Ready: 'False'")
     assert run(stream(ready, WEB, EVERYWHERE)).clusters("web") == {"m1": 2, "m2": 2}
     second = run(stream(unready, WEB, EVERYWHERE), run(stream(ready, WEB, EVERYWHERE)))
@@ -104,7 +104,7 @@ def stream(*documents: str) -> str:
     return "\n---\n".join(documents)
 
 
-def test_a_policy_s_taint_stays_from_the_conditions_that_add_it_to_those_that_remove_it(run: Any) -> None:
+def test_the_taint_of_a_policy_stays_until_its_remove_conditions_match(run: Any) -> None:
     neither = DISKS.replace('operator: NotIn, statusValues: ["True"]', 'operator: In, statusValues: ["False"]')
     healthy = run(stream(HEALTHY, neither), at=NOON)
     assert healthy.added("m1") == {}
@@ -134,7 +134,7 @@ removal comes second:      {conditions: "A: 'False'",           add: [{condition
 
 
 @pytest.mark.parametrize("case", (conditions := yaml.safe_load(CONDITIONS)).values(), ids=conditions)
-def test_a_policy_adds_its_taints_when_all_conditions_hold(run: Any, case: dict[str, Any]) -> None:
+def test_a_policy_adds_its_taints_when_all_conditions_match(run: Any, case: dict[str, Any]) -> None:
     spec = {"taints": [{"key": "disk", "effect": "NoSchedule"}]}
     spec |= {name: case[short] for name, short in (("addOnConditions", "add"), ("removeOnConditions", "remove")) if short in case}
     policy = yaml.safe_dump({"kind": "ClusterTaintPolicy", "metadata": {"name": "disks"}, "spec": spec})
@@ -150,7 +150,7 @@ def test_only_the_clusters_that_a_policy_targets_are_tainted(run: Any) -> None:
         assert list(every.added("m1")) == list(every.added("m2")) == ["disk=bad:NoSchedule"]
 
 
-def test_policies_act_in_the_order_of_their_creation_then_of_their_names(run: Any) -> None:
+def test_policies_apply_in_the_order_of_creation_then_of_names(run: Any) -> None:
     def written(name: str, value: str, created: str = "") -> str:
         policy = yaml.safe_load(POLICY % (name, "null", "NoSchedule"))
         policy["spec"]["taints"][0]["value"] = value
@@ -168,7 +168,7 @@ def test_policies_act_in_the_order_of_their_creation_then_of_their_names(run: An
     assert list(second.added("m1")) == ["disk=second:NoSchedule"]
 
 
-def test_a_policy_s_no_execute_taint_needs_leave_and_evicts(run: Any) -> None:
+def test_the_no_execute_taint_of_a_policy_must_be_allowed_and_evicts(run: Any) -> None:
     hot = POLICY % ("", "null", "NoExecute")
     ready = stream(fleet(), WEB, EVERYWHERE)
     down = stream(UNHEALTHY, WEB, EVERYWHERE, hot)
@@ -181,7 +181,7 @@ def test_a_policy_s_no_execute_taint_needs_leave_and_evicts(run: Any) -> None:
     assert (list(off.added("m1")), off.clusters("web")) == (["disk=bad:NoExecute"], {"m1": 2, "m2": 2})
 
 
-def test_a_toleration_of_a_policy_s_taint_counts_from_the_run_that_added_it(run: Any) -> None:
+def test_a_toleration_of_an_added_taint_starts_when_the_taint_was_added(run: Any) -> None:
     patient = EVERYWHERE.replace(
         "placement: {}", "placement: {clusterTolerations: [{key: disk, operator: Exists, tolerationSeconds: 600}]}"
     )
@@ -197,7 +197,7 @@ def codes(done: Any) -> list[tuple[str, str]]:
     return [(finding.severity, finding.code) for finding in done.engine.findings if finding.code.startswith("cluster-taint")]
 
 
-def test_what_a_reader_of_the_document_cannot_see_is_told(run: Any) -> None:
+def test_added_taints_are_reported(run: Any) -> None:
     down = run(stream(fleet("DiskHealthy: 'False', Ready: Unknown"), DISKS))
     assert [f.message for f in down.engine.findings if f.code == "cluster-taint-added"] == [
         "Cluster m1: taint cluster.karmada.io/unreachable:NoSchedule is added: its condition Ready is Unknown",
@@ -210,14 +210,14 @@ def test_what_a_reader_of_the_document_cannot_see_is_told(run: Any) -> None:
     ]
 
 
-def test_a_taint_outlives_its_policy_and_says_so(run: Any) -> None:
+def test_a_taint_stays_after_its_policy_is_deleted_with_a_warning(run: Any) -> None:
     down = UNHEALTHY
     orphan = run(down, run(stream(down, DISKS), at=NOON), LATER)
     assert orphan.added("m1") == {"disk=bad:NoSchedule": (NOON, "ClusterTaintPolicy/disks")}
     assert codes(orphan) == [("warning", "cluster-taint-orphaned")]
 
 
-def test_a_policy_that_breaks_keeps_its_taints_and_its_place(run: Any) -> None:
+def test_an_invalid_policy_keeps_its_taints_and_its_order(run: Any) -> None:
     down = UNHEALTHY
     first = run(stream(down, DISKS), at=NOON)
     second = run(stream(down, DISKS.split("  taints")[0]), first, LATER)
@@ -226,7 +226,7 @@ def test_a_policy_that_breaks_keeps_its_taints_and_its_place(run: Any) -> None:
     assert dict(second.engine.records()) == dict(first.engine.records())
 
 
-def test_a_document_s_own_taint_counts_until_a_policy_takes_it_away(run: Any) -> None:
+def test_a_taint_of_the_document_is_effective_until_a_policy_removes_it(run: Any) -> None:
     own = "{key: disk, value: mine, effect: NoSchedule}"
     down = run(stream(fleet("DiskHealthy: 'False'", own), DISKS))
     assert (down.added("m1"), codes(down)) == ({}, [])
@@ -237,7 +237,7 @@ def test_a_document_s_own_taint_counts_until_a_policy_takes_it_away(run: Any) ->
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "null", '["x"]', "[1]"])
-def test_a_record_that_somebody_spoilt_is_no_memory(text: str) -> None:
+def test_a_malformed_record_is_ignored(text: str) -> None:
     assert read_added_taints({"metadata": {"annotations": {"gitsched.io/taints-added": text}}}) == ()
 
 
@@ -270,7 +270,7 @@ POLICIES = st.builds(
     policies=st.lists(POLICIES, max_size=3),
     assume=st.booleans(),
 )
-def test_a_second_look_at_the_same_conditions_changes_nothing(
+def test_the_same_conditions_give_the_same_taints_again(
     own: list[Taint], conditions: dict[str, str], remembered: list[AddedTaint], policies: list[ClusterTaintPolicy], assume: bool
 ) -> None:
     noon, later = parse_time(NOON), parse_time(LATER)

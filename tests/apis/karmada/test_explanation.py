@@ -1,4 +1,4 @@
-"""Anyone can ask why a workload is where it is, and gets the whole way: policy, groups, clusters, division, trigger."""
+"""Explanations of a decision: policy, groups, clusters, division and trigger."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def files(*policies: str, fleet: str = FLEET, workload: str = WEB) -> dict[str, 
     return {"fleet.yaml": fleet, "web.yaml": workload, **{f"p{i}.yaml": policy for i, policy in enumerate(policies)}}
 
 
-def test_each_cluster_is_told_with_the_first_filter_that_refused_it_and_where_its_rule_stands(run: Any) -> None:
+def test_each_cluster_has_the_first_filter_that_rejects_it_and_its_location(run: Any) -> None:
     explanation = run(files(DUPLICATED)).explain("web")
     assert explanation.workload == "Deployment.apps/default/web"
     assert explanation.location == "web.yaml:2"
@@ -62,7 +62,7 @@ def test_each_cluster_is_told_with_the_first_filter_that_refused_it_and_where_it
     assert explanation.trigger == "Scheduled because it was never scheduled before."
 
 
-def test_groups_are_told_in_the_order_in_which_they_were_tried(run: Any) -> None:
+def test_groups_are_listed_in_the_order_in_which_they_were_tried(run: Any) -> None:
     first = run(files(GROUPS))
     assert [(a.name, a.verdict) for a in first.explain("web").attempts] == [
         ("first", "no-fit"),
@@ -87,7 +87,7 @@ def test_groups_are_told_in_the_order_in_which_they_were_tried(run: Any) -> None
     )
 
 
-def test_where_every_group_fails_the_clusters_of_the_first_one_are_shown(run: Any) -> None:
+def test_if_every_group_fails_the_clusters_of_the_first_one_are_shown(run: Any) -> None:
     nowhere = GROUPS.replace("[m1, m3]", "[m8]").replace("[m1]", "[m9]")
     explanation = run(files(nowhere)).explain("web")
     assert [a.verdict for a in explanation.attempts] == ["no-fit", "no-fit", "no-fit"]
@@ -116,14 +116,16 @@ def test_where_every_group_fails_the_clusters_of_the_first_one_are_shown(run: An
         ),
     ],
 )
-def test_the_policy_is_told_with_its_advantage_over_the_next(run: Any, winner: str, loser: str, reason: str, why_not: str) -> None:
+def test_the_policy_is_explained_with_its_precedence_over_the_next(
+    run: Any, winner: str, loser: str, reason: str, why_not: str
+) -> None:
     explanation = run(files(_policy("alpha", winner), _policy("beta", loser))).explain("web")
     assert explanation.policy == "PropagationPolicy/default/alpha"
     assert explanation.policy_reason.endswith(f"; {reason}")
     assert [(entry.policy, entry.why) for entry in explanation.rejected_policies] == [("PropagationPolicy/default/beta", why_not)]
 
 
-def test_a_cluster_policy_is_told_that_it_comes_after_every_policy_of_the_namespace(run: Any) -> None:
+def test_a_cluster_policy_comes_after_every_policy_of_the_namespace(run: Any) -> None:
     other = _policy("beta", "priority: 9").replace("kind: Prop", "kind: ClusterProp")
     explanation = run(files(_policy("alpha", "priority: 0"), other)).explain("web")
     assert explanation.policy_reason.endswith("a PropagationPolicy comes before every ClusterPropagationPolicy")
@@ -134,7 +136,7 @@ def test_a_cluster_policy_is_told_that_it_comes_after_every_policy_of_the_namesp
     )
 
 
-def test_a_claim_is_told_as_the_reason_why_a_better_policy_did_not_get_the_workload(run: Any) -> None:
+def test_a_claim_explains_why_a_policy_of_higher_priority_is_not_used(run: Any) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     explanation = run(files(_policy("alpha", "priority: 0"), _policy("beta", "priority: 9")), after=first).explain("web")
     assert explanation.policy == "PropagationPolicy/default/alpha"
@@ -153,7 +155,7 @@ def test_a_claim_is_told_as_the_reason_why_a_better_policy_did_not_get_the_workl
         ),
     ],
 )
-def test_a_claim_that_ended_is_told_also_when_no_policy_is_left(run: Any, second: str, claim: str) -> None:
+def test_a_claim_that_has_ended_is_explained_without_any_policy(run: Any, second: str, claim: str) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     explanation = run(files(*[_policy("alpha", second)] if second else []), after=first).explain("web")
     assert (explanation.policy, explanation.claim) == ("", claim)
@@ -165,7 +167,7 @@ def test_a_workload_that_no_policy_ever_selected_has_no_explanation(run: Any) ->
     assert result.engine.explain(result.template("web")) is None
 
 
-def test_a_broken_policy_is_told_as_the_reason_why_the_earlier_decision_stays(run: Any) -> None:
+def test_an_invalid_policy_explains_why_the_previous_decision_stays(run: Any) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     explanation = run(files(_policy("alpha", "priority: high")), after=first).explain("web")
     assert explanation.claim == "PropagationPolicy/default/alpha claimed it in an earlier run, but its document is invalid now"
@@ -181,7 +183,7 @@ def test_a_broken_policy_is_told_as_the_reason_why_the_earlier_decision_stays(ru
         ("b", "to the last name, because the hash of the workload's uid is odd"),
     ],
 )
-def test_weights_and_shares_are_told_with_the_direction_of_ties(run: Any, uid: str, tie: str) -> None:
+def test_weights_and_shares_are_listed_with_the_order_of_ties(run: Any, uid: str, tie: str) -> None:
     placement = """placement: {replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {staticWeightList: [
         {targetCluster: {clusterNames: [m1]}, weight: 1}, {targetCluster: {clusterNames: [m3]}, weight: 1}]}}}"""
     workload = WEB.replace("{name: web,", f"{{name: web, uid: '{uid}',")
@@ -195,7 +197,7 @@ def test_weights_and_shares_are_told_with_the_direction_of_ties(run: Any, uid: s
     assert rounds[-2:] == [f"replica 5: {winner}, 1 / 5 = 0.2", f"More than the exact proportion: {winner}"]
 
 
-def test_what_was_not_scheduled_anew_says_so_and_shows_where_it_stays(run: Any) -> None:
+def test_a_workload_that_is_not_rescheduled_shows_its_clusters(run: Any) -> None:
     placement = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}"
     first = run(files(_policy("alpha", placement)))
     explanation = run(files(_policy("alpha", placement)), after=first).explain("web")
@@ -204,7 +206,7 @@ def test_what_was_not_scheduled_anew_says_so_and_shows_where_it_stays(run: Any) 
     assert explanation.result == (ReplicaShare("m1", None, 3), ReplicaShare("m3", None, 2))
 
 
-def test_an_eviction_is_told_beside_the_trigger(run: Any) -> None:
+def test_an_eviction_is_listed_with_the_trigger(run: Any) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     hot = FLEET.replace("{name: m1, labels: {tier: gold}}", "{name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")
     explanation = run(files(_policy("alpha", "priority: 0"), fleet=hot), after=first).explain("web")
@@ -238,7 +240,7 @@ spec:
 """
 
 
-def test_when_a_toleration_ends_and_the_eviction_after_it_is_told(run: Any) -> None:
+def test_explain_says_when_a_toleration_expires_and_when_the_eviction_ends(run: Any) -> None:
     world = "\n---\n".join((FIRE, OTHER, WEB, BEARING))
     first = run("\n---\n".join((CALM, OTHER, WEB, BEARING)), at="2026-01-01T00:00:00Z")
     bears = run(world, first, at="2026-01-01T00:01:00Z")

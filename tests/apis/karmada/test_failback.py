@@ -1,4 +1,4 @@
-"""When a workload returns to an earlier group: never by itself, on request, or when the group has been fit for long enough."""
+"""Failback to an earlier group: never, on a rebalance, or after a stabilization time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def failed_over(run: Any, karmada: Any, **more: Any) -> Any:
 @pytest.mark.parametrize(
     "karmada", [{}, {"failback": "Never"}, {"failback": "OnRebalance"}], ids=["default", "Never", "OnRebalance"]
 )
-def test_an_earlier_group_that_recovers_pulls_nothing_back(run: Any, karmada: Any) -> None:
+def test_a_recovered_earlier_group_does_not_move_the_workload(run: Any, karmada: Any) -> None:
     before = failed_over(run, karmada)
     result = run(world("abc"), before, at(60), at(10_000), karmada)
     assert result.binding("web") == before.binding("web")
@@ -85,7 +85,7 @@ def test_an_earlier_group_that_recovers_pulls_nothing_back(run: Any, karmada: An
 
 
 @pytest.mark.parametrize("scheduling", ["Duplicated", "Divided"])
-def test_an_earlier_group_that_was_fit_for_long_enough_gets_the_workload_back(run: Any, scheduling: str) -> None:
+def test_a_workload_returns_to_an_earlier_group_after_the_stabilization_time(run: Any, scheduling: str) -> None:
     rules = policy(scheduling)
     recovered = run(world("abc", rules=rules), failed_over(run, STABLE, rules=rules), at(60), karmada=STABLE)
     assert (where(recovered), clocks(recovered), wakeup(recovered)) == ("b", {"a": at(60)}, at(90))
@@ -96,7 +96,7 @@ def test_an_earlier_group_that_was_fit_for_long_enough_gets_the_workload_back(ru
     assert back.binding("web")["status"]["lastScheduledTime"] == at(90)
 
 
-def test_what_it_leaves_stays_until_the_new_copies_have_had_time_to_start(run: Any) -> None:
+def test_old_copies_stay_until_the_new_ones_have_had_time_to_start(run: Any) -> None:
     back = run(world("abc"), failed_over(run, STABLE), at(60), at(90), STABLE)
     assert back.binding("web")["spec"]["gracefulEvictionTasks"] == [
         {
@@ -122,14 +122,14 @@ def test_what_it_leaves_stays_until_the_new_copies_have_had_time_to_start(run: A
     ],
     ids=["in the configuration", "in the policy"],
 )
-def test_where_no_two_copies_may_run_the_old_one_goes_at_once(run: Any, karmada: Any, spec: str) -> None:
+def test_purge_mode_directly_removes_the_old_copy_at_once(run: Any, karmada: Any, spec: str) -> None:
     rules = policy(spec=spec)
     before = failed_over(run, STABLE | karmada, rules=rules)
     back = run(world("abc", rules=rules), before, at(60), at(90), STABLE | karmada)
     assert [(place.cluster, place.evicting) for place in back.outcome("web").targets] == [("a", False)]
 
 
-def test_a_group_that_fails_again_starts_from_nought(run: Any) -> None:
+def test_the_timer_of_a_group_that_fails_again_restarts(run: Any) -> None:
     first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
     failed = run(world("bc"), first, at(80), karmada=STABLE)
     assert (where(failed), clocks(failed), wakeup(failed)) == ("b", {}, None)
@@ -137,13 +137,13 @@ def test_a_group_that_fails_again_starts_from_nought(run: Any) -> None:
     assert (where(again), clocks(again), wakeup(again)) == ("b", {"a": at(85)}, at(115))
 
 
-def test_an_unrelated_change_does_not_start_the_clock_again(run: Any) -> None:
+def test_an_unrelated_change_does_not_restart_the_timer(run: Any) -> None:
     first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
     second = run(world("abc", cluster("d")), first, at(75), karmada=STABLE)
     assert (clocks(second), wakeup(second)) == ({"a": at(60)}, at(90))
 
 
-def test_a_group_that_is_being_evicted_from_is_not_fit_before_that_is_over(run: Any) -> None:
+def test_a_group_does_not_fit_while_the_workload_is_evicted_from_it(run: Any) -> None:
     placed = run(world("abc"), at=MORNING, karmada=STABLE)
     failed = run(world("bc"), placed, at(0), karmada=STABLE)
     recovered = run(world("abc"), failed, at(5), karmada=STABLE)
@@ -151,7 +151,7 @@ def test_a_group_that_is_being_evicted_from_is_not_fit_before_that_is_over(run: 
     assert clocks(run(world("abc"), recovered, at(5), at(12), STABLE)) == {"a": at(10)}
 
 
-def test_each_earlier_group_has_its_own_clock(run: Any) -> None:
+def test_each_earlier_group_has_its_own_timer(run: Any) -> None:
     both = run(world("c"), failed_over(run, STABLE), at(30), at(45), STABLE)
     assert where(both) == "c"
     second = run(world("bc"), both, at(60), karmada=STABLE)
@@ -162,19 +162,19 @@ def test_each_earlier_group_has_its_own_clock(run: Any) -> None:
     assert where(run(world("abc"), closer, at(90), at(110), STABLE)) == "a"
 
 
-def test_of_several_groups_that_are_due_the_first_is_taken(run: Any) -> None:
+def test_the_first_of_several_groups_whose_timers_ended_is_used(run: Any) -> None:
     on_c = run(world("c"), failed_over(run, STABLE), at(30), at(45), STABLE)
     assert where(run(world("abc"), on_c, at(60), at(90), STABLE)) == "a"
 
 
-def test_a_workload_that_has_no_place_at_all_does_not_wait(run: Any) -> None:
+def test_an_unplaced_workload_does_not_wait(run: Any) -> None:
     first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
     nowhere_else = run(world("a"), first, at(70), karmada=STABLE)
     assert (where(nowhere_else), nowhere_else.outcome("web").state, evicting(nowhere_else)) == ("a", "placed", ["b"])
     assert where(run(world("a"), failed_over(run, {}), at(70))) == "", "by itself Karmada's search never returns"
 
 
-def test_no_time_at_all_is_at_once(run: Any) -> None:
+def test_a_stabilization_time_of_zero_is_immediate(run: Any) -> None:
     karmada = {"failback": {"AfterStabilization": "0s"}}
     back = run(world("abc"), failed_over(run, karmada), at(60), karmada=karmada)
     assert (where(back), evicting(back), clocks(back)) == ("a", ["b"], {})
@@ -183,34 +183,34 @@ def test_no_time_at_all_is_at_once(run: Any) -> None:
 @pytest.mark.parametrize(
     "rules", [policy(spec=", schedulerName: mine"), policy(groups="ba")], ids=["another scheduler", "it is in the first group"]
 )
-def test_there_is_no_clock_where_nothing_could_return(run: Any, rules: str) -> None:
+def test_no_timer_without_an_earlier_group(run: Any, rules: str) -> None:
     before = failed_over(run, STABLE)
     result = run(world("abc", rules=rules), before, at(60), karmada=STABLE)
     assert (where(result), clocks(result), wakeup(result)) == ("b", {}, None)
 
 
-def test_a_suspended_workload_has_no_clock(run: Any) -> None:
+def test_a_suspended_workload_has_no_timer(run: Any) -> None:
     before = failed_over(run, STABLE)
     before.binding("web")["spec"]["suspension"] = {"scheduling": True}
     result = run(world("abc"), before, at(60), at(200), STABLE)
     assert (where(result), clocks(result), wakeup(result)) == ("b", {}, None)
 
 
-def test_the_clocks_go_with_the_setting(run: Any) -> None:
+def test_the_timers_are_removed_with_the_setting(run: Any) -> None:
     first = run(world("abc"), failed_over(run, STABLE), at(60), karmada=STABLE)
     assert clocks(run(world("abc"), first, at(70))) == {}
     shorter = {"failback": {"AfterStabilization": "15m"}}
     assert wakeup(run(world("abc"), first, at(70), karmada=shorter)) == at(75)
 
 
-def test_a_broken_cluster_that_holds_the_workload_says_nothing_about_other_groups(run: Any) -> None:
+def test_an_invalid_cluster_that_runs_the_workload_does_not_make_other_groups_fit(run: Any) -> None:
     before = failed_over(run, STABLE)
     broken = world("c", known="ac") + "\n---\n" + "{kind: Cluster, metadata: {name: b}, spec: {syncMode: Sideways}}"
     result = run(broken, before, at(60), karmada=STABLE)
     assert (where(result), clocks(result)) == ("b", {})
 
 
-def test_a_rebalance_needs_no_clock(run: Any) -> None:
+def test_a_rebalance_needs_no_timer(run: Any) -> None:
     asking = """
 kind: WorkloadRebalancer
 metadata: {name: back}
@@ -223,7 +223,7 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, n
         assert again.binding("web") == back.binding("web")
 
 
-def test_a_rebalance_that_leads_to_no_earlier_group_leaves_nothing_behind(run: Any) -> None:
+def test_a_rebalance_without_an_earlier_group_creates_no_eviction_task(run: Any) -> None:
     asking = """
 kind: WorkloadRebalancer
 metadata: {name: again}
@@ -237,18 +237,18 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, n
 
 
 @pytest.mark.parametrize("text", ["", "[]", "7", "{", '{"a": 7}', '{"a": "yesterday"}'])
-def test_a_note_that_nobody_wrote_like_that_is_no_clock(text: str) -> None:
+def test_a_malformed_annotation_gives_no_timers(text: str) -> None:
     assert read_failback_timers({NOTE: text}) == ()
 
 
-def test_clocks_are_read_as_they_are_written() -> None:
+def test_timers_are_read_as_they_are_written() -> None:
     start = parse_time(MORNING)
     assert start is not None
     entries = (("a", start), ("über", start + timedelta(seconds=1)))
     assert read_failback_timers({NOTE: write_failback_timers(entries)}) == entries
 
 
-def test_explain_says_when_it_returns_and_why_it_did(run: Any) -> None:
+def test_explain_says_when_and_why_a_workload_returns(run: Any) -> None:
     waiting = run(world("abc", rules=policy("Divided")), failed_over(run, STABLE, rules=policy("Divided")), at(60), karmada=STABLE)
     assert waiting.explain("web").trigger == (
         "Not scheduled again: placement and replicas are unchanged, and no rebalance was requested. It returns to group a at "
@@ -269,7 +269,7 @@ STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])
     wait=st.sampled_from(["0s", "5m", "10m", "25m"]),
     scheduling=st.sampled_from(["Duplicated", "Divided"]),
 )
-def test_runs_that_come_late_end_where_punctual_ones_do(run: Any, history: list[Any], wait: str, scheduling: str) -> None:
+def test_late_runs_give_the_result_of_punctual_ones(run: Any, history: list[Any], wait: str, scheduling: str) -> None:
     karmada, rules = {"failback": {"AfterStabilization": wait}}, policy(scheduling)
     late = punctual = run(world("abc", rules=rules), at=MORNING, karmada=karmada)
     now = 0

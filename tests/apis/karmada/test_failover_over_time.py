@@ -1,4 +1,4 @@
-"""Whatever is reported, and whenever somebody looks: a late run decides what punctual ones decided, and a second look changes nothing."""
+"""Late runs give the result of punctual ones, and repeated runs change nothing, for any reported health."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def world(policy: str, health: dict[str, str], fast: dict[str, str]) -> str:
     mode=st.sampled_from(["Gracefully", "Directly", "Never"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_late_run_decides_what_punctual_ones_decided(
+def test_a_late_run_gives_the_result_of_punctual_ones(
     run: Any, events: list[Any], looks: list[int], division: str, patience: int, mode: str
 ) -> None:
     policy = POLICY % (division, patience, mode)

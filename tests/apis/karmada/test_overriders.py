@@ -1,4 +1,4 @@
-"""What each overrider makes of an object: from this, by that, comes this; or why it does not fit."""
+"""The result of each overrider, or the message when it cannot be applied."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def override(kind: str, overriders: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_an_overrider_changes_what_it_names_and_nothing_else(case: Any) -> None:
+def test_an_overrider_changes_only_what_it_names(case: Any) -> None:
     kind = case.get("to", "Deployment")
     expected = PatchedObject(yaml.safe_load(DEPLOYMENT if kind == "Deployment" else CONFIG))
     for path, value in case["changes"].items():
@@ -64,7 +64,7 @@ def test_an_overrider_changes_what_it_names_and_nothing_else(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["why"])
-def test_an_overrider_that_does_not_fit_says_where_and_why(case: Any) -> None:
+def test_an_overrider_that_cannot_be_applied_says_where_and_why(case: Any) -> None:
     with pytest.raises(InapplicablePatch) as caught:
         override(case["to"], case["overriders"])
     assert str(caught.value) == case["why"]
@@ -87,7 +87,7 @@ DIGEST = "sha256:" + "ab" * 32
         (f"a/b:2@{DIGEST}", ("", "a/b", "2", "")),
     ],
 )
-def test_an_image_name_has_a_registry_only_where_one_is_told_from_a_path(text: str, parts: tuple[str, ...]) -> None:
+def test_an_image_name_has_a_registry_only_with_a_dot_a_port_or_localhost(text: str, parts: tuple[str, ...]) -> None:
     assert parse_image(text) == parts
     assert str(parse_image(text)) == text.partition("@")[0] or "@" in text
 
@@ -95,7 +95,7 @@ def test_an_image_name_has_a_registry_only_where_one_is_told_from_a_path(text: s
 @pytest.mark.parametrize(
     "text", ["", "Nginx", "a b", ":1", "a/", "/a", "a@sha256:12", f"a@md5:{'ab' * 32}", "a:", "x" * 256, "${IMAGE}", "a" * 5000]
 )
-def test_what_is_no_image_name_is_refused(text: str) -> None:
+def test_an_invalid_image_name_is_rejected(text: str) -> None:
     with pytest.raises(InapplicablePatch):
         parse_image(text)
 
@@ -121,7 +121,7 @@ def test_a_pointer_is_read_as_it_is_written(steps: list[str]) -> None:
 
 
 @given(JSON, st.lists(st.sampled_from(["", "a", "b", "0", "1", "-", "-1", "01", "spec", "x/~y"]), min_size=1, max_size=4), JSON)
-def test_what_was_added_is_found_there_and_the_object_is_not_touched(before: Any, steps: list[str], value: Any) -> None:
+def test_an_added_value_is_found_and_the_original_does_not_change(before: Any, steps: list[str], value: Any) -> None:
     copy = deepcopy(before)
     draft = PatchedObject(before)
     try:
@@ -153,7 +153,7 @@ OVERRIDER = st.fixed_dictionaries(
     st.text(max_size=12),
     st.sampled_from(["Deployment", "Pod", "ConfigMap"]),
 )
-def test_any_overrider_on_any_object_changes_it_or_says_why_not(
+def test_any_overrider_changes_any_object_or_says_why_not(
     spec: Any, entries: list[Any], labels: dict[str, str], value: str, kind: str
 ) -> None:
     root = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "labels": spec}, "spec": spec, "data": {"app.yaml": value}}
@@ -176,7 +176,7 @@ def test_any_overrider_on_any_object_changes_it_or_says_why_not(
             assert (draft.root["kind"], draft.root["metadata"]["name"]) == (kind, "x")
 
 
-def test_no_patch_nests_an_object_without_end() -> None:
+def test_the_depth_of_a_patch_is_limited() -> None:
     deep: Any = {}
     for _ in range(150):
         deep = {"a": deep}
@@ -194,14 +194,14 @@ def test_no_patch_nests_an_object_without_end() -> None:
     "text",
     ["[" * 5000 + "]" * 5000, "{" * 5000, "- " * 500, "a: &a [*a]", "\ud800", "a\x00b", "1" * 5000, "NaN", '{"a": .inf}'],
 )
-def test_a_field_that_holds_something_monstrous_is_refused(text: str) -> None:
+def test_a_field_with_an_excessive_value_is_rejected(text: str) -> None:
     for language in ("json", "yaml"):
         entry = {"fieldPath": "/data/x", language: [{"subPath": "/a", "operator": "remove"}]}
         with pytest.raises(InapplicablePatch):
             apply_overriders(PatchedObject({**OBJECTS["ConfigMap"], "data": {"x": text}}), {"fieldOverrider": [entry]})
 
 
-def test_arguments_that_no_process_could_have_are_refused() -> None:
+def test_the_number_of_arguments_is_limited() -> None:
     """Every overrider copies what the ones before it made, so thousands of long ones would never end."""
     more = {"containerName": "nginx", "operator": "add", "value": ["x"] * 100}
     with pytest.raises(InapplicablePatch, match="the args of container 0 would have more than 10000 entries"):

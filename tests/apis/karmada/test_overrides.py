@@ -1,4 +1,4 @@
-"""Override policies: which of them are for a workload, in which clusters, in which order, and what happens when one does not fit."""
+"""Override policies: which apply to a workload and a cluster, in which order, and what happens when one cannot be applied."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ CLUSTERWIDE = "ClusterOverridePolicy"
         "a-namespace-makes-a-selector-no-more-specific",
     ],
 )
-def test_the_last_word_is_that_of_the_namespace_then_of_the_most_specific_then_of_the_last_name(
+def test_the_namespace_then_the_most_specific_selector_then_the_last_name_takes_precedence(
     run: Any, policies: list[str], last: str
 ) -> None:
     assert signed(run(files(*policies))) == last
@@ -126,7 +126,7 @@ def test_a_policy_of_another_namespace_changes_nothing(run: Any) -> None:
     assert signed(run(files(override("o", selector="everything").replace("shop", "bank")))) == "nobody"
 
 
-def test_the_rules_of_a_policy_follow_one_another(run: Any) -> None:
+def test_the_rules_of_a_policy_apply_in_their_order(run: Any) -> None:
     first = override("first")
     both = f"{first}  - targetCluster: {{clusterNames: [b]}}\n    overriders: {{{BY % 'second'}}}\n"
     result = run(files(both))
@@ -148,13 +148,13 @@ def test_the_rules_of_a_policy_follow_one_another(run: Any) -> None:
         ("{clusterNames: [ghost]}", ""),
     ],
 )
-def test_a_rule_is_for_its_clusters_alone(run: Any, target: str, clusters: str) -> None:
+def test_a_rule_applies_only_to_its_clusters(run: Any, target: str, clusters: str) -> None:
     result = run(files(override("o", target=target)))
     assert "".join(cluster for cluster in "abc" if signed(result, cluster) == "o") == clusters
 
 
 @pytest.mark.parametrize(("target", "clusters"), [("targetCluster: {clusterNames: [b]}", "b"), ("", "abc")])
-def test_the_older_form_of_a_policy_counts_too(run: Any, target: str, clusters: str) -> None:
+def test_the_deprecated_form_of_a_policy_is_read(run: Any, target: str, clusters: str) -> None:
     old = f"kind: OverridePolicy\nmetadata: {{name: old, namespace: shop}}\nspec:\n  {target}\n  overriders: {{{BY % 'old'}}}"
     result = run(files(old))
     assert "".join(cluster for cluster in "abc" if signed(result, cluster) == "old") == clusters
@@ -167,7 +167,7 @@ def test_clusters_with_the_same_rules_share_one_manifest(run: Any) -> None:
     assert a is not b
 
 
-def test_replicas_are_divided_before_and_an_override_has_the_last_word(run: Any) -> None:
+def test_an_override_takes_precedence_over_divided_replicas(run: Any) -> None:
     more = "plaintext: [{path: /spec/replicas, operator: replace, value: 9}]"
     result = run(
         files(override("o", target="{clusterNames: [a, b]}"), override("p", more, "{clusterNames: [b]}"), propagation=DIVIDED)
@@ -178,7 +178,7 @@ def test_replicas_are_divided_before_and_an_override_has_the_last_word(run: Any)
     assert sum(shares.values()) == 5
 
 
-def test_what_is_on_its_way_out_of_a_cluster_keeps_its_overrides(run: Any) -> None:
+def test_an_evicted_copy_keeps_its_overrides(run: Any) -> None:
     first = run(files(override("o")))
     hot = FLEET.replace("{region: south}", "{region: south, taints: [{key: fire, effect: NoExecute}]}")
     second = run(files(override("o"), fleet=hot), first)
@@ -187,7 +187,7 @@ def test_what_is_on_its_way_out_of_a_cluster_keeps_its_overrides(run: Any) -> No
     assert signed(second, "c") == "o"
 
 
-def test_a_policy_that_does_not_fit_is_found_at_its_place_and_the_workload_stays_as_it_is(run: Any) -> None:
+def test_a_policy_that_cannot_be_applied_is_reported_and_the_manifest_does_not_change(run: Any) -> None:
     fine = run(files(override("o")))
     result = run(files(override("o"), override("p", BROKEN, "{labelSelector: {matchLabels: {cloud: y}}}")), fine)
     (finding,) = result.outcome("web").findings
@@ -201,7 +201,7 @@ def test_a_policy_that_does_not_fit_is_found_at_its_place_and_the_workload_stays
     assert signed(result, "a") == "o"
 
 
-def test_a_workload_does_not_move_to_where_its_manifest_cannot_be_made(run: Any) -> None:
+def test_a_workload_does_not_move_to_a_cluster_where_its_overrides_fail(run: Any) -> None:
     in_a = EVERYWHERE.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")
     broken = override("o", BROKEN, "{clusterNames: [b]}")
     first = run(files(broken, propagation=in_a))
@@ -213,7 +213,7 @@ def test_a_workload_does_not_move_to_where_its_manifest_cannot_be_made(run: Any)
     assert (mended.outcome("web").state, list(mended.clusters("web")), signed(mended, "b")) == ("placed", ["b"], "o")
 
 
-def test_a_workload_that_was_nowhere_goes_where_it_can(run: Any) -> None:
+def test_a_new_workload_is_placed_where_its_overrides_can_be_applied(run: Any) -> None:
     result = run(files(override("o", BROKEN, "{clusterNames: [b]}")))
     assert list(result.clusters("web")) == ["a", "b", "c"]
     assert {place.cluster: place.keeps_manifest for place in result.outcome("web").targets} == {"a": False, "b": True, "c": False}
@@ -221,7 +221,7 @@ def test_a_workload_that_was_nowhere_goes_where_it_can(run: Any) -> None:
     assert (again.outcome("web").state, again.codes("web")) == ("placed", ["override-failed"])
 
 
-def test_a_cluster_whose_document_is_broken_keeps_a_manifest_that_its_labels_decide(run: Any) -> None:
+def test_an_invalid_cluster_keeps_a_manifest_that_depends_on_its_labels(run: Any) -> None:
     by_label, by_name = (
         override("o", target="{labelSelector: {matchLabels: {cloud: y}}}"),
         override("o", target="{clusterNames: [b]}"),
@@ -243,7 +243,7 @@ def test_a_cluster_whose_document_is_broken_keeps_a_manifest_that_its_labels_dec
 WAITING = EVERYWHERE + "  dependentOverrides: [mirror, proxy]\n"
 
 
-def test_a_workload_waits_until_every_override_that_its_policy_depends_on_is_there(run: Any) -> None:
+def test_a_workload_waits_for_every_dependent_override(run: Any) -> None:
     first = run(files(override("mirror"), propagation=WAITING))
     outcome = first.outcome("web")
     assert (outcome.state, outcome.targets, outcome.records) == ("pending", (), ())
@@ -258,7 +258,7 @@ def test_a_workload_waits_until_every_override_that_its_policy_depends_on_is_the
     assert (second.outcome("web").state, second.codes("web"), list(second.clusters("web"))) == ("placed", [], ["a", "b", "c"])
 
 
-def test_a_workload_that_is_placed_already_stays_while_an_override_is_awaited(run: Any) -> None:
+def test_a_placed_workload_stays_while_a_dependent_override_is_missing(run: Any) -> None:
     first = run(files())
     second = run(files(propagation=WAITING.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")), first)
     assert (second.outcome("web").state, list(second.clusters("web"))) == ("stale", ["a", "b", "c"])
@@ -276,7 +276,7 @@ def test_a_cluster_policy_depends_on_cluster_overrides(run: Any) -> None:
 # Explain
 
 
-def test_explain_lists_what_changes_the_manifest_in_which_clusters(run: Any) -> None:
+def test_explain_lists_the_override_policies_by_cluster(run: Any) -> None:
     some = override("some", f"{label('some')}, plaintext: [{{path: /spec/paused, operator: add, value: true}}]", "{exclude: [a]}")
     result = run(
         files(some, override("wide", kind=CLUSTERWIDE, selector=", name: web"), override("ghost", target="{clusterNames: [ghost]}"))
@@ -287,7 +287,7 @@ def test_explain_lists_what_changes_the_manifest_in_which_clusters(run: Any) -> 
     )
 
 
-def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
+def test_explain_says_when_a_decision_is_not_applied(run: Any) -> None:
     told = run(files(propagation=WAITING), run(files())).explain("web")
     assert told.trigger == "Not applied: its policy waits for OverridePolicy/shop/mirror, OverridePolicy/shop/proxy."
     assert [share.cluster for share in told.result] == ["a", "b", "c"]
@@ -306,7 +306,7 @@ def test_explain_says_when_a_decision_is_not_carried_out(run: Any) -> None:
         ('plaintext: [{path: "", operator: replace, value: {}}]', None),
     ],
 )
-def test_an_overrider_that_can_do_nothing_is_a_warning(overriders: str, code: str | None) -> None:
+def test_an_overrider_without_effect_is_a_warning(overriders: str, code: str | None) -> None:
     body = {"apiVersion": "policy.karmada.io/v1alpha1", **yaml.safe_load(override("o", overriders))}
     assert [(issue.severity, issue.code) for issue in validate_document(body).issues] == ([("warning", code)] if code else [])
 
@@ -323,14 +323,14 @@ def config_override(overriders: str) -> str:
     return override("o", overriders, "{clusterNames: [b]}").replace("apps/v1, kind: Deployment", "v1, kind: ConfigMap")
 
 
-def test_what_goes_along_with_a_workload_is_overridden_too(run: Any) -> None:
+def test_dependencies_are_overridden(run: Any) -> None:
     found = run({"conf.yaml": CONFIG, **files(config_override(label("o")), workload=OWNER, propagation=ALONG)})
     assert [signed(found, cluster, "conf") for cluster in "abc"] == ["nobody", "o", "nobody"]
     assert [(told.policy, told.clusters) for told in found.explain("conf").overrides] == [("OverridePolicy/shop/o", ("b",))]
     assert run(files()).clusters("web") == found.clusters("web")
 
 
-def test_where_an_owner_brought_it_before_it_is_not_new(run: Any) -> None:
+def test_a_cluster_of_a_previous_dependent_is_not_new(run: Any) -> None:
     own = EVERYWHERE.replace("name: all", "name: own").replace("apps/v1, kind: Deployment", "v1, kind: ConfigMap")
     own = own.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")
     world = {"conf.yaml": CONFIG, "own.yaml": own, **files(workload=OWNER, propagation=ALONG)}

@@ -1,4 +1,4 @@
-"""Which policy governs a workload: selectors, priority, specificity, name, scope."""
+"""Which policy applies to a workload: selectors, priority, specificity, name, scope."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_selector_selects(run: Any, case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", (cases := yaml.safe_load(RANKING)).values(), ids=cases)
-def test_the_winner_is(run: Any, case: dict[str, Any]) -> None:
+def test_the_policy_of_a_workload(run: Any, case: dict[str, Any]) -> None:
     policies = [_policy(**entry) for entry in case["policies"]]
     for order in (policies, policies[::-1], random.Random(1).sample(policies, len(policies))):
         result = run("\n---\n".join(["kind: Deployment\nmetadata: {name: web, labels: {app: web}}", *order]))
@@ -127,7 +127,7 @@ def test_the_winner_is(run: Any, case: dict[str, Any]) -> None:
         ("ConfigMap", "kube-system", "extension-apiserver-authentication", True),
     ],
 )
-def test_system_namespaces_are_passed_over(run: Any, kind: str, namespace: str, name: str, skipped: bool) -> None:
+def test_system_namespaces_are_skipped(run: Any, kind: str, namespace: str, name: str, skipped: bool) -> None:
     selector = f"{{apiVersion: {'v1' if kind == 'ConfigMap' else 'apps/v1'}, kind: {kind}}}"
     policy = f"kind: ClusterPropagationPolicy\nmetadata: {{name: p}}\nspec: {{resourceSelectors: [{selector}], placement: {{}}}}"
     result = run(f"kind: {kind}\nmetadata: {{namespace: {namespace}, name: {name}}}\n---\n{policy}")
@@ -153,7 +153,7 @@ def test_a_binding_under_a_cluster_policy_is_in_the_namespace_of_its_workload(ru
     assert binding["metadata"]["name"] == "web-deployment"
 
 
-def test_a_binding_carries_the_policy_s_settings(run: Any) -> None:
+def test_a_binding_has_the_settings_of_its_policy(run: Any) -> None:
     spec = """
   conflictResolution: Overwrite
   propagateDeps: true

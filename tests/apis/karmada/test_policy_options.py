@@ -1,4 +1,4 @@
-"""What a policy says besides where: preemption, Lazy activation, suspension, priority."""
+"""Options of a policy besides placement: preemption, Lazy activation, suspension, priority."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ ON = {"preemption": True}
         "names something else",
     ],
 )
-def test_who_preempts(run: Any, claimed: str, rivals: list[str], winner: str) -> None:
+def test_which_policy_preempts(run: Any, claimed: str, rivals: list[str], winner: str) -> None:
     first = run(world(WEB, claimed), karmada=ON)
     second = run(world(WEB, claimed, *rivals), first, karmada=ON)
     assert second.policy("web").rpartition("/")[2] == winner
     assert run(world(WEB, claimed, *rivals), second, karmada=ON).binding("web") == second.binding("web")
 
 
-def test_preemption_needs_the_gate_and_a_finding_says_so(run: Any) -> None:
+def test_preemption_must_be_enabled(run: Any) -> None:
     documents = world(WEB, policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 9"))
     second = run(documents, run(world(WEB, policy("old", "m1"))))
     assert second.policy("web") == "PropagationPolicy/default/old"
@@ -89,7 +89,7 @@ def test_preemption_needs_the_gate_and_a_finding_says_so(run: Any) -> None:
     assert "karmada-preemption-off" not in [finding.code for finding in run(documents, karmada=ON).engine.findings]
 
 
-def test_lowering_the_priority_of_the_claimer_lets_the_other_in(run: Any) -> None:
+def test_lowering_the_priority_of_the_claiming_policy_allows_preemption(run: Any) -> None:
     rival = policy("new", "m2", ALWAYS + "priority: 5")
     high, low = policy("old", "m1", "priority: 10"), policy("old", "m1", "priority: 1")
     first = run(world(WEB, high, rival), run(world(WEB, high), karmada=ON), karmada=ON)
@@ -98,14 +98,14 @@ def test_lowering_the_priority_of_the_claimer_lets_the_other_in(run: Any) -> Non
     assert (second.policy("web"), list(second.clusters("web"))) == ("PropagationPolicy/default/new", ["m2"])
 
 
-def test_what_was_preempted_does_not_come_back_by_itself(run: Any) -> None:
+def test_a_preempted_policy_does_not_get_the_workload_back(run: Any) -> None:
     old, rival = policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 5")
     second = run(world(WEB, old, rival), run(world(WEB, old), karmada=ON), karmada=ON)
     lowered = run(world(WEB, old, policy("new", "m2", ALWAYS + "priority: -1")), second, karmada=ON)
     assert lowered.policy("web") == "PropagationPolicy/default/new", "the old policy does not ask for preemption"
 
 
-def test_explain_says_who_preempted_whom(run: Any) -> None:
+def test_explain_says_which_policy_preempted_the_claim(run: Any) -> None:
     old, rival = policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 5")
     second = run(world(WEB, old, rival), run(world(WEB, old), karmada=ON), karmada=ON)
     assert (
@@ -151,7 +151,7 @@ def test_what_counts_as_an_edit_of_the_workload(run: Any, edited: str, counts: b
     assert list(run(world(edited, policy("p", "m2", LAZY)), first).clusters("web")) == (["m2"] if counts else ["m1"])
 
 
-def test_turning_a_policy_lazy_is_an_edit_that_waits(run: Any) -> None:
+def test_making_a_policy_lazy_is_an_edit_that_waits(run: Any) -> None:
     first = run(world(WEB, policy("p", "m1")))
     second = run(world(WEB, policy("p", "m2", LAZY)), first)
     assert list(second.clusters("web")) == ["m1"]
@@ -159,7 +159,7 @@ def test_turning_a_policy_lazy_is_an_edit_that_waits(run: Any) -> None:
     assert list(run(world(WEB, policy("p", "m2")), second).clusters("web")) == ["m2"], "no longer Lazy"
 
 
-def test_everything_that_the_binding_has_of_the_policy_waits(run: Any) -> None:
+def test_all_policy_fields_in_the_binding_wait(run: Any) -> None:
     before = "propagateDeps: true\n  conflictResolution: Overwrite\n  suspension: {dispatching: true}"
     first = run(world(WEB, policy("p", "m1", LAZY + before)))
     second = run(world(WEB, policy("p", "m1", LAZY + "schedulerName: mine")), first)
@@ -192,7 +192,7 @@ def test_suspension_stops_delivery_and_not_scheduling(run: Any, suspension: str,
     assert codes.count("dispatching-suspended") == int(any(expected.values()))
 
 
-def test_scheduling_suspended_in_the_binding_leaves_the_placement_alone(run: Any) -> None:
+def test_suspended_scheduling_in_the_binding_keeps_the_placement(run: Any) -> None:
     first = run(world(WEB, policy("p", "m1")))
     binding = first.binding("web")
     binding["spec"]["suspension"] = {"scheduling": True}
@@ -226,7 +226,7 @@ def test_the_binding_shows_the_value_of_the_class(run: Any, name: str, classes: 
 
 
 @pytest.mark.parametrize("classes", [[], [priority_class("urgent", "high")]], ids=["absent", "no number"])
-def test_without_the_class_nothing_is_bound_and_what_is_bound_stays(run: Any, classes: list[str]) -> None:
+def test_without_the_priority_class_new_workloads_wait_and_others_stay(run: Any, classes: list[str]) -> None:
     waiting = run(world(WEB, policy("p", "m1", URGENT), *classes))
     assert (waiting.outcome("web").state, waiting.outcome("web").records) == ("pending", ())
     assert waiting.codes("web") == ["karmada-priority-class-missing"]
@@ -237,7 +237,7 @@ def test_without_the_class_nothing_is_bound_and_what_is_bound_stays(run: Any, cl
     assert sorted(kept.codes("web")) == ["karmada-priority-class-missing", "stale-decision"]
 
 
-def test_what_is_in_no_namespace_has_no_priority(run: Any) -> None:
+def test_a_cluster_scoped_workload_has_no_priority(run: Any) -> None:
     role = "kind: ClusterRole\nmetadata: {name: reader}"
     selects = "resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]"
     found = run(world(role, f"kind: {CPP}\nmetadata: {{name: wide}}\nspec:\n  {selects}\n  {URGENT}"))

@@ -1,4 +1,4 @@
-"""A WorkloadRebalancer is carried out once, says what it did, and goes away when its time is over."""
+"""A WorkloadRebalancer is handled once, reports its results and expires."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_workload_is_found_by_the_name_of_its_binding(run: Any, named: str, re
     assert after.rebalancer()["status"]["finishTime"] == NOON
 
 
-def test_a_workload_that_comes_in_the_same_commit_is_found_and_one_that_goes_is_not(run: Any) -> None:
+def test_a_workload_of_the_same_commit_is_found_and_a_removed_one_is_not(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     second = run(world(API, rebalancer("web", "api")), first, ONE)
     assert results(second) == {"api": "Successful", "web": "ReferencedBindingNotFound"}
@@ -123,7 +123,7 @@ def test_a_workload_that_comes_in_the_same_commit_is_found_and_one_that_goes_is_
     )
 
 
-def test_a_reference_says_in_the_finding_what_it_lacks(run: Any) -> None:
+def test_the_finding_says_what_is_wrong_with_a_reference(run: Any) -> None:
     after = run(
         world(WEB, "{kind: ClusterRole, metadata: {name: viewer}}", rebalancer("Deployment web", "ClusterRole default/viewer"))
     )
@@ -132,7 +132,7 @@ def test_a_reference_says_in_the_finding_what_it_lacks(run: Any) -> None:
     assert told[1].endswith("viewer, which has no binding; a ClusterRole is cluster-scoped: remove the namespace")
 
 
-def test_a_failure_is_final_until_the_workload_is_named_anew(run: Any) -> None:
+def test_a_failure_is_final_until_the_workload_is_named_again(run: Any) -> None:
     first = run(world(WEB, rebalancer("web", "api")), run(world(WEB), at=NOON), ONE)
     second = run(world(WEB, API, rebalancer("web", "api")), first, TWO)
     assert results(second)["api"] == "ReferencedBindingNotFound"
@@ -141,13 +141,13 @@ def test_a_failure_is_final_until_the_workload_is_named_anew(run: Any) -> None:
     assert results(run(world(WEB, API, rebalancer("web", "api")), third, NEXT_DAY)) == {"api": "Successful", "web": "Successful"}
 
 
-def test_a_workload_in_two_places_is_rebalanced_when_it_is_mended(run: Any) -> None:
+def test_a_workload_that_is_defined_twice_is_rebalanced_when_it_is_fixed(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     held = run(world(WEB, WEB, rebalancer("web")), first, ONE)
     check_held_then_mended(run, first, held)
 
 
-def test_a_workload_whose_policy_is_broken_is_rebalanced_when_it_is_mended(run: Any) -> None:
+def test_a_workload_with_an_invalid_policy_is_rebalanced_when_it_is_fixed(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     held = run("\n---\n".join((BROKEN, WEB, rebalancer("web"))), first, ONE)
     check_held_then_mended(run, first, held)
@@ -165,7 +165,7 @@ def check_held_then_mended(run: Any, first: Any, held: Any) -> None:
 # What is asked for
 
 
-def test_the_request_is_dated_at_the_commit_that_brought_it_and_stays_so(run: Any) -> None:
+def test_the_request_has_the_time_of_the_commit_that_added_it(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     second = run(world(WEB, rebalancer("web")), first, ONE)
     assert (triggered(second), second.binding("web")["status"]["lastScheduledTime"]) == (ONE, ONE)
@@ -185,14 +185,14 @@ def test_a_creation_time_in_the_document_counts(run: Any) -> None:
 
 
 @pytest.mark.parametrize("before", [None, NOON], ids=["never placed before", "placed before"])
-def test_a_creation_time_ahead_of_the_commit_is_done_with_at_once(run: Any, before: str | None) -> None:
+def test_a_creation_time_after_the_commit_is_handled_at_once(run: Any, before: str | None) -> None:
     files = world(WEB, rebalancer("web", created=THREE))
     first = run(files, run(world(WEB), at=before) if before else None, ONE)
     assert first.binding("web")["status"]["lastScheduledTime"] == THREE
     assert run(files, first, TWO).binding("web") == first.binding("web")
 
 
-def test_a_binding_that_does_not_say_when_it_was_scheduled_is_not_rebalanced_and_somebody_is_told(run: Any) -> None:
+def test_a_binding_without_last_scheduled_time_is_not_rebalanced_with_a_warning(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     del first.binding("web")["status"]["lastScheduledTime"]
     after = run(world(WEB, rebalancer("web")), first, ONE)
@@ -200,7 +200,7 @@ def test_a_binding_that_does_not_say_when_it_was_scheduled_is_not_rebalanced_and
     assert codes(run(world(WEB, rebalancer("web")), after, TWO)) == []
 
 
-def test_one_that_comes_anew_after_its_time_dates_from_then_whatever_its_document_says(run: Any) -> None:
+def test_a_rebalancer_added_again_after_it_expired_is_created_then(run: Any) -> None:
     old = run(world(WEB, rebalancer("web", ttl=60, created=ONE)), run(world(WEB), at=NOON), ONE, TWO)
     assert old.rebalancer()["status"] == {}
     files = world(WEB, API, rebalancer("web", "api", ttl=86400, created=ONE))
@@ -216,13 +216,13 @@ def test_the_latest_of_several_requests_counts(run: Any) -> None:
     assert [results(after, f"r{minute}") for minute in (10, 20, 30)] == [{"web": "Successful"}] * 3
 
 
-def test_an_older_request_does_not_take_the_place_of_a_later_one(run: Any) -> None:
+def test_an_older_request_does_not_replace_a_later_one(run: Any) -> None:
     first = run(world(WEB, rebalancer("web", name="later")), run(world(WEB), at=NOON), TWO)
     second = run(world(WEB, rebalancer("web", name="later"), rebalancer("web", name="older", created=ONE)), first, THREE)
     assert (triggered(second), results(second, "older")) == (TWO, {"web": "Successful"})
 
 
-def test_a_suspended_workload_is_rebalanced_when_it_goes_on(run: Any) -> None:
+def test_a_suspended_workload_is_rebalanced_when_it_resumes(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     first.binding("web")["spec"]["suspension"] = {"scheduling": True}
     held = run(world(WEB, rebalancer("web")), first, ONE)
@@ -232,7 +232,7 @@ def test_a_suspended_workload_is_rebalanced_when_it_goes_on(run: Any) -> None:
     assert run(world(WEB, rebalancer("web")), held, TWO).binding("web")["status"]["lastScheduledTime"] == TWO
 
 
-def test_a_dump_of_one_that_is_being_deleted_asks_for_nothing(run: Any) -> None:
+def test_a_rebalancer_that_is_being_deleted_is_ignored(run: Any) -> None:
     leaving = rebalancer("web").replace('"name": "back"', '"name": "back"\n  "deletionTimestamp": "2026-01-01T12:30:00Z"')
     after = run(world(WEB, leaving), run(world(WEB), at=NOON), ONE)
     assert "deletionTimestamp" in leaving
@@ -265,14 +265,14 @@ def test_the_status_follows_the_list(run: Any, case: dict[str, Any]) -> None:
     assert status["finishTime"] == (ONE if case["generation"] == 1 else TWO)
 
 
-def test_the_digest_of_a_spec_is_the_same_in_every_process_and_whatever_its_order(run: Any) -> None:
+def test_the_digest_of_a_spec_does_not_depend_on_its_order_or_the_process(run: Any) -> None:
     text = '{"ttlSecondsAfterFinished":60,"workloads":[["apps/v1","Deployment","default","a"],["v1","ConfigMap","default","b"]]}'
     named = ["ConfigMap default/b", "a", "ConfigMap default/b"]
     noted = run(world(rebalancer(*named, ttl=60))).rebalancer()["metadata"]["annotations"][DIGEST]
     assert noted == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def test_a_workload_that_is_added_is_asked_for_with_the_old_date(run: Any) -> None:
+def test_an_added_workload_is_rebalanced_with_the_old_time(run: Any) -> None:
     here = [deployment("a"), deployment("c")]
     first = run(world(*here, rebalancer("a")), run(world(*here), at=NOON), ONE)
     second = run(world(*here, rebalancer("a", "c")), first, TWO)
@@ -280,7 +280,7 @@ def test_a_workload_that_is_added_is_asked_for_with_the_old_date(run: Any) -> No
     assert (second.binding("a"), second.binding("c")["status"]["lastScheduledTime"]) == (first.binding("a"), TWO)
 
 
-def test_a_workload_that_is_added_after_it_was_scheduled_is_told_about(run: Any) -> None:
+def test_a_workload_added_after_it_was_scheduled_is_reported(run: Any) -> None:
     first = run(world(WEB, rebalancer("web")), run(world(WEB), at=NOON), ONE)
     second = run(world(WEB, API, rebalancer("web")), first, TWO)
     third = run(world(WEB, API, rebalancer("web", "api")), second, THREE)
@@ -303,7 +303,7 @@ def test_the_status_is_in_the_order_of_version_kind_namespace_and_name(run: Any)
 # What a hub knew
 
 
-def test_the_status_of_a_dump_counts_where_there_is_no_record(run: Any) -> None:
+def test_the_status_of_the_document_is_used_without_a_record(run: Any) -> None:
     done = {"workload": refer("Deployment default/web"), "result": "Successful"}
     dump = {"observedWorkloads": [done], "observedGeneration": 3, "finishTime": "2026-01-01T12:10:00Z"}
     first = run(world(WEB), at=NOON)
@@ -312,7 +312,7 @@ def test_the_status_of_a_dump_counts_where_there_is_no_record(run: Any) -> None:
     assert second.rebalancer()["status"]["finishTime"] == "2026-01-01T12:10:00Z"
 
 
-def test_a_record_that_is_no_longer_what_it_was_is_read_for_what_it_says(run: Any) -> None:
+def test_a_modified_record_is_read_as_it_is(run: Any) -> None:
     first = run(world(WEB, rebalancer("web")), run(world(WEB), at=NOON), ONE)
     first.rebalancer()["status"] = {"observedWorkloads": ["web", {"workload": None}, 7], "observedGeneration": "one"}
     assert results(run(world(WEB, rebalancer("web")), first, TWO)) == {"web": "Successful"}
@@ -321,7 +321,7 @@ def test_a_record_that_is_no_longer_what_it_was_is_read_for_what_it_says(run: An
 # The end
 
 
-def test_after_its_time_a_rebalancer_leaves_a_record_without_a_status_and_a_word_to_delete_the_file(run: Any) -> None:
+def test_an_expired_rebalancer_has_an_empty_record_and_a_finding(run: Any) -> None:
     asking = rebalancer("web", ttl=3600)
     first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
     assert format_time(first.engine.wakeup) == TWO
@@ -340,7 +340,7 @@ def test_after_its_time_a_rebalancer_leaves_a_record_without_a_status_and_a_word
 
 
 @pytest.mark.parametrize("ttl", [0, -5])
-def test_without_any_time_to_live_it_is_carried_out_and_over_in_one_run(run: Any, ttl: int) -> None:
+def test_a_ttl_of_zero_finishes_and_expires_in_one_run(run: Any, ttl: int) -> None:
     after = run(world(WEB, rebalancer("web", ttl=ttl)), run(world(WEB), at=NOON), ONE)
     assert (triggered(after), after.rebalancer()["status"]) == (ONE, {})
     assert run(world(WEB, rebalancer("web", ttl=ttl)), after, TWO).rebalancer() == after.rebalancer()
@@ -356,13 +356,13 @@ def test_without_any_time_to_live_it_is_carried_out_and_over_in_one_run(run: Any
         pytest.param(rebalancer("web", ttl=2**31 - 1), "2094-01-19T16:14:07Z", id="the longest time"),
     ],
 )
-def test_the_end_is_that_of_the_latest_spec(run: Any, edit: str, end: str | None) -> None:
+def test_the_latest_spec_decides_the_expiry(run: Any, edit: str, end: str | None) -> None:
     first = run(world(WEB, API, rebalancer("web", ttl=3600)), run(world(WEB, API), at=NOON), "2026-01-01T12:30:00Z")
     second = run(world(WEB, API, edit), first, ONE)
     assert (format_time(second.engine.wakeup) if second.engine.wakeup else None) == end
 
 
-def test_what_is_pending_has_no_end(run: Any) -> None:
+def test_a_pending_rebalancer_does_not_expire(run: Any) -> None:
     held = run("\n---\n".join((BROKEN, WEB, rebalancer("web", ttl=60))), run(world(WEB), at=NOON), ONE, NEXT_DAY)
     assert (results(held), held.engine.wakeup) == ({"web": ""}, None)
 
@@ -376,7 +376,7 @@ def test_what_is_pending_has_no_end(run: Any) -> None:
         pytest.param(rebalancer("web", ttl=61, created="2026-01-01T14:30:00Z"), "2026-01-01T14:30:00Z", id="a new creation time"),
     ],
 )
-def test_one_that_is_over_starts_afresh_with_another_spec(run: Any, edit: str, created: str) -> None:
+def test_an_expired_rebalancer_with_another_spec_is_a_new_one(run: Any, edit: str, created: str) -> None:
     first = run(world(WEB, API, rebalancer("web", ttl=60)), run(world(WEB, API), at=NOON), ONE, TWO)
     assert first.rebalancer()["status"] == {}
     second = run(world(WEB, API, edit), first, THREE)
@@ -385,12 +385,12 @@ def test_one_that_is_over_starts_afresh_with_another_spec(run: Any, edit: str, c
     assert EXPIRED not in second.rebalancer()["metadata"]["annotations"]
 
 
-def test_one_that_is_over_does_not_start_again_for_another_order(run: Any) -> None:
+def test_an_expired_rebalancer_in_another_order_stays_expired(run: Any) -> None:
     first = run(world(WEB, API, rebalancer("web", "api", ttl=0)), run(world(WEB, API), at=NOON), ONE)
     assert run(world(WEB, API, rebalancer("api", "web", ttl=0)), first, TWO).rebalancer() == first.rebalancer()
 
 
-def test_a_file_that_is_deleted_takes_its_record_along_and_asks_again_when_it_comes_back(run: Any) -> None:
+def test_a_deleted_rebalancer_loses_its_record_and_is_new_when_added_again(run: Any) -> None:
     first = run(world(WEB, rebalancer("web", ttl=0)), run(world(WEB), at=NOON), ONE)
     gone = run(world(WEB), first, TWO)
     assert list(gone.engine.records()) == []
@@ -399,7 +399,7 @@ def test_a_file_that_is_deleted_takes_its_record_along_and_asks_again_when_it_co
 
 
 @pytest.mark.parametrize("ttl", [None, 0], ids=["in force", "over"])
-def test_a_broken_rebalancer_keeps_its_record_so_that_it_does_not_ask_again_when_mended(run: Any, ttl: int | None) -> None:
+def test_an_invalid_rebalancer_keeps_its_record_and_is_not_repeated_when_fixed(run: Any, ttl: int | None) -> None:
     asking = rebalancer("web", ttl=ttl)
     first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
     broken = run(world(WEB, asking.replace('"workloads"', '"workload"')), first, TWO)
@@ -417,9 +417,7 @@ def test_a_broken_rebalancer_keeps_its_record_so_that_it_does_not_ask_again_when
     named=st.lists(st.sampled_from(["web", "api", "ghost"]), min_size=1, max_size=4),
     delays=st.lists(st.integers(0, 5000), min_size=1, max_size=6),
 )
-def test_runs_at_any_time_end_where_one_late_run_does_and_nothing_ever_flaps(
-    run: Any, ttl: int | None, named: list[str], delays: list[int]
-) -> None:
+def test_runs_at_any_times_give_the_result_of_one_late_run(run: Any, ttl: int | None, named: list[str], delays: list[int]) -> None:
     files = world(WEB, API, rebalancer(*named, ttl=ttl))
     before = run(world(WEB, API), at=NOON)
     start = parse_time(ONE)
@@ -441,7 +439,7 @@ def test_runs_at_any_time_end_where_one_late_run_does_and_nothing_ever_flaps(
 # For whoever asks why
 
 
-def test_explain_says_who_asked_for_a_rebalance_and_when(run: Any) -> None:
+def test_explain_names_the_rebalancer_and_its_time(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     second = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), first, ONE)
     assert second.explain("web").trigger == f"Scheduled because a rebalance was requested by WorkloadRebalancer back at {ONE}."
@@ -449,7 +447,7 @@ def test_explain_says_who_asked_for_a_rebalance_and_when(run: Any) -> None:
     assert third.explain("web").trigger.startswith("Not scheduled again")
 
 
-def test_explain_says_so_too_where_something_else_came_first_and_where_the_rebalancer_is_gone(run: Any) -> None:
+def test_explain_names_a_rebalance_next_to_another_trigger_and_after_its_deletion(run: Any) -> None:
     first = run(world(WEB), at=NOON)
     scaled = run(world(WEB.replace("2", "3"), rebalancer("web")), first, ONE)
     assert scaled.explain("web").trigger == (

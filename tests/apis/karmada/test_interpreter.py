@@ -1,4 +1,4 @@
-"""What a workload asks for: replicas and resources by kind, as Karmada's default interpreter reads them."""
+"""Replicas and resource requests by kind, as Karmada's default interpreter reads them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_replicas_by_kind(body: dict[str, Any], replicas: int | None) -> None:
 
 @pytest.mark.parametrize("case", (cases := yaml.safe_load(REQUESTS)).values(), ids=cases)
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
-def test_one_replica_asks_for(case: dict[str, Any], kind: str) -> None:
+def test_resource_request_of_a_replica(case: dict[str, Any], kind: str) -> None:
     spec = case["pod"] if kind == "Pod" else {"template": {"spec": case["pod"]}}
     body = {"apiVersion": "v1" if kind == "Pod" else "apps/v1", "kind": kind, "spec": spec}
     expected = {"resourceRequest": case["asks"]} if case["asks"] else None
@@ -103,7 +103,7 @@ def test_one_replica_asks_for(case: dict[str, Any], kind: str) -> None:
 
 
 @pytest.mark.parametrize("case", (cases := yaml.safe_load(CLAIMS)).values(), ids=cases)
-def test_one_replica_claims_a_node(case: dict[str, Any]) -> None:
+def test_node_claim_of_a_replica(case: dict[str, Any]) -> None:
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": case["pod"]}}}
     expected = {"nodeClaim": case["claim"]} if case["claim"] else None
     assert read_replica_requirements(template(body), {}).requirements == expected
@@ -117,7 +117,7 @@ def test_one_replica_claims_a_node(case: dict[str, Any]) -> None:
         ({"replicas": 0, "template": {"spec": {"nodeSelector": {"disk": "ssd"}}}}, True),
     ],
 )
-def test_what_has_no_replicas_and_asks_for_nothing_is_no_workload(spec: dict[str, Any], workload: bool) -> None:
+def test_an_object_without_replicas_and_requests_is_not_a_workload(spec: dict[str, Any], workload: bool) -> None:
     assert (
         read_replica_requirements(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}), {}).is_workload
         is workload
@@ -125,12 +125,12 @@ def test_what_has_no_replicas_and_asks_for_nothing_is_no_workload(spec: dict[str
 
 
 @pytest.mark.parametrize("written", ["${REPLICAS}", "3", -1, 2.5, True, 2**31, [], {}])
-def test_replicas_that_are_no_count_are_opaque(written: Any) -> None:
+def test_replicas_that_are_not_a_number_are_invalid(written: Any) -> None:
     demand = read_replica_requirements(template({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": written}}), {})
     assert (demand.replicas, demand.invalid_replicas, demand.is_workload) == (None, True, False)
 
 
-def test_a_declared_kind_is_read_where_its_owner_says() -> None:
+def test_a_declared_kind_is_read_at_the_configured_paths() -> None:
     body = {"apiVersion": "example.com/v1", "kind": "Fleet", "spec": {"size": 4, "pod": {"nodeSelector": {"a": "b"}}}}
     demand = read_replica_requirements(
         template(body), {("example.com/v1", "Fleet"): WorkloadPaths(("spec", "size"), ("spec", "pod"))}
@@ -139,7 +139,7 @@ def test_a_declared_kind_is_read_where_its_owner_says() -> None:
     assert demand.requirements == {"nodeClaim": {"nodeSelector": {"a": "b"}}}
 
 
-def test_opaque_replicas_are_not_divided_and_a_finding_says_so(run: Any) -> None:
+def test_invalid_replicas_are_reported_and_not_divided(run: Any) -> None:
     policy = """
 kind: PropagationPolicy
 metadata: {name: p}

@@ -1,4 +1,4 @@
-"""When a binding is scheduled again, and when it is left as it is."""
+"""When a binding is scheduled again, and when it is not."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ an unreadable annotation:   {{placement: {DIVIDED}, replicas: 3, clusters: {{m1:
 
 
 @pytest.mark.parametrize("case", (changes := yaml.safe_load(CHANGES)).values(), ids=changes)
-def test_a_placement_changed_in_a_way_that_reschedules(case: dict[str, Any]) -> None:
+def test_placement_changes_that_reschedule(case: dict[str, Any]) -> None:
     observed = case.get("observed", "")
     assert has_placement_changed(case["after"], json.dumps(case["before"]), observed) is case["changed"]
     assert has_placement_changed(case["before"], serialize_placement(case["after"]), observed) is case["changed"], (
@@ -128,12 +128,12 @@ def test_a_placement_changed_in_a_way_that_reschedules(case: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("applied", "changed"), [(None, True), ("", False), ("{", False), ("[]", False), ("null", False), ("7", False)]
 )
-def test_an_annotation_that_says_nothing(applied: str | None, changed: bool) -> None:
+def test_an_unreadable_annotation(applied: str | None, changed: bool) -> None:
     assert has_placement_changed({"clusterAffinity": {"clusterNames": ["m1"]}}, applied, "") is changed
 
 
 @pytest.mark.parametrize("case", (triggers := yaml.safe_load(TRIGGERS)).values(), ids=triggers)
-def test_a_binding_is_scheduled_because(case: dict[str, Any]) -> None:
+def test_schedule_triggers(case: dict[str, Any]) -> None:
     body = {"kind": "PropagationPolicy", "apiVersion": "policy.karmada.io/v1alpha1", "metadata": {"name": "p"}}
     spec = {"resourceSelectors": [], "placement": case["placement"]}
     key = Key("policy.karmada.io", "PropagationPolicy", "default", "p")
@@ -153,7 +153,7 @@ def test_a_binding_is_scheduled_because(case: dict[str, Any]) -> None:
     assert find_schedule_trigger(policy, demand, memory, memory.clusters, case.get("leaving", [])) == case["why"]
 
 
-def test_a_binding_never_written_is_scheduled() -> None:
+def test_a_new_binding_is_scheduled() -> None:
     assert read_previous(None).applied_placement is None
     assert has_placement_changed({}, read_previous(None).applied_placement, "") is True
 

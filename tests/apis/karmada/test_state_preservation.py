@@ -1,4 +1,4 @@
-"""What a JSONPath template of statePreservation makes of a status."""
+"""JSONPath templates of statePreservation."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ far too long:                [long, more than]
 
 
 @pytest.mark.parametrize("case", (texts := yaml.safe_load(TEXTS)).values(), ids=texts)
-def test_a_template_gives(case: list[str]) -> None:
+def test_evaluate_jsonpath(case: list[str]) -> None:
     template, text = case
     assert evaluate_jsonpath(template, VALUE) == text
 
 
 @pytest.mark.parametrize("case", (faults := yaml.safe_load(FAULTS)).values(), ids=faults)
-def test_a_template_that_leads_nowhere_says_why(case: list[str]) -> None:
+def test_a_jsonpath_without_a_value_says_why(case: list[str]) -> None:
     template, why = case
     with pytest.raises(ValueError, match=why):
         evaluate_jsonpath("x" * 5000 if template == "long" else template, VALUE)
@@ -71,7 +71,7 @@ VALUES = st.recursive(
 
 
 @given(st.text(alphabet="{}.[]'\"\\$@ab01- *", max_size=30), VALUES)
-def test_any_template_gives_a_text_or_a_reason(template: str, value: Any) -> None:
+def test_any_jsonpath_gives_a_text_or_a_reason(template: str, value: Any) -> None:
     try:
         text: str | None = evaluate_jsonpath(template, value)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Valid policies with names that stand for nothing: a slip in the name of a cluster or a kind must not go unnoticed."""
+"""Warnings about valid policies that name unknown clusters or kinds."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def told(*documents: Body, code: str = "karmada-cluster-unknown") -> list[str]:
         ({}, []),
     ],
 )
-def test_clusters_that_nobody_describes(placement: Body, said: list[str]) -> None:
+def test_clusters_without_a_document(placement: Body, said: list[str]) -> None:
     start = "warning: PropagationPolicy/shop/web names clusters without a Cluster document: "
     assert told(policy(placement), cluster("fra-1")) == [start + end for end in said]
 
 
-def test_nothing_is_said_while_there_is_no_cluster_at_all() -> None:
+def test_no_warning_without_any_cluster() -> None:
     assert told(policy({"clusterAffinity": {"clusterNames": ["fra-1"]}})) == []
 
 
@@ -105,7 +105,7 @@ def test_a_policy_that_selects_nothing(selectors: list[str], said: str) -> None:
     assert told(selecting(*selectors), *HERE, code="karmada-selects-nothing") == ([expected] if said else [])
 
 
-def test_a_policy_for_the_fleet_selects_in_every_namespace() -> None:
+def test_a_cluster_policy_selects_in_every_namespace() -> None:
     found = selecting("v1 ConfigMap", "v1 Service web", kind="ClusterPropagationPolicy")
     assert told(found, *HERE, code="karmada-selects-nothing") == []
     found = selecting("v1 Service wbe", kind="ClusterPropagationPolicy")
@@ -113,14 +113,14 @@ def test_a_policy_for_the_fleet_selects_in_every_namespace() -> None:
     assert told(found, *HERE, code="karmada-selects-nothing") == [start]
 
 
-def test_where_a_policy_for_the_fleet_finds_nothing_is_told() -> None:
+def test_a_cluster_policy_that_selects_nothing_is_reported() -> None:
     found = selecting("v1 ConfigMap", kind="ClusterPropagationPolicy")
     found["spec"]["resourceSelectors"][0]["namespace"] = "shop"
     (message,) = told(found, *HERE, code="karmada-selects-nothing")
     assert message.endswith("this repository has no ConfigMap in namespace shop")
 
 
-def test_what_was_meant_is_looked_for_a_bounded_number_of_times() -> None:
+def test_the_number_of_suggestions_is_limited() -> None:
     """Each slip is compared with all that there is, so thousands of them would take hours."""
     slips = [selecting(f"apps/v1 Deploymnt{number}", kind="ClusterPropagationPolicy") for number in range(120)]
     for number, slip in enumerate(slips):
@@ -130,7 +130,7 @@ def test_what_was_meant_is_looked_for_a_bounded_number_of_times() -> None:
     assert ["did you mean Deployment?" in message for message in said] == [True] * 100 + [False] * 20
 
 
-def test_what_is_broken_may_be_what_a_policy_selects() -> None:
+def test_a_quarantined_object_may_match_a_selector() -> None:
     broken = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
     twins = [broken, {**broken, "spec": {"replicas": 2}}]
     assert told(selecting("apps/v1 Deployment"), *twins, code="karmada-selects-nothing") == []

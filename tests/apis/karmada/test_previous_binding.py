@@ -1,4 +1,4 @@
-"""A repository that carries a hub's bindings goes on from what the hub decided."""
+"""A committed binding of a hub is the previous binding of its workload."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def world(*more: str) -> str:
     return "\n---\n".join((FLEET, WEB, POLICY, *more))
 
 
-def test_what_a_hub_placed_stays_where_it_is(run: Any) -> None:
+def test_the_binding_of_a_hub_is_the_previous_binding(run: Any) -> None:
     assert run(world()).clusters("web") == {"m1": 3, "m2": 2}
     moved_in = run(world(HUB))
     assert moved_in.clusters("web") == {"m1": 4, "m2": 1}
@@ -40,12 +40,12 @@ def test_what_a_hub_placed_stays_where_it_is(run: Any) -> None:
     )
 
 
-def test_once_there_is_a_record_it_counts_and_not_the_hub_s(run: Any) -> None:
+def test_a_record_takes_precedence_over_the_binding_of_a_hub(run: Any) -> None:
     first = run(world(HUB))
     other = HUB.replace("replicas: 4", "replicas: 3").replace("replicas: 1", "replicas: 2")
     assert run(world(other), first).clusters("web") == {"m1": 4, "m2": 1}
 
 
-def test_a_binding_that_only_reports_health_is_no_memory(run: Any) -> None:
+def test_a_binding_that_only_reports_health_is_not_a_previous_binding(run: Any) -> None:
     report = HUB.partition("  clusters:")[0] + "status: {aggregatedStatus: [{clusterName: m1, health: Healthy}]}\n"
     assert run(world(report)).clusters("web") == {"m1": 3, "m2": 2}

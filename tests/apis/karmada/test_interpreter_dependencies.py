@@ -1,4 +1,4 @@
-"""What a workload refers to, as Karmada's default interpreter reads it."""
+"""Dependencies by kind, as Karmada's default interpreter reads them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_kind_refers_to(text: str, expected: list[str]) -> None:
     assert named(document(f"{text}\nmetadata: {{name: w, namespace: shop}}")) == expected
 
 
-def test_a_declared_kind_has_its_pods_where_the_configuration_says() -> None:
+def test_a_declared_kind_has_its_pod_spec_at_the_configured_path() -> None:
     farm = document(
         "{apiVersion: example.com/v1, kind: Farm, metadata: {name: f, namespace: shop}, spec: {pods: {serviceAccountName: robot}}}"
     )
@@ -144,7 +144,7 @@ def test_references_are_written_as_karmada_writes_them() -> None:
     }
 
 
-def test_the_label_of_an_owner_tells_owners_apart() -> None:
+def test_the_labels_of_dependents_differ() -> None:
     keys = [("prod-xxx", "web-deployment"), ("qa-xxx", "web-deployment"), ("", "web-deployment"), ("a", "b-c"), ("a-b", "c")]
     labels = [depended_by_label(Key("work.karmada.io", "ResourceBinding", *key)) for key in keys]
     assert len(set(labels)) == len(labels)

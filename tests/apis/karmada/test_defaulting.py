@@ -1,4 +1,4 @@
-"""A document is judged and read as Karmada would store it."""
+"""Documents are defaulted as Karmada stores them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: f"{case['id']}-{case['object']['kind']}")
-def test_a_document_is_read_as_karmada_stored_it(case: dict[str, Any]) -> None:
+def test_a_document_is_defaulted_as_karmada_stored_it(case: dict[str, Any]) -> None:
     spec = apply_defaults(case["object"])["spec"]
     spec.get("placement", {}).get("clusterAffinity", {}).pop(UNKNOWN, None)
     stored = case["expect"]["stored"]["spec"]
@@ -32,7 +32,7 @@ def test_a_document_is_read_as_karmada_stored_it(case: dict[str, Any]) -> None:
     assert spec == stored
 
 
-def test_documents_were_recorded_as_stored() -> None:
+def test_the_recorded_documents_are_complete() -> None:
     assert {case["object"]["kind"] for case in STORED} >= {"PropagationPolicy", "ClusterPropagationPolicy", "Cluster"}
 
 
@@ -116,7 +116,7 @@ def test_documents_were_recorded_as_stored() -> None:
         ),
     ],
 )
-def test_what_is_filled_in(text: str, expected: str) -> None:
+def test_defaults(text: str, expected: str) -> None:
     spec = apply_defaults(make(text))["spec"]
     for name, value in yaml.safe_load(expected).items():
         assert spec.get(name) == value, name
@@ -129,7 +129,7 @@ def test_a_cluster_without_models_has_nine_grades() -> None:
 
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: case["id"])
-def test_what_has_its_defaults_is_not_copied(case: dict[str, Any]) -> None:
+def test_a_document_with_all_defaults_is_not_copied(case: dict[str, Any]) -> None:
     body = apply_defaults(case["object"])
     again = apply_defaults(body)
     assert again == body
@@ -137,7 +137,7 @@ def test_what_has_its_defaults_is_not_copied(case: dict[str, Any]) -> None:
         assert again is body
 
 
-def test_other_documents_are_left_alone() -> None:
+def test_other_documents_are_not_changed() -> None:
     for body in (
         {},
         {"kind": "Deployment", "spec": {"paused": None}},
@@ -149,6 +149,6 @@ def test_other_documents_are_left_alone() -> None:
 @pytest.mark.parametrize(
     "spec", ["null", "[]", "1", "{placement: 1, resourceSelectors: {}, failover: []}", "{resourceModels: [1], zone: 1}"]
 )
-def test_mistakes_are_left_for_the_schema_to_name(spec: str) -> None:
+def test_invalid_values_are_kept_for_the_schema_to_report(spec: str) -> None:
     for kind in ("PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "Cluster", "ResourceBinding"):
         apply_defaults(make(f"{{kind: {kind}, spec: {spec}}}"))

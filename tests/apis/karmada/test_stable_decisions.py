@@ -1,4 +1,4 @@
-"""Whatever was placed before, and wherever that leads: a second look at the same commit changes nothing."""
+"""A second run at the same commit changes nothing, whatever the previous bindings are."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def remember(held: dict[str, int]) -> str:
 
 @given(clusters=CLUSTERS, placement=PLACEMENTS, replicas=st.integers(0, 6), held=HELD)
 @settings(max_examples=200, deadline=None)
-def test_a_second_look_changes_nothing(
+def test_a_second_run_changes_nothing(
     run: Any, clusters: dict[str, Any], placement: dict[str, Any], replicas: int, held: dict[str, int]
 ) -> None:
     files = make_world(clusters, placement, replicas)
@@ -94,7 +94,7 @@ def test_a_second_look_changes_nothing(
         assert "unschedulable" in first.codes("web")
 
 
-def test_a_cluster_that_only_its_replicas_kept_is_not_asked_for_again(run: Any) -> None:
+def test_a_cluster_that_was_eligible_only_by_its_replicas_is_not_tried_again(run: Any) -> None:
     clusters = {name: {"region": "r1", "tainted": True, "pods": 50} for name in NAMES}
     placement = {"scheduling": None, "clusters": None, "regions": None}
     first = run(make_world(clusters, placement, 2), remember({"m1": 2}))

@@ -1,4 +1,4 @@
-"""propagateDeps: what a workload refers to goes where the workload goes."""
+"""propagateDeps: the dependencies of a workload are in the clusters of the workload."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def places(run: Any, name: str) -> list[str]:
     return sorted(f"({p.cluster})" if p.evicting else p.cluster for p in outcome.targets) if outcome else []
 
 
-def test_an_attached_binding_repeats_the_clusters_of_its_owner_and_has_no_placement(run: Any) -> None:
+def test_an_attached_binding_repeats_the_clusters_of_its_dependent_without_a_placement(run: Any) -> None:
     found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1, m2")))
     spec = found.binding("conf")["spec"]
     clusters = [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}]
@@ -56,7 +56,7 @@ def test_an_attached_binding_repeats_the_clusters_of_its_owner_and_has_no_placem
     assert found.outcome("conf").reason == "attached to Deployment default/web"
 
 
-def test_owner_and_attached_binding_find_each_other_by_label_and_annotation(run: Any) -> None:
+def test_bindings_refer_to_each_other_by_label_and_annotation(run: Any) -> None:
     found = run(world(CONFIG, deployment("web", "conf", "absent"), policy("web", "m1")))
     owner, attached = found.binding("web")["metadata"], found.binding("conf")["metadata"]
     identity = owner["labels"]["resourcebinding.karmada.io/permanent-id"]
@@ -69,18 +69,18 @@ def test_owner_and_attached_binding_find_each_other_by_label_and_annotation(run:
     )
 
 
-def test_without_propagate_deps_nothing_goes_along(run: Any) -> None:
+def test_without_propagate_deps_no_dependency_is_propagated(run: Any) -> None:
     found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1", "propagateDeps: false")))
     assert found.outcome("conf") is None
     assert "resourcebinding.karmada.io/dependencies" not in found.binding("web")["metadata"]["annotations"]
 
 
-def test_only_the_namespace_of_the_owner_is_searched(run: Any) -> None:
+def test_dependencies_are_in_the_namespace_of_the_workload(run: Any) -> None:
     elsewhere = CONFIG.replace("{name: conf}", "{name: conf, namespace: other}")
     assert run(world(elsewhere, deployment("web", "conf"), policy("web", "m1"))).outcome("conf") is None
 
 
-def test_two_owners_put_it_where_either_is(run: Any) -> None:
+def test_a_dependency_of_two_workloads_is_in_the_clusters_of_both(run: Any) -> None:
     pair = (CONFIG, deployment("api", "conf"), deployment("web", "conf"))
     found = run(world(*pair, policy("web", "m1"), policy("api", "m2")))
     assert places(found, "conf") == ["m1", "m2"]
@@ -99,20 +99,20 @@ def test_two_owners_put_it_where_either_is(run: Any) -> None:
     ],
     ids=["owner deleted", "owner needs it no more", "policy brings nothing any more", "owner moved", "all owners deleted"],
 )
-def test_it_follows_its_owners(run: Any, after: tuple[str, ...], expected: list[str]) -> None:
+def test_a_dependency_follows_its_dependents(run: Any, after: tuple[str, ...], expected: list[str]) -> None:
     both = (CONFIG, deployment("api", "conf"), deployment("web", "conf"), policy("web", "m1"), policy("api", "m2"))
     first = run(world(*both))
     assert places(first, "conf") == ["m1", "m2"]
     assert places(run(world(*after), first), "conf") == expected
 
 
-def test_an_owner_that_finds_no_place_keeps_nothing_in_place(run: Any) -> None:
+def test_the_dependency_of_an_unplaced_workload_is_removed(run: Any) -> None:
     found = run(world(CONFIG, deployment("web", "conf"), policy("web", "gone")))
     assert (found.outcome("conf").state, places(found, "conf")) == ("pending", [])
     assert found.binding("conf")["spec"]["requiredBy"] == [{"namespace": "default", "name": "web-deployment"}]
 
 
-def test_what_a_policy_selects_too_is_scheduled_and_required(run: Any) -> None:
+def test_a_dependency_with_its_own_policy_is_scheduled_and_required(run: Any) -> None:
     own = policy("own", "m3", "conflictResolution: Overwrite", selects="conf", kind="ConfigMap")
     found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own))
     assert places(found, "conf") == ["m1", "m3"]
@@ -138,7 +138,7 @@ def test_what_a_policy_selects_too_is_scheduled_and_required(run: Any) -> None:
     ],
     ids=["defaults", "agreed", "resolution", "preservation"],
 )
-def test_owners_that_disagree_about_what_they_share(run: Any, web: str, api: str, expected: Any, warned: bool) -> None:
+def test_dependents_with_conflicting_policies(run: Any, web: str, api: str, expected: Any, warned: bool) -> None:
     deps = "propagateDeps: true\n  "
     found = run(
         world(
@@ -154,7 +154,7 @@ def test_owners_that_disagree_about_what_they_share(run: Any, web: str, api: str
     assert ("karmada-dependency-conflict" in found.codes("conf")) is warned
 
 
-def test_a_copy_that_an_eviction_still_keeps_keeps_what_it_needs(run: Any) -> None:
+def test_an_evicted_copy_keeps_its_dependencies(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"), policy("web", "m1, m2"))
     first = run(world(*documents))
     hot = CLUSTERS.replace("{name: m1}", f"{{name: m1}}\nspec: {{taints: [{HOT}]}}")
@@ -165,7 +165,7 @@ def test_a_copy_that_an_eviction_still_keeps_keeps_what_it_needs(run: Any) -> No
     assert places(third, "web") == places(third, "conf") == ["m2"]
 
 
-def test_a_late_run_writes_of_it_what_a_punctual_one_would_have_written(run: Any) -> None:
+def test_a_late_run_writes_the_same_attached_binding_as_a_punctual_one(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"), policy("web", "m1, m2"))
     hot = CLUSTERS.replace("{name: m1}", f"{{name: m1}}\nspec: {{taints: [{HOT}]}}")
     first = run(world(*documents))
@@ -176,7 +176,7 @@ def test_a_late_run_writes_of_it_what_a_punctual_one_would_have_written(run: Any
     assert late.outcome("conf").time == late.outcome("web").time
 
 
-def test_an_owner_whose_manifest_is_there_twice_keeps_what_it_needs(run: Any) -> None:
+def test_a_workload_that_is_defined_twice_keeps_its_dependencies(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"), policy("web", "m1"))
     first = run(world(*documents))
     twice = run(world(*documents, deployment("web", replicas=9)), first)
@@ -185,7 +185,7 @@ def test_an_owner_whose_manifest_is_there_twice_keeps_what_it_needs(run: Any) ->
     assert twice.binding("conf") == first.binding("conf")
 
 
-def test_an_owner_whose_policy_is_broken_keeps_what_it_needs(run: Any) -> None:
+def test_a_workload_with_an_invalid_policy_keeps_its_dependencies(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"))
     first = run(world(*documents, policy("web", "m1")))
     broken = run(world(*documents, policy("web", "m1").replace("resourceSelectors:", "resourceSelectors: 3 #")), first)
@@ -193,7 +193,7 @@ def test_an_owner_whose_policy_is_broken_keeps_what_it_needs(run: Any) -> None:
     assert places(broken, "conf") == ["m1"]
 
 
-def test_what_is_needed_and_stands_there_twice_keeps_its_place_and_follows_its_owner(run: Any) -> None:
+def test_a_dependency_that_is_defined_twice_keeps_its_manifest_and_follows_its_dependent(run: Any) -> None:
     documents = (CONFIG, CONFIG, deployment("web", "conf"))
     first = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1")))
     (key,) = (key for key in first.decisions.outcomes if key.name == "conf")
@@ -210,7 +210,7 @@ def test_a_second_run_changes_nothing(run: Any) -> None:
     assert run(documents, first, at=NOON).binding("conf") == first.binding("conf")
 
 
-def test_explain_names_who_brought_it_along(run: Any) -> None:
+def test_explain_names_the_dependents(run: Any) -> None:
     found = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"))})
     explained = found.explain("conf")
     assert explained.attached_to == ("Deployment.apps/default/web (all.yaml:13): m1",)

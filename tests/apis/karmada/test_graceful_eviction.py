@@ -61,7 +61,7 @@ def seconds_after(moment: datetime | None) -> Any:
 
 
 @pytest.mark.parametrize("case", (ends := yaml.safe_load(ENDS)).values(), ids=ends)
-def test_a_placement_must_leave(case: dict[str, Any]) -> None:
+def test_when_a_workload_is_evicted(case: dict[str, Any]) -> None:
     entries = [{"effect": "NoExecute", **entry} for entry in case["taints"]]
     taints = [
         parse_taint({**e, **({"timeAdded": format_time(NOW + timedelta(seconds=e["added"]))} if "added" in e else {})})
@@ -71,7 +71,7 @@ def test_a_placement_must_leave(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", (tasks := yaml.safe_load(TASKS)).values(), ids=tasks)
-def test_an_eviction_task_lives(case: dict[str, Any]) -> None:
+def test_when_an_eviction_task_ends(case: dict[str, Any]) -> None:
     task = {"fromCluster": "m1", **case["task"]}
     if (created := task.pop("created", None)) is not None:
         task["creationTimestamp"] = format_time(NOW + timedelta(seconds=created))
@@ -94,7 +94,7 @@ def test_the_next_wake_up_is_the_first_end() -> None:
 
 
 @pytest.mark.parametrize("applied", [None, "", "{", "[]", "null"])
-def test_without_a_readable_placement_nobody_knows_what_is_tolerated(applied: str | None) -> None:
+def test_without_a_readable_placement_the_tolerations_are_unknown(applied: str | None) -> None:
     assert read_applied_tolerations(applied) is None
 
 
@@ -104,7 +104,7 @@ def test_a_placement_may_tolerate_nothing(applied: str) -> None:
 
 
 @pytest.mark.parametrize("tolerant", [True, False])
-def test_a_workload_whose_placement_was_never_noted_is_judged_by_the_one_it_is_scheduled_under(run: Any, tolerant: bool) -> None:
+def test_a_workload_without_an_applied_placement_uses_the_present_one(run: Any, tolerant: bool) -> None:
     unnoted = """
 kind: ResourceBinding
 metadata: {name: web-deployment, namespace: default, annotations: {propagationpolicy.karmada.io/name: p, propagationpolicy.karmada.io/namespace: default}}
@@ -115,7 +115,7 @@ spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, nam
     assert second.clusters("web") == ({"m1": 2, "m2": 2} if tolerant else {"m2": 4})
 
 
-def test_a_task_says_what_karmada_s_taint_manager_would_write() -> None:
+def test_a_task_is_written_as_by_the_taint_manager_of_karmada() -> None:
     assert make_eviction_task(Assignment("m1", 3), "Directly", NOW) == {
         "fromCluster": "m1",
         "purgeMode": "Directly",
@@ -187,7 +187,7 @@ def test_the_eviction_can_be_turned_off(run: Any) -> None:
     assert second.binding("web") == first.binding("web")
 
 
-def test_the_tolerations_of_the_placement_acted_on_count_not_those_of_today(run: Any) -> None:
+def test_the_tolerations_of_the_applied_placement_decide(run: Any) -> None:
     tolerant = ", clusterTolerations: [{key: fire, operator: Exists}]"
     second = run(world(HOT, tolerant), run(world()), "2026-01-01T12:00:00Z")
     assert [task["fromCluster"] for task in second.binding("web")["spec"]["gracefulEvictionTasks"]] == ["m1"]
@@ -195,7 +195,7 @@ def test_the_tolerations_of_the_placement_acted_on_count_not_those_of_today(run:
     assert kept.clusters("web") == {"m1": 2, "m2": 2}
 
 
-def test_a_toleration_for_a_while_wakes_the_run_that_evicts(run: Any) -> None:
+def test_a_limited_toleration_sets_the_wakeup_of_the_eviction(run: Any) -> None:
     patient = ", clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]"
     second = run(world(HOT, patient), run(world("", patient)), "2026-01-01T12:01:00Z")
     assert second.clusters("web") == {"m1": 2, "m2": 2}
@@ -204,7 +204,7 @@ def test_a_toleration_for_a_while_wakes_the_run_that_evicts(run: Any) -> None:
     assert third.clusters("web") == {"m2": 4}
 
 
-def test_a_taint_without_a_time_counts_from_the_run_that_saw_it_first(run: Any) -> None:
+def test_a_taint_without_a_time_starts_when_it_is_first_seen(run: Any) -> None:
     patient = ", clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]"
     undated = HOT.replace(", timeAdded: '2026-01-01T12:00:00Z'", "")
     second = run(world(undated, patient), run(world("", patient)), "2026-01-01T12:01:00Z")
@@ -213,14 +213,14 @@ def test_a_taint_without_a_time_counts_from_the_run_that_saw_it_first(run: Any) 
     assert run(world(undated, patient), third, "2026-01-01T12:06:00Z").clusters("web") == {"m2": 4}
 
 
-def test_a_toleration_that_has_run_out_does_not_take_the_workload_back(run: Any) -> None:
+def test_a_cluster_with_an_expired_toleration_is_not_chosen_again(run: Any) -> None:
     patient = ", clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]"
     evicted = run(world(HOT, patient), run(world("", patient)), "2026-01-01T12:01:00Z", "2026-01-01T12:05:00Z")
     more = "kind: Cluster\nmetadata: {name: m3}\n---\n" + world(HOT, patient).replace("replicas: 4", "replicas: 6")
     assert run(more, evicted, "2026-01-01T13:00:00Z").clusters("web") == {"m2": 3, "m3": 3}
 
 
-def test_where_no_other_cluster_is_left_the_old_copy_stays_for_its_grace_period(run: Any) -> None:
+def test_without_another_cluster_the_old_copy_stays_for_its_grace_period(run: Any) -> None:
     alone = "kind: Cluster\nmetadata: {name: m1}\nspec: {taints: [%s]}"
     second = run(world(HOT, fleet=alone), run(world(fleet=alone)), "2026-01-01T12:00:00Z")
     assert (second.clusters("web"), second.condition("web")["reason"]) == ({}, "NoClusterFit")

@@ -1,4 +1,4 @@
-"""`explain` shows the numbers: what fits where, which regions were taken, who got which replica and why."""
+"""Numbers in explanations: capacity, regions, and the division of replicas."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def explain(run: Any, placement: str, web: str = WEB, after: Any = None) -> Any:
     return run({"fleet.yaml": FLEET, "web.yaml": web, "p.yaml": policy(placement)}, after=after).explain("web")
 
 
-def test_room_is_told_with_what_it_comes_from(run: Any) -> None:
+def test_capacity_is_explained_by_resource(run: Any) -> None:
     assert {c.result.name: c.capacity for c in explain(run, DIVIDED).candidates} == {
         "eu-1": "capacity for 16: 90 pods, cpu 12500m / 750m = 16, memory 55Gi / 2Gi = 27",
         "eu-2": "capacity for 0: 110 pods, cpu 8 / 750m = 10, no memory",
@@ -71,7 +71,7 @@ def test_room_is_told_with_what_it_comes_from(run: Any) -> None:
     }
 
 
-def test_the_last_rounds_and_whom_rounding_favoured_are_told(run: Any) -> None:
+def test_the_last_rounds_and_the_clusters_rounded_up_are_listed(run: Any) -> None:
     explanation = explain(run, DIVIDED)
     rule, *rounds = explanation.division_rule
     assert rule.startswith(
@@ -93,7 +93,7 @@ def test_the_last_rounds_and_whom_rounding_favoured_are_told(run: Any) -> None:
     )
 
 
-def test_a_scale_up_tells_what_stays(run: Any) -> None:
+def test_a_scale_up_lists_the_replicas_that_stay(run: Any) -> None:
     first = run({"fleet.yaml": FLEET, "web.yaml": WEB, "p.yaml": policy(AGGREGATED)})
     more = explain(run, AGGREGATED, WEB.replace("replicas: 6", "replicas: 9"), after=first)
     assert more.division_rule[0].startswith(
@@ -103,7 +103,7 @@ def test_a_scale_up_tells_what_stays(run: Any) -> None:
     assert more.division == (ReplicaShare("eu-1", 16, 9),)
 
 
-def test_regions_are_told_with_their_scores(run: Any) -> None:
+def test_regions_are_listed_with_their_scores(run: Any) -> None:
     spread = """spreadConstraints:
     - {spreadByField: region, minGroups: 1, maxGroups: 1}
     - {spreadByField: cluster, minGroups: 1, maxGroups: 2}"""
@@ -114,7 +114,7 @@ def test_regions_are_told_with_their_scores(run: Any) -> None:
     )
 
 
-def test_overflow_is_told_set_by_set(run: Any) -> None:
+def test_overflow_is_explained_for_each_set(run: Any) -> None:
     groups = """clusterAffinities:
     - {affinityName: main, clusterNames: [us-1], overflowAffinities: [{affinityName: more, clusterNames: [eu-1]}]}"""
     explanation = explain(run, f"{groups}\n    {DIVIDED}", WEB.replace("replicas: 6", "replicas: 8"))

@@ -1,4 +1,4 @@
-"""What a workload can rely on from one run to the next."""
+"""What stays the same for a workload from one run to the next."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_claim_ends_when_its_policy_does_not_select_the_workload(run: Any, old
     assert second.binding("web")["metadata"]["annotations"]["propagationpolicy.karmada.io/name"] == "new"
 
 
-def test_a_claim_in_the_template_of_a_dump_counts_where_no_binding_is_known(run: Any) -> None:
+def test_a_claim_in_the_template_is_used_without_a_binding(run: Any) -> None:
     notes = "propagationpolicy.karmada.io/namespace: default, propagationpolicy.karmada.io/name: old"
     dumped = WEB.replace("{name: web}", f"{{name: web, annotations: {{{notes}}}}}")
     assert run(world(CLUSTERS, dumped, policy(name="old"), policy(spec="priority: 9", name="new"))).policy("web").endswith("/old")
@@ -125,7 +125,7 @@ def test_the_observed_group_survives_a_run_in_which_nothing_fits(run: Any) -> No
 # Outcomes
 
 
-def test_success_says_where_and_when(run: Any) -> None:
+def test_the_condition_of_a_scheduled_binding(run: Any) -> None:
     result = run(world(CLUSTERS, WEB, policy()), at=NOON)
     assert result.clusters("web") == {"m1": 5, "m2": 5, "m3": 5}
     assert result.binding("web")["status"] == {
@@ -161,7 +161,7 @@ def test_a_change_of_clusters_is_a_new_success(run: Any) -> None:
 @pytest.mark.parametrize(
     "placement", ["clusterAffinity: {clusterNames: [m9]}", DIVIDED + ", clusterAffinity: {clusterNames: [m9]}"]
 )
-def test_where_nothing_fits_the_workload_loses_its_clusters(run: Any, placement: str) -> None:
+def test_a_workload_that_fits_nowhere_loses_its_clusters(run: Any, placement: str) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     second = run(world(CLUSTERS, WEB, policy(placement)), first, LATER)
     assert (second.clusters("web"), second.outcome("web").state) == ({}, "pending")
@@ -187,7 +187,7 @@ def test_reasons_are_counted_by_cluster_and_sorted(run: Any) -> None:
     )
 
 
-def test_an_error_keeps_the_clusters_and_the_placement_acted_on(run: Any) -> None:
+def test_an_error_keeps_the_clusters_and_the_applied_placement(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     dynamic = "replicaScheduling: {replicaDivisionPreference: Aggregated}, spreadConstraints: [{spreadByLabel: x}]"
     second = run(world(CLUSTERS, WEB, policy(dynamic)), first, LATER)
@@ -197,26 +197,26 @@ def test_an_error_keeps_the_clusters_and_the_placement_acted_on(run: Any) -> Non
     assert second.binding("web")["metadata"]["annotations"][key] == first.binding("web")["metadata"]["annotations"][key]
 
 
-def test_no_replicas_at_all_are_a_success_without_clusters(run: Any) -> None:
+def test_zero_replicas_are_a_success_without_clusters(run: Any) -> None:
     requests = "template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}"
     result = run(world(CLUSTERS, WEB.replace("replicas: 5", f"replicas: 0, {requests}"), policy(DIVIDED)))
     assert (result.clusters("web"), result.condition("web")["reason"]) == ({}, "Success")
 
 
-def test_what_has_neither_replicas_nor_requests_goes_everywhere(run: Any) -> None:
+def test_an_object_without_replicas_goes_to_every_cluster(run: Any) -> None:
     assert run(world(CLUSTERS, WEB.replace("5", "0"), policy(DIVIDED))).clusters("web") == {"m1": None, "m2": None, "m3": None}
 
 
 # Not ours, not now
 
 
-def test_another_scheduler_is_left_alone(run: Any) -> None:
+def test_a_workload_of_another_scheduler_is_not_scheduled(run: Any) -> None:
     result = run(world(CLUSTERS, WEB, policy(spec="schedulerName: mine")))
     assert (result.clusters("web"), result.binding("web")["status"], result.codes("web")) == ({}, {}, [])
     assert result.binding("web")["spec"]["schedulerName"] == "mine"
 
 
-def test_a_suspended_binding_keeps_what_it_has(run: Any) -> None:
+def test_a_suspended_binding_keeps_its_clusters(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     first.binding("web")["spec"]["suspension"] = {"scheduling": True}
     second = run(world(CLUSTERS, WEB, policy("clusterAffinity: {clusterNames: [m3]}")), first, LATER)
@@ -228,7 +228,7 @@ def test_a_suspended_binding_keeps_what_it_has(run: Any) -> None:
 # Broken input
 
 
-def test_a_broken_policy_keeps_the_decision_as_it_is(run: Any) -> None:
+def test_an_invalid_policy_keeps_the_previous_decision(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     second = run(world(cluster("m1", HOT), cluster("m2"), WEB, policy(spec="priority: high")), first, LATER)
     assert second.outcome("web").state == "stale"
@@ -236,13 +236,13 @@ def test_a_broken_policy_keeps_the_decision_as_it_is(run: Any) -> None:
     assert sorted(second.codes("web")) == ["cluster-gone", "stale-decision"]
 
 
-def test_a_broken_policy_does_not_give_way_to_another_one(run: Any) -> None:
+def test_an_invalid_policy_keeps_its_claim(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     second = run(world(CLUSTERS, WEB, policy(spec="priority: high"), policy(name="q")), first, LATER)
     assert (second.policy("web"), second.outcome("web").state) == ("PropagationPolicy/default/p", "stale")
 
 
-def test_a_broken_cluster_keeps_what_it_holds_and_gets_nothing_new(run: Any) -> None:
+def test_an_invalid_cluster_keeps_its_workloads_and_gets_no_new_ones(run: Any) -> None:
     other = "kind: Deployment\nmetadata: {name: other}\nspec: {replicas: 1}"
     first = run(world(CLUSTERS, WEB, policy(selects="labelSelector: {}")), at=NOON)
     broken = CLUSTERS.replace("{name: m2}", "{name: m2}\nspec: {syncMode: Sideways}")
@@ -251,7 +251,7 @@ def test_a_broken_cluster_keeps_what_it_holds_and_gets_nothing_new(run: Any) -> 
     assert list(second.clusters("other")) == ["m1", "m3"]
 
 
-def test_a_cluster_that_is_gone_stays_bound_until_something_reschedules_and_nothing_is_rendered_there(run: Any) -> None:
+def test_a_deleted_cluster_stays_bound_without_manifests_until_a_reschedule(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy(DIVIDED)), at=NOON)
     second = run(world(cluster("m1"), cluster("m2"), WEB, policy(DIVIDED)), first, LATER)
     assert second.clusters("web") == first.clusters("web")
@@ -259,13 +259,13 @@ def test_a_cluster_that_is_gone_stays_bound_until_something_reschedules_and_noth
     assert second.codes("web") == ["cluster-gone"]
 
 
-def test_a_cluster_being_deleted_is_left(run: Any) -> None:
+def test_a_workload_leaves_a_cluster_that_is_being_deleted(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy(DIVIDED)), at=NOON)
     second = run(world(cluster("m1", deleting=True), cluster("m2"), cluster("m3"), WEB, policy(DIVIDED)), first, LATER)
     assert second.clusters("web") == {"m2": 3, "m3": 2}
 
 
-def test_a_new_taint_does_not_move_what_is_there(run: Any) -> None:
+def test_a_new_no_schedule_taint_does_not_move_workloads(run: Any) -> None:
     first = run(world(CLUSTERS, WEB, policy()), at=NOON)
     second = run(world(cluster("m1", COLD), cluster("m2"), cluster("m3"), WEB, policy()), first, LATER)
     assert second.binding("web") == first.binding("web")
@@ -275,7 +275,7 @@ WEIRD = (None, 0, "x", True, 1.5, [], {}, ["x"], [None], [{}], 10**30)
 
 
 @pytest.mark.parametrize("value", WEIRD, ids=repr)
-def test_a_record_that_somebody_spoilt_is_read_as_far_as_it_makes_sense(run: Any, value: Any) -> None:
+def test_a_malformed_record_is_read_as_far_as_possible(run: Any, value: Any) -> None:
     files = world(CLUSTERS, WEB, policy(DIVIDED))
     for path in (
         ("spec",),
@@ -294,7 +294,7 @@ def test_a_record_that_somebody_spoilt_is_read_as_far_as_it_makes_sense(run: Any
 
 
 @pytest.mark.parametrize("value", WEIRD, ids=repr)
-def test_a_pod_template_of_another_shape_asks_for_nothing(run: Any, value: Any) -> None:
+def test_a_malformed_pod_template_requests_nothing(run: Any, value: Any) -> None:
     pod = {"containers": value, "initContainers": value, "volumes": value, "overhead": value, "imagePullSecrets": value}
     web = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5, "template": {"spec": pod}}}
     found = run(world(CLUSTERS, json.dumps(web), policy(DIVIDED, "propagateDeps: true")))
@@ -314,7 +314,7 @@ def test_a_pod_template_of_another_shape_asks_for_nothing(run: Any, value: Any) 
     late=st.integers(0, 3000),
     more=st.integers(0, 1500),
 )
-def test_a_late_run_writes_what_punctual_ones_would_have_written(
+def test_a_late_run_writes_the_result_of_punctual_ones(
     run: Any, tolerated: tuple[int | None, ...], added: tuple[int, ...], grace: str, purge: str, divided: bool, late: int, more: int
 ) -> None:
     at = "2026-01-01T12:20:00Z"

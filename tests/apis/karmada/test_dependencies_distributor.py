@@ -1,4 +1,4 @@
-"""Decisions that hang together: a process that goes on gives what a new one gives, however manifests change."""
+"""Decisions that depend on each other: an updated engine decides as a new one after any change of manifests."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def told(decided: DecisionSet) -> dict[Key, Any]:
 
 @settings(max_examples=150, deadline=None)
 @given(repositories(), st.integers(0, 90))
-def test_a_process_that_goes_on_decides_what_a_new_one_decides(commits: list[tuple[RawDocument, ...]], minutes: int) -> None:
+def test_an_updated_engine_decides_as_a_new_one(commits: list[tuple[RawDocument, ...]], minutes: int) -> None:
     memory = DecisionCache()
     previous: Mapping[Key, Body] = {}
     last: Mapping[Key, Body] | None = None
@@ -109,7 +109,7 @@ def test_a_process_that_goes_on_decides_what_a_new_one_decides(commits: list[tup
         previous = last = written(resident)
 
 
-def test_an_endpoint_slice_that_gets_or_loses_its_label_comes_and_goes() -> None:
+def test_an_endpoint_slice_is_propagated_while_it_has_its_label() -> None:
     selectors = [{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport"}]
     policy = make(
         "policy.karmada.io/v1alpha1", "PropagationPolicy", "imports", spec={"resourceSelectors": selectors, "placement": {}}
