@@ -10,11 +10,11 @@ from gitsched.model.document import Body, Document, Key, Origin, get_field, is_n
 from gitsched.model.finding import Finding, locate_document, locate_origin
 
 MAX_DUPLICATE_LOCATIONS = 3
-"""Places of one duplicate identity that are named; the others are counted."""
+"""Locations of one duplicate identity that a message names; it only counts the others."""
 
 
 class RawDocument(NamedTuple):
-    """A document as it was read, its namespace still as written. A `broken` one is quarantined. Made by `loosen`."""
+    """A document of a file, with the namespace as written. A `broken` one is quarantined. Create it with `make_raw_document`."""
 
     body: Body
     origin: Origin | None
@@ -27,7 +27,7 @@ class RawDocument(NamedTuple):
 
 
 def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = False) -> RawDocument:
-    """A document with what identifies it taken out, once."""
+    """Return a document with the fields that identify it."""
     api_version = str(body.get("apiVersion") or body.get("api") or "")
     namespace, name = str(get_field(body, "metadata", "namespace") or ""), str(get_field(body, "metadata", "name") or "")
     return RawDocument(
@@ -36,11 +36,13 @@ def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = F
 
 
 class Catalog(NamedTuple):
-    """`settings` are the documents that APIs read, by (group, kind) in the order of their keys; `templates` everything else, by
-    (namespace, name). `twins` are templates that stand in several places, `contested` settings that do; `broken` are identities of which
-    no document counts. `guessed` are the kinds, by (group, kind), of which nothing says whether they have namespaces, with a document of
-    each; `scopes` says of all kinds that are not built in whether they do. `arrival` are the identities in the order in which they were
-    read."""
+    """The documents of a commit by identity.
+
+    `api_documents` are those of policy APIs, by (group, kind), sorted by key; `templates` are all others, sorted by (namespace, name).
+    Duplicates are identities that are defined more than once. `broken` are identities without a usable document. `guessed_scopes` are the
+    kinds that nothing declares as namespaced or cluster-scoped, with one document each; `kind_scopes` says of all kinds that are not built
+    in whether they are namespaced. `read_order` are the identities in the order of the files.
+    """
 
     api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
     templates: Mapping[Key, Document]
@@ -54,42 +56,42 @@ class Catalog(NamedTuple):
 
     @property
     def api_documents_by_key(self) -> dict[Key, Document]:
-        """Every document that APIs read."""
+        """Every document of a policy API."""
         return {document.key: document for documents in self.api_documents.values() for document in documents}
 
 
 def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], reserved: frozenset[str]) -> Catalog:
-    """Resolve identities. `reserved` are the API groups whose documents are settings, never templates."""
-    loose = list(documents)
-    scopes = _KindScopes(loose, kinds)
+    """Resolve identities. `reserved` are the groups of the policy APIs, whose documents are never templates."""
+    raw = list(documents)
+    scopes = _KindScopes(raw, kinds)
     by_key: dict[Key, list[Document]] = {}
     broken: dict[Key, Document] = {}
-    for entry in loose:
+    for entry in raw:
         document = scopes.resolve(entry)
         if entry.broken:
             broken.setdefault(document.key, document)
         else:
             by_key.setdefault(document.key, []).append(document)
-    twins = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
-    settings: dict[tuple[str, str], list[Document]] = {}
+    duplicates = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
+    api_documents: dict[tuple[str, str], list[Document]] = {}
     templates: list[Document] = []
     for key, copies in by_key.items():
         if key.group not in reserved:
             if len(copies) == 1:
                 templates.append(copies[0])
         elif len(copies) == 1:
-            settings.setdefault((key.group, key.kind), []).append(copies[0])
+            api_documents.setdefault((key.group, key.kind), []).append(copies[0])
         else:
             broken[key] = copies[0]
         if len(copies) == 1:
-            broken.pop(key, None)  # a broken copy beside a valid one: the valid one counts
-    findings = [make_duplicate_finding(copies) for key, copies in sorted(twins.items()) if key.group in reserved]
+            broken.pop(key, None)  # a with a broken and a valid document, the valid one counts
+    findings = [make_duplicate_finding(copies) for key, copies in sorted(duplicates.items()) if key.group in reserved]
     templates.sort(key=lambda document: (document.key.namespace, document.key.name, document.key))
     return Catalog(
-        {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in settings.items()},
+        {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in api_documents.items()},
         {document.key: document for document in templates},
-        {key: copies for key, copies in twins.items() if key.group not in reserved},
-        {key: copies for key, copies in twins.items() if key.group in reserved},
+        {key: copies for key, copies in duplicates.items() if key.group not in reserved},
+        {key: copies for key, copies in duplicates.items() if key.group in reserved},
         broken,
         scopes.guessed,
         scopes.resolved,
@@ -98,30 +100,30 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
     )
 
 
-def resolve_key(loose: RawDocument, scopes: Mapping[tuple[str, str], bool]) -> Key | None:
-    """The identity of a document among others whose `scopes` are known; None for a kind that is not among them."""
-    namespaced = is_namespaced(loose.group, loose.kind)
+def resolve_key(document: RawDocument, scopes: Mapping[tuple[str, str], bool]) -> Key | None:
+    """Return the identity of a document; None for a kind that is neither built in nor in `scopes`."""
+    namespaced = is_namespaced(document.group, document.kind)
     if namespaced is None:
-        namespaced = scopes.get((loose.group, loose.kind))
+        namespaced = scopes.get((document.group, document.kind))
     if namespaced is None:
         return None
-    return Key(loose.group, loose.kind, (loose.namespace or "default") if namespaced else "", loose.name)
+    return Key(document.group, document.kind, (document.namespace or "default") if namespaced else "", document.name)
 
 
 def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
-    """The error that an identity stands in several places, at the first of them; the next ones are named."""
-    known = [str(place) for place in map(locate_document, copies) if place][1:]
+    """Return the error that an identity is defined more than once, at the first location. The message names the next ones."""
+    known = [str(location) for location in map(locate_document, copies) if location][1:]
     more = f" and {len(known) - MAX_DUPLICATE_LOCATIONS} more" if len(known) > MAX_DUPLICATE_LOCATIONS else ""
-    places = f"also {', '.join(known[:MAX_DUPLICATE_LOCATIONS])}{more}" if known else f"{len(copies)} documents"
+    locations = f"also {', '.join(known[:MAX_DUPLICATE_LOCATIONS])}{more}" if known else f"{len(copies)} documents"
     key = copies[0].key
-    message = f"{key} stands in several places: {places}; keep one, or hide overlays with .sourceignore or source.paths"
+    message = f"{key} is defined more than once: {locations}; keep one, or hide overlays with .sourceignore or source.paths"
     return Finding("error", "duplicate-identity", message, locate_document(copies[0]), key.resource)
 
 
 def make_scope_finding(document: Document) -> Finding:
-    """The note that nothing says whether a document's kind has namespaces."""
+    """Return the remark that nothing declares whether the kind of a document is namespaced."""
     key = document.key
-    guess = f"{key.kind} of {key.group or 'the core'} is taken to be cluster-scoped"
+    guess = f"{key.kind} of {key.group or 'the core'} is assumed to be cluster-scoped"
     message = f"{guess}: no CustomResourceDefinition says otherwise, nor `kinds:`"
     return Finding("info", "scope-guessed", message, locate_document(document), key.resource)
 
@@ -141,7 +143,7 @@ def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[Ra
 
 
 class _KindScopes:
-    """Which kinds are in namespaces: built-in kinds by a table, others by their CRD, by the settings, or by how they are used."""
+    """The scope of each kind: by a table for built-in kinds, else by the CRD, by `kinds:` in gitsched.yaml, or by use of a namespace."""
 
     def __init__(self, documents: list[RawDocument], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {

@@ -18,11 +18,12 @@ from gitsched.render.run_metadata import CommitCause, RunMetadata, write_commit_
 
 
 def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
-    """README.md, gitsched.json and hydrator.metadata.
+    """Render README.md, gitsched.json and hydrator.metadata.
 
-    The digest leaves the previous output out: a late run comes from an earlier one than a punctual run, to the same bytes.
+    The input digest does not cover the previous output: a late run starts from an earlier output than a punctual one, and writes the same
+    bytes.
     """
-    summary = ReadmeContent(
+    readme = ReadmeContent(
         source=source.oid,
         version=version,
         time=plan.time,
@@ -46,7 +47,7 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
         next_wakeup=plan.next_wakeup,
     )
     observations = write_observations(plan.observations)
-    parts = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
+    inputs = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
     entry = RunMetadata(
         source=source.oid,
         version=version,
@@ -56,39 +57,39 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
         next_wakeup=plan.next_wakeup,
         observations=observations,
         observed_at=plan.observations.time,
-        input_digest=sha256("\n".join(parts).encode()).hexdigest(),
+        input_digest=sha256("\n".join(inputs).encode()).hexdigest(),
         retiring=plan.retiring,
     )
     return {
-        README: write_readme(summary),
+        README: write_readme(readme),
         RUN_METADATA: write_run_metadata(entry),
         HYDRATOR_METADATA: write_hydrator_metadata(source.oid, url, source.subject, source.author, source.time),
     }
 
 
-def make_commit_message(source: Commit, plan: Plan, parts: Set[str], version: str) -> str:
-    """The commit message; what happened last, the source's commit, a deadline or an observation, is the cause.
+def make_commit_message(source: Commit, plan: Plan, changed_entries: Set[str], version: str) -> str:
+    """Return the commit message. The cause is the latest event: the source commit, a deadline or an observation.
 
-    `parts` are the entries of the output's root that differ from the last commit's.
+    `changed_entries` are the names at the root of the output that differ from the last commit.
     """
     cause: CommitCause = (
         "source" if plan.time <= source.time else "observation" if plan.time == plan.observations.time else "deadline"
     )
     moved = len(plan.moves)
-    summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else _summarize_changed_entries(parts)
+    summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else _summarize_changed_entries(changed_entries)
     lines = [f"{move.key}: {_format_replicas(move.before)} -> {_format_replicas(move.after)}" for move in plan.moves]
     return write_commit_message(f"{summary} ({source.subject})", lines, source=source.oid, version=version, cause=cause)
 
 
-def _summarize_changed_entries(parts: Set[str]) -> str:
-    """What changed when nothing moved, by what matters most to who delivers it."""
-    if CLUSTERS in parts:
+def _summarize_changed_entries(names: Set[str]) -> str:
+    """Summarize a commit that moves no workload: manifests matter most."""
+    if CLUSTERS in names:
         return "manifests changed"
-    if KEPT in parts:
+    if KEPT in names:
         return "last valid files kept, or no longer"
     return "records changed"
 
 
-def _format_replicas(shares: object) -> str:
-    entries = shares.items() if isinstance(shares, dict) else ()
+def _format_replicas(replicas: object) -> str:
+    entries = replicas.items() if isinstance(replicas, dict) else ()
     return ", ".join(name if count is None else f"{name}:{count}" for name, count in entries) or "nowhere"

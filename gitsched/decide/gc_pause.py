@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Documents are millions of small objects without cycles; looking through them for cycles takes longer than planning."""
+    """Disable the collector inside the block: checking millions of small objects without cycles takes longer than planning."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -20,9 +20,9 @@ def gc_paused() -> Iterator[None]:
 
 
 def collect_garbage() -> None:
-    """Throw away what is left over in cycles, sessions and their open files among it, in a moment when nobody waits.
+    """Collect garbage between two runs, such as policy engines with open files, which are in cycles.
 
-    What is needed still is set aside, so that the collector does not look through it between two runs.
+    The objects that are left are exempt from automatic collections, so that the collector does not check them between two runs.
     """
     gc.unfreeze()
     gc.collect()

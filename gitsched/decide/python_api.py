@@ -19,8 +19,8 @@ from gitsched.model.time import EPOCH, parse_time
 
 
 class Schedule(NamedTuple):
-    """`documents` are the resources as the upstream's API server would show them after scheduling. `next_wakeup` is the first moment at
-    which time alone can change a decision, or None."""
+    """`documents` are the resources as the upstream's API server would return them after scheduling. `next_wakeup` is the first time at
+    which a decision may change without a change of the documents, or None."""
 
     documents: list[Body]
     findings: list[Finding]
@@ -28,17 +28,17 @@ class Schedule(NamedTuple):
     decisions: DecisionSet
 
     def explain(self, kind: str, name: str, namespace: str = "") -> list[CandidateResult]:
-        """How every candidate fares for a workload, or another document that an API decides about, in name order.
+        """Return the result of every candidate for a workload, or for another document that an API decides about, sorted by name.
 
-        KeyError when there is no such document.
+        Raise KeyError when there is no such document.
         """
-        for session in self.decisions.engines:
-            known = session.evaluate_own(kind, name, namespace)
+        for engine in self.decisions.engines:
+            known = engine.evaluate_own(kind, name, namespace)
             if known is not None:
                 return known
         for key, template in self.decisions.templates.items():
             if (key.kind, key.name) == (kind, name) and namespace in (key.namespace, ""):
-                return next((found for session in self.decisions.engines if (found := session.evaluate_candidates(template))), [])
+                return next((found for engine in self.decisions.engines if (found := engine.evaluate_candidates(template))), [])
         raise KeyError(f"{kind} {namespace}/{name}")
 
 
@@ -52,38 +52,36 @@ def schedule(
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
 ) -> Schedule:
-    """Schedule plain documents, each workload in one cycle of its scheduler.
+    """Schedule plain documents, each workload in one scheduling cycle.
 
     `previous` are the documents of the last run. `now` is what deadlines are compared with (default: the latest timestamp in the
-    documents, else 1970-01-01), `at` the moment of the documents (default: `now`); both in UTC. `config` is the spec of a gitsched.yaml.
+    documents, else 1970-01-01), `at` the time of the documents (default: `now`); both in UTC. `config` is the spec of a gitsched.yaml.
     `observations` are metric values by name. Mistakes in documents are findings; a mistake in `config` raises Permanent.
     """
     bodies = list(documents)
-    moment = now or _find_latest_time(bodies) or EPOCH
+    time = now or _find_latest_time(bodies) or EPOCH
     try:
         settings = parse_config(config or {})
     except ValueError as error:
         raise Permanent(str(error)) from error
-    waived = list_ignored_codes(settings)
-    loose: list[RawDocument] = []
+    ignored = list_ignored_codes(settings)
+    raw: list[RawDocument] = []
     findings: list[Finding] = []
     for body in bodies:
-        verdict = validate_document(body, waived)
-        findings += list_document_findings(body, waived) if verdict.issues else []
-        loose.append(make_raw_document(verdict.body, None, any(issue.severity == "error" for issue in verdict.issues)))
-    decided = decide(
-        loose, {_make_key(body): body for body in previous}, settings, at or moment, moment, None, observations, once=True
-    )
-    findings += decided.findings
-    for outcome in decided.outcomes.values():
+        result = validate_document(body, ignored)
+        findings += list_document_findings(body, ignored) if result.issues else []
+        raw.append(make_raw_document(result.body, None, any(issue.severity == "error" for issue in result.issues)))
+    decisions = decide(raw, {_make_key(body): body for body in previous}, settings, at or time, time, None, observations, once=True)
+    findings += decisions.findings
+    for outcome in decisions.outcomes.values():
         findings += outcome.findings
-    shown = [body for outcome in decided.outcomes.values() for _, body in outcome.records]
-    shown += [body for session in decided.engines for _, body in session.records()]
-    return Schedule(shown, sorted(findings, key=finding_sort_key), min(decided.wakeups, default=None), decided)
+    scheduled = [body for outcome in decisions.outcomes.values() for _, body in outcome.records]
+    scheduled += [body for engine in decisions.engines for _, body in engine.records()]
+    return Schedule(scheduled, sorted(findings, key=finding_sort_key), min(decisions.wakeups, default=None), decisions)
 
 
 def validate(documents: Iterable[Body]) -> list[Finding]:
-    """What schemas and rules say about plain documents; nothing is scheduled."""
+    """Return the findings of schemas and rules about plain documents. Nothing is scheduled."""
     return [finding for body in documents for finding in list_document_findings(body)]
 
 
@@ -96,7 +94,7 @@ def _make_key(body: Body) -> Key:
 
 
 def _find_latest_time(value: Any) -> datetime | None:
-    """The latest timestamp anywhere in the documents."""
+    """Return the latest timestamp in the documents."""
     latest: datetime | None = None
     stack = [value]
     while stack:
@@ -105,6 +103,6 @@ def _find_latest_time(value: Any) -> datetime | None:
             stack.extend(entry.values())
         elif isinstance(entry, list):
             stack.extend(entry)
-        elif isinstance(entry, str) and (moment := parse_time(entry)) is not None:
-            latest = max(latest or moment, moment)
+        elif isinstance(entry, str) and (time := parse_time(entry)) is not None:
+            latest = max(latest or time, time)
     return latest

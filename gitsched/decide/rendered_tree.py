@@ -23,9 +23,9 @@ SCHEDULER = "gitsched"
 
 
 class WorkloadFiles(NamedTuple):
-    """What one workload contributes: its records, and by cluster what it renders there, by path relative to the cluster's directory.
+    """The files of one workload: its records by path, and its manifests by cluster and path relative to the directory of the cluster.
 
-    `paths` are all those paths; one, unless the API renders other objects than the workload itself.
+    `paths` are the paths of the manifests: one, unless the API renders other objects than the workload itself.
     """
 
     outcome: Outcome
@@ -35,7 +35,7 @@ class WorkloadFiles(NamedTuple):
 
 
 class ClusterDirectory(NamedTuple):
-    """A cluster's directory and what it was made from."""
+    """The directory of a cluster, and the facts and manifests that it was rendered from."""
 
     facts: ClusterInfo
     manifests: Files
@@ -43,7 +43,10 @@ class ClusterDirectory(NamedTuple):
 
 
 class RenderedTree(NamedTuple):
-    """Everything rendered in one run. `placed` are, by cluster, the manifests of its workloads, `directories` whole directories."""
+    """All files of a complete plan. `manifests` are those of workloads by cluster, `directories` complete directories by cluster.
+
+    `namespace_manifests` are the Namespaces of the source: see `list_namespace_manifests`.
+    """
 
     workloads: Mapping[Key, WorkloadFiles]
     manifests: Mapping[str, Files]
@@ -55,7 +58,7 @@ class RenderedTree(NamedTuple):
 
 
 class RenderCache:
-    """What the last run rendered, and placements that are written already."""
+    """The files of the last complete plan, and serialized placements."""
 
     __slots__ = ("_placements", "last_tree")
 
@@ -64,7 +67,7 @@ class RenderCache:
         self._placements: dict[int, tuple[Body, Fragment]] = {}
 
     def reuse_placement(self, body: Body) -> Body:
-        """A binding whose placement is written already: thousands share the placement of one policy, which is the same object."""
+        """Return a binding whose placement is serialized: thousands of bindings share the placement object of one policy."""
         spec = body.get("spec") or {}
         placement = spec.get("placement")
         if not placement:
@@ -81,98 +84,102 @@ BlobLookup = Callable[[str], str | None]
 
 
 def render(
-    decided: DecisionSet, retiring: Mapping[str, datetime], lookup: BlobLookup, canvas: RenderCache | None = None
+    decisions: DecisionSet, retiring: Mapping[str, datetime], find_blob: BlobLookup, cache: RenderCache | None = None
 ) -> RenderedTree:
-    """Plan every file under clusters/, status/ and placements/.
+    """Render every file under clusters/, status/ and placements/.
 
-    `retiring` are clusters without a document that keep a directory with the stub alone. `lookup` gives the blob that a path of the
-    previous output has: a frozen workload keeps its files.
+    `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
+    output: the manifests of a quarantined workload do not change.
     """
-    canvas = canvas or RenderCache()
-    shares = {key: _render_or_reuse(outcome, decided, lookup, canvas) for key, outcome in decided.outcomes.items()}
-    files = {path: file for share in shares.values() for path, file in share.records.items()}
-    for key, body in (record for session in decided.engines for record in session.records()):
+    cache = cache or RenderCache()
+    rendered = {key: _render_or_reuse(outcome, decisions, find_blob, cache) for key, outcome in decisions.outcomes.items()}
+    files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
+    for key, body in (record for engine in decisions.engines for record in engine.records()):
         files[status_path(key)] = write_record(body)
-    placed, counts = _group_by_cluster(shares)
+    manifests, counts = _group_by_cluster(rendered)
     facts: dict[str, ClusterInfo] = {}
-    for name, cluster in (entry for session in decided.engines for entry in session.clusters().items()):
-        facts.setdefault(name, cluster)  # the first API that knows a cluster says what it is like
+    for name, cluster in (entry for engine in decisions.engines for entry in engine.clusters().items()):
+        facts.setdefault(name, cluster)  # the facts come from the first API that knows the cluster
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
-    own, known = list_namespace_manifests(decided.templates), canvas.last_tree.directories if canvas.last_tree else {}
+    own, known = list_namespace_manifests(decisions.templates), cache.last_tree.directories if cache.last_tree else {}
     directories = {}
     for name in facts:
         workloads, replicas = counts.get(name, (0, 0))
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
-        directories[name] = _render_directory(facts[name], add_namespace_manifests(placed.get(name, {}), own), known.get(name))
+        directories[name] = _render_directory(facts[name], add_namespace_manifests(manifests.get(name, {}), own), known.get(name))
         files.update(directories[name].files)
-    collisions = tuple(_find_path_collisions(shares.values(), decided.templates))
-    canvas.last_tree = RenderedTree(shares, placed, directories, files, facts, collisions, own)
-    return canvas.last_tree
+    collisions = tuple(_find_path_collisions(rendered.values(), decisions.templates))
+    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, collisions, own)
+    return cache.last_tree
 
 
-def _render_directory(facts: ClusterInfo, placed: Files, last: ClusterDirectory | None) -> ClusterDirectory:
-    """A cluster's directory; the last one where nothing about it changed."""
-    if last is not None and last.facts == facts and last.manifests == placed:
+def _render_directory(facts: ClusterInfo, manifests: Files, last: ClusterDirectory | None) -> ClusterDirectory:
+    """Render the directory of a cluster, or reuse the last one where nothing changed."""
+    if last is not None and last.facts == facts and last.manifests == manifests:
         return last
-    files = complete_directory(facts, placed)
-    return ClusterDirectory(facts, placed, {cluster_path(facts.name, path): file for path, file in files.items()})
+    files = complete_directory(facts, manifests)
+    return ClusterDirectory(facts, manifests, {cluster_path(facts.name, path): file for path, file in files.items()})
 
 
-def _render_or_reuse(outcome: Outcome, decided: DecisionSet, lookup: BlobLookup, canvas: RenderCache) -> WorkloadFiles:
-    known = canvas.last_tree.workloads.get(outcome.key) if canvas.last_tree is not None else None
+def _render_or_reuse(outcome: Outcome, decisions: DecisionSet, find_blob: BlobLookup, cache: RenderCache) -> WorkloadFiles:
+    known = cache.last_tree.workloads.get(outcome.key) if cache.last_tree is not None else None
     if known is not None and known.outcome is outcome:
         return known
-    return render_workload(outcome, decided.templates[outcome.key], outcome.key in decided.quarantined, lookup, canvas)
+    return render_workload(outcome, decisions.templates[outcome.key], outcome.key in decisions.quarantined, find_blob, cache)
 
 
-def render_workload(outcome: Outcome, template: Document, frozen: bool, lookup: BlobLookup, canvas: RenderCache) -> WorkloadFiles:
-    """What a workload contributes; a `frozen` one keeps the manifests that it has."""
+def render_workload(
+    outcome: Outcome, template: Document, quarantined: bool, find_blob: BlobLookup, cache: RenderCache
+) -> WorkloadFiles:
+    """Render the files of a workload. The manifests of a quarantined one do not change."""
     others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
-    former = (relative_path(key) for key in outcome.previous_objects)
-    paths = (relative_path(outcome.key),) if others is None else tuple(dict.fromkeys((*others, *former)))
+    previous = (relative_path(key) for key in outcome.previous_objects)
+    paths = (relative_path(outcome.key),) if others is None else tuple(dict.fromkeys((*others, *previous)))
     manifests: dict[str, Files] = {}
-    written: dict[Any, Files] = {}  # clusters whose manifests are the same share one file
-    for place in outcome.targets:
-        if place.keeps_manifest or frozen:
-            blobs = ((path, lookup(cluster_path(place.cluster, path))) for path in paths)
-            manifests[place.cluster] = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
+    written: dict[Any, Files] = {}  # clusters with the same manifest share one file
+    for target in outcome.targets:
+        if target.keeps_manifest or quarantined:
+            blobs = ((path, find_blob(cluster_path(target.cluster, path))) for path in paths)
+            manifests[target.cluster] = {path: ExistingBlob(blob) for path, blob in blobs if blob is not None}
         elif others is not None:
-            manifests[place.cluster] = others
+            manifests[target.cluster] = others
         else:
-            what = place.edits if place.body is None else id(place.body)
-            if what not in written:
-                file = plan_manifest(template, *place.edits) if place.body is None else write_manifest(place.body)
-                written[what] = {paths[0]: file}
-            manifests[place.cluster] = written[what]
-    return WorkloadFiles(outcome, _render_records(outcome, canvas), paths, manifests)
+            content = target.edits if target.body is None else id(target.body)
+            if content not in written:
+                file = plan_manifest(template, *target.edits) if target.body is None else write_manifest(target.body)
+                written[content] = {paths[0]: file}
+            manifests[target.cluster] = written[content]
+    return WorkloadFiles(outcome, _render_records(outcome, cache), paths, manifests)
 
 
-def _render_records(outcome: Outcome, canvas: RenderCache) -> Files:
-    files: dict[str, PlannedFile] = {status_path(key): write_record(canvas.reuse_placement(body)) for key, body in outcome.records}
+def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
+    files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_placement(body)) for key, body in outcome.records}
     decisions = [(cluster, replicas, None, outcome.reason) for cluster, replicas in outcome.replicas_by_cluster.items()]
     files.update(write_placement_decision(outcome.key, decisions, SCHEDULER))
     return files
 
 
-def _group_by_cluster(shares: Mapping[Key, WorkloadFiles]) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]]]:
-    placed: dict[str, dict[str, PlannedFile]] = {}
+def _group_by_cluster(
+    workloads: Mapping[Key, WorkloadFiles],
+) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]]]:
+    manifests: dict[str, dict[str, PlannedFile]] = {}
     counts: dict[str, tuple[int, int]] = {}
-    for share in shares.values():
-        for cluster, files in share.manifests.items():
-            placed.setdefault(cluster, {}).update(files)
-        count_replicas(counts, share.outcome, 1)
-    return placed, counts
+    for workload in workloads.values():
+        for cluster, files in workload.manifests.items():
+            manifests.setdefault(cluster, {}).update(files)
+        count_replicas(counts, workload.outcome, 1)
+    return manifests, counts
 
 
 def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
-    """Add or take away what a workload places."""
+    """Add the workload and its replicas to the counts of its clusters; subtract them with sign -1."""
     for cluster, replicas in outcome.replicas_by_cluster.items():
         workloads, total = counts.get(cluster, (0, 0))
         counts[cluster] = workloads + sign, total + sign * (replicas or 0)
 
 
 def list_namespace_manifests(templates: Mapping[Key, Document]) -> dict[str, tuple[str, PlannedFile]]:
-    """The repository's own Namespace manifests by the directory that their objects lie in."""
+    """Return the path and manifest of each Namespace in the source, by the directory of its objects."""
     return {
         escape_segment(key.name): (relative_path(key), plan_manifest(template))
         for key, template in templates.items()
@@ -180,37 +187,37 @@ def list_namespace_manifests(templates: Mapping[Key, Document]) -> dict[str, tup
     }
 
 
-def add_namespace_manifests(placed: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:
-    """A Namespace manifest of the repository goes wherever something of that namespace goes, selected by a policy or not."""
-    used = {path.partition("/")[0] for path in placed} & own.keys() if own else ()
+def add_namespace_manifests(manifests: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:
+    """Add the Namespace manifests of the source for all namespaces in use, whether or not a policy selects them."""
+    used = {path.partition("/")[0] for path in manifests} & own.keys() if own else ()
     added = {own[namespace][0]: own[namespace][1] for namespace in used}
-    return {**added, **placed} if added else placed
+    return {**added, **manifests} if added else manifests
 
 
-def _find_path_collisions(shares: Iterable[WorkloadFiles], templates: Mapping[Key, Document]) -> list[Finding]:
-    """Workloads that would lie where another one, or the stub, lies."""
+def _find_path_collisions(workloads: Iterable[WorkloadFiles], templates: Mapping[Key, Document]) -> list[Finding]:
+    """Find workloads with the same path as another workload or the stub."""
     taken: dict[str, Key] = {}
     findings = []
-    for share in shares:
-        key = share.outcome.key
-        for path in share.paths:
+    for workload in workloads:
+        key = workload.outcome.key
+        for path in workload.paths:
             other = taken.setdefault(path, key)
-            if other is not key and share.outcome.manifests is None:
-                message = f"{key} and {other} would be the same file: their kinds differ only in case"
+            if other is not key and workload.outcome.manifests is None:
+                message = f"{key} and {other} have the same path: their kinds differ only in case"
                 findings.append(Finding("error", "path-collision", message, locate_document(templates[key]), key.resource))
             elif other is not key:
                 message = f"{key} and {other} render the same object, {path}"
                 findings.append(Finding("error", "path-collision", message, locate_document(templates[key]), key.resource))
-        if STUB_MANIFEST_PATH in share.paths:
-            message = f"{key} has the name of gitsched's own stub, which takes its place in every cluster"
+        if STUB_MANIFEST_PATH in workload.paths:
+            message = f"{key} has the name of gitsched's own stub, and replaces it in every cluster"
             findings.append(Finding("warning", "stub-replaced", message, locate_document(templates[key]), key.resource))
     return findings
 
 
 class LastValidFile(NamedTuple):
-    """A blob and the documents in it; `text` is None for an item of a List.
+    """The last valid bytes of a source file: a blob and its documents, with their spans; None for an item of a List.
 
-    `pruned` says that the text has members that the documents, as they are read, have not: a token under a Cluster, say.
+    `pruned` says that the bytes have members that the parsed documents do not have, such as a token under a Cluster.
     """
 
     blob: str
@@ -218,23 +225,25 @@ class LastValidFile(NamedTuple):
     pruned: bool = False
 
 
-def render_last_valid(kept: LastValidFile, outcomes: Mapping[Key, Outcome]) -> PlannedFile | None:
-    """The file under kept/, without the Secrets that are placed nowhere; None when nothing else is in it.
+def render_last_valid(last_valid: LastValidFile, outcomes: Mapping[Key, Outcome]) -> PlannedFile | None:
+    """Render the file under kept/, without Secrets that are not placed on any cluster; None where nothing else is left.
 
-    The Secrets are cut from the text. A List that holds one is taken apart, and its other items are written anew; so is everything where
-    the text has more than the documents.
+    The Secrets are cut from the text. When one is an item of a List, or the text has more than the documents, all other documents are
+    serialized again.
     """
-    documents = [(_remove_secrets(body), text) for body, text in kept.documents]
-    if documents != list(kept.documents):
-        kept = LastValidFile(kept.blob, tuple(documents), pruned=True)
-    hidden = [(body, text) for body, text in kept.documents if _is_unplaced_secret(body, outcomes)]
-    if not hidden and not kept.pruned:
-        return ExistingBlob(kept.blob)
-    if len(hidden) == len(kept.documents):
+    documents = [(_remove_secrets(body), text) for body, text in last_valid.documents]
+    if documents != list(last_valid.documents):
+        last_valid = LastValidFile(last_valid.blob, tuple(documents), pruned=True)
+    secrets = [(body, text) for body, text in last_valid.documents if _is_unplaced_secret(body, outcomes)]
+    if not secrets and not last_valid.pruned:
+        return ExistingBlob(last_valid.blob)
+    if len(secrets) == len(last_valid.documents):
         return None
-    if not kept.pruned and all(text is not None for _, text in hidden):
-        return EditedBlob(kept.blob, tuple(sorted(TextEdit(text.start, text.end, "") for _, text in hidden if text is not None)))
-    return NewBlob("---\n".join(dump(body) for body, _ in kept.documents if not _is_unplaced_secret(body, outcomes)).encode())
+    if not last_valid.pruned and all(text is not None for _, text in secrets):
+        return EditedBlob(
+            last_valid.blob, tuple(sorted(TextEdit(text.start, text.end, "") for _, text in secrets if text is not None))
+        )
+    return NewBlob("---\n".join(dump(body) for body, _ in last_valid.documents if not _is_unplaced_secret(body, outcomes)).encode())
 
 
 def _remove_secrets(body: Body) -> Body:

@@ -21,57 +21,57 @@ def list_ignored_codes(settings: config.Config) -> frozenset[str]:
     return frozenset[str]().union(*ignored)
 
 
-def validate_document(body: Body, waived: frozenset[str] = frozenset()) -> ValidationResult:
-    """Check a document of any kind. Rules are asked only where the schema has no objection: they rely on its word.
+def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> ValidationResult:
+    """Validate a document of any kind. Rules run only on documents that the schema accepts, because they rely on it.
 
-    `waived` are codes of rules that do not count.
+    `ignored` are the codes of rules that settings turn off.
     """
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
     api = find_policy_api(group)
     try:
         filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
-        verdict = _load_schemas().validate(filled, None if filled is body else body)
+        result = _load_schemas().validate(filled, None if filled is body else body)
     except (TypeError, ValueError):
-        strange = find_non_json_value(body)
-        if strange is None:
+        found = find_non_json_value(body)
+        if found is None:
             raise
-        return ValidationResult(body, (strange,))
+        return ValidationResult(body, (found,))
     rules = _find_validator(group, kind, str(get_field(body, "metadata", "name")))
-    if rules is None or any(issue.severity == "error" for issue in verdict.issues):
-        return verdict
-    broken = [issue for issue in rules(verdict.body) if issue.code not in waived]
-    return ValidationResult(verdict.body, (*verdict.issues, *broken)) if broken else verdict
+    if rules is None or any(issue.severity == "error" for issue in result.issues):
+        return result
+    broken = [issue for issue in rules(result.body) if issue.code not in ignored]
+    return ValidationResult(result.body, (*result.issues, *broken)) if broken else result
 
 
 def find_non_json_value(body: Any) -> Issue | None:
-    """What no JSON can hold and other parsers than ours give: a key that is no text, text that is none of Unicode, a date. None where
-    there is nothing of that kind."""
+    """Return the first value that JSON cannot represent, such as a key that is not a string or a date, which other parsers than ours may
+    produce. None where there is none."""
     rest: list[tuple[Any, tuple[str | int, ...]]] = [(body, ())]
     while rest:
         value, pointer = rest.pop()
         if isinstance(value, dict):
-            for key, held in value.items():
+            for key, item in value.items():
                 if not isinstance(key, str):
                     return Issue("error", "wrong-type", f"the key {key!r:.60} must be a string; quote it", pointer)
-                rest.append((held, (*pointer, key)))
+                rest.append((item, (*pointer, key)))
         elif isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            return Issue("error", "wrong-type", "the text has half a character, which UTF-8 cannot hold", pointer)
+            return Issue("error", "wrong-type", "the string has an unpaired surrogate, which UTF-8 cannot encode", pointer)
         elif isinstance(value, list):
-            rest += [(held, (*pointer, index)) for index, held in enumerate(value)]
+            rest += [(item, (*pointer, index)) for index, item in enumerate(value)]
         elif value is not None and not isinstance(value, (str, int, float)):
-            return Issue("error", "wrong-type", f"a {type(value).__name__} is no value of JSON; quote it", pointer)
+            return Issue("error", "wrong-type", f"JSON has no {type(value).__name__} values; quote it", pointer)
     return None
 
 
-def list_document_findings(body: Body, waived: frozenset[str] = frozenset()) -> list[Finding]:
-    """What checking says about a plain mapping, without a place."""
+def list_document_findings(body: Body, ignored: frozenset[str] = frozenset()) -> list[Finding]:
+    """Return the findings of validation about a document without a location."""
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     namespace = get_field(body, "metadata", "namespace")
     resource = (str(body.get("kind")), namespace if isinstance(namespace, str) else "", name) if isinstance(name, str) else None
     return [
         Finding(issue.severity, issue.code, f"{_format_pointer(issue.pointer)}{issue.message}", None, resource)
-        for issue in validate_document(body, waived).issues
+        for issue in validate_document(body, ignored).issues
     ]
 
 

@@ -101,7 +101,7 @@ def _describe_quarantine(catalog: Catalog, key: Key) -> str:
         return "its document is broken"
     origins = [document.origin for document in catalog.duplicate_templates[key] if document.origin]
     places = ", ".join(f"{origin.path}:{origin.line}" for origin in origins[:MAX_NAMES])
-    return f"it stands in several places and none of them is used: {places}"
+    return f"it is defined more than once and none of them is used: {places}"
 
 
 def _add_counterfactuals(ground: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]) -> Explanation:

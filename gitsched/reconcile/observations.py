@@ -24,9 +24,9 @@ from gitsched.render.run_metadata import RunMetadata
 _UNREACHABLE_REASON = "UNREACHABLE_METRICS_PROVIDER"
 _MAX_METRIC_LENGTH = 60
 _UNTRUSTED_OUTPUT = (
-    "no provider of metrics is asked, and recorded values are used: gitsched.yaml of the very commit that is planned says where the output "
-    "is, and with it which providers may be trusted. Compare with a branch that you trust (plan BASE), or say yourself where the output is "
-    "(--output-branch, --output-repository; output.path can only be trusted of a BASE)"
+    "no metrics provider is queried, and recorded values are used: gitsched.yaml of the planned commit itself chooses the output, and with "
+    "it the trusted providers. Compare with a trusted branch (plan BASE), or choose the output with --output-branch and "
+    "--output-repository (output.path is only trusted from a BASE)"
 )
 
 
@@ -62,9 +62,11 @@ def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
 
 
 class ObservationOptions(NamedTuple):
-    """How values are come by. `live` says whether providers are asked at all, `hosts` which ones may be (None: all), `timeout` how long
-    all of them together may take. `trusted` gives the documents that may be followed, None for the very documents of the run; it is not
-    asked unless `vouched` says that not the run's own commit has chosen them."""
+    """How to get values. With `live`, providers are queried: those at `hosts` (None: all), together for at most `timeout` seconds.
+
+    `list_trusted_documents` returns the documents that may choose providers; None where the documents of the run may. It is called only
+    where `output_trusted` says that the planned commit did not choose them itself.
+    """
 
     live: bool
     hosts: Collection[str] | None
@@ -74,122 +76,122 @@ class ObservationOptions(NamedTuple):
 
 
 def observe_metrics(
-    bodies: Iterable[Body], record: RunMetadata | None, manner: ObservationOptions, now: datetime, heard: Observations
+    bodies: Iterable[Body], record: RunMetadata | None, options: ObservationOptions, now: datetime, known_values: Observations
 ) -> ObservationResult:
-    """The values of all metrics that come from a server. Static ones stand in the documents.
+    """Return the values of all metrics that come from a server; static values are part of the documents.
 
-    `heard` are answers that need not be asked for once more; those of this time are added.
+    `known_values` need not be queried again; the values of this call are added to them.
     """
-    questions = [question for question in list_metric_queries(bodies) if question.type != "static"]
-    if not questions:
+    queries = [query for query in list_metric_queries(bodies) if query.type != "static"]
+    if not queries:
         return ObservationResult(Observations())
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
-    if manner.live and manner.list_trusted_documents is not None and not manner.output_trusted:
+    if options.live and options.list_trusted_documents is not None and not options.output_trusted:
         return ObservationResult(
-            read_recorded_metrics(questions, recorded), (Finding("warning", "krake-not-asked", _UNTRUSTED_OUTPUT),)
+            read_recorded_metrics(queries, recorded), (Finding("warning", "krake-not-asked", _UNTRUSTED_OUTPUT),)
         )
-    asked, left = _split_by_trust(questions, manner, record)
-    told = _list_skipped_providers(left, recorded)
-    if not manner.live or not asked:
-        return ObservationResult(read_recorded_metrics(questions, recorded), told)
-    fresh = [question for question in asked if question.key not in heard]
-    if fresh:
-        from gitsched.metrics.observer import observe_queries  # most runs ask nobody
+    asked, others = _split_by_trust(queries, options, record)
+    findings = _list_skipped_providers(others, recorded)
+    if not options.live or not asked:
+        return ObservationResult(read_recorded_metrics(queries, recorded), findings)
+    missing = [query for query in asked if query.key not in known_values]
+    if missing:
+        from gitsched.metrics.observer import observe_queries  # most runs query no provider
 
-        heard.update(observe_queries(fresh, manner.timeout, manner.hosts))
-    found = read_recorded_metrics(left, recorded)
-    found.update((question.key, heard[question.key]) for question in asked)
+        known_values.update(observe_queries(missing, options.timeout, options.hosts))
+    found = read_recorded_metrics(others, recorded)
+    found.update((query.key, known_values[query.key]) for query in asked)
     found.time = now
-    return ObservationResult(found, told)
+    return ObservationResult(found, findings)
 
 
 def observe_statuses(
-    gathered: ObservationResult,
+    observed: ObservationResult,
     forge: ForgeConfig | None,
     commits: Iterable[tuple[str, datetime]],
     clusters: Collection[str],
     record: RunMetadata | None,
-    manner: ObservationOptions,
+    options: ObservationOptions,
     now: datetime,
 ) -> ObservationResult:
-    """The same with what clusters report at the forge, of the output's latest commits; of what nobody may follow, what was recorded."""
+    """Add the statuses that clusters reported at the forge for the latest output commits; recorded ones where documents are not trusted."""
     if forge is None or not clusters:
-        return gathered
+        return observed
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
-    found, findings = gathered
-    if manner.live and manner.list_trusted_documents is None:
-        from gitsched.metrics.commit_statuses import fetch_commit_statuses  # most runs ask nobody
+    found, findings = observed
+    if options.live and options.list_trusted_documents is None:
+        from gitsched.metrics.commit_statuses import fetch_commit_statuses  # most runs query no forge
 
         try:
-            found.update(fetch_commit_statuses(forge, commits, clusters, manner.timeout, manner.hosts))
+            found.update(fetch_commit_statuses(forge, commits, clusters, options.timeout, options.hosts))
             found.time = now
             return ObservationResult(found, findings)
         except ProviderUnreachable as error:
-            message = f"commit statuses are not known, and what was recorded last counts: {error}"
+            message = f"commit statuses are not available, so the recorded ones are used: {error}"
             findings = (*findings, Finding("warning", "ocm-statuses-unknown", message))
     found.update((key, value) for key, value in recorded.items() if key[0] == DELIVERY_STATUS)
     found.time = found.time or recorded.time
     return ObservationResult(found, findings)
 
 
-def read_recorded_metrics(questions: Iterable[MetricQuery], recorded: Observations) -> Observations:
-    """What the record says about questions; of what it does not say, nobody knows anything."""
+def read_recorded_metrics(queries: Iterable[MetricQuery], recorded: Observations) -> Observations:
+    """Return the recorded value of each query; a failure where none is recorded."""
     missing = "was not observed yet: a reconcile does that"
     entries = (
         (
-            question.key,
+            query.key,
             recorded.get(
-                question.key,
-                MetricFailure(_UNREACHABLE_REASON, f"The metric '{question.metric}' of '{question.provider}' {missing}"),
+                query.key,
+                MetricFailure(_UNREACHABLE_REASON, f"The metric '{query.metric}' of '{query.provider}' {missing}"),
             ),
         )
-        for question in questions
+        for query in queries
     )
     return Observations(entries, recorded.time)
 
 
 def _split_by_trust(
-    questions: list[MetricQuery], manner: ObservationOptions, record: RunMetadata | None
+    queries: list[MetricQuery], options: ObservationOptions, record: RunMetadata | None
 ) -> tuple[list[MetricQuery], list[MetricQuery]]:
-    """Those that may be asked, and those that are other ones than the output branch was made with."""
-    if manner.list_trusted_documents is None or (record is None and not manner.live):
-        return questions, []
-    known = {question.key: question for question in list_metric_queries(manner.list_trusted_documents())}
-    asked = [question for question in questions if known.get(question.key) == question]
-    return asked, [question for question in questions if known.get(question.key) != question]
+    """Return the queries that trusted documents make, too, and the others."""
+    if options.list_trusted_documents is None or (record is None and not options.live):
+        return queries, []
+    known = {query.key: query for query in list_metric_queries(options.list_trusted_documents())}
+    asked = [query for query in queries if known.get(query.key) == query]
+    return asked, [query for query in queries if known.get(query.key) != query]
 
 
-def _list_skipped_providers(left: Iterable[MetricQuery], recorded: Observations) -> tuple[Finding, ...]:
-    """One finding for each provider that is not asked, or not everything."""
+def _list_skipped_providers(others: Iterable[MetricQuery], recorded: Observations) -> tuple[Finding, ...]:
+    """Return a finding for each provider that is not queried, or not for all of its metrics."""
     metrics: dict[tuple[str, str, str], list[MetricQuery]] = {}
-    for question in left:
-        metrics.setdefault(question.key[:3], []).append(question)
+    for query in others:
+        metrics.setdefault(query.key[:3], []).append(query)
     findings = []
     for (kind, namespace, name), wanted in sorted(metrics.items()):
-        known = any(question.key in recorded for question in wanted)
-        end = "recorded values are used" if known else "nobody knows the values before a reconcile does"
-        few = ", ".join(question.metric[:_MAX_METRIC_LENGTH] for question in wanted[:3]) + (", ..." if len(wanted) > 3 else "")
+        known = any(query.key in recorded for query in wanted)
+        result = "recorded values are used" if known else "its values are unknown until the next reconcile"
+        names = ", ".join(query.metric[:_MAX_METRIC_LENGTH] for query in wanted[:3]) + (", ..." if len(wanted) > 3 else "")
         message = (
-            f"{kind} {name} or what it is asked for ({few}) is {'not what' if known else 'new since'} the output branch was made"
-            f"{' with' if known else ''}: it is not asked, and {end}"
+            f"{kind} {name} or a query for it ({names}) {'differs from' if known else 'is newer than'} the source commit of the output "
+            f"branch: it is not queried, and {result}"
         )
         findings.append(Finding("warning", "krake-provider-changed", message, None, (kind, namespace, name)))
     return tuple(findings)
 
 
 MAX_RECENT_COMMITS = 5
-"""Output commits that are asked for what clusters reported of them."""
+"""Output commits whose statuses are fetched."""
 
 
-def list_reporting_clusters(snapshot: SourceTree) -> set[str]:
-    """The clusters that may report; none where no rollout follows what they say."""
-    if not any(waits_for_reports(loose.body) for loose in snapshot.documents if loose.kind == MANIFEST_WORK_REPLICA_SET):
+def list_reporting_clusters(source: SourceTree) -> set[str]:
+    """Return the clusters that may report statuses; none where no rollout waits for reports."""
+    if not any(waits_for_reports(document.body) for document in source.documents if document.kind == MANIFEST_WORK_REPLICA_SET):
         return set()
-    return {loose.name for loose in snapshot.documents if (loose.group, loose.kind) == (GROUP, MANAGED_CLUSTER)}
+    return {document.name for document in source.documents if (document.group, document.kind) == (GROUP, MANAGED_CLUSTER)}
 
 
 def list_recent_commits(repository: Repository, head: str | None) -> Iterator[tuple[str, datetime]]:
-    """The latest commits of the output with their dates, the newest first: clusters that are slow still speak of the one before."""
+    """Yield the latest output commits with their times, the newest first: slow clusters still report about an earlier one."""
     for _ in range(MAX_RECENT_COMMITS):
         if not head or not repository.has(head):
             break

@@ -14,19 +14,19 @@ from gitsched.model.finding import FieldOrigin, Finding, Location, finding_sort_
 RuleLocations = dict[FieldOrigin, Location | None]
 
 
-def locate_explanation(explanation: Explanation, repository: Repository, places: RuleLocations | None = None) -> Explanation:
-    """The explanation with the line of each rule instead of that of its document, where the text is at hand.
+def locate_explanation(explanation: Explanation, repository: Repository, locations: RuleLocations | None = None) -> Explanation:
+    """Return the explanation with the line of each rule instead of the line of its document, where the source has the text.
 
-    `places` are those that were looked up before; more are added.
+    `locations` are those that earlier calls found; this call adds more.
     """
-    places = {} if places is None else places
-    candidates = tuple(_locate_candidate(candidate, repository, places) for candidate in explanation.candidates)
-    advice = tuple(
-        entry._replace(changes=tuple(_locate_change(change, repository, places) for change in entry.changes))
+    locations = {} if locations is None else locations
+    candidates = tuple(_locate_candidate(candidate, repository, locations) for candidate in explanation.candidates)
+    counterfactuals = tuple(
+        entry._replace(changes=tuple(_locate_change(change, repository, locations) for change in entry.changes))
         for entry in explanation.counterfactuals
     )
     return explanation._replace(
-        candidates=candidates, counterfactuals=advice, findings=locate_finding_rules(explanation.findings, repository)
+        candidates=candidates, counterfactuals=counterfactuals, findings=locate_finding_rules(explanation.findings, repository)
     )
 
 
@@ -36,10 +36,10 @@ def locate_plan_findings(plan: Plan, repository: Repository) -> Plan:
 
 
 def locate_finding_rules(findings: Iterable[Finding], repository: Repository) -> tuple[Finding, ...]:
-    """The findings with the place of each rule instead of that of its document, in their order."""
-    places: RuleLocations = {}
+    """Return the findings with the location of each rule instead of the location of its document, in their order."""
+    locations: RuleLocations = {}
     return tuple(
-        finding._replace(location=_find_location(finding.field, repository, places) or finding.location, field=None)
+        finding._replace(location=_find_location(finding.field, repository, locations) or finding.location, field=None)
         if finding.field is not None
         else finding
         for finding in findings
@@ -47,36 +47,36 @@ def locate_finding_rules(findings: Iterable[Finding], repository: Repository) ->
 
 
 def locate_rule(rule: FieldOrigin, repository: Repository) -> Location | None:
-    """The place of one rule; None where its text is not at hand."""
+    """Return the location of one rule; None where the source does not have the text."""
     return _find_location(rule, repository, {})
 
 
-def locate_causes(causes: Iterable[Cause], repository: Repository, places: RuleLocations) -> tuple[Cause, ...]:
-    """The causes with the place of each rule instead of that of its document; `places` are those found before."""
+def locate_causes(causes: Iterable[Cause], repository: Repository, locations: RuleLocations) -> tuple[Cause, ...]:
+    """Return the causes with the location of each rule instead of the location of its document; `locations` as above."""
     return tuple(
-        cause._replace(location=_find_location(cause.field, repository, places) or cause.location, field=None)
+        cause._replace(location=_find_location(cause.field, repository, locations) or cause.location, field=None)
         if cause.field
         else cause
         for cause in causes
     )
 
 
-def _locate_candidate(candidate: ExplainedCandidate, repository: Repository, places: RuleLocations) -> ExplainedCandidate:
-    place = None if candidate.field is None else _find_location(candidate.field, repository, places)
-    return candidate if place is None else candidate._replace(location=f"{place.path}:{place.line}")
+def _locate_candidate(candidate: ExplainedCandidate, repository: Repository, locations: RuleLocations) -> ExplainedCandidate:
+    location = None if candidate.field is None else _find_location(candidate.field, repository, locations)
+    return candidate if location is None else candidate._replace(location=f"{location.path}:{location.line}")
 
 
-def _locate_change(change: ProposedChange, repository: Repository, places: RuleLocations) -> ProposedChange:
-    place = None if change.field is None else _find_location(change.field, repository, places)
-    return change if place is None else change._replace(location=f"{place.path}:{place.line}")
+def _locate_change(change: ProposedChange, repository: Repository, locations: RuleLocations) -> ProposedChange:
+    location = None if change.field is None else _find_location(change.field, repository, locations)
+    return change if location is None else change._replace(location=f"{location.path}:{location.line}")
 
 
-def _find_location(rule: FieldOrigin, repository: Repository, places: RuleLocations) -> Location | None:
-    if rule not in places:
+def _find_location(rule: FieldOrigin, repository: Repository, locations: RuleLocations) -> Location | None:
+    if rule not in locations:
         origin, pointer = rule
         known = repository.has(origin.blob) and repository.blob_size(origin.blob) <= DEFAULT_LIMITS.size
         from gitsched.manifests.parser import locate_field  # loads PyYAML, and few findings are about a field
 
         found = locate_field(repository.blob(origin.blob), origin.index, origin.item, pointer) if known else None
-        places[rule] = Location(origin.path, *found) if found else None
-    return places[rule]
+        locations[rule] = Location(origin.path, *found) if found else None
+    return locations[rule]

@@ -83,32 +83,33 @@ def _check_output_config(context: RunContext, fetched: Fetched, source: SourceTr
         # The error at the top of the file only says that it has no valid settings; any other one says why.
         first = min(errors, key=lambda f: (f.location == Location(FILE, 1, 1), f.location), default=None)
         reason = f" ({first})" if first else ""
-        raise Permanent(f"{FILE} is broken{reason}, so nobody knows where the output is; mend it, or give --output-branch")
+        raise Permanent(f"{FILE} is broken{reason}, so the location of the output is unknown; fix it, or pass --output-branch")
 
 
 class SourceReader:
-    """Reads files of one repository, each blob once."""
+    """Parses files of one repository, each blob once, with the rules that settings turn on."""
 
-    def __init__(self, repository: Repository, memo: ParseCache, config: Config | None = None) -> None:
+    def __init__(self, repository: Repository, cache: ParseCache, config: Config | None = None) -> None:
         kinds = config.workloads if config is not None else ()
-        self.repository, self._parse_cache = repository, memo
+        self.repository, self._parse_cache = repository, cache
         self._replica_paths = tuple(dict.fromkeys((*_REPLICA_PATHS, *(kind.replicas_path for kind in kinds if kind.replicas_path))))
         self._ignored_codes = list_ignored_codes(config) if config is not None else frozenset[str]()
-        self._validate = partial(validate_document, waived=self._ignored_codes)
+        self._validate = partial(validate_document, ignored=self._ignored_codes)
 
     def make_cache_key(self, blob: str, path: str) -> str:
+        """Return the key of a parsed file: its blob, and everything else that parsing depends on."""
         name = path.rpartition("/")[2]
         kind = name if name in KUSTOMIZATION_NAMES else name.rpartition(".")[2]
         return f"{blob}:{kind}:{','.join((*self._replica_paths, *sorted(self._ignored_codes)))}"
 
     def read(self, blob: str, path: str, repository: Repository | None = None) -> ParsedFile:
-        """The reading of a blob under a path."""
+        """Parse a blob that has this path, or return it from the cache."""
         key = self.make_cache_key(blob, path)
         file = self._parse_cache.get(key)
         if file is None:
             source = repository or self.repository
             size = source.blob_size(blob)
-            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are remembered
+            from gitsched.manifests.parser import parse_file  # loads PyYAML, and most files are cached
 
             file = (
                 reject_large_file(size, path)
@@ -119,69 +120,73 @@ class SourceReader:
         return file
 
     def prefetch(self, entries: Iterable[TreeEntry]) -> None:
+        """Load the cached files of these entries into memory at once."""
         self._parse_cache.load(self.make_cache_key(entry.blob, entry.path) for entry in entries)
 
 
 def read_source_tree(
     repository: Repository,
     tree: str,
-    memo: ParseCache,
+    cache: ParseCache,
     last_valid: FindLastValid,
     paths: tuple[str, ...] = (),
     last: TreeCache | None = None,
 ) -> TreeCache:
-    """Read a tree, from the last one where little differs. Symlinks, submodules and odd entries are findings and never followed."""
+    """Read a tree. Where only the content of a few files changed since the `last` one, read only these.
+
+    Symlinks, submodules and unusual entries are findings and are never followed.
+    """
     if last is not None and last.tree == tree and last.valid:
         return last
     if last is not None and last.valid:
-        book = _read_changed_files(repository, tree, memo, last)
-        if book is not None:
-            return book
+        updated = _read_changed_files(repository, tree, cache, last)
+        if updated is not None:
+            return updated
     entries = repository.entries(tree)
-    config, beside = _read_valid_config(repository, tree, memo, last_valid)
-    beside += _list_entry_findings(entries)
-    reader = SourceReader(repository, memo, config)
+    config, findings = _read_valid_config(repository, tree, cache, last_valid)
+    findings += _list_entry_findings(entries)
+    reader = SourceReader(repository, cache, config)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
-    beside += [_make_ignore_limit_finding(excess) for excess in ignore.excess]
+    findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess]
     wanted = _select_entries(entries, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
-    pages = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
+    files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
     patches = {
         posixpath.normpath(posixpath.join(posixpath.dirname(path), p))
-        for path, page in pages.items()
-        for p in page.file.kustomize_inputs
+        for path, file in files.items()
+        for p in file.file.kustomize_inputs
     }
-    for path in patches & pages.keys():
-        del pages[path]
-    mended: list[RawDocument] = []
+    for path in patches & files.keys():
+        del files[path]
+    restored: list[RawDocument] = []
     kept: dict[str, LastValidFile] = {}
-    for path, page in pages.items():
-        if page.broken or page.file.reason == NOT_YAML:
-            mended += _restore_last_valid(path, page.blob, page.file, reader, last_valid, kept)
-    beside += [_make_not_yaml_finding(path) for path, page in pages.items() if path in kept and not page.broken]
-    whole = not kept and not any(page.broken for page in pages.values()) and read_config(repository, tree, memo) is not None
-    return _make_tree_cache(tree, pages, config, beside, mended, kept, whole)
+    for path, file in files.items():
+        if file.broken or file.file.reason == NOT_YAML:
+            restored += _restore_last_valid(path, file.blob, file.file, reader, last_valid, kept)
+    findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken]
+    valid = not kept and not any(file.broken for file in files.values()) and read_config(repository, tree, cache) is not None
+    return _make_tree_cache(tree, files, config, findings, restored, kept, valid)
 
 
-def _read_changed_files(repository: Repository, tree: str, memo: ParseCache, last: TreeCache) -> TreeCache | None:
-    """The last book with a few pages read anew; None when more than the text of known, sound files differs."""
+def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
+    """Return the last tree with its changed files; None where anything but the content of known, valid files changed."""
     changed = repository.changed_paths(last.tree, tree)
     if len(changed) > len(last.files) // 4 or any(path not in last.files or path == FILE for path in changed):
         return None
-    reader = SourceReader(repository, memo, last.source_tree.config)
-    pages = dict(last.files)
+    reader = SourceReader(repository, cache, last.source_tree.config)
+    files = dict(last.files)
     for path in changed:
         entry = repository.find_entry(tree, path)
         if entry is None or entry[1] not in REGULAR_FILE_MODES or not last.files[path].independent:
             return None
-        pages[path] = read_source_file(path, entry[0], reader)
-        if not pages[path].independent:
+        files[path] = read_source_file(path, entry[0], reader)
+        if not files[path].independent:
             return None
-    return _make_tree_cache(tree, pages, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True)
+    return _make_tree_cache(tree, files, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True)
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
-    """A file of the source."""
+    """Read a file of the source."""
     file = reader.read(blob, path)
     documents = tuple(
         make_raw_document(parsed.body, _make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
@@ -193,73 +198,75 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
 
 def _make_tree_cache(
     tree: str,
-    pages: Mapping[str, SourceFile],
+    files: Mapping[str, SourceFile],
     config: Config,
-    beside: list[Finding],
-    mended: list[RawDocument],
+    findings: list[Finding],
+    restored: list[RawDocument],
     kept: Mapping[str, LastValidFile],
-    whole: bool,
+    valid: bool,
 ) -> TreeCache:
-    documents = [document for page in pages.values() for document in page.documents]
-    findings = {path: page.findings for path, page in pages.items() if page.findings}
-    return TreeCache(tree, pages, SourceTree((*documents, *mended), findings, tuple(beside), config, kept), whole)
+    documents = [document for file in files.values() for document in file.documents]
+    file_findings = {path: file.findings for path, file in files.items() if file.findings}
+    return TreeCache(tree, files, SourceTree((*documents, *restored), file_findings, tuple(findings), config, kept), valid)
 
 
 def _make_not_yaml_finding(path: str) -> Finding:
-    message = f"{path} held documents when it was last read and is no YAML now: they are kept as they were; delete the file to let them go"
+    message = (
+        f"{path} is not YAML any more: the documents that it had stay as they were; restore the file, or delete it to remove them"
+    )
     return Finding("error", "no-longer-yaml", message, Location(path, 1, 1))
 
 
 def make_problem_finding(problem: FileIssue, path: str) -> Finding:
-    """A problem of a file as a finding."""
+    """Return an issue of a file as a finding."""
     return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
 
 
 def _restore_last_valid(
     path: str, blob: str, file: ParsedFile, reader: SourceReader, last_valid: FindLastValid, kept: dict[str, LastValidFile]
 ) -> list[RawDocument]:
-    """What takes the place of a file's broken documents: the same identities as they last were valid.
+    """Return the last valid documents in place of the broken documents of a file, by identity.
 
-    Where a syntax error hides identities, every earlier document that the file does not have now is taken.
+    Where a syntax error hides the identities, return every earlier document that the file does not have now.
     """
     present = {_read_identity(parsed) for parsed in file.documents if not parsed.broken}
     broken = {_read_identity(parsed): parsed for parsed in file.documents if parsed.broken}
     hidden = file.unreadable or file.reason == NOT_YAML
-    mended: list[RawDocument] = []
+    restored: list[RawDocument] = []
     for repository, earlier in last_valid(path):
         if earlier == blob:
-            continue  # the last run saw these very bytes
+            continue  # the last run read the same bytes
         before = reader.read(earlier, path, repository)
         good = [parsed for parsed in before.documents if not parsed.broken]
         if not good or before.unreadable:
             continue
         pruned = any(problem.code == "unknown-field" for problem in before.issues)
-        held = good if pruned else before.documents
+        valid = good if pruned else before.documents
         kept[path] = LastValidFile(
-            earlier, tuple((parsed.body, parsed.spans if parsed.item < 0 else None) for parsed in held), pruned
+            earlier, tuple((parsed.body, parsed.spans if parsed.item < 0 else None) for parsed in valid), pruned
         )
         for parsed in good:
             identity = _read_identity(parsed)
             if identity in broken or (hidden and identity not in present):
                 broken.pop(identity, None)
-                mended.append(make_raw_document(parsed.body, _make_origin(parsed, path, earlier)))
+                restored.append(make_raw_document(parsed.body, _make_origin(parsed, path, earlier)))
         break
-    return mended + [make_raw_document(parsed.body, _make_origin(parsed, path, blob), broken=True) for parsed in broken.values()]
+    return restored + [make_raw_document(parsed.body, _make_origin(parsed, path, blob), broken=True) for parsed in broken.values()]
 
 
-def read_config(repository: Repository, tree: str, memo: ParseCache) -> Config | None:
-    """The settings of a tree, the defaults where it has no gitsched.yaml; None where that is broken."""
-    config, findings = _read_valid_config(repository, tree, memo, lambda _: ())
+def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
+    """Return the settings of a tree, the defaults where it has no gitsched.yaml; None where that is broken."""
+    config, findings = _read_valid_config(repository, tree, cache, lambda _: ())
     return None if findings else config
 
 
 def _read_valid_config(
-    repository: Repository, tree: str, memo: ParseCache, last_valid: FindLastValid
+    repository: Repository, tree: str, cache: ParseCache, last_valid: FindLastValid
 ) -> tuple[Config, list[Finding]]:
     entry = repository.find_entry(tree, FILE)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:
         return Config(), []
-    reader = SourceReader(repository, memo)
+    reader = SourceReader(repository, cache)
     reader.prefetch([TreeEntry(FILE, *entry)])
     file = reader.read(entry[0], FILE)
     versions = (
@@ -276,8 +283,8 @@ def _read_valid_config(
 
 
 def _find_config_document(file: ParsedFile) -> ParsedDocument | None:
-    sound = (parsed for parsed in file.documents if not parsed.broken)
-    return next((p for p in sound if (parse_api_group(str(p.body.get("apiVersion"))), p.body.get("kind")) == (GROUP, KIND)), None)
+    valid = (parsed for parsed in file.documents if not parsed.broken)
+    return next((p for p in valid if (parse_api_group(str(p.body.get("apiVersion"))), p.body.get("kind")) == (GROUP, KIND)), None)
 
 
 def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]) -> SourceIgnore:
@@ -299,9 +306,9 @@ def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
     what = (
         f"is longer than {MAX_RULE_LENGTH} characters"
         if excess.too_long
-        else f"is one more than the {MAX_RULES} that a repository may have"
+        else f"exceeds the limit of {MAX_RULES} rules for a repository"
     )
-    message = f"the rule {what}: it is not heeded, nor is what follows it in {path}"
+    message = f"the rule {what}: it is ignored, and so are the rules after it in {path}"
     return Finding("error", "ignore-rules", message, Location(path, excess.line, 1))
 
 
@@ -309,7 +316,7 @@ def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: So
     roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
     for root in roots:
         if not any(f"{entry.path}/".startswith(root) for entry in entries):
-            raise Permanent(f"the source has nothing at {root.rstrip('/')}: placing nothing would empty the output branch")
+            raise Permanent(f"the source has no files at {root.rstrip('/')}: an empty plan would empty the output branch")
     return [
         entry
         for entry in entries
@@ -326,9 +333,7 @@ def _list_entry_findings(entries: list[TreeEntry]) -> list[Finding]:
     for entry in entries:
         where = Location(entry.path, 1, 1)
         if entry.unsafe:
-            findings.append(
-                Finding("warning", "odd-path", f"{entry.path!r} is no path that a file should have: it is not read", where)
-            )
+            findings.append(Finding("warning", "odd-path", f"{entry.path!r} is not a safe path: the file is not read", where))
         elif entry.mode == 0o120000:
             findings.append(Finding("info", "symlink", f"{entry.path} is a symbolic link: it is not followed", where))
         elif entry.mode == 0o160000:

@@ -32,7 +32,7 @@ def test_an_object_that_stands_twice_is_explained_by_its_places(gitsched: Run, f
     commit(fleet, copy=WORKLOAD)
     found = gitsched("explain", "deploy/shop/web")
     assert found.returncode == 0, found.stderr
-    assert "stands in several places" in found.stdout
+    assert "is defined more than once" in found.stdout
     assert "copy.yaml:1, web.yaml:1" in found.stdout
 
 

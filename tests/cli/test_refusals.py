@@ -119,7 +119,9 @@ def test_findings_are_counted_beyond_what_anyone_reads(gitsched: Run, fleet: Pat
 def test_a_duplicate_names_three_places_and_what_to_do(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     web = (fleet / "web.yaml").read_text()
     commit(fleet, **{f"overlay{number}": web for number in range(5)})
-    (line,) = [line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "stands in several places" in line]
+    (line,) = [
+        line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "is defined more than once" in line
+    ]
     assert "also overlay1.yaml:1:1, overlay2.yaml:1:1, overlay3.yaml:1:1 and 2 more" in line
     assert ".sourceignore" in gitsched("validate").stdout
 

@@ -276,7 +276,7 @@ def test_a_new_provider_is_reported_with_its_location(tenant: Fleet, prometheus:
     (finding,) = tenant.preview(1, revision="proposal", observations="live", trusted=False).plan.findings
     assert str(finding).startswith("metrics/other.yaml:6:1: warning: GlobalMetricsProvider other")
     assert (
-        "is new since the output branch was made: it is not asked, and nobody knows the values before a reconcile does"
+        "is newer than the source commit of the output branch: it is not queried, and its values are unknown until the next reconcile"
         in finding.message
     )
 

@@ -35,7 +35,7 @@ def test_a_guessed_scope_matters_only_for_what_a_policy_selects(fleet: Fleet) ->
     assert messages(fleet.preview(), "scope-guessed") == []
     fleet.commit({"policy.yaml": CHOICE.replace("PropagationPolicy", "ClusterPropagationPolicy")})
     (message,) = messages(fleet.preview(), "scope-guessed")
-    assert message.startswith("Tenant of example.com is taken to be cluster-scoped")
+    assert message.startswith("Tenant of example.com is assumed to be cluster-scoped")
 
 
 def test_a_commit_from_the_future_does_not_start_a_timer_in_the_future(fleet: Fleet) -> None:
