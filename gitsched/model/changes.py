@@ -11,9 +11,9 @@ from gitsched.model.finding import FieldOrigin, Location
 
 
 class Cause(NamedTuple):
-    """One thing that makes a workload move: `text` says it in one line, `location` where it stands, None where nobody wrote it.
+    """One reason for a move: `text` is one line, `location` is where its rule is written, None without a document.
 
-    `rule` is what `location` can be told more exactly from. `gone`: the place is in the earlier commit.
+    `field` gives the exact location. `removed`: the location is in the previous commit.
     """
 
     text: str
@@ -22,14 +22,15 @@ class Cause(NamedTuple):
     removed: bool = False
 
     def __str__(self) -> str:
-        place = f"{self.location.path}:{self.location.line}" if self.location else ""
-        return f"{self.text} ({'was ' if self.removed else ''}{place})" if place else self.text
+        location = f"{self.location.path}:{self.location.line}" if self.location else ""
+        return f"{self.text} ({'was ' if self.removed else ''}{location})" if location else self.text
 
 
 class Move(NamedTuple):
-    """`before` and `after` map clusters to replicas (None where the manifest is rendered as it is); empty means placed nowhere.
+    """A workload that moves: `before` and `after` map clusters to replicas (None for a manifest rendered unchanged); empty means
+    unplaced.
 
-    `reason` is one line; `causes` are what it comes from, the most telling first, and empty where nobody looked.
+    `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed.
     """
 
     key: Key
@@ -40,17 +41,18 @@ class Move(NamedTuple):
 
     @property
     def becomes_unplaced(self) -> bool:
-        """Whether the workload loses its last place."""
+        """Whether the workload has no cluster any more."""
         return bool(self.before) and not self.after
 
     @property
     def main_reason(self) -> str:
-        """The most telling cause with its place, else the reason."""
+        """The main cause with its location, else the reason."""
         return str(self.causes[0]) if self.causes else self.reason
 
 
 class SelectionChange(NamedTuple):
-    """A document that chooses clusters and places nothing itself, such as a Placement, and which it chose and chooses; in name order."""
+    """A document that selects clusters without placing workloads, such as a Placement, and its previous and present clusters by
+    name."""
 
     key: Key
     before: tuple[str, ...]
@@ -58,9 +60,10 @@ class SelectionChange(NamedTuple):
 
 
 class RetainedWorkload(NamedTuple):
-    """A workload that a change concerns and that stays where it is, because what was decided is remembered.
+    """A workload that a change affects and that keeps its clusters because of the previous decision.
 
-    `places` is where it is, `anew` where it would be were it decided now for the first time. `remedy` says what would bring it there.
+    `current` are its clusters, `if_rescheduled` the clusters that a first decision would give now. `remedy` says how to move it
+    there.
     """
 
     key: Key
@@ -70,11 +73,11 @@ class RetainedWorkload(NamedTuple):
 
 
 class ManifestChange(NamedTuple):
-    """One manifest that clusters get, get otherwise or get no longer; clusters for which that is the same text are taken together.
+    """One manifest that is added, changed or removed; clusters with the same text are combined.
 
-    `path` is below a cluster's directory. `before` and `after` are blob ids; None: it is not there. `diff` is the unified diff without
-    its head; of a manifest that is new in a cluster, against the one that another cluster has had (`copied`: its name), else against
-    nothing. "" where the texts are the same, and where `note` says why it is not shown.
+    `path` is below a cluster's directory. `before` and `after` are blob ids; None: no such file. `diff` is the unified diff
+    without its head; for a manifest that is new in a cluster, against the manifest of another cluster (`copied`: its name), else
+    against nothing. "" when the texts are equal, and when `note` says why it is not shown.
     """
 
     path: str
@@ -87,5 +90,5 @@ class ManifestChange(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """added, removed or changed."""
+        """ "added", "removed" or "changed"."""
         return "added" if self.before is None else "removed" if self.after is None else "changed"

@@ -1,4 +1,4 @@
-"""A Git commit as the planning code sees it."""
+""""""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Commit(NamedTuple):
-    """`time` is the committer's, in UTC, to the second; `subject` is the message's first paragraph, on one line.
+    """A commit. `time` is the committer's, in UTC, to the second; `subject` is the first paragraph of the message, on one line.
 
     `name` and `email` are the committer's; `author` is "Name <address>".
     """

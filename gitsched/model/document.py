@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 Body = dict[str, Any]
-"""A JSON object: str keys; values are None, bool, int, float, str, list or another Body. Never mutated once read."""
+"""A JSON object: str keys; values are None, bool, int, float, str, list or another Body. Never modified after parsing."""
 
 
 class Key(NamedTuple):
-    """The identity of an object. `group` is "" for Kubernetes' core; `namespace` is "" for what is cluster-scoped."""
+    """The identity of an object. `group` is "" for Kubernetes' core; `namespace` is "" for cluster-scoped objects."""
 
     group: str
     kind: str
@@ -25,22 +25,23 @@ class Key(NamedTuple):
 
     @property
     def title(self) -> str:
-        """As people name it where the group goes without saying: kind, namespace and name."""
+        """Kind, namespace and name, without the group."""
         return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
 
     @property
     def resource(self) -> tuple[str, str, str]:
-        """What `Finding.resource` holds."""
+        """The value of `Finding.resource`."""
         return (self.kind, self.namespace, self.name)
 
 
 class SourceSpans(NamedTuple):
-    """What rendering must know of a document's source text. Offsets count characters of the decoded file, byte order mark included.
+    """The spans of a document's source text that rendering needs. Offsets count characters of the decoded file, byte order mark
+    included.
 
-    `whole` says that the file holds this document and nothing else worth cutting away (comments around it stay). `start` and `end` are
-    the document's extent in a file of several, without its `---` line. `cuts` are the extents of members that a server owns, or None
-    when they cannot be cut out of the text (flow style, an item of a List): such a document is written anew. `marks` are the extents of
-    the scalars that scheduling may change, each with its path ("spec.replicas").
+    `whole_file` means that the file holds only this document (comments around it stay). `start` and `end` are the extent of the
+    document in a file of several, without its `---` line. `server_owned` are the extents of fields that a server owns, or None
+    when they cannot be removed from the text (flow style, an item of a List): such a document is written as new text. `editable`
+    are the extents of the scalars that scheduling can change, each with its path ("spec.replicas").
     """
 
     whole_file: bool
@@ -51,15 +52,15 @@ class SourceSpans(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a document was read.
+    """The file and position from which a document was read.
 
-    `blob` is the Git object id (hex) of the file, `index` counts the YAML documents of the file from 0, `item` is the position in a
-    `kind: List` or -1, `line` and `column` count from 1 and point at the document's first key.
+    `blob` is the Git object id (hex) of the file, `index` counts the YAML documents of the file from 0, `item` is the position in
+    a `kind: List` or -1, `line` and `column` count from 1 and are those of the document's first key.
     """
 
     path: str
     blob: str
-    index: int  # type: ignore[assignment]  # the document number; a tuple's own index() is not wanted here
+    index: int  # type: ignore[assignment]  # the document number; hides tuple.index, which is not used for origins
     item: int
     line: int
     column: int
@@ -67,7 +68,7 @@ class Origin(NamedTuple):
 
 
 class Document(NamedTuple):
-    """An object with its identity resolved: a namespaced one without a namespace is in `default`."""
+    """An object with its resolved identity: a namespaced object without a namespace is in `default`."""
 
     key: Key
     api_version: str
@@ -83,7 +84,7 @@ def parse_api_group(api_version: str) -> str:
 
 
 def get_field(body: Body, *path: str) -> Any:
-    """The value at a path of object members, or None as soon as something on the way is missing or no object."""
+    """Return the value at a path of object members, or None when a part is missing or not an object."""
     value: Any = body
     for name in path:
         if not isinstance(value, dict):
@@ -93,17 +94,17 @@ def get_field(body: Body, *path: str) -> Any:
 
 
 def as_object(value: Any) -> Body:
-    """A value if it is an object, else an empty one."""
+    """Return a value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def list_objects(value: Any) -> list[Body]:
-    """The objects of a list; what has not that shape is left out."""
+    """Return the objects of a list, without other values; [] for a value that is not a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def as_string_map(value: Any) -> dict[str, str]:
-    """Labels or annotations as Kubernetes sees them: entries that are no strings are left out."""
+    """Return labels or annotations as Kubernetes reads them: entries that are not strings are left out."""
     if not isinstance(value, dict):
         return {}
     return {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, str)}
@@ -202,12 +203,13 @@ SERVER_OWNED: Final = frozenset(
         "uid",
     )
 )
-"""Members of metadata that only an API server writes; the top-level status is the other one."""
+"""Fields of metadata that only an API server writes; the top-level status is also server-owned."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def list_server_owned(body: Body) -> list[tuple[str, ...]]:
-    """The paths of what is to be cut from a dump, none inside another; an annotation map that would be left empty goes whole."""
+    """Return the paths of server-owned fields, none inside another; an annotation map that would become empty is removed
+    completely."""
     metadata = body.get("metadata")
     found: list[tuple[str, ...]] = []
     if isinstance(metadata, dict):
@@ -221,7 +223,7 @@ def list_server_owned(body: Body) -> list[tuple[str, ...]]:
 
 
 def remove_server_owned(body: Body) -> Body:
-    """The body without what a server owns; the same object when there is nothing of it."""
+    """Return the body without server-owned fields; the same object when it has none."""
     for path in list_server_owned(body):
         body = _remove_field(body, path)
     return body

@@ -1,18 +1,18 @@
-"""Exceptions of gitsched, by what the caller does next. Mistakes in the input are findings, never exceptions."""
+""""""
 
 from __future__ import annotations
 
 
 class GitschedError(Exception):
-    """Print the message and stop; never a traceback."""
+    """An error that is reported as a message, without a traceback."""
 
 
 class Permanent(GitschedError):
-    """Nothing will help until the input or the configuration changes."""
+    """An error that remains until the input or the configuration changes."""
 
 
 class Temporary(GitschedError):
-    """The same call may succeed later.
+    """An error after which the same call may succeed later.
 
     `retry_after` is in seconds, or None when the caller chooses.
     """
@@ -23,4 +23,4 @@ class Temporary(GitschedError):
 
 
 class Conflict(GitschedError):
-    """Somebody else moved the ref: observe and plan again."""
+    """Another process moved the ref: observe and plan again."""

@@ -11,7 +11,7 @@ from gitsched.model.scheduling import CandidateResult
 
 
 class RejectedPolicy(NamedTuple):
-    """A policy that also selects the workload, and why it did not get it."""
+    """A policy that also selects the workload, and why it is not used."""
 
     policy: str
     why: str
@@ -19,7 +19,7 @@ class RejectedPolicy(NamedTuple):
 
 class GroupAttempt(NamedTuple):
     """One ordered cluster group. `name` is "" for a policy without groups; `verdict` is "scheduled", "no-fit", "unschedulable",
-    "error" or "not tried"; `message` says why it was not taken."""
+    "error" or "not tried"; `message` says why the group was not used."""
 
     name: str
     verdict: str
@@ -27,11 +27,11 @@ class GroupAttempt(NamedTuple):
 
 
 class ExplainedCandidate(NamedTuple):
-    """How one cluster fared in one group.
+    """The result for one cluster in one group.
 
-    `location` is the file:line of the rule that failed, "" when nobody knows or nothing failed. `group` is "" for a policy without
-    groups. `rule` is what `location` can be told more exactly from. `room` is the arithmetic of how many replicas fit, "" where it does
-    not matter, `arithmetic` how its score came about, "" where the scores themselves say it.
+    `location` is the file:line of the rule that failed, "" if unknown or if nothing failed. `group` is "" for a policy without
+    groups. `field` gives the exact location. `capacity` is the calculation of how many replicas fit, "" when irrelevant;
+    `score_details` is the calculation of its score, "" when the scores are self-explanatory.
     """
 
     result: CandidateResult
@@ -43,7 +43,7 @@ class ExplainedCandidate(NamedTuple):
 
 
 class ReplicaShare(NamedTuple):
-    """What one cluster gets. `weight` is None where nothing is weighed, `replicas` where nothing is counted."""
+    """The share of one cluster. `weight` is None without weights, `replicas` without replicas."""
 
     cluster: str
     weight: int | None = None
@@ -51,7 +51,7 @@ class ReplicaShare(NamedTuple):
 
 
 class AppliedOverride(NamedTuple):
-    """A policy that changes the manifest in some of the clusters where the workload runs; `changes` names its overriders."""
+    """A policy that changes the manifest in some of the workload's clusters; `changes` names its overriders."""
 
     policy: str
     location: str
@@ -60,7 +60,7 @@ class AppliedOverride(NamedTuple):
 
 
 class ExplanationTable(NamedTuple):
-    """What else was known when it was decided; every row has as many cells as there are columns."""
+    """Further data that the decision used; every row has one cell per column."""
 
     title: str
     columns: tuple[str, ...]
@@ -68,8 +68,7 @@ class ExplanationTable(NamedTuple):
 
 
 class ProposedChange(NamedTuple):
-    """One change of what somebody wrote: `text` completes "it would be chosen if". `rule` is what `location` can be told more exactly
-    from."""
+    """One change of a document: `text` completes "it would be chosen if". `field` gives the exact location."""
 
     text: str
     location: str = ""
@@ -77,10 +76,10 @@ class ProposedChange(NamedTuple):
 
 
 class Counterfactual(NamedTuple):
-    """What would bring a workload to a cluster: all of `changes` together, in the order in which they were found.
+    """The changes that would place a workload on a cluster: all of `changes` together, in the order in which they were found.
 
-    `enough` says that it was decided once more with them, and chosen; then `gets` is how many replicas it had there, None where nothing
-    is counted. Without it they are what is in the way as far as is known.
+    `sufficient` means that scheduling again with these changes selects the cluster; then `replicas` is the number of replicas
+    there, None without replicas. Otherwise the changes are the known obstacles.
     """
 
     cluster: str
@@ -90,17 +89,18 @@ class Counterfactual(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The whole way of one workload through the scheduler.
+    """The complete scheduling of one workload.
 
-    `workload` is the text of its key and `location` its file:line. `policy` is "" where no policy selects it; `policy_reason` says
-    why this policy and `claim` what an earlier decision has to do with it. `attempts` are the groups in the order they were tried,
-    `candidates` the clusters by name: all of them in the group that was used, and those that a group is for in the others that were
-    tried. `selection` are the lines that say what spread constraints made of them. `division` is how the replicas are shared and
-    `division_rule` the lines that say by which rule. `trigger` says why the workload was, or was not, scheduled anew; `result` is where
-    it runs, and `overrides` what changes its manifest there, in the order in which they are applied. `attached` are the workloads that
-    bring it along, with their places. `advice` says what would have to be otherwise for clusters that were not chosen, `unasked` for how
-    many more of them nobody looked; `narrowed` says that it is only about some clusters. `among` is what the candidates are; `tables` come
-    after the result. `native` is the same as the API's own debugging tools say it, where it has any.
+    `workload` is the text of its key and `location` its file:line. `policy` is "" when no policy selects it; `policy_reason` says
+    why this policy applies and `claim` how a previous decision affects that. `attempts` are the groups in the order in which they
+    were tried, `candidates` the clusters by name: all of them for the group that was used, and the clusters of a group for other
+    groups that were tried. `selection` are the lines about spread constraints. `division` is the assignment of replicas and
+    `division_rule` the lines about its rule. `trigger` says why the workload was, or was not, rescheduled; `result` are its
+    clusters, and `overrides` the changes of its manifest there, in the order in which they apply. `attached_to` are the workloads
+    that it depends on for placement, with their locations. `counterfactuals` say what would have to change for clusters that were
+    not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
+    asked for. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
+    debugging tools, if any.
     """
 
     workload: str
@@ -128,8 +128,8 @@ class Explanation(NamedTuple):
 
 
 class ClusterWorkload(NamedTuple):
-    """A workload that runs there; `replicas` None where nothing is counted. `new` says that the plan brings it, `leaving` that only its old
-    copy is there for a while."""
+    """A workload that runs on the cluster; `replicas` is None without replicas. `new` means that the plan adds it, `evicting`
+    that only its old copy remains for a while."""
 
     key: Key
     replicas: int | None
@@ -139,8 +139,8 @@ class ClusterWorkload(NamedTuple):
 
 
 class FreeResource(NamedTuple):
-    """One resource: what is free by the cluster's own account, and what remains when the plan has been carried out. Texts are as
-    Kubernetes writes amounts."""
+    """One resource: the free amount that the cluster reports, and the remaining amount after the plan. Texts are Kubernetes
+    quantities."""
 
     resource: str
     free: str
@@ -148,8 +148,8 @@ class FreeResource(NamedTuple):
 
 
 class EligibleWorkload(NamedTuple):
-    """A workload that may run there: `here` says that it does. `more` replicas fit into what is left, each workload as if it were alone;
-    None where nothing is counted, or nobody knows what is free."""
+    """A workload that may run on the cluster: `running` means that it does. `additional_replicas` fit into the remaining
+    capacity, each workload counted alone; None without replicas, or if the capacity is unknown."""
 
     key: Key
     running: bool
@@ -157,7 +157,7 @@ class EligibleWorkload(NamedTuple):
 
 
 class AbsenceReason(NamedTuple):
-    """Why workloads are not there: one reason, how many it keeps away, and the first of them by name."""
+    """One reason why workloads do not run on the cluster, their number, and the first of them by name."""
 
     reason: str
     workloads: int
@@ -165,8 +165,8 @@ class AbsenceReason(NamedTuple):
 
 
 class ClusterExplanation(NamedTuple):
-    """A cluster. `stocks` is None where nobody knows what is free. `candidacies` are by namespace and name. `absences` are the most
-    frequent first; workloads that could go there and were not chosen, and workloads that nothing selects, are among them."""
+    """A cluster. `free_resources` is None if unknown. `eligible` are by namespace and name. `absence_reasons` are the most
+    frequent first; they include workloads that could run here but were not placed here, and workloads that nothing selects."""
 
     name: str
     location: str

@@ -11,7 +11,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 class Location(NamedTuple):
-    """A place in a source file; line and column count from 1, column in characters."""
+    """A position in a source file; line and column count from 1, column in characters."""
 
     path: str
     line: int
@@ -22,31 +22,31 @@ class Location(NamedTuple):
 
 
 def locate_origin(origin: Origin) -> Location:
-    """Where what was read there begins."""
+    """Return the location of an origin."""
     return Location(origin.path, origin.line, origin.column)
 
 
 def locate_document(document: Document) -> Location | None:
-    """Where a document begins; None for one that was in no file."""
+    """Return the location of a document; None if it was not read from a file."""
     return locate_origin(document.origin) if document.origin else None
 
 
 Pointer = tuple[str | int, ...]
-"""A place inside a document: object members and list indices from the root."""
+"""The path of a field inside a document: object members and list indices from the root."""
 
 
 class FieldOrigin(NamedTuple):
-    """Where something stands that somebody wrote: a place in a document, whose line only its text can tell."""
+    """A field of a document as it was written; its line is found in the text on demand."""
 
     origin: Origin
     pointer: Pointer
 
 
 class Finding(NamedTuple):
-    """One statement about the input.
+    """A mistake or remark about the input.
 
-    `code` is stable and documented in docs/findings.md. `resource` is (kind, namespace, name) whenever the document has a name, with
-    namespace "" for what is cluster-scoped. `rule` is what `location` can be told more exactly from, by who has the text.
+    `code` is stable and documented in docs/findings.md. `resource` is (kind, namespace, name) if the document has a name, with
+    namespace "" for a cluster-scoped one. `field` gives a more exact `location` to callers that have the text.
     """
 
     severity: Severity
@@ -61,7 +61,7 @@ class Finding(NamedTuple):
 
     @property
     def without_severity(self) -> str:
-        """The finding without its severity, for a log whose lines have a level."""
+        """The finding without its severity, for log lines that have a level."""
         return self._format("")
 
     def _format(self, level: str) -> str:
@@ -70,14 +70,22 @@ class Finding(NamedTuple):
 
 
 def finding_sort_key(finding: Finding) -> tuple[int, str, int, int, str, str, tuple[str, ...]]:
-    """The order in which findings are shown: worst first, then by place."""
-    place = finding.location or Location("", 0, 0)
+    """Sort findings by severity, then by location."""
+    location = finding.location or Location("", 0, 0)
     resource = finding.resource or ()
-    return (SEVERITIES.index(finding.severity), place.path, place.line, place.column, finding.code, finding.message, resource)
+    return (
+        SEVERITIES.index(finding.severity),
+        location.path,
+        location.line,
+        location.column,
+        finding.code,
+        finding.message,
+        resource,
+    )
 
 
 class Issue(NamedTuple):
-    """`pointer` is the place inside the body, as object members and list indices from the root."""
+    """A validation error or warning of one document; `pointer` is the path of the field in its body."""
 
     severity: Severity
     code: str
@@ -86,7 +94,7 @@ class Issue(NamedTuple):
 
 
 class ValidationResult(NamedTuple):
-    """`body` is the document without the fields its schema does not know; the same object when nothing was pruned."""
+    """`body` is the document without fields that its schema does not know; the same object when nothing was pruned."""
 
     body: Body
     issues: tuple[Issue, ...] = ()

@@ -1,4 +1,4 @@
-"""Label selectors, by the rules of Kubernetes' apimachinery."""
+""""""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Requirement(NamedTuple):
 
 
 class Selector(NamedTuple):
-    """Requirements that must all hold; none at all matches everything."""
+    """Requirements that must all hold; an empty selector matches everything."""
 
     requirements: tuple[Requirement, ...]
 
@@ -41,7 +41,7 @@ class Selector(NamedTuple):
 
 
 def is_label_key(text: object) -> bool:
-    """An optional DNS prefix of at most 253 characters and a name of at most 63."""
+    """Return whether a text is a label key: an optional DNS prefix of at most 253 characters and a name of at most 63."""
     if not isinstance(text, str):
         return False
     prefix, slash, name = text.rpartition("/")
@@ -51,15 +51,15 @@ def is_label_key(text: object) -> bool:
 
 
 def is_label_value(text: object) -> bool:
-    """Empty, or at most 63 characters that begin and end alphanumeric."""
+    """Return whether a text is a label value: empty, or at most 63 characters that begin and end alphanumeric."""
     return isinstance(text, str) and (text == "" or bool(_NAME.fullmatch(text)))
 
 
 def parse_selector(value: Any) -> Selector | None:
-    """A metav1.LabelSelector as a Selector, or None when Kubernetes would refuse it (such a selector matches nothing).
+    """Parse a metav1.LabelSelector; None when Kubernetes would reject it (such a selector matches nothing).
 
-    The rules are those of apimachinery's LabelSelectorAsSelector: known operators, valid keys and values, In and NotIn with at least
-    one value, Exists and DoesNotExist with none.
+    The rules are those of apimachinery's LabelSelectorAsSelector: known operators, valid keys and values, In and NotIn with at
+    least one value, Exists and DoesNotExist with none.
     """
     if not isinstance(value, dict):
         return None

@@ -14,18 +14,18 @@ ObservationKey = tuple[str, str, str, str]
 
 
 class MetricFailure(NamedTuple):
-    """Why there is no number: `code` is UNREACHABLE_METRICS_PROVIDER or INVALID_METRIC, `error` says it to people, without secrets."""
+    """Why a metric has no value: `code` is UNREACHABLE_METRICS_PROVIDER or INVALID_METRIC, `error` is a message without secrets."""
 
     code: str
     error: str
 
 
 DELIVERY_STATUS = "CommitStatus"
-"""Kind of the key of a Status: (STATUS, "", cluster, output commit)."""
+"""Kind of the key of a DeliveryStatus: (DELIVERY_STATUS, "", cluster, output commit)."""
 
 
 class DeliveryStatus(NamedTuple):
-    """What a cluster said of an output commit: `state` is Success or Failure, `time` the date of the commit."""
+    """The status of an output commit that a cluster reported: `state` is Success or Failure, `time` the date of the commit."""
 
     state: str
     time: datetime
@@ -35,7 +35,7 @@ Observation = float | MetricFailure | DeliveryStatus
 
 
 class Observations(dict[ObservationKey, Observation]):
-    """A finite number, a Failure, or a Status, by key. `time` is when they were made, None where nobody says."""
+    """A finite number, a MetricFailure, or a DeliveryStatus, by key. `time` is when they were made, None if unknown."""
 
     __slots__ = ("time",)
 
@@ -45,7 +45,7 @@ class Observations(dict[ObservationKey, Observation]):
 
 
 def write_observations(observations: Mapping[ObservationKey, Observation]) -> dict[str, Any]:
-    """Observations as JSON, by `kind/namespace/provider/metric`."""
+    """Return observations as JSON, by `kind/namespace/provider/metric`."""
     return {"/".join(key): _write_observation(observations[key]) for key in sorted(observations)}
 
 
@@ -56,15 +56,15 @@ def _write_observation(value: Observation) -> Any:
 
 
 def read_observations(entries: Mapping[str, Any], time: datetime | None) -> Observations:
-    """What `write_observations` wrote; entries that it did not write are left aside."""
+    """Parse the output of `write_observations`; invalid entries are skipped."""
     found = Observations(time=time)
     for text, value in entries.items():
         key = text.split("/", 3)
         if len(key) != 4:
             continue
-        moment = parse_time(value.get("time")) if isinstance(value, dict) else None
-        if isinstance(value, dict) and moment is not None:
-            found[key[0], key[1], key[2], key[3]] = DeliveryStatus(str(value.get("state")), moment)
+        status_time = parse_time(value.get("time")) if isinstance(value, dict) else None
+        if isinstance(value, dict) and status_time is not None:
+            found[key[0], key[1], key[2], key[3]] = DeliveryStatus(str(value.get("state")), status_time)
         elif isinstance(value, dict):
             found[key[0], key[1], key[2], key[3]] = MetricFailure(str(value.get("code")), str(value.get("error")))
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:

@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 
 class ExistingBlob(NamedTuple):
-    """The very bytes of an existing blob (`blob`: object id, hex)."""
+    """An existing blob, unchanged (`blob`: object id, hex)."""
 
     blob: str
 
 
 END_OF_TEXT = 1 << 62
-"""As the end of a Span: the end of the text, however long it is."""
+"""The `end` of a TextEdit at the end of the text, whatever its length."""
 
 
 class TextEdit(NamedTuple):
-    """Replace characters [start, end) of the decoded source text by `text`; `end` may be END."""
+    """Replace characters [start, end) of the decoded source text by `text`; `end` may be END_OF_TEXT."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class TextEdit(NamedTuple):
 
 
 class EditedBlob(NamedTuple):
-    """An existing blob with some spans replaced; spans are sorted and do not overlap."""
+    """An existing blob with some spans replaced; edits are sorted and do not overlap."""
 
     blob: str
     edits: tuple[TextEdit, ...]
@@ -41,7 +41,7 @@ PlannedFile = ExistingBlob | EditedBlob | NewBlob
 
 
 class ClusterInfo(NamedTuple):
-    """What generators downstream read about a cluster; `replicas` and `workloads` count what is placed there."""
+    """The data about a cluster for downstream generators; `replicas` and `workloads` count what is placed there."""
 
     name: str
     labels: Mapping[str, str]

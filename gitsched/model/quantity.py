@@ -17,11 +17,11 @@ _DECIMAL_SUFFIX = {power: suffix for suffix, power in _DECIMAL.items()}
 
 
 NANO = 10**9
-"""Nothing finer than a nano is kept."""
+"""The smallest unit of a quantity is a nano."""
 
 
 class Quantity(NamedTuple):
-    """An exact amount in thousand millionths; `binary` says that it is written with Ki, Mi, ... (BinarySI)."""
+    """An exact amount in units of a nano; `binary` means that it is written with Ki, Mi and so on (BinarySI)."""
 
     nano: int
     binary: bool = False
@@ -31,24 +31,24 @@ class Quantity(NamedTuple):
 
     @property
     def fraction(self) -> Fraction:
-        """As a number."""
-        from fractions import Fraction  # takes longer to load than most runs count
+        """The amount as a Fraction."""
+        from fractions import Fraction  # lazy: slow to import, and most runs do not need it
 
         return Fraction(self.nano, NANO)
 
     @property
     def milli(self) -> int:
-        """In thousandths, rounded up, as MilliValue()."""
+        """The amount in thousandths, rounded up, like MilliValue()."""
         return -(-self.nano // 10**6)
 
     @property
     def value(self) -> int:
-        """In whole units, rounded up, as Value()."""
+        """The amount in whole units, rounded up, like Value()."""
         return -(-self.nano // NANO)
 
 
 def parse_quantity(value: object) -> Quantity | None:
-    """A quantity as Kubernetes reads it ("500m", "1.5Gi", "1e3", 2), to the nano; None for anything else."""
+    """Parse a quantity as Kubernetes does ("500m", "1.5Gi", "1e3", 2), to the nano; None for anything else."""
     if isinstance(value, str):
         return _parse_text(value)
     return _parse_text(str(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
@@ -56,12 +56,12 @@ def parse_quantity(value: object) -> Quantity | None:
 
 @lru_cache(maxsize=1 << 12)
 def _parse_text(text: str) -> Quantity | None:
-    """The same few amounts stand in thousands of manifests."""
+    """Parse a quantity; cached, since the same few amounts occur in thousands of manifests."""
     match = _QUANTITY.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         return None
     from decimal import Decimal
-    from fractions import Fraction  # takes longer to load than most runs count
+    from fractions import Fraction  # lazy: slow to import, and most runs do not need it
 
     sign, digits, exponent, suffix = match.groups()
     amount = Fraction(Decimal(digits))
@@ -71,22 +71,23 @@ def _parse_text(text: str) -> Quantity | None:
         amount *= 1024 ** _BINARY[suffix]
     else:
         amount *= Fraction(1000) ** _DECIMAL[suffix or ""]
-    nano = -(-amount.numerator * NANO // amount.denominator)  # what is finer is rounded up, away from zero
+    nano = -(-amount.numerator * NANO // amount.denominator)  # smaller fractions are rounded up, away from zero
     return Quantity(-nano if sign == "-" else nano, suffix in _BINARY)
 
 
 def count_quantity(resource: str, quantity: Quantity) -> int:
-    """The amount of a resource as schedulers count it: cpu in thousandths, everything else in whole units, both rounded up."""
+    """Return the amount of a resource as schedulers count it: cpu in thousandths, everything else in whole units, both rounded
+    up."""
     return quantity.milli if resource == "cpu" else quantity.value
 
 
 def format_count(resource: str, count: int, *, binary: bool) -> str:
-    """An amount as schedulers count it, written as Kubernetes would."""
+    """Format an amount that schedulers count as Kubernetes writes it."""
     return str(Quantity(count * 10**6 if resource == "cpu" else count * NANO, binary))
 
 
 def add_quantities(left: Quantity, right: Quantity) -> Quantity:
-    """The sum, written in the form of the left one unless that is zero."""
+    """Return the sum, in the format of the left one unless that is zero."""
     return Quantity(left.nano + right.nano, left.binary if left.nano else right.binary)
 
 

@@ -16,9 +16,9 @@ ReplicaDivision = Literal["everywhere", "duplicated", "static", "dynamic", "aggr
 
 
 class Affinity(NamedTuple):
-    """A set of candidates. Everything must hold; `exclude` wins over `names`; no names at all means any name.
+    """A set of candidates. All conditions must hold; `exclude` takes precedence over `names`; without names any name matches.
 
-    `labels` is None when nothing is asked of them. `invalid` marks a selector that Kubernetes would refuse: it matches nothing.
+    `labels` is None without a label selector. `invalid` marks a selector that Kubernetes would reject: it matches nothing.
     """
 
     names: tuple[str, ...] = ()
@@ -29,9 +29,9 @@ class Affinity(NamedTuple):
 
 
 class AffinityGroup(NamedTuple):
-    """One of the ordered groups. `affinity` None means every candidate; `name` is "" for the only, unnamed group.
+    """One of the ordered groups. `affinity` None means every candidate; `name` is "" for a single, unnamed group.
 
-    `overflow` are further sets that may be used when the group's own is full, in order.
+    `overflow` are further sets, used in order when the group's own candidates are full.
     """
 
     name: str
@@ -47,7 +47,8 @@ class StaticWeight(NamedTuple):
 
 
 class SpreadConstraint(NamedTuple):
-    """Spread over the values of a field ("cluster", "region", ...) or, with field "", of a label. A maximum of 0 was not given."""
+    """Spread over the values of a field ("cluster", "region" and so on) or, with field "", of a label. A maximum of 0 means no
+    maximum."""
 
     field: str
     minimum: int
@@ -55,20 +56,20 @@ class SpreadConstraint(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """A chosen candidate; `replicas` is 0 for what has none."""
+    """A selected candidate; `replicas` is 0 for a workload without replicas."""
 
     name: str
     replicas: int = 0
 
 
 class Request(NamedTuple):
-    """One workload to be placed.
+    """One workload to schedule.
 
-    `identity` breaks ties of the dispenser ("" means by name, ascending). `replicas` counts; `divides` tells whether the policy shares
-    them out, be there any or not; `demand` is what one replica asks for, as (resource, amount) with cpu in thousandths and everything else
-    in whole units, or None when it asks for nothing but a pod. `groups` are tried in order from `start`. `feature`
-    is what a candidate must serve (apiVersion, kind). `fields` must be non-empty on a candidate. `evicted` names candidates that may not
-    be used. `held` is the last result, in its order. `fresh` forgets it when dividing.
+    `identity` breaks ties of the dispenser ("" means by name, ascending). `replicas` is their number; `divides` tells whether the
+    policy divides replicas; `resource_request` is the request of one replica, as (resource, amount) with cpu in thousandths and
+    everything else in whole units, or None for only a pod. `groups` are tried in order from `first_group`. `required_api` is the
+    API that a candidate must serve (apiVersion, kind). `required_fields` must be non-empty on a candidate. `evicted` are excluded
+    candidates. `previous` is the previous result, in its order. `fresh` ignores it when dividing.
     """
 
     identity: str
@@ -90,11 +91,11 @@ class Request(NamedTuple):
 
 
 DecisionStatus = Literal["scheduled", "no-fit", "unschedulable", "error"]
-"""no-fit: no candidate passes the filters; unschedulable: too little room; error: the constraints cannot be met."""
+"""no-fit: no candidate passes the filters; unschedulable: insufficient capacity; error: the constraints cannot be met."""
 
 
 class Decision(NamedTuple):
-    """`group` is the name of the ordered group that succeeded; `message` says why where nothing did."""
+    """The scheduler's decision: `group` is the name of the group that succeeded; `message` says why nothing did."""
 
     status: DecisionStatus
     assignments: tuple[Assignment, ...]
@@ -103,7 +104,7 @@ class Decision(NamedTuple):
 
 
 class CandidateResult(NamedTuple):
-    """How one candidate fared: for `explain`. `total` is None where the candidate was not scored."""
+    """The result for one candidate, for `explain`. `total` is None for a candidate without a score."""
 
     name: str
     eligible: bool
@@ -113,12 +114,12 @@ class CandidateResult(NamedTuple):
 
 
 class TargetCluster(NamedTuple):
-    """One cluster that receives the workload; `replicas` is None for what has none. `body` is the manifest there, where it is another one
-    than the workload's own.
+    """One cluster that receives the workload; `replicas` is None for a workload without replicas. `body` is the manifest there if
+    it differs from the workload's own.
 
-    `leaving` marks a copy that only stays until a graceful eviction ends. `edits` are the counts that this cluster's manifest says
-    otherwise than the source, by their path of members ("spec.replicas"). `kept` says that the cluster's manifest is the one of the last
-    run, whatever the source says; where there was none, nothing is rendered. So it is while deliveries are suspended, for one.
+    `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
+    differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
+    whatever the source contains; without one nothing is rendered. This applies while dispatching is suspended, for example.
     """
 
     cluster: str
@@ -130,13 +131,13 @@ class TargetCluster(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`state` is "placed", "pending" (selected, but without a place) or "stale" (the previous decision is kept, the input being broken).
+    """The result of a policy engine for one workload. `state` is "placed", "pending" (selected, but unplaced) or "stale" (the
+    previous decision is kept because the input is invalid).
 
-    `documents` are the API's resources as its server would show them. `reason` is one line for people. `time` is the moment of the event
-    that caused the present decision.
-    `cause` says what made it be placed anew, where that is no change of its own or of its policy; it is told, never written. `before` is
-    where the last run had placed it. `manifests` are rendered in place of the workload's own document, where not None.
-    `former` are objects that earlier manifests had: a place that is kept has them still.
+    `records` are the API's resources as its server would show them. `reason` is one line. `time` is the time of the event that
+    caused the decision. `trigger` says what caused a rescheduling other than a change of the workload or its policy; it is shown
+    but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered in place of the workload's
+    own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
     """
 
     key: Key
@@ -158,5 +159,5 @@ class Outcome(NamedTuple):
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:
-        """Where it runs, without copies that are on their way out."""
-        return {place.cluster: place.replicas for place in self.targets if not place.evicting}
+        """Its clusters and replicas, without copies that are being evicted."""
+        return {target.cluster: target.replicas for target in self.targets if not target.evicting}

@@ -13,7 +13,7 @@ FAILURE_DOMAIN_KINDS: Final = ("cluster", "node", "zone", "region", "provider")
 
 
 class FailureDomain(NamedTuple):
-    """One cluster, or all that stand in one zone, in one region or with one provider; `by` is one of DIMENSIONS."""
+    """One cluster, or all clusters in one zone, in one region or with one provider; `kind` is one of FAILURE_DOMAIN_KINDS."""
 
     kind: str
     name: str
@@ -23,12 +23,12 @@ class FailureDomain(NamedTuple):
 
 
 class WorkloadEffect(NamedTuple):
-    """What becomes of one workload. It stands here when it moves, or when something is amiss after the event.
+    """The effect of an event on one workload that moves or that has a problem after the event.
 
-    `before` and `after` map the clusters that are still there to replicas (None where nothing is counted); `before` has those that are
-    lost as well. `replicas` is how many it asks for, None where nothing is counted. `short` of them have no place after the event,
-    `short_before` had none without it. `waiting` have a place on a cluster whose room others took, in the order of namespaces and names.
-    `why` says why nothing better was found, "" where nothing is amiss.
+    `before` and `after` map the remaining clusters to replicas (None without replicas); `before` also has lost clusters.
+    `replicas` is the wanted number, None without replicas. `shortfall` of them are unplaced after the event, `shortfall_before`
+    would be without it. `waiting` are placed on a cluster whose capacity other workloads use, in the order of namespaces and
+    names. `reason` says why no better placement was found, "" when there is no problem.
     """
 
     key: Key
@@ -47,7 +47,7 @@ class WorkloadEffect(NamedTuple):
 
     @property
     def becomes_unplaced(self) -> bool:
-        """Whether it loses its last place."""
+        """Whether the workload has no cluster any more."""
         return bool(self.before) and not self.after
 
     @property
@@ -57,7 +57,7 @@ class WorkloadEffect(NamedTuple):
 
     @property
     def replica_changes(self) -> Mapping[str, int]:
-        """By how many replicas each cluster that is not as before differs; a manifest without any counts 1."""
+        """The difference in replicas for each changed cluster; a manifest without replicas counts as 1."""
         names = (
             name
             for name in self.before.keys() | self.after.keys()
@@ -67,29 +67,29 @@ class WorkloadEffect(NamedTuple):
 
     @property
     def started_replicas(self) -> int:
-        """How many replicas start somewhere; one for a manifest without any."""
-        started = [more for more in self.replica_changes.values() if more > 0]
+        """How many replicas start on a cluster; one for a manifest without replicas."""
+        started = [change for change in self.replica_changes.values() if change > 0]
         return sum(started) if self.replicas is not None else int(bool(started))
 
     @property
     def only_loses_clusters(self) -> bool:
-        """Whether it only runs on fewer clusters than before, and nothing more is amiss."""
+        """Whether the only effect is that the workload runs on fewer clusters."""
         return (
             not self.lost_replicas
             and not self.becomes_unplaced
             and not self.reason
-            and all(more < 0 for more in self.replica_changes.values())
+            and all(change < 0 for change in self.replica_changes.values())
             and self.moves
         )
 
 
-def _count_replicas(places: Mapping[str, int | None], name: str) -> int:
-    count = places.get(name, 0)
+def _count_replicas(replicas_by_cluster: Mapping[str, int | None], name: str) -> int:
+    count = replicas_by_cluster.get(name, 0)
     return 1 if count is None else count
 
 
 class OverloadedCluster(NamedTuple):
-    """A cluster that is sent more than it has room for: `sent` replicas, of which `waiting` do not fit because of `resource`."""
+    """A cluster with more replicas than its capacity: `sent` replicas, of which `waiting` do not fit because of `resource`."""
 
     cluster: str
     sent: int
@@ -100,10 +100,10 @@ class OverloadedCluster(NamedTuple):
 class Simulation(NamedTuple):
     """One event and its effects.
 
-    `event` is a sentence without its full stop. `scope` is what is lost where nothing else happens, else None. `lost`, `drained` and
-    `added` are clusters; `partial` are clusters that stand in a lost zone and in others, and are taken to survive. `assumed` are clusters
-    that take replicas and about whose room nothing is known. `workloads` counts all that are placed or should be; `effects` are in the
-    order of namespaces and names.
+    `event` is a sentence without a full stop. `domain` is the lost failure domain when nothing else happens, else None. `lost`,
+    `drained` and `added` are clusters; `partly_lost` are clusters in a lost zone and in other zones, which are assumed to
+    survive. `unknown_capacity` are clusters of unknown capacity that receive replicas. `workloads` counts all workloads that are
+    or should be placed; `effects` are in the order of namespaces and names.
     """
 
     event: str
@@ -131,7 +131,7 @@ class Simulation(NamedTuple):
 
     @property
     def shortfall(self) -> int:
-        """Replicas without a place because of the event."""
+        """Replicas that are unplaced because of the event."""
         return sum(max(effect.shortfall - effect.shortfall_before, 0) for effect in self.effects)
 
     @property
@@ -140,14 +140,14 @@ class Simulation(NamedTuple):
 
     @property
     def degraded(self) -> tuple[WorkloadEffect, ...]:
-        """The workloads that have fewer running replicas than without the event, or no place any more; worst first."""
-        bad = (effect for effect in self.effects if effect.lost_replicas or effect.becomes_unplaced)
-        return tuple(sorted(bad, key=lambda effect: (not effect.becomes_unplaced, -effect.lost_replicas, effect.key)))
+        """The workloads with fewer running replicas than without the event, or without a cluster; worst first."""
+        degraded = (effect for effect in self.effects if effect.lost_replicas or effect.becomes_unplaced)
+        return tuple(sorted(degraded, key=lambda effect: (not effect.becomes_unplaced, -effect.lost_replicas, effect.key)))
 
 
 class Resilience(NamedTuple):
-    """Every single loss of one kind: `rows` has one simulation for each, the worst first. `unknown` are clusters about whose room nothing
-    is known; they are taken to have enough."""
+    """Every single loss of one kind: `rows` has one simulation for each, worst first. `unknown_capacity` are clusters of unknown
+    capacity, which is assumed to be sufficient."""
 
     domain_kind: str
     clusters: int
@@ -157,9 +157,10 @@ class Resilience(NamedTuple):
 
 
 class ImpactChange(NamedTuple):
-    """How one workload fares in one loss before and after a change; None where it, or what is lost, is not there.
+    """The impact of one loss on one workload before and after a change; None when the workload, or the lost domain, does not
+    exist.
 
-    `cause` is the place of the rule that makes the difference, "" where nobody knows one; `rule` is what that can be told from.
+    `cause` is the location of the rule that makes the difference, "" if unknown; `field` gives the exact location.
     """
 
     domain: FailureDomain
@@ -176,8 +177,8 @@ class ImpactChange(NamedTuple):
 
 
 class ResilienceChange(NamedTuple):
-    """Two tables of the same kind, and every workload that one of the losses hits harder, or less, in `head` than in `base`; what got
-    worse first."""
+    """Two tables of the same kind, and every workload that a loss affects more, or less, in `head` than in `base`; regressions
+    first."""
 
     base: Resilience
     head: Resilience

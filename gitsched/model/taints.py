@@ -11,7 +11,7 @@ NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "NoExecute"
 
 
 class Taint(NamedTuple):
-    """`since` is timeAdded, or None when the document does not say."""
+    """A taint; `since` is timeAdded, or None if the document does not set it."""
 
     key: str
     value: str
@@ -23,7 +23,7 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """`seconds` is tolerationSeconds: None means for ever; it matters for NoExecute taints only."""
+    """A toleration; `seconds` is tolerationSeconds: None means for ever. It applies to NoExecute taints only."""
 
     key: str
     operator: str
@@ -32,7 +32,8 @@ class Toleration(NamedTuple):
     seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Effect empty or equal; key empty or equal; then Exists, or Equal with the same value. Lt and Gt are off."""
+        """Return whether the effect is empty or equal, the key is empty or equal, and the operator is Exists, or Equal with the
+        same value. Lt and Gt are not supported."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -43,13 +44,13 @@ class Toleration(NamedTuple):
 
 
 def parse_taint(value: Any) -> Taint:
-    """A corev1.Taint; missing members are empty."""
+    """Parse a corev1.Taint; missing members are empty."""
     entry = value if isinstance(value, dict) else {}
     return Taint(_get_text(entry, "key"), _get_text(entry, "value"), _get_text(entry, "effect"), parse_time(entry.get("timeAdded")))
 
 
 def parse_toleration(value: Any) -> Toleration:
-    """A corev1.Toleration; missing members are empty."""
+    """Parse a corev1.Toleration; missing members are empty."""
     entry = value if isinstance(value, dict) else {}
     seconds = entry.get("tolerationSeconds")
     return Toleration(

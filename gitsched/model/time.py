@@ -14,7 +14,7 @@ _UNIT = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def parse_time(text: object) -> datetime | None:
-    """The moment an RFC 3339 string names, in UTC, to the microsecond; None for anything else."""
+    """Parse an RFC 3339 string into a UTC time with microseconds; None for anything else."""
     if text is None:
         return None
     if isinstance(text, datetime):
@@ -24,28 +24,28 @@ def parse_time(text: object) -> datetime | None:
         return None
     day, clock, fraction, zone = match.groups()
     try:
-        moment = datetime.fromisoformat(f"{day}T{clock}{(fraction or '.0')[:7]}{'+00:00' if zone in 'Zz' else zone}")
-        return moment.astimezone(UTC)
+        time = datetime.fromisoformat(f"{day}T{clock}{(fraction or '.0')[:7]}{'+00:00' if zone in 'Zz' else zone}")
+        return time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
-def format_time(moment: datetime) -> str:
-    """RFC 3339 in UTC; whole seconds as Kubernetes' metav1.Time writes them, a fraction only when there is one."""
-    text = moment.astimezone(UTC).isoformat()
+def format_time(time: datetime) -> str:
+    """Format as RFC 3339 in UTC: whole seconds like Kubernetes' metav1.Time, with a fraction only when there is one."""
+    text = time.astimezone(UTC).isoformat()
     return text.replace("+00:00", "Z")
 
 
-def add_duration(moment: datetime, delay: timedelta | float) -> datetime:
-    """A moment and a delay, or so many seconds; NEVER beyond the end of the calendar."""
+def add_duration(time: datetime, delay: timedelta | float) -> datetime:
+    """Add a delay, or a number of seconds, to a time; NEVER beyond the end of the calendar."""
     try:
-        return moment + (delay if isinstance(delay, timedelta) else timedelta(seconds=delay))
+        return time + (delay if isinstance(delay, timedelta) else timedelta(seconds=delay))
     except OverflowError:
         return NEVER
 
 
 def parse_duration(text: object) -> timedelta | None:
-    """A Go duration such as 24h, 10m or 1h30m; None for anything else, also for one of more than 100 characters."""
+    """Parse a Go duration such as 24h, 10m or 1h30m; None for anything else, and for more than 100 characters."""
     if not isinstance(text, str) or not 0 < len(text) <= _MAX_LENGTH:
         return None
     position, seconds = 0, 0.0

@@ -6,10 +6,10 @@ from urllib.parse import SplitResult, urlsplit
 
 
 def parse_http_url(url: str) -> SplitResult | None:
-    """The parts of an http or https URL with a host; None for anything else."""
+    """Parse an http or https URL with a host; None for anything else."""
     try:
         parts = urlsplit(url)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         return None
-    return parts if sound else None
+    return parts if is_valid else None
