@@ -10,7 +10,7 @@ from gitsched.model.fnv import fnv1a_32
 
 
 class DispenserRound(NamedTuple):
-    """One round: `party` had `before` seats and the largest `quotient`, and got seat `number` (from 1)."""
+    """One round: `party` had `before` seats and the largest `quotient`, and got seat number `seat` (from 1)."""
 
     seat: int
     party: int
@@ -21,33 +21,34 @@ class DispenserRound(NamedTuple):
 def dispense(total: int, votes: Sequence[int], descending: bool = False) -> list[int]:
     """Give `total` seats to the parties with these votes, in the parties' name order, as Karmada's dispenser does.
 
-    One seat at a time goes to the largest votes / (2 * seats + 1) as float64; ties go to fewer seats, then to the first name, or to the
-    last one when `descending`. Seats that every party is certain to get are given at once, so the cost depends on the number of
-    parties and not on `total`: a final allocation rounds votes / divisor, whose divisor cannot exceed what makes each party at least
-    votes * (total - parties / 2) / sum(votes) - 1/2 seats. Parties without votes get nothing; without any votes nobody does.
+    One seat at a time goes to the largest votes / (2 * seats + 1) as float64; ties go to fewer seats, then to the first name, or
+    to the last name if `descending`. Seats that every party is certain to get are given at once, so the cost depends on the
+    number of parties and not on `total`: a final allocation rounds votes / divisor, whose divisor cannot exceed what gives each
+    party at least votes * (total - parties / 2) / sum(votes) - 1/2 seats. Parties without votes get nothing.
     """
     seats = [0] * len(votes)
-    everyone = sum(votes)
-    if total <= 0 or everyone <= 0:
+    total_votes = sum(votes)
+    if total <= 0 or total_votes <= 0:
         return seats
     parties = [i for i, vote in enumerate(votes) if vote > 0]
     surplus = 2 * total - len(parties)
     if surplus > 0:
         for i in parties:
-            seats[i] = max(0, votes[i] * surplus // (2 * everyone) - 1)
+            seats[i] = max(0, votes[i] * surplus // (2 * total_votes) - 1)
     sign = -1 if descending else 1
     queue = [(-votes[i] / (2 * seats[i] + 1), seats[i], sign * i) for i in parties]
     heapq.heapify(queue)
     for _ in range(total - sum(seats)):
-        _, _, signed = queue[0]
-        i = signed * sign
+        _, _, signed_index = queue[0]
+        i = signed_index * sign
         seats[i] += 1
-        heapq.heapreplace(queue, (-votes[i] / (2 * seats[i] + 1), seats[i], signed))
+        heapq.heapreplace(queue, (-votes[i] / (2 * seats[i] + 1), seats[i], signed_index))
     return seats
 
 
 def list_last_rounds(total: int, votes: Sequence[int], last: int, descending: bool = False) -> list[DispenserRound]:
-    """The last rounds of `dispense`: its first seats are the same whatever the total, so the difference of two totals is a round."""
+    """Return the last rounds of `dispense`. Its first seats do not depend on the total, so the difference between two totals is a
+    round."""
     rounds = []
     before = dispense(max(total - last, 0), votes, descending)
     for number in range(max(total - last, 0) + 1, total + 1):
@@ -61,5 +62,5 @@ def list_last_rounds(total: int, votes: Sequence[int], last: int, descending: bo
 
 
 def prefers_descending(identity: str) -> bool:
-    """Whether ties go to the last name: an odd FNV-1a-32 of a non-empty identity."""
+    """Return whether ties go to the last name: for an odd FNV-1a-32 hash of a non-empty identity."""
     return bool(identity) and fnv1a_32(identity) % 2 == 1

@@ -1,7 +1,4 @@
-"""Estimate how many replicas with given resource requests fit on a candidate, as Karmada's general estimator does.
-
-Amounts are whole numbers: cpu in thousandths, everything else in its own unit, both rounded up where they were not whole.
-"""
+""""""
 
 from __future__ import annotations
 
@@ -9,44 +6,45 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 UNLIMITED = 2**31 - 1
-"""The estimate where nothing limits it, or nothing is known."""
+"""The estimate without a limit or without data."""
 
 PODS = "pods"
 MAX_PODS_PER_NODE = 110
-"""What one modelled node holds at most."""
+"""Maximum number of pods on one modelled node."""
 
 ResourceRequest = tuple[tuple[str, int], ...]
-"""What one replica asks for, by resource."""
+"""The request of one replica, by resource."""
 
 
 class ModelGrade(NamedTuple):
-    """`nodes` modelled nodes that have at least `least` of each resource."""
+    """A grade of the resource model: `nodes` modelled nodes with at least `minimum` of each resource."""
 
     nodes: int
     minimum: tuple[tuple[str, int], ...]
 
 
 class Capacity(NamedTuple):
-    """What is free on a candidate. A resource that is not in `free` does not exist there. No `grades`: it is not modelled."""
+    """The free resources of a candidate. A resource that is not in `free` does not exist there. Without `grades` there is no
+    resource model."""
 
     free: Mapping[str, int]
     grades: tuple[ModelGrade, ...] = ()
 
 
-def estimate_replicas(room: Capacity | None, demand: ResourceRequest | None) -> int:
-    """How many replicas fit. `room` None is boundless; `demand` None asks for a pod each and nothing else.
+def estimate_replicas(capacity: Capacity | None, resource_request: ResourceRequest | None) -> int:
+    """Return how many replicas fit. `capacity` None is unlimited; `resource_request` None requests only a pod.
 
-    Where nodes are modelled, each node counts for itself; else the free amounts are taken as one heap.
+    With a resource model each node is counted separately; otherwise the free amounts are one pool.
     """
-    if room is None:
+    if capacity is None:
         return UNLIMITED
-    pods = room.free.get(PODS, 0)
-    if pods <= 0 or demand is None:
+    pods = capacity.free.get(PODS, 0)
+    if pods <= 0 or resource_request is None:
         return max(pods, 0)
-    if room.grades:
-        return min(pods, sum(grade.nodes * _fit_on_node(dict(grade.minimum), demand) for grade in room.grades))
-    for resource, amount in demand:
-        free = room.free.get(resource, 0)
+    if capacity.grades:
+        return min(pods, sum(grade.nodes * _fit_on_node(dict(grade.minimum), resource_request) for grade in capacity.grades))
+    for resource, amount in resource_request:
+        free = capacity.free.get(resource, 0)
         if free <= 0:
             return 0
         pods = min(pods, free // amount)
@@ -54,35 +52,37 @@ def estimate_replicas(room: Capacity | None, demand: ResourceRequest | None) -> 
 
 
 class Estimator:
-    """The rooms of many candidates, a column for each resource that is asked for."""
+    """The capacities of many candidates, with a column for each requested resource."""
 
     __slots__ = ("_capacities", "_free", "_single")
 
-    def __init__(self, rooms: Sequence[Capacity | None]) -> None:
-        self._capacities = rooms
-        self._single = [i for i, room in enumerate(rooms) if room is None or room.grades]
+    def __init__(self, capacities: Sequence[Capacity | None]) -> None:
+        self._capacities = capacities
+        self._single = [i for i, capacity in enumerate(capacities) if capacity is None or capacity.grades]
         self._free: dict[str, list[int]] = {}
 
-    def estimate_replicas(self, demand: ResourceRequest | None) -> list[int]:
-        """What `estimate` says of each, by index."""
+    def estimate_replicas(self, resource_request: ResourceRequest | None) -> list[int]:
+        """Return the estimate of each candidate, by index."""
         fits = self._free_column(PODS)
-        for resource, amount in demand or ():
+        for resource, amount in resource_request or ():
             counts = [free // amount for free in self._free_column(resource)]
             fits = [count if count < fit else fit for count, fit in zip(counts, fits, strict=True)]
         fits = list(fits)
         for i in self._single:
-            fits[i] = estimate_replicas(self._capacities[i], demand)
+            fits[i] = estimate_replicas(self._capacities[i], resource_request)
         return fits
 
     def _free_column(self, resource: str) -> list[int]:
         column = self._free.get(resource)
         if column is None:
-            column = [max(room.free.get(resource, 0), 0) if room is not None else 0 for room in self._capacities]
+            column = [max(capacity.free.get(resource, 0), 0) if capacity is not None else 0 for capacity in self._capacities]
             self._free[resource] = column
         return column
 
 
-def _fit_on_node(least: Mapping[str, int], demand: ResourceRequest) -> int:
+def _fit_on_node(minimum: Mapping[str, int], resource_request: ResourceRequest) -> int:
     return min(
-        MAX_PODS_PER_NODE, *(least.get(resource, 0) // amount for resource, amount in demand if resource != PODS), MAX_PODS_PER_NODE
+        MAX_PODS_PER_NODE,
+        *(minimum.get(resource, 0) // amount for resource, amount in resource_request if resource != PODS),
+        MAX_PODS_PER_NODE,
     )

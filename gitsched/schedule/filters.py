@@ -1,8 +1,4 @@
-"""Filters of the replica scheduler: which candidates a request may use, and the reason for each rejected one.
-
-A filter is one class with a name, a mask and a reason, and one line in FILTERS. Masks are sets of candidates (see fleet); reasons are
-computed only when somebody asks.
-"""
+""""""
 
 from __future__ import annotations
 
@@ -15,23 +11,23 @@ from gitsched.schedule.fleet import Fleet
 
 
 class FilterPlugin(Protocol):
-    """The whole contract. `held` candidates are those of the last result."""
+    """The interface of a filter. `previous` are the candidates of the previous result."""
 
     name: str
 
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
-        """The candidates that pass."""
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        """Return the candidates that pass."""
         ...
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
-        """Why this candidate, which did not pass, did not."""
+        """Return why a rejected candidate did not pass."""
         ...
 
 
 class ClusterAffinityFilter:
     name = "ClusterAffinity"
 
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
         if group.affinity is None:
             return fleet.all
         mask = fleet.matching(group.affinity)
@@ -47,8 +43,8 @@ class ClusterAffinityFilter:
 class TaintTolerationFilter:
     name = "TaintToleration"
 
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
-        return held | fleet.all & ~fleet.untolerated(request.tolerations)
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        return previous | fleet.all & ~fleet.untolerated(request.tolerations)
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
         for taint in fleet.candidates[index].taints:
@@ -60,8 +56,8 @@ class TaintTolerationFilter:
 class APIEnablementFilter:
     name = "APIEnablement"
 
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
-        return fleet.all if request.required_api is None else held | fleet.serving(request.required_api)
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        return fleet.all if request.required_api is None else previous | fleet.serving(request.required_api)
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
         return "cluster(s) did not have the API resource"
@@ -70,7 +66,7 @@ class APIEnablementFilter:
 class SpreadConstraintFilter:
     name = "SpreadConstraint"
 
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
         mask = fleet.all
         for field in request.required_fields:
             mask &= fleet.with_field(field)
@@ -85,7 +81,7 @@ class SpreadConstraintFilter:
 class ClusterEvictionFilter:
     name = "ClusterEviction"
 
-    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, held: int) -> int:
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
         return fleet.all & ~fleet.mask(request.evicted)
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
@@ -102,26 +98,27 @@ FILTERS: tuple[FilterPlugin, ...] = (
 
 
 class Rejection(NamedTuple):
-    """The candidates that a filter was the first to refuse."""
+    """The candidates that a filter was the first to reject."""
 
     filter: FilterPlugin
     mask: int
 
 
 def find_feasible(request: Request, group: AffinityGroup, fleet: Fleet) -> int:
-    """The candidates that pass every filter. Leaving ones are dropped; frozen ones keep what they hold and get nothing new."""
-    held = fleet.mask(target.name for target in request.previous)
+    """Return the candidates that pass every filter. Deleting candidates are excluded; frozen ones keep their workloads and get no
+    new ones."""
+    previous = fleet.mask(target.name for target in request.previous)
     mask = fleet.all & ~fleet.deleting & ~fleet.frozen
     for rule in FILTERS:
-        mask &= rule.mask(request, group, fleet, held)
-    return mask | held & fleet.frozen & ~fleet.mask(request.evicted)
+        mask &= rule.mask(request, group, fleet, previous)
+    return mask | previous & fleet.frozen & ~fleet.mask(request.evicted)
 
 
 def list_rejections(request: Request, group: AffinityGroup, fleet: Fleet) -> Iterator[Rejection]:
-    """Each filter with what it was the first to refuse, in the order in which they are asked."""
-    held = fleet.mask(target.name for target in request.previous)
-    left = fleet.all & ~fleet.deleting & ~fleet.frozen
+    """Yield each filter with the candidates that it was the first to reject, in the order of filters."""
+    previous = fleet.mask(target.name for target in request.previous)
+    remaining = fleet.all & ~fleet.deleting & ~fleet.frozen
     for rule in FILTERS:
-        passing = rule.mask(request, group, fleet, held)
-        yield Rejection(rule, left & ~passing)
-        left &= passing
+        passing = rule.mask(request, group, fleet, previous)
+        yield Rejection(rule, remaining & ~passing)
+        remaining &= passing

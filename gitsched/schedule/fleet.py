@@ -1,9 +1,4 @@
-"""The candidates of one kind as columns, indexed by label, field, taint and served API; a set of candidates is a bit mask.
-
-A candidate is its index in the names, sorted. A set of candidates is an integer whose bit i stands for candidate i: Python's integers
-intersect a thousand candidates in well under a microsecond, need no array library at start-up and are hashable. Everything asked of a
-fleet is memoised by the value of the question, so ten thousand workloads under forty policies evaluate forty selectors.
-"""
+""""""
 
 from __future__ import annotations
 
@@ -23,28 +18,29 @@ _BOOL_TO_DIGIT = bytes(ord("1") if byte else ord("0") for byte in range(256))
 
 
 class Candidate(NamedTuple):
-    """`fields` are multi-valued (provider, region, zone); an absent or empty one has no values.
+    """A cluster, or another kind of target. `fields` are multi-valued (provider, region, zone); an absent or empty field has no
+    values.
 
-    `features` None means that everything is served. `frozen` marks a candidate about which nothing reliable is known: it keeps what it
-    holds and gets nothing new. `room` is None when nothing is known about it: then there is enough.
+    `enabled_apis` None means that every API is served. `frozen` marks a candidate whose document is invalid: it keeps its
+    workloads and gets no new ones. `capacity` None means unknown, which counts as sufficient.
     """
 
     name: str
     labels: Mapping[str, str]
     fields: Mapping[str, tuple[str, ...]]
     taints: tuple[Taint, ...] = ()
-    features: frozenset[tuple[str, str]] | None = None
+    enabled_apis: frozenset[tuple[str, str]] | None = None
     deleting: bool = False
     frozen: bool = False
     capacity: Capacity | None = None
 
 
 class Fleet:
-    """Candidates sorted by name, indexed for questions by label, field, taint and feature."""
+    """Candidates sorted by name, indexed by label, field, taint and API."""
 
     __slots__ = (
         "_cache",
-        "_features",
+        "_enabled_apis",
         "_fields",
         "_labels",
         "_taints",
@@ -66,7 +62,7 @@ class Fleet:
         self._labels: dict[str, dict[str, int]] = {}
         self._fields: dict[str, dict[str, int]] = {}
         self._taints: dict[Taint, int] = {}
-        self._features: dict[frozenset[tuple[str, str]] | None, int] = {}
+        self._enabled_apis: dict[frozenset[tuple[str, str]] | None, int] = {}
         self._cache: dict[Any, Any] = {}
         for i, candidate in enumerate(self.candidates):
             bit = 1 << i
@@ -77,21 +73,21 @@ class Fleet:
                 if taint.effect in (NO_SCHEDULE, NO_EXECUTE):
                     plain = taint._replace(since=None)
                     self._taints[plain] = self._taints.get(plain, 0) | bit
-            self._features[candidate.features] = self._features.get(candidate.features, 0) | bit
+            self._enabled_apis[candidate.enabled_apis] = self._enabled_apis.get(candidate.enabled_apis, 0) | bit
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def get_or_compute(self, question: Any, answer: Callable[[], T]) -> T:
-        """The answer to a hashable question about this fleet, computed once."""
+    def get_or_compute(self, key: Any, compute: Callable[[], T]) -> T:
+        """Return the cached value of a hashable key, computed on first use."""
         try:
-            known: T = self._cache[question]
+            cached: T = self._cache[key]
         except KeyError:
-            known = self._cache[question] = answer()
-        return known
+            cached = self._cache[key] = compute()
+        return cached
 
     def mask(self, names: Iterable[str]) -> int:
-        """The named candidates; names that nobody has are left out."""
+        """Return the set of the named candidates; unknown names are ignored."""
         index, mask = self.index, 0
         for name in names:
             if name in index:
@@ -99,11 +95,11 @@ class Fleet:
         return mask
 
     def members(self, mask: int) -> list[int]:
-        """The indices in a set, ascending."""
+        """Return the indices in a set, ascending."""
         if mask == self.all:
             return list(range(len(self.names)))
         if mask.bit_count() > _SMALL_SET:
-            # One byte a candidate, which a loop of C reads: bit by bit, a large set costs as much as all else together.
+            # One byte per candidate, which a loop in C reads: testing each bit of a large set in Python would dominate the cost.
             return list(compress(range(mask.bit_length()), bin(mask)[:1:-1].encode().translate(_DIGIT_TO_BOOL)))
         found = []
         while mask:
@@ -113,19 +109,19 @@ class Fleet:
         return found
 
     def matching(self, affinity: Affinity) -> int:
-        """The candidates of an affinity."""
+        """Return the candidates of an affinity."""
         return self.get_or_compute(affinity, lambda: self._match_affinity(affinity))
 
     def untolerated(self, tolerations: tuple[Toleration, ...]) -> int:
-        """The candidates with a NoSchedule or NoExecute taint that none of the tolerations tolerates."""
+        """Return the candidates with a NoSchedule or NoExecute taint that no toleration tolerates."""
         return self.get_or_compute(("untolerated", tolerations), lambda: self._find_untolerated(tolerations))
 
-    def serving(self, feature: tuple[str, str]) -> int:
-        """The candidates that serve a feature."""
-        return self.get_or_compute(("serving", feature), lambda: self._find_serving(feature))
+    def serving(self, api: tuple[str, str]) -> int:
+        """Return the candidates that serve an API."""
+        return self.get_or_compute(("serving", api), lambda: self._find_serving(api))
 
     def with_field(self, field: str) -> int:
-        """The candidates with a value in a field."""
+        """Return the candidates with a value in a field."""
         return _unite_masks(self._fields.get(field, {}).values())
 
     def field_values(self, field: str) -> dict[str, int]:
@@ -166,8 +162,10 @@ class Fleet:
             mask for taint, mask in self._taints.items() if not any(toleration.tolerates(taint) for toleration in tolerations)
         )
 
-    def _find_serving(self, feature: tuple[str, str]) -> int:
-        return _unite_masks(mask for features, mask in self._features.items() if features is None or feature in features)
+    def _find_serving(self, api: tuple[str, str]) -> int:
+        return _unite_masks(
+            mask for enabled_apis, mask in self._enabled_apis.items() if enabled_apis is None or api in enabled_apis
+        )
 
 
 def pack_mask(flags: Iterable[bool]) -> int:
@@ -195,15 +193,15 @@ def _unite_masks(masks: Iterable[int]) -> int:
     return union
 
 
-def _match_requirement(index: Mapping[str, Mapping[str, int]], requirement: Requirement, everyone: int) -> int:
+def _match_requirement(index: Mapping[str, Mapping[str, int]], requirement: Requirement, all_candidates: int) -> int:
     values = index.get(requirement.key, {})
     match requirement.operator:
         case "In":
             return _unite_masks(values.get(value, 0) for value in requirement.values)
         case "NotIn":
-            return everyone & ~_unite_masks(values.get(value, 0) for value in requirement.values)
+            return all_candidates & ~_unite_masks(values.get(value, 0) for value in requirement.values)
         case "Exists":
             return _unite_masks(values.values())
         case "DoesNotExist":
-            return everyone & ~_unite_masks(values.values())
+            return all_candidates & ~_unite_masks(values.values())
     return 0

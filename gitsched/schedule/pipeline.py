@@ -1,12 +1,12 @@
 """The replica scheduler: filter, score, select and assign, group by group.
 
-1. The ordered groups are tried from `request.start`; the first that succeeds is the decision.
-2. In a group the filters leave the feasible candidates; none at all is "no-fit", with a histogram of reasons.
-3. The feasible ones are ordered: the group's own before overflow, those that hold the workload before others, more room before less,
-   then by name.
-4. Selection narrows them to what the spread constraints allow; none that does is an "error".
-5. Assignment divides the replicas; too little room is "unschedulable".
-6. When every group fails, the decision is what the first one said.
+1. The ordered groups are tried from `request.first_group`; the first that succeeds is the decision.
+2. In a group the filters return the feasible candidates; none is "no-fit", with a histogram of reasons.
+3. The feasible candidates are ranked: the group's own before overflow, previous candidates before others, then by capacity, then by
+   name.
+4. Selection reduces them to what the spread constraints allow; no valid selection is an "error".
+5. Assignment divides the replicas; insufficient capacity is "unschedulable".
+6. When every group fails, the decision is that of the first group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gitsched.schedule.spread_constraints import LOCALITY_SCORE, SelectionError,
 
 
 def schedule(request: Request, fleet: Fleet) -> Decision:
-    """Decide one request."""
+    """Schedule one request."""
     first: tuple[Decision, AffinityGroup] | None = None
     for group in request.groups[request.first_group :]:
         decision = schedule_in_group(request, group, fleet)
@@ -30,22 +30,22 @@ def schedule(request: Request, fleet: Fleet) -> Decision:
         first = first or (decision, group)
     if first is None:
         return Decision("error", (), "", "no cluster group to try")
-    # Reasons only now: a group that is passed over on the way to a better one owes nobody any.
+    # Compute reasons only now: a group that failed before a successful one needs none.
     return add_reasons(*first, request, fleet)
 
 
 def add_reasons(decision: Decision, group: AffinityGroup, request: Request, fleet: Fleet) -> Decision:
-    """A decision that says why nothing fits, where nothing does."""
+    """Add the reasons to a "no-fit" decision."""
     return decision._replace(message=describe_no_fit(request, group, fleet)) if decision.status == "no-fit" else decision
 
 
 def schedule_in_group(request: Request, group: AffinityGroup, fleet: Fleet) -> Decision:
-    """Decide one request within one group; "no-fit" comes without its reasons, which cost more than the decision."""
+    """Schedule one request within one group; "no-fit" comes without its reasons, which cost more than the decision."""
     mask = find_feasible(request, group, fleet)
     if not mask:
         return Decision("no-fit", (), group.name, "")
     if request.division == "static":
-        # Neither room nor spread counts, so nobody surveys the candidates.
+        # Static weights ignore capacity and spread constraints, so the candidates are not ranked.
         return Decision("scheduled", assign_by_static_weight(request, fleet, mask), group.name, "")
     found = rank_candidates(request, group, fleet, mask)
     try:
@@ -60,29 +60,29 @@ def schedule_in_group(request: Request, group: AffinityGroup, fleet: Fleet) -> D
 
 
 def describe_no_fit(request: Request, group: AffinityGroup, fleet: Fleet) -> str:
-    """The histogram of reasons in Karmada's words, most common reason of each candidate counted once, sorted as text."""
+    """Return the histogram of reasons in Karmada's words, one reason per candidate, sorted as text."""
     reasons: Counter[str] = Counter()
     for rejection in list_rejections(request, group, fleet):
         reasons.update(rejection.filter.reason(request, fleet, index) for index in fleet.members(rejection.mask))
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) or "no cluster exists"
-    return f"0/{len(fleet)} clusters are available: {told}."
+    reasons_text = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) or "no cluster exists"
+    return f"0/{len(fleet)} clusters are available: {reasons_text}."
 
 
 def explain_group(request: Request, group: AffinityGroup, fleet: Fleet) -> list[CandidateResult]:
-    """How every candidate fares in a group, in name order."""
+    """Return the result for every candidate of a group, in name order."""
     reasons = dict.fromkeys(fleet.members(fleet.deleting), "cluster(s) is being deleted")
     reasons |= dict.fromkeys(fleet.members(fleet.frozen), "cluster(s) document is broken")
     for rejection in list_rejections(request, group, fleet):
         for index in fleet.members(rejection.mask):
             reasons[index] = rejection.filter.reason(request, fleet, index)
     mask = find_feasible(request, group, fleet)
-    held = {target.name for target in request.previous}
-    verdicts = []
+    previous = {target.name for target in request.previous}
+    results = []
     for index, name in enumerate(fleet.names):
         eligible = bool(mask >> index & 1)
-        score = float(LOCALITY_SCORE) if name in held else 0.0
+        score = float(LOCALITY_SCORE) if name in previous else 0.0
         scores = {"ClusterLocality": score} if eligible else {}
-        verdicts.append(
+        results.append(
             CandidateResult(name, eligible, "" if eligible else reasons.get(index, ""), scores, score if eligible else None)
         )
-    return verdicts
+    return results

@@ -16,8 +16,9 @@ from gitsched.schedule.scores import ScorePlugin
 
 
 class TopologySpread(NamedTuple):
-    """`domains` has the domain of each candidate of the fleet, "" for one without. In no domain may there be more than `skew` chosen ones
-    beyond the domain with the fewest; what is not `hard` gives way where nothing else is left."""
+    """A topology spread constraint. `domains` has the domain of each candidate of the fleet, "" for a candidate without one. A
+    domain may have at most `max_skew` selected candidates more than the domain with the fewest; a constraint that is not
+    `hard` is ignored when no other candidate remains."""
 
     domains: Sequence[str]
     max_skew: int
@@ -25,51 +26,53 @@ class TopologySpread(NamedTuple):
 
 
 def pick_spread(
-    members: Sequence[int], totals: Sequence[int], count: int | None, spreads: Sequence[TopologySpread]
+    members: Sequence[int], totals: Sequence[int], limit: int | None, spreads: Sequence[TopologySpread]
 ) -> Sequence[int]:
-    """Up to `count` members one after another, each the best that keeps all constraints, else the best that keeps the hard ones.
+    """Select up to `limit` members one after another, each the best that meets all constraints, else the best that meets the hard
+    ones.
 
-    Ascending. A candidate without a domain breaks the constraint; every domain of a member counts, be it a full one.
+    Ascending. A candidate without a domain violates the constraint; every domain of a member counts, even a full one.
     """
-    wanted = len(members) if count is None else max(0, count)
+    wanted = len(members) if limit is None else max(0, limit)
     counts = [dict.fromkeys((spread.domains[index] for index in members if spread.domains[index]), 0) for spread in spreads]
     queues: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for index, total in sorted(zip(members, totals, strict=True), key=lambda entry: (entry[1], -entry[0])):
         queues.setdefault(tuple(spread.domains[index] for spread in spreads), []).append((-total, index))
-    # The best of each combination of domains: all others of it fare alike and are worse.
-    heads = sorted((*queue.pop(), place) for place, queue in queues.items())
-    chosen: list[int] = []
-    while len(chosen) < wanted:
-        at = _find_allowed(heads, spreads, counts, soft=True)
-        at = _find_allowed(heads, spreads, counts, soft=False) if at is None else at
-        if at is None:
+    # The best member of each combination of domains: the other members of the combination are equivalent except for a lower
+    # score.
+    best_of_groups = sorted((*queue.pop(), domain_values) for domain_values, queue in queues.items())
+    selected: list[int] = []
+    while len(selected) < wanted:
+        position = _find_allowed(best_of_groups, spreads, counts, soft=True)
+        position = _find_allowed(best_of_groups, spreads, counts, soft=False) if position is None else position
+        if position is None:
             break
-        _, index, place = heads.pop(at)
-        chosen.append(index)
-        for domain, known in zip(place, counts, strict=True):
+        _, index, domain_values = best_of_groups.pop(position)
+        selected.append(index)
+        for domain, domain_counts in zip(domain_values, counts, strict=True):
             if domain:
-                known[domain] += 1
-        if queues[place]:
-            insort(heads, (*queues[place].pop(), place))
-    return sorted(chosen)
+                domain_counts[domain] += 1
+        if queues[domain_values]:
+            insort(best_of_groups, (*queues[domain_values].pop(), domain_values))
+    return sorted(selected)
 
 
 def _find_allowed(
-    heads: Sequence[tuple[int, int, tuple[str, ...]]],
+    best_of_groups: Sequence[tuple[int, int, tuple[str, ...]]],
     spreads: Sequence[TopologySpread],
     counts: Sequence[dict[str, int]],
     *,
     soft: bool,
 ) -> int | None:
-    """The first of the heads that keeps the hard constraints, and the others too if `soft`."""
-    least = [min(known.values(), default=0) for known in counts]
-    for at, (_, _, place) in enumerate(heads):
+    """Return the position of the first member that meets the hard constraints, and the others too if `soft`."""
+    minimums = [min(domain_counts.values(), default=0) for domain_counts in counts]
+    for position, (_, _, domain_values) in enumerate(best_of_groups):
         if all(
-            (known[domain] + 1 - fewest <= spread.max_skew if domain else not (spread.hard or soft))
-            for spread, domain, known, fewest in zip(spreads, place, counts, least, strict=True)
+            (domain_counts[domain] + 1 - minimum <= spread.max_skew if domain else not (spread.hard or soft))
+            for spread, domain, domain_counts, minimum in zip(spreads, domain_values, counts, minimums, strict=True)
             if spread.hard or soft
         ):
-            return at
+            return position
     return None
 
 
@@ -78,36 +81,37 @@ _UINT64_RANGE = 1 << 64
 
 
 class CandidateTest(Protocol):
-    """A condition that no index answers: it says which of the candidates that are left meet it. Hashable, equal by value."""
+    """A condition without an index: it returns which of the remaining candidates meet it. Hashable, equal by value."""
 
-    def mask(self, fleet: Fleet, left: int) -> int: ...
+    def mask(self, fleet: Fleet, remaining: int) -> int: ...
 
 
 class PredicateAlternative(NamedTuple):
-    """All of it must hold."""
+    """A conjunction of conditions."""
 
     affinity: Affinity
     tests: tuple[CandidateTest, ...] = ()
 
 
 class WeightedScore(NamedTuple):
-    """A score and what it is multiplied by."""
+    """A score and its weight."""
 
     score: ScorePlugin
     weight: int
 
 
 class TaintEffects(NamedTuple):
-    """What taints do: those of the `ignored` effects nothing, those of the `lenient` ones nothing to who holds the request."""
+    """The effects of taints: `ignored` effects never reject a candidate, `new_only` effects only reject candidates without a
+    previous decision."""
 
     ignored: frozenset[str]
     new_only: frozenset[str]
 
 
 class SelectionRequest(NamedTuple):
-    """What is asked. A candidate must meet one of the `alternatives`, where there are any. `held` are the candidates of the last
-    result, `moment` is what tolerations' seconds are compared with. `number` is how many are wanted, None means all, and `spreads`
-    how evenly they have to be spread."""
+    """A request to select candidates. A candidate must meet one of the `predicates`, if there are any. `previous` are the
+    candidates of the previous result, `now` is the time for toleration seconds. `limit` is the wanted number, None means all,
+    and `spreads` are the topology spread constraints."""
 
     candidates: int
     predicates: tuple[PredicateAlternative, ...]
@@ -121,9 +125,9 @@ class SelectionRequest(NamedTuple):
 
 
 class SelectionResult(NamedTuple):
-    """`left` is what each filter left, in their order. `members` are the indices of the candidates that passed all of them, ascending;
-    `columns` (one for each term) and `totals` are aligned with them. `chosen` are indices, ascending. `deadline` is when the first
-    toleration of a candidate that is left runs out."""
+    """`remaining` are the candidates after each filter, in their order. `members` are the indices of the candidates that passed
+    all filters, ascending; `score_columns` (one per score) and `totals` are aligned with them. `selected` are indices,
+    ascending. `deadline` is the time at which the first toleration of a remaining candidate ends."""
 
     remaining: tuple[int, ...]
     members: Sequence[int]
@@ -134,28 +138,28 @@ class SelectionResult(NamedTuple):
 
 
 class SelectionFilter(Protocol):
-    """The whole contract of a filter of this profile."""
+    """The interface of a filter of this profile."""
 
     name: str
 
-    def mask(self, request: SelectionRequest, fleet: Fleet, left: int) -> int:
-        """The candidates that pass, of those that are left."""
+    def mask(self, request: SelectionRequest, fleet: Fleet, remaining: int) -> int:
+        """Return which of the remaining candidates pass."""
         ...
 
     def reason(self, request: SelectionRequest, fleet: Fleet, index: int) -> str:
-        """Why this candidate, which did not pass, did not."""
+        """Return why a rejected candidate did not pass."""
         ...
 
 
 class PredicateFilter:
     name = "Predicate"
 
-    def mask(self, request: SelectionRequest, fleet: Fleet, left: int) -> int:
+    def mask(self, request: SelectionRequest, fleet: Fleet, remaining: int) -> int:
         if not request.predicates:
-            return left
+            return remaining
         found = 0
         for affinity, tests in request.predicates:
-            mask = left & ~found & fleet.matching(affinity)
+            mask = remaining & ~found & fleet.matching(affinity)
             for test in tests:
                 if mask:
                     mask = test.mask(fleet, mask)
@@ -169,9 +173,9 @@ class PredicateFilter:
 class TimedTaintTolerationFilter:
     name = "TaintToleration"
 
-    def mask(self, request: SelectionRequest, fleet: Fleet, left: int) -> int:
-        firm, lenient, _ = _cached_tolerations(request, fleet)
-        return left & ~firm & ~(lenient & ~request.previous)
+    def mask(self, request: SelectionRequest, fleet: Fleet, remaining: int) -> int:
+        blocked, blocked_if_new, _ = _cached_tolerations(request, fleet)
+        return remaining & ~blocked & ~(blocked_if_new & ~request.previous)
 
     def reason(self, request: SelectionRequest, fleet: Fleet, index: int) -> str:
         for taint in fleet.candidates[index].taints:
@@ -188,35 +192,37 @@ SELECTION_FILTERS: tuple[SelectionFilter, ...] = (PredicateFilter(), TimedTaintT
 
 
 def select_best(request: SelectionRequest, fleet: Fleet) -> SelectionResult:
-    """Decide one request."""
-    left, stages = request.candidates, []
+    """Select candidates for one request."""
+    remaining, stages = request.candidates, []
     for rule in SELECTION_FILTERS:
-        if left:
-            left = rule.mask(request, fleet, left)
-        stages.append(left)
-    members = fleet.members(left)
-    columns = tuple(_compute_column(term.score, fleet, left, members) for term in request.scores)
-    totals = _sum_scores(request.scores, columns, fleet, left, len(members))
-    count, spreads = request.limit, request.spreads
-    chosen = pick_spread(members, totals, count, spreads) if spreads else pick_best(members, totals, count)
-    return SelectionResult(tuple(stages), members, columns, totals, chosen, _find_first_deadline(request, fleet, left))
+        if remaining:
+            remaining = rule.mask(request, fleet, remaining)
+        stages.append(remaining)
+    members = fleet.members(remaining)
+    columns = tuple(_compute_column(term.score, fleet, remaining, members) for term in request.scores)
+    totals = _sum_scores(request.scores, columns, fleet, remaining, len(members))
+    limit, spreads = request.limit, request.spreads
+    selected = pick_spread(members, totals, limit, spreads) if spreads else pick_best(members, totals, limit)
+    return SelectionResult(tuple(stages), members, columns, totals, selected, _find_first_deadline(request, fleet, remaining))
 
 
 def _sum_scores(
-    terms: Sequence[WeightedScore], columns: Sequence[Sequence[int]], fleet: Fleet, left: int, size: int
+    terms: Sequence[WeightedScore], columns: Sequence[Sequence[int]], fleet: Fleet, remaining: int, size: int
 ) -> Sequence[int]:
-    """The sum of weight * column, place by place; that of lasting scores is summed once for all requests that ask the same."""
-    lasting = tuple(term for term in terms if term.score.cacheable)
+    """Return the sum of weight * column for each member; the sum of cacheable scores is shared by equal requests."""
+    cacheable_terms = tuple(term for term in terms if term.score.cacheable)
     parts = [(term.weight, column) for term, column in zip(terms, columns, strict=True) if not term.score.cacheable]
     totals: Sequence[int] = [0] * size
-    if lasting:
-        known = [(term.weight, column) for term, column in zip(terms, columns, strict=True) if term.score.cacheable]
-        totals = fleet.get_or_compute(("sum", lasting, left), lambda: add_weighted_columns([0] * size, known))
+    if cacheable_terms:
+        columns_of_terms = [(term.weight, column) for term, column in zip(terms, columns, strict=True) if term.score.cacheable]
+        totals = fleet.get_or_compute(
+            ("sum", cacheable_terms, remaining), lambda: add_weighted_columns([0] * size, columns_of_terms)
+        )
     return add_weighted_columns(totals, parts)
 
 
 def add_weighted_columns(totals: Sequence[int], parts: Iterable[tuple[int, Sequence[int]]]) -> Sequence[int]:
-    """Add weight * column for each part, place by place."""
+    """Add weight * column for each part, element by element."""
     for weight, column in parts:
         if weight == 1:
             totals = list(map(add, totals, column))
@@ -225,69 +231,69 @@ def add_weighted_columns(totals: Sequence[int], parts: Iterable[tuple[int, Seque
     return totals
 
 
-def pick_best(members: Sequence[int], totals: Sequence[int], count: int | None) -> Sequence[int]:
-    """The `count` members with the highest totals, ties by index ascending; in the order of the members."""
-    if count is None or count >= len(members):
+def pick_best(members: Sequence[int], totals: Sequence[int], limit: int | None) -> Sequence[int]:
+    """Return the `limit` members with the highest totals, ties by index ascending, in the order of the members."""
+    if limit is None or limit >= len(members):
         return members
-    if count <= 0:
+    if limit <= 0:
         return ()
     ordered = sorted(totals, reverse=True)
-    edge = ordered[count - 1]
-    ties = count - ordered.index(edge)
-    chosen = []
+    threshold = ordered[limit - 1]
+    ties = limit - ordered.index(threshold)
+    selected = []
     for member, total in zip(members, totals, strict=True):
-        if total > edge:
-            chosen.append(member)
-        elif total == edge and ties:
+        if total > threshold:
+            selected.append(member)
+        elif total == threshold and ties:
             ties -= 1
-            chosen.append(member)
-    return chosen
+            selected.append(member)
+    return selected
 
 
 def explain_selection(request: SelectionRequest, choice: SelectionResult, fleet: Fleet, outside: str) -> list[CandidateResult]:
-    """How every candidate fares, in name order; `outside` is why one was not offered."""
+    """Return the result for every candidate, in name order; `outside` is the reason of a candidate that was not offered."""
     reasons: dict[int, str] = dict.fromkeys(fleet.members(fleet.all & ~request.candidates), outside)
     before = request.candidates
-    for rule, left in zip(SELECTION_FILTERS, choice.remaining, strict=True):
-        for index in fleet.members(before & ~left):
+    for rule, remaining in zip(SELECTION_FILTERS, choice.remaining, strict=True):
+        for index in fleet.members(before & ~remaining):
             reasons[index] = rule.reason(request, fleet, index)
-        before = left
-    place = {index: at for at, index in enumerate(choice.members)}
-    verdicts = []
+        before = remaining
+    positions = {index: position for position, index in enumerate(choice.members)}
+    results = []
     for index, name in enumerate(fleet.names):
-        at = place.get(index)
-        if at is None:
-            verdicts.append(CandidateResult(name, False, reasons.get(index, ""), {}, None))
+        position = positions.get(index)
+        if position is None:
+            results.append(CandidateResult(name, False, reasons.get(index, ""), {}, None))
             continue
         scores: dict[str, float] = {}
         for term, column in zip(request.scores, choice.score_columns, strict=True):
             label = term.score.name
-            while label in scores:  # the same score may be asked for more than once
+            while label in scores:  # the same score may be requested more than once
                 label += "'"
-            scores[label] = column[at]
-        verdicts.append(CandidateResult(name, True, "", scores, choice.totals[at]))
-    return verdicts
+            scores[label] = column[position]
+        results.append(CandidateResult(name, True, "", scores, choice.totals[position]))
+    return results
 
 
-def find_toleration_end(taint: Taint, tolerations: Sequence[Toleration], moment: datetime) -> datetime | None:
-    """When the tolerations of a taint run out: the first that lasts beyond `moment` counts, as in a list that is asked in order.
+def find_toleration_end(taint: Taint, tolerations: Sequence[Toleration], now: datetime) -> datetime | None:
+    """Return when the tolerations of a taint end: the first that lasts beyond `now` counts, in the order of the list.
 
-    datetime.max means never; a moment that has passed means that all of them have; None that there is none. Seconds count from when the
-    taint was added, which without a date is the year 1.
+    datetime.max means never; a time in the past means that all of them have ended; None that there is none. Seconds count from
+    the time when the taint was added, which without a date is the year 1.
     """
     ends = [_compute_toleration_end(taint, toleration) for toleration in tolerations if toleration.tolerates(taint)]
-    return next((end for end in ends if end > moment), max(ends, default=None))
+    return next((end for end in ends if end > now), max(ends, default=None))
 
 
 def _compute_toleration_end(taint: Taint, toleration: Toleration) -> datetime:
     if toleration.seconds is None:
         return _NEVER
-    # A Go duration is 64 bits of nanoseconds, and wraps around.
-    wait = (toleration.seconds * _NANOSECONDS_PER_SECOND + _UINT64_RANGE // 2) % _UINT64_RANGE - _UINT64_RANGE // 2
+    # A Go duration is a 64-bit number of nanoseconds, and overflows.
+    nanoseconds = (toleration.seconds * _NANOSECONDS_PER_SECOND + _UINT64_RANGE // 2) % _UINT64_RANGE - _UINT64_RANGE // 2
     try:
-        return (taint.since or _YEAR_ONE) + timedelta(microseconds=wait // 1000)
+        return (taint.since or _YEAR_ONE) + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:
-        return _NEVER if wait > 0 else _YEAR_ONE
+        return _NEVER if nanoseconds > 0 else _YEAR_ONE
 
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -295,7 +301,8 @@ _YEAR_ONE = datetime.min.replace(tzinfo=UTC)
 
 
 class _TolerationResult(NamedTuple):
-    """Candidates with an intolerable taint, with one that only keeps newcomers away, and when what tolerates which ones runs out."""
+    """Candidates with a taint that rejects them, with a taint that rejects them as new ones only, and the times at which
+    tolerations end."""
 
     blocked: int
     blocked_if_new: int
@@ -303,32 +310,30 @@ class _TolerationResult(NamedTuple):
 
 
 def _cached_tolerations(request: SelectionRequest, fleet: Fleet) -> _TolerationResult:
-    tolerations, effects, moment = request.tolerations, request.taint_effects, request.now
-    # Seconds aside, time does not matter.
-    timed = moment if any(toleration.seconds is not None for toleration in tolerations) else None
+    tolerations, effects, now = request.tolerations, request.taint_effects, request.now
+    # Time only matters for tolerations with seconds.
+    timed = now if any(toleration.seconds is not None for toleration in tolerations) else None
     return fleet.get_or_compute(
-        ("tolerance", tolerations, effects, timed), lambda: _evaluate_taints(tolerations, effects, moment, fleet)
+        ("tolerance", tolerations, effects, timed), lambda: _evaluate_taints(tolerations, effects, now, fleet)
     )
 
 
-def _evaluate_taints(
-    tolerations: tuple[Toleration, ...], effects: TaintEffects, moment: datetime, fleet: Fleet
-) -> _TolerationResult:
-    firm = lenient = 0
+def _evaluate_taints(tolerations: tuple[Toleration, ...], effects: TaintEffects, now: datetime, fleet: Fleet) -> _TolerationResult:
+    blocked = blocked_if_new = 0
     ends = []
     for taint, mask in _index_taints(fleet).items():
         if taint.effect in effects.ignored:
             continue
-        end = find_toleration_end(taint, tolerations, moment)
+        end = find_toleration_end(taint, tolerations, now)
         soft = taint.effect in effects.new_only
-        if end is not None and end > moment:
+        if end is not None and end > now:
             if end != _NEVER:
                 ends.append((end, mask, soft))
         elif soft:
-            lenient |= mask
+            blocked_if_new |= mask
         else:
-            firm |= mask
-    return _TolerationResult(firm, lenient, tuple(sorted(ends)))
+            blocked |= mask
+    return _TolerationResult(blocked, blocked_if_new, tuple(sorted(ends)))
 
 
 def _index_taints(fleet: Fleet) -> dict[Taint, int]:
@@ -339,16 +344,16 @@ def _index_taints(fleet: Fleet) -> dict[Taint, int]:
                 taints[taint] = taints.get(taint, 0) | 1 << index
         return taints
 
-    return fleet.get_or_compute("taints with their time", collect)
+    return fleet.get_or_compute("taints with time", collect)
 
 
-def _find_first_deadline(request: SelectionRequest, fleet: Fleet, left: int) -> datetime | None:
-    return min(_list_deadlines(request, fleet, left), default=None)
+def _find_first_deadline(request: SelectionRequest, fleet: Fleet, remaining: int) -> datetime | None:
+    return min(_list_deadlines(request, fleet, remaining), default=None)
 
 
-def _list_deadlines(request: SelectionRequest, fleet: Fleet, left: int) -> Iterator[datetime]:
-    for end, mask, lenient in _cached_tolerations(request, fleet).expirations:
-        if mask & (left & ~request.previous if lenient else left):
+def _list_deadlines(request: SelectionRequest, fleet: Fleet, remaining: int) -> Iterator[datetime]:
+    for end, mask, blocked_if_new in _cached_tolerations(request, fleet).expirations:
+        if mask & (remaining & ~request.previous if blocked_if_new else remaining):
             yield end
 
 

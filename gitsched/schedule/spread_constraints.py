@@ -11,13 +11,13 @@ from gitsched.schedule.estimator import UNLIMITED, Estimator
 from gitsched.schedule.fleet import Fleet
 
 LOCALITY_SCORE = 100
-"""The score of a candidate that holds the workload already."""
+"""The score of a candidate that already runs the workload."""
 
 
 class RankedCandidates(NamedTuple):
-    """`order` are the feasible candidates, best first. `allocatable` is, by candidate, how many more replicas fit; `held` how many it has
-    of the last result; `tiers` are the sets of `order` by overflow: the group's own candidates, then those of each overflow set.
-    """
+    """`order` are the feasible candidates, best first. `allocatable_replicas` is, by candidate, how many more replicas fit;
+    `assigned` how many it has in the previous result; `tiers` are the sets of `order` by overflow: the group's own
+    candidates, then those of each overflow set."""
 
     order: list[int]
     allocatable_replicas: Sequence[int]
@@ -25,7 +25,7 @@ class RankedCandidates(NamedTuple):
     tiers: tuple[int, ...]
 
     def available_replicas(self, index: int) -> int:
-        """How many replicas it could have of this workload, those that it has included."""
+        """Return how many replicas of this workload it can have, including those it has."""
         return self.allocatable_replicas[index] + self.assigned.get(index, 0)
 
     def score(self, index: int) -> int:
@@ -33,55 +33,55 @@ class RankedCandidates(NamedTuple):
 
 
 def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> RankedCandidates:
-    """Order the feasible candidates: the group's own before overflow, then score, then available replicas, then name."""
+    """Rank the feasible candidates: the group's own before overflow, then by score, available replicas and name."""
     index = fleet.index
-    held = {index[target.name]: target.replicas for target in request.previous if target.name in index}
+    assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
     allocatable = _cached_allocatable(request, fleet)
     tiers = _list_tiers(request, group, fleet, mask)
     order: list[int] = []
-    here = fleet.mask(target.name for target in request.previous)
+    previous = fleet.mask(target.name for target in request.previous)
     for tier in tiers:
-        # What the sort is stable in is the name.
-        order += sorted(fleet.members(tier & here), key=lambda i: -(allocatable[i] + held[i]))
-        order += _sort_by_allocatable(request, fleet, allocatable, tier & ~here)
-    return RankedCandidates(order, allocatable, held, tiers)
+        # The sort is stable, so equal candidates stay in name order.
+        order += sorted(fleet.members(tier & previous), key=lambda i: -(allocatable[i] + assigned[i]))
+        order += _sort_by_allocatable(request, fleet, allocatable, tier & ~previous)
+    return RankedCandidates(order, allocatable, assigned, tiers)
 
 
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
-    question = ("by room", mask, request.resource_request, request.replicas)
-    return fleet.get_or_compute(question, lambda: sorted(fleet.members(mask), key=lambda i: -allocatable[i]))
+    key = ("by capacity", mask, request.resource_request, request.replicas)
+    return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=lambda i: -allocatable[i]))
 
 
 def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    question = ("allocatable", request.resource_request, request.replicas)
-    return fleet.get_or_compute(question, lambda: _estimate_allocatable(request, fleet))
+    key = ("allocatable", request.resource_request, request.replicas)
+    return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
 
 
 def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas:
         return [UNLIMITED] * len(fleet)
-    demand = request.resource_request
-    rooms = fleet.get_or_compute("rooms", lambda: Estimator([candidate.capacity for candidate in fleet.candidates]))
-    estimates = fleet.get_or_compute(("estimates", demand), lambda: rooms.estimate_replicas(demand))
-    return [request.replicas if room == UNLIMITED else room for room in estimates]
+    resource_request = request.resource_request
+    estimator = fleet.get_or_compute("estimator", lambda: Estimator([candidate.capacity for candidate in fleet.candidates]))
+    estimates = fleet.get_or_compute(("estimates", resource_request), lambda: estimator.estimate_replicas(resource_request))
+    return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
 
 def _list_tiers(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> tuple[int, ...]:
     if not group.overflow or group.affinity is None or request.division == "everywhere":
         return (mask,)
-    tiers, left = [], mask
+    tiers, remaining = [], mask
     for affinity in (group.affinity, *group.overflow):
-        tiers.append(left & fleet.matching(affinity))
-        left &= ~tiers[-1]
-    return (*tiers[:-1], tiers[-1] | left)
+        tiers.append(remaining & fleet.matching(affinity))
+        remaining &= ~tiers[-1]
+    return (*tiers[:-1], tiers[-1] | remaining)
 
 
 _WEIGHT_UNIT = 1000
-"""What one unit of the goal counts, beside the scores of the members."""
+"""The weight of one unit of the target compared with the scores of the members."""
 
 
 class Region(NamedTuple):
-    """`members` in candidate order."""
+    """A region with its feasible candidates; `members` are in candidate order."""
 
     name: str
     score: int
@@ -89,7 +89,7 @@ class Region(NamedTuple):
 
 
 class _Combination(NamedTuple):
-    """Ordered by what makes a combination better; `path` are positions, ascending."""
+    """A combination of regions, ordered by what makes it better; `path` are positions, ascending."""
 
     score: int
     members: int
@@ -102,55 +102,56 @@ class _Combination(NamedTuple):
 
 
 def score_regions(
-    request: Request, fleet: Fleet, survey: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
+    request: Request, fleet: Fleet, ranked: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
 ) -> list[Region]:
-    """The regions of the feasible candidates with their scores."""
+    """Return the regions of the feasible candidates with their scores."""
     names = fleet.get_or_compute("regions", lambda: [next(iter(c.fields.get("region", ())), None) for c in fleet.candidates])
     members: dict[str, list[int]] = {}
-    for index in survey.order:
+    for index in ranked.order:
         name = names[index]
         if name is not None:
             members.setdefault(name, []).append(index)
     score = _score_divided_region if request.divides else _score_duplicated_region
-    return [Region(name, score(request, survey, found, region, cluster), found) for name, found in members.items()]
+    return [Region(name, score(request, ranked, found, region, cluster), found) for name, found in members.items()]
 
 
 def _score_duplicated_region(
-    request: Request, survey: RankedCandidates, members: list[int], _region: SpreadConstraint, _cluster: SpreadConstraint
+    request: Request, ranked: RankedCandidates, members: list[int], _region: SpreadConstraint, _cluster: SpreadConstraint
 ) -> int:
-    """By how many members have room for the whole workload."""
-    valid = [index for index in members if survey.available_replicas(index) >= request.replicas]
-    return _WEIGHT_UNIT * len(valid) + sum(map(survey.score, valid)) // len(valid) if valid else 0
+    """Score by the number of members with capacity for the complete workload."""
+    valid = [index for index in members if ranked.available_replicas(index) >= request.replicas]
+    return _WEIGHT_UNIT * len(valid) + sum(map(ranked.score, valid)) // len(valid) if valid else 0
 
 
 def _score_divided_region(
-    request: Request, survey: RankedCandidates, members: list[int], region: SpreadConstraint, cluster: SpreadConstraint
+    request: Request, ranked: RankedCandidates, members: list[int], region: SpreadConstraint, cluster: SpreadConstraint
 ) -> int:
-    """By how much of the region's part of the replicas the first members have room for."""
-    goal = -(-request.replicas // region.minimum)
+    """Score by how much of the region's share of the replicas fits on its first members."""
+    target = -(-request.replicas // region.minimum)
     enough = max(region.minimum, cluster.minimum)
-    room = scores = 0
+    capacity = scores = 0
     for count, index in enumerate(members, 1):
-        room += survey.available_replicas(index)
-        scores += survey.score(index)
-        if count >= enough and room >= goal:
-            return _WEIGHT_UNIT * goal + scores // count
-    return _WEIGHT_UNIT * min(room, goal) + scores // len(members)
+        capacity += ranked.available_replicas(index)
+        scores += ranked.score(index)
+        if count >= enough and capacity >= target:
+            return _WEIGHT_UNIT * target + scores // count
+    return _WEIGHT_UNIT * min(capacity, target) + scores // len(members)
 
 
-def select_regions(regions: list[Region], least: int, most: int, members: int) -> list[Region] | None:
-    """The regions to use, best first: at least `least`, at most `most`, with at least `members` candidates in all. None: impossible."""
+def select_regions(regions: list[Region], minimum: int, maximum: int, members: int) -> list[Region] | None:
+    """Select regions, best first: at least `minimum`, at most `maximum`, with at least `members` candidates in total. None:
+    impossible."""
     ranked = sorted(regions, key=lambda region: (len(region.members), -region.score, region.name))
     counts, scores = [len(region.members) for region in ranked], [region.score for region in ranked]
-    if len(ranked) == least:
-        return _sort_by_score(ranked) if sum(counts) >= members and least <= most else None
-    found = _search_combinations(counts, scores, least, most, members) if sum(counts) >= members else None
+    if len(ranked) == minimum:
+        return _sort_by_score(ranked) if sum(counts) >= members and minimum <= maximum else None
+    found = _search_combinations(counts, scores, minimum, maximum, members) if sum(counts) >= members else None
     if found is None:
         return None
-    best = _sort_by_score([ranked[place] for place in found.path])
-    places = {region.name: place for place, region in enumerate(ranked)}
-    for length in range(least, len(best)):
-        if _is_recorded(sorted(places[region.name] for region in best[:length]), counts, least, members):
+    best = _sort_by_score([ranked[position] for position in found.path])
+    positions = {region.name: position for position, region in enumerate(ranked)}
+    for length in range(minimum, len(best)):
+        if _is_valid_path(sorted(positions[region.name] for region in best[:length]), counts, minimum, members):
             return best[:length]
     return best
 
@@ -159,27 +160,27 @@ def _sort_by_score(regions: list[Region]) -> list[Region]:
     return sorted(regions, key=lambda region: (-region.score, region.name))
 
 
-def _is_recorded(path: list[int], counts: list[int], least: int, members: int) -> bool:
-    total = sum(counts[place] for place in path)
-    return total >= members and (len(path) == least or total - counts[path[-1]] < members)
+def _is_valid_path(path: list[int], counts: list[int], minimum: int, members: int) -> bool:
+    total = sum(counts[position] for position in path)
+    return total >= members and (len(path) == minimum or total - counts[path[-1]] < members)
 
 
-def _search_combinations(counts: list[int], scores: list[int], least: int, most: int, members: int) -> _Combination | None:
-    """The best recorded combination of positions.
+def _search_combinations(counts: list[int], scores: list[int], minimum: int, maximum: int, members: int) -> _Combination | None:
+    """Return the best valid combination of positions.
 
-    `open_ends` are the best combinations of the positions so far that are not recorded yet, by length and members (no more than wanted).
+    `open_ends` are the best incomplete combinations so far, by length and members (capped at the required number).
     """
     best: _Combination | None = None
     open_ends = {(0, 0): _Combination(0, 0, ())}
-    for place, count in enumerate(counts):
+    for position, count in enumerate(counts):
         for (length, total), found in list(open_ends.items()):
-            longer = _Combination(found.score + scores[place], found.members + count, (*found.path, place))
+            longer = _Combination(found.score + scores[position], found.members + count, (*found.path, position))
             reached = min(total + count, members)
-            if length + 1 >= least and reached == members:
+            if length + 1 >= minimum and reached == members:
                 best = longer if longer.is_better_than(best) else best
-            elif length + 1 < most and longer.is_better_than(open_ends.get((length + 1, reached))):
+            elif length + 1 < maximum and longer.is_better_than(open_ends.get((length + 1, reached))):
                 open_ends[length + 1, reached] = longer
-    return best if least <= most else None
+    return best if minimum <= maximum else None
 
 
 CLUSTER_FIELD, REGION_FIELD = "cluster", "region"
@@ -189,58 +190,58 @@ class SelectionError(Exception):
     """No selection meets the constraints; the message says why."""
 
 
-def select_candidates(request: Request, fleet: Fleet, survey: RankedCandidates) -> list[int]:
-    """The chosen candidates, in the order in which upstream would list them. Raises Unselectable."""
+def select_candidates(request: Request, fleet: Fleet, ranked: RankedCandidates) -> list[int]:
+    """Return the selected candidates, in the order in which Karmada lists them. Raises SelectionError."""
     if not request.spread_constraints:
-        return survey.order
+        return ranked.order
     spreads = {spread.field: spread for spread in request.spread_constraints}
     if REGION_FIELD in spreads:
         return _select_by_region(
-            request, fleet, survey, spreads[REGION_FIELD], spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
+            request, fleet, ranked, spreads[REGION_FIELD], spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
         )
     if CLUSTER_FIELD in spreads:
-        return _select_by_cluster(request, survey, spreads[CLUSTER_FIELD])
+        return _select_by_cluster(request, ranked, spreads[CLUSTER_FIELD])
     raise SelectionError("just support cluster and region spread constraint")
 
 
-def _select_by_cluster(request: Request, survey: RankedCandidates, spread: SpreadConstraint) -> list[int]:
-    order = survey.order
+def _select_by_cluster(request: Request, ranked: RankedCandidates, spread: SpreadConstraint) -> list[int]:
+    order = ranked.order
     if len(order) < spread.minimum:
         raise SelectionError("the number of feasible clusters is less than spreadConstraint.MinGroups")
     count = min(len(order), spread.maximum)
     picked, rest = order[:count], order[count:]
     if not request.divides:
         return picked
-    total = sum(map(survey.available_replicas, picked))
-    for place in range(count - 1, -1, -1):
+    total = sum(map(ranked.available_replicas, picked))
+    for position in range(count - 1, -1, -1):
         if total >= request.replicas:
             break
-        best = max(rest, key=survey.available_replicas, default=None)  # the first of several
-        if best is None or survey.available_replicas(best) <= survey.available_replicas(picked[place]):
+        best = max(rest, key=ranked.available_replicas, default=None)  # max() returns the first of equal candidates
+        if best is None or ranked.available_replicas(best) <= ranked.available_replicas(picked[position]):
             continue
-        total += survey.available_replicas(best) - survey.available_replicas(picked[place])
-        rest[rest.index(best)], picked[place] = picked[place], best
+        total += ranked.available_replicas(best) - ranked.available_replicas(picked[position])
+        rest[rest.index(best)], picked[position] = picked[position], best
     if total < request.replicas or not picked:
         raise SelectionError(f"no enough resource when selecting {count} clusters")
     return picked
 
 
 def _select_by_region(
-    request: Request, fleet: Fleet, survey: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
+    request: Request, fleet: Fleet, ranked: RankedCandidates, region: SpreadConstraint, cluster: SpreadConstraint
 ) -> list[int]:
-    regions = score_regions(request, fleet, survey, region, cluster)
+    regions = score_regions(request, fleet, ranked, region, cluster)
     if len(regions) < region.minimum:
         raise SelectionError("the number of feasible region is less than spreadConstraint.MinGroups")
     path = select_regions(regions, region.minimum, region.maximum, cluster.minimum)
     if path is None:
         raise SelectionError("the number of clusters is less than the cluster spreadConstraint.MinGroups")
-    return _fill_regions(path, survey, cluster.maximum)
+    return _fill_regions(path, ranked, cluster.maximum)
 
 
-def _fill_regions(path: list[Region], survey: RankedCandidates, maximum: int) -> list[int]:
-    """The best of each region, then the best of all others up to the maximum."""
-    firsts = [region.members[0] for region in path]
-    pool = {index for region in path for index in region.members[1:]}
-    wanted = min(len(firsts) + len(pool), maximum) - len(firsts)
-    others = [index for index in survey.order if index in pool]
-    return firsts + others[: max(wanted, 0)]
+def _fill_regions(path: list[Region], ranked: RankedCandidates, maximum: int) -> list[int]:
+    """Select the best candidate of each region, then the best of all others up to the maximum."""
+    first_of_each = [region.members[0] for region in path]
+    remaining_members = {index for region in path for index in region.members[1:]}
+    extra = min(len(first_of_each) + len(remaining_members), maximum) - len(first_of_each)
+    other_members = [index for index in ranked.order if index in remaining_members]
+    return first_of_each + other_members[: max(extra, 0)]

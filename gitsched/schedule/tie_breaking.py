@@ -9,34 +9,34 @@ from typing import Final
 
 
 def break_tie(identity: str, names: Iterable[str]) -> str:
-    """The winner among candidates that are equally good: the one with the least SHA-256 of `identity`, a line feed and its name.
+    """Return the candidate with the smallest SHA-256 of `identity`, a line feed and its name.
 
-    Requests with different identities spread evenly, the same request always draws the same, and a candidate that comes or goes
-    changes only the draws that it wins or won. Names must not be empty.
+    Requests with different identities spread evenly, the same request always gets the same result, and adding or removing a
+    candidate changes only the results that it wins or won. Names must not be empty.
     """
     seed = sha256(identity.encode("utf-8", "surrogatepass") + b"\n")
     best, winner = b"", ""
     for name in names:
-        ticket = seed.copy()
-        ticket.update(name.encode("utf-8", "surrogatepass"))
-        number = ticket.digest()
-        if not winner or (number, name) < (best, winner):
-            best, winner = number, name
+        digest_state = seed.copy()
+        digest_state.update(name.encode("utf-8", "surrogatepass"))
+        digest = digest_state.digest()
+        if not winner or (digest, name) < (best, winner):
+            best, winner = digest, name
     return winner
 
 
 _MAX_INSERTION: Final = 12
-"""Up to so many elements insertion does."""
+"""Up to this length a range is sorted by insertion."""
 _SHORTEST_NINTHER: Final = 50
-"""From so many on pivots are medians of medians, and nearly sorted ranges are mended in place."""
+"""From this length on pivots are medians of medians, and nearly sorted ranges are sorted in place."""
 _MAX_STEPS: Final = 5
 _MAX_SWAPS: Final = 12
-"""Comparisons for a median of three medians of three."""
+"""The number of comparisons for a median of three medians of three."""
 _UINT64_MASK: Final = (1 << 64) - 1
 
 
 def go_sort_descending(weights: Sequence[int]) -> list[int]:
-    """The positions of `weights` in the order in which Go leaves them when it sorts by weight, largest first."""
+    """Return the positions of `weights` in the order of Go's sort.Sort by weight, largest first."""
     stable = sorted(range(len(weights)), key=lambda position: -weights[position])
     if len(weights) <= _MAX_INSERTION or len(set(weights)) == len(weights):
         return stable
@@ -46,14 +46,15 @@ def go_sort_descending(weights: Sequence[int]) -> list[int]:
 
 
 class _PdqSorter:
-    """`order` are positions, sorted in place; a position is less than another if its weight is larger."""
+    """Go's pattern-defeating quicksort. `order` are positions, sorted in place; a position is less than another if its weight is
+    larger."""
 
     def __init__(self, weights: Sequence[int]) -> None:
         self._weights = weights
         self.order = list(range(len(weights)))
 
     def sort(self, start: int, end: int, depth: int) -> None:
-        """Sort a range; `depth` is how many more bad pivots are borne before the heap takes over."""
+        """Sort a range; `depth` is the number of bad pivots before heap sort takes over."""
         balanced = partitioned = True
         while end - start > _MAX_INSERTION:
             size = end - start
@@ -64,7 +65,7 @@ class _PdqSorter:
                 self._break_patterns(start, size)
                 depth -= 1
             pivot, swaps = self._choose_pivot(start, size)
-            if swaps == _MAX_SWAPS:  # every comparison was the wrong way round: the range descends
+            if swaps == _MAX_SWAPS:  # every comparison was reversed: the range is descending
                 self.order[start:end] = self.order[start:end][::-1]
                 pivot, swaps = end - 1 - (pivot - start), 0
             if balanced and partitioned and not swaps and self._partial_insertion_sort(start, end):
@@ -91,13 +92,13 @@ class _PdqSorter:
         order[one], order[other] = order[other], order[one]
 
     def _insertion_sort(self, start: int, end: int) -> None:
-        for place in range(start + 1, end):
-            self._shift_left(place, start)
+        for position in range(start + 1, end):
+            self._shift_left(position, start)
 
-    def _shift_left(self, place: int, floor: int) -> None:
-        while place > floor and self._less(place, place - 1):
-            self._swap(place, place - 1)
-            place -= 1
+    def _shift_left(self, position: int, lowest: int) -> None:
+        while position > lowest and self._less(position, position - 1):
+            self._swap(position, position - 1)
+            position -= 1
 
     def _heap_sort(self, start: int, end: int) -> None:
         size = end - start
@@ -117,27 +118,27 @@ class _PdqSorter:
             root = child
 
     def _break_patterns(self, start: int, size: int) -> None:
-        """Break up a pattern that makes bad pivots, by a fixed sequence of pseudo-random swaps (xorshift seeded with the size)."""
+        """Break up a pattern that causes bad pivots, by a fixed sequence of pseudo-random swaps (xorshift seeded with the size)."""
         seed, mask = size, (1 << size.bit_length()) - 1
         first = start + size // 4 * 2 - 1
-        for place in range(first, first + 3):
+        for position in range(first, first + 3):
             seed ^= seed << 13 & _UINT64_MASK
             seed ^= seed >> 7
             seed ^= seed << 17 & _UINT64_MASK
             other = seed & mask
-            self._swap(place, start + (other - size if other >= size else other))
+            self._swap(position, start + (other - size if other >= size else other))
 
     def _choose_pivot(self, start: int, size: int) -> tuple[int, int]:
-        """A position for the pivot, and how many of the comparisons on the way were the wrong way round."""
+        """Return a position for the pivot, and the number of reversed comparisons."""
         quarter = size // 4
         places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0
         if size >= _SHORTEST_NINTHER:
-            for number, place in enumerate(places):
-                places[number], turned = self._median(place - 1, place, place + 1)
-                swaps += turned
-        pivot, turned = self._median(*places)
-        return pivot, swaps + turned
+            for digest, position in enumerate(places):
+                places[digest], reversed_comparisons = self._median(position - 1, position, position + 1)
+                swaps += reversed_comparisons
+        pivot, reversed_comparisons = self._median(*places)
+        return pivot, swaps + reversed_comparisons
 
     def _median(self, low: int, middle: int, high: int) -> tuple[int, int]:
         swaps = 0
@@ -150,27 +151,28 @@ class _PdqSorter:
         return middle, swaps
 
     def _partial_insertion_sort(self, start: int, end: int) -> bool:
-        """Put a few elements of a nearly sorted range into place; whether it is sorted now."""
-        place = start + 1
+        """Move a few elements of a nearly sorted range to their positions; return whether it is sorted now."""
+        position = start + 1
         for _ in range(_MAX_STEPS):
-            while place < end and not self._less(place, place - 1):
-                place += 1
-            if place == end:
+            while position < end and not self._less(position, position - 1):
+                position += 1
+            if position == end:
                 return True
             if end - start < _SHORTEST_NINTHER:
                 return False
-            self._swap(place, place - 1)
-            if place - start >= 2:
-                self._shift_left(place - 1, 0)
-            if end - place >= 2:
-                after = place + 1
+            self._swap(position, position - 1)
+            if position - start >= 2:
+                self._shift_left(position - 1, 0)
+            if end - position >= 2:
+                after = position + 1
                 while after < end and self._less(after, after - 1):
                     self._swap(after, after - 1)
                     after += 1
         return False
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Lesser elements to the left of the pivot, all others to its right; where it is now, and whether nothing else had to move."""
+        """Move smaller elements to the left of the pivot, all others to its right; return its position, and whether nothing else
+        had to move."""
         self._swap(start, pivot)
         low, high = start + 1, end - 1
         moved = False
@@ -186,7 +188,7 @@ class _PdqSorter:
             moved, low, high = True, low + 1, high - 1
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Elements equal to the pivot, which is the least, to the left; where the others begin."""
+        """Move elements equal to the pivot, which is the least, to the left; return where the others begin."""
         self._swap(start, pivot)
         low, high = start + 1, end - 1
         while True:

@@ -103,7 +103,7 @@ def test_untolerated_are_those_with_a_harmful_taint_that_nothing_tolerates(
 @given(candidates, st.tuples(texts, texts))
 def test_what_names_no_features_serves_them_all(found: list[Candidate], feature: tuple[str, str]) -> None:
     fleet = Fleet(found)
-    assert chosen(fleet, fleet.serving(feature)) == sorted(c.name for c in found if c.features is None or feature in c.features)
+    assert chosen(fleet, fleet.serving(feature)) == sorted(c.name for c in found if c.enabled_apis is None or feature in c.enabled_apis)
 
 
 @given(candidates, st.sampled_from(["region", "zone", "unheard-of"]))

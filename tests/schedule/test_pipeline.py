@@ -21,11 +21,11 @@ SOFT = Taint("soft", "", "PreferNoSchedule")
 SERVES = frozenset({("apps/v1", "Deployment")})
 FLEET = Fleet(
     [
-        Candidate("a", {}, {"region": ("eu",)}, features=SERVES),
+        Candidate("a", {}, {"region": ("eu",)}, enabled_apis=SERVES),
         Candidate("b", {}, {"region": ("eu",)}, (COLD,), SERVES),
         Candidate("c", {}, {"region": ("us",)}, (SOFT,), frozenset()),
         Candidate("d", {}, {}, (HOT,), SERVES),
-        Candidate("e", {}, {"region": ("us",)}, features=SERVES, deleting=True),
+        Candidate("e", {}, {"region": ("us",)}, enabled_apis=SERVES, deleting=True),
         Candidate("f", {}, {}, frozen=True),
     ]
 )

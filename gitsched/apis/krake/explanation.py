@@ -57,7 +57,7 @@ def find_metric_thresholds(scored: ScoredCandidates, competitor: int, current: i
 
     Scores are linear in a metric, even if both clusters have it. Metrics whose allowed range does not contain such a value are skipped.
     """
-    current_score, competitor_score = scored.ranking.score(current, held=True), scored.ranking.score(competitor, held=False)
+    current_score, competitor_score = scored.ranking.score(current, current=True), scored.ranking.score(competitor, current=False)
     if current_score is None or competitor_score is None:
         return
     values = scored.candidates[competitor].metrics.values
@@ -79,7 +79,7 @@ def _score_slope(scored: ScoredCandidates, index: int, ref: MetricRef, *, curren
     """Return the change of a cluster's score per unit of a normalised metric."""
     values = scored.candidates[index].metrics.values
     weight = sum(other.weight for other, _ in values if (other.name, other.namespaced) == (ref.name, ref.namespaced))
-    return weight / scored.ranking.total_weight(index, held=current)
+    return weight / scored.ranking.total_weight(index, current=current)
 
 
 DocumentsByKind = Mapping[tuple[str, str], tuple[Document, ...]]
@@ -260,7 +260,7 @@ def _list_candidates(decision: ApplicationDecision, results: list[CandidateResul
             scored = clouds
         index = scored.fleet.index[result.name]
         sticky = result.scores.get("stickiness", 0.0)
-        has_score = result.total is not None and scored.ranking.score(index, held=bool(sticky)) is not None
+        has_score = result.total is not None and scored.ranking.score(index, current=bool(sticky)) is not None
         yield ExplainedCandidate(result, score_details=_format_weighted_mean(scored, index, sticky) if has_score else "")
 
 
@@ -268,5 +268,5 @@ def _format_weighted_mean(scored: ScoredCandidates, index: int, sticky: float) -
     """Return the weighted mean of a candidate's metrics as a formula."""
     values = scored.candidates[index].metrics.values
     parts = [f"{ref.name} {value.normalized:.6g}{f' * {ref.weight:g}' if ref.weight != 1 else ''}" for ref, value in values]
-    denominator = scored.ranking.total_weight(index, held=bool(sticky))
+    denominator = scored.ranking.total_weight(index, current=bool(sticky))
     return f"({' + '.join([*parts, *([f'stickiness {sticky:g}'] if sticky else [])])}) / {denominator:g}"

@@ -45,7 +45,7 @@ def make_candidates(
 
 def lead(candidates: ScoredCandidates) -> float:
     """Return by how much the competitor (index 1) exceeds the current cluster (index 0)."""
-    current, competitor = candidates.ranking.score(0, held=True), candidates.ranking.score(1, held=False)
+    current, competitor = candidates.ranking.score(0, current=True), candidates.ranking.score(1, current=False)
     assert current is not None
     assert competitor is not None
     return competitor - current
@@ -93,7 +93,7 @@ def test_thresholds_are_given_as_raw_provider_values(
     shares: dict[str, float], competitor_weights: dict[str, float], allowed: tuple[int, ...], expected: str
 ) -> None:
     candidates = make_candidates(shares, {"current": {"a": 1}, "other": competitor_weights}, allowed=allowed)
-    target_score = candidates.ranking.score(0, held=True)
+    target_score = candidates.ranking.score(0, current=True)
     assert target_score is not None
     assert expected in describe_required_score(candidates, 1, 0, target_score)
 
