@@ -1,4 +1,4 @@
-"""A server of this process, on a port of its own."""
+""""""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class LocalServer:
-    """Answers at `url` by the handler, each request in a thread, until it is closed."""
+    """Serves at `url` with the handler, each request in a thread, until it is closed."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,4 +1,4 @@
-"""A server on this machine that plays the API of a forge."""
+""""""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server on this machine that plays the comments of GitHub and of GitLab, as their references describe them."""
+""""""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ OURS, OTHERS = 41, 7
 
 
 class FakeForge(LocalServer):
-    """`comments` are [number, author, is an app, text]. `account` is who the token is of, None for that of a job, which may not ask.
+    """`comments` are [number, author, is an app, text]. `account` is the account of the token, None for that of a job, which may
+    not ask.
 
-    `refusals` are answers (status, headers) that come first. `asked` is what was asked: method and path.
+    `refusals` are responses (status, headers) that are sent first. `asked` are the requests: method and path.
     """
 
     def __init__(self, token: str) -> None:

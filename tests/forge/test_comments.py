@@ -1,4 +1,4 @@
-"""A plan stands once in a pull request, always the newest, and nobody else's comment is touched."""
+""""""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def place(request: pytest.FixtureRequest, talk: FakeForge) -> CommentAPI:
     return FORGES["gitlab" if request.param.endswith("GitLab") else "github"](talk.url, "acme/fleet", 5)
 
 
-def test_the_first_plan_is_written_and_the_next_one_takes_its_place(talk: FakeForge, place: CommentAPI) -> None:
+def test_the_first_plan_creates_a_comment_and_the_next_one_updates_it(talk: FakeForge, place: CommentAPI) -> None:
     assert write_comment(place, TOKEN, FIRST) == "written"
     assert write_comment(place, TOKEN, SECOND) == "renewed"
     assert talk.texts == [SECOND]
 
 
-def test_a_plan_that_says_the_same_is_not_sent_again(talk: FakeForge, place: CommentAPI) -> None:
+def test_an_unchanged_plan_is_not_sent_again(talk: FakeForge, place: CommentAPI) -> None:
     write_comment(place, TOKEN, FIRST)
     before = len(talk.asked)
     assert write_comment(place, TOKEN, FIRST) == "unchanged"
     assert {method for method, _ in talk.asked[before:]} == {"GET"}
 
 
-def test_it_is_found_behind_many_others(talk: FakeForge, place: CommentAPI) -> None:
+def test_the_comment_is_found_after_many_others(talk: FakeForge, place: CommentAPI) -> None:
     talk.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
     write_comment(place, TOKEN, FIRST)
     write_comment(place, TOKEN, SECOND)
     assert (len(talk.texts), talk.texts[-1]) == (251, SECOND)
 
 
-def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: FakeForge, place: CommentAPI) -> None:
+def test_a_comment_of_another_account_with_our_marker_is_not_changed(talk: FakeForge, place: CommentAPI) -> None:
     """Its author could edit it after us, and what they write would look like ours."""
     forged = f"{MARK}\n\n### Nothing changes, merge it\n"
     talk.comments = [(1, OTHERS, False, forged)]
@@ -65,32 +65,32 @@ def test_a_comment_of_somebody_else_with_our_mark_is_left_alone(talk: FakeForge,
     assert talk.texts == [forged, SECOND]
 
 
-def test_a_quoted_mark_is_no_mark(talk: FakeForge, place: CommentAPI) -> None:
+def test_a_quoted_marker_is_ignored(talk: FakeForge, place: CommentAPI) -> None:
     quoted = f"> {MARK}\n\nWhat does this mean?"
     talk.comments = [(1, OURS, True, quoted)]
     write_comment(place, TOKEN, FIRST)
     assert talk.texts == [quoted, FIRST]
 
 
-def test_plans_with_different_marks_stand_side_by_side(talk: FakeForge, place: CommentAPI) -> None:
+def test_plans_with_different_markers_have_separate_comments(talk: FakeForge, place: CommentAPI) -> None:
     other = FIRST.replace("default", "edge")
     for text in (FIRST, other, SECOND):
         write_comment(place, TOKEN, text)
     assert talk.texts == [SECOND, other]
 
 
-def test_a_forge_that_is_busy_is_asked_again(talk: FakeForge, place: CommentAPI) -> None:
+def test_a_busy_forge_is_retried(talk: FakeForge, place: CommentAPI) -> None:
     talk.refusals = [(502, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
     assert write_comment(place, TOKEN, FIRST) == "written"
 
 
-def test_a_forge_that_stays_busy_is_worth_another_run(talk: FakeForge, place: CommentAPI) -> None:
+def test_a_forge_that_stays_busy_is_a_temporary_error(talk: FakeForge, place: CommentAPI) -> None:
     talk.refusals = [(503, {})] * 20
     with pytest.raises(Temporary):
         write_comment(place, TOKEN, FIRST)
 
 
-def test_nobody_there_is_worth_another_run(talk: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_forge_is_a_temporary_error(talk: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
     talk.close()
     with pytest.raises(Temporary) as told:
         write_comment(PullRequestComments(talk.url, "acme/fleet", 5), TOKEN, FIRST)
@@ -100,7 +100,7 @@ def test_nobody_there_is_worth_another_run(talk: FakeForge, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("code", "says"), [(403, "from a fork it is read-only"), (404, "no such pull request"), (401, "token"), (422, "too long")]
 )
-def test_a_refusal_says_what_it_means_without_the_token(talk: FakeForge, place: CommentAPI, code: int, says: str) -> None:
+def test_a_rejection_is_explained_without_the_token(talk: FakeForge, place: CommentAPI, code: int, says: str) -> None:
     talk.refusals = [(code, {})]
     with pytest.raises(Permanent) as told:
         write_comment(place, TOKEN, FIRST)
@@ -108,7 +108,7 @@ def test_a_refusal_says_what_it_means_without_the_token(talk: FakeForge, place: 
     assert TOKEN not in str(told.value)
 
 
-def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: FakeForge, place: CommentAPI) -> None:
+def test_a_text_beyond_the_limit_is_rejected_and_keeps_the_old_comment(talk: FakeForge, place: CommentAPI) -> None:
     write_comment(place, TOKEN, FIRST)
     with pytest.raises(Permanent):
         write_comment(place, TOKEN, f"{MARK}\n{'x' * LIMIT}")
@@ -116,7 +116,7 @@ def test_a_text_beyond_the_limit_is_refused_and_nothing_is_lost(talk: FakeForge,
 
 
 @pytest.mark.parametrize("text", ["", "### no mark", "<!-- gitsched:plan id= -->", "<!-- gitsched:plan id=a b -->\n", f" x{MARK}"])
-def test_a_text_without_a_mark_is_not_sent(talk: FakeForge, place: CommentAPI, text: str) -> None:
+def test_a_text_without_a_marker_is_not_sent(talk: FakeForge, place: CommentAPI, text: str) -> None:
     with pytest.raises(Permanent):
         write_comment(place, TOKEN, text)
     assert talk.asked == []
@@ -141,21 +141,21 @@ def test_the_command_takes_the_project_from_origin_and_the_token_from_the_enviro
     assert talk.texts == [SECOND]
 
 
-def test_without_a_token_nothing_is_asked(talk: FakeForge, tmp_path: Path) -> None:
+def test_without_a_token_no_request_is_sent(talk: FakeForge, tmp_path: Path) -> None:
     places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
     done = run("-", "--forge", "gitlab", "--request", "5", *places, at=tmp_path)
     assert (done.returncode, talk.asked) == (2, [])
     assert "GITSCHED_FORGE_TOKEN" in done.stderr
 
 
-def test_a_token_does_not_go_to_an_address_without_encryption(tmp_path: Path) -> None:
+def test_a_token_is_never_sent_unencrypted(tmp_path: Path) -> None:
     places = ("--forge-api", "http://api.example.com", "--forge-project", "acme/fleet")
     done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
     assert done.returncode == 1
     assert TOKEN not in done.stderr
 
 
-def test_exit_codes_tell_what_to_run_again(talk: FakeForge, tmp_path: Path) -> None:
+def test_exit_codes_distinguish_temporary_errors(talk: FakeForge, tmp_path: Path) -> None:
     places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
     talk.refusals = [(404, {})]
     done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)

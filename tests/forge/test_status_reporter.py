@@ -1,4 +1,4 @@
-"""The forge is told what became of a commit; whatever it answers, nothing else is held up and no token is shown."""
+""""""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def start(api: Api, outcomes: list[StatusOutcome], monkeypatch: pytest.MonkeyPat
         reporter.close(1)
 
 
-def test_github_is_told_as_its_reference_asks_for_it(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
+def test_a_github_status_follows_the_api_reference(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
     start().report(DONE)
     until(lambda: outcomes == ["sent"])
     (asked,) = api.seen
@@ -64,7 +64,7 @@ def test_github_is_told_as_its_reference_asks_for_it(api: Api, start: Start, out
     }
 
 
-def test_gitlab_is_told_as_its_reference_asks_for_it(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
+def test_a_gitlab_status_follows_the_api_reference(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
     start("gitlab").report(DONE._replace(state="failure", link=""))
     until(lambda: outcomes == ["sent"])
     (asked,) = api.seen
@@ -74,7 +74,7 @@ def test_gitlab_is_told_as_its_reference_asks_for_it(api: Api, start: Start, out
     assert asked.body == {"state": "failed", "name": "gitsched/placements", "description": "42 of 42 workloads placed"}
 
 
-def test_gitlab_declines_what_is_set_already_and_that_is_fine(
+def test_gitlab_rejects_a_repeated_state_and_that_counts_as_sent(
     api: Api, start: Start, outcomes: list[StatusOutcome], until: Until
 ) -> None:
     reason = 'Cannot transition status via :succeed from :success (Reason(s): Status cannot transition via "succeed")'
@@ -84,7 +84,9 @@ def test_gitlab_declines_what_is_set_already_and_that_is_fine(
 
 
 @pytest.mark.parametrize(("kind", "length"), [("github", 140), ("gitlab", 255)])
-def test_a_long_description_is_cut_to_what_the_forge_takes(api: Api, start: Start, until: Until, kind: str, length: int) -> None:
+def test_a_long_description_is_truncated_to_the_limit_of_the_forge(
+    api: Api, start: Start, until: Until, kind: str, length: int
+) -> None:
     start(kind).report(DONE._replace(description="ä" * 999))
     until(lambda: len(api.seen) == 1)
     assert len(api.seen[0].body["description"]) == length
@@ -100,7 +102,7 @@ def test_a_long_description_is_cut_to_what_the_forge_takes(api: Api, start: Star
     ],
     ids=["502", "429", "rate limit", "secondary rate limit"],
 )
-def test_what_passes_is_waited_out(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, bad: Said) -> None:
+def test_a_temporary_failure_is_retried(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, bad: Said) -> None:
     api.answers = [bad, bad, Said()]
     start().report(DONE)
     until(lambda: outcomes == ["sent"])
@@ -119,7 +121,7 @@ def test_what_passes_is_waited_out(api: Api, start: Start, outcomes: list[Status
         (400, "\x00\xff", "status 400"),
     ],
 )
-def test_a_refusal_is_told_in_one_line_and_not_repeated(
+def test_a_permanent_failure_is_logged_once_and_not_retried(
     api: Api,
     start: Start,
     outcomes: list[StatusOutcome],
@@ -140,7 +142,7 @@ def test_a_refusal_is_told_in_one_line_and_not_repeated(
     assert len(api.seen) == 1
 
 
-def test_no_token_gets_into_the_log(
+def test_no_token_is_logged(
     api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """A token with a newline, a refused one, one for a server that is not there."""
@@ -175,7 +177,7 @@ def test_a_token_is_read_again_for_every_status(
     assert [asked.headers["Authorization"] for asked in api.seen] == ["Bearer first", "Bearer second"]
 
 
-def test_a_newer_status_replaces_one_that_waits(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
+def test_a_newer_status_replaces_a_queued_one(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
     api.answers = [Said(503, "", (("Retry-After", "1"),)), Said()]
     reporter = start()
     reporter.report(DONE)
@@ -186,7 +188,7 @@ def test_a_newer_status_replaces_one_that_waits(api: Api, start: Start, outcomes
     assert sorted(outcomes) == ["dropped", "sent"]
 
 
-def test_who_ends_sends_what_waits_and_does_not_wait_for_a_dead_forge(
+def test_close_sends_queued_statuses_and_does_not_wait_for_an_unreachable_forge(
     api: Api, start: Start, outcomes: list[StatusOutcome]
 ) -> None:
     reporter = start()
@@ -211,12 +213,12 @@ def test_who_ends_sends_what_waits_and_does_not_wait_for_a_dead_forge(
         ("gitlab", "git@gitlab.com:a/b.git", "https://gitlab.com/api/v4/projects/a%2Fb/statuses/"),
     ],
 )  # fmt: skip
-def test_the_api_is_found_from_the_address_of_the_repository(kind: str, repository: str, url: str) -> None:
+def test_the_api_is_found_from_the_url_of_the_repository(kind: str, repository: str, url: str) -> None:
     forge = open_status_api(kind, repository, api=None, project=None)
     assert forge.build_request(DONE, TOKEN).url == url + COMMIT
 
 
-def test_an_output_commit_has_a_page() -> None:
+def test_an_output_commit_has_a_link() -> None:
     assert link_commit("github", "git@github.com:acme/fleet.git", "1a") == "https://github.com/acme/fleet/commit/1a"
     assert link_commit("gitlab", "https://oauth2:t@gitlab.com/a/b/c.git", "1a") == "https://gitlab.com/a/b/c/-/commit/1a"
     assert link_commit("github", "/srv/fleet", "1a") == link_commit("github", "file:///srv/fleet.git", "1a") == ""
@@ -232,14 +234,14 @@ def test_an_output_commit_has_a_page() -> None:
         ("https://github.com/a/b", "https://u:secret@git.example.com/api", None, "must not contain a user"),
     ],
 )
-def test_an_address_that_is_none_is_refused(repository: str | None, api: str | None, project: str | None, reason: str) -> None:
+def test_an_invalid_address_is_rejected(repository: str | None, api: str | None, project: str | None, reason: str) -> None:
     with pytest.raises(Permanent, match=reason) as caught:
         open_status_api("github", repository, api=api, project=project)
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "\n \n", "x" * 20_000, "a\n" * 9, "ä", "a\tb", "\x00"])
-def test_a_secret_that_is_none_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
+def test_an_invalid_secret_is_rejected_and_not_shown(tmp_path: Path, text: str) -> None:
     file = tmp_path / "secret"
     file.write_text(text)
     with pytest.raises(Permanent, match="webhook secret") as caught:
@@ -247,7 +249,7 @@ def test_a_secret_that_is_none_is_refused_and_not_shown(tmp_path: Path, text: st
     assert not text.strip() or text not in str(caught.value)
 
 
-def test_a_secret_inside_the_repository_is_refused(tmp_path: Path) -> None:
+def test_a_secret_inside_the_repository_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     inside, outside = tmp_path / "fleet" / "token", tmp_path / "link"
     inside.write_text("x")

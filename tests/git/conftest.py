@@ -1,4 +1,4 @@
-"""Real repositories, made with the git executable in an environment that knows nothing of the machine's configuration."""
+""""""
 
 from __future__ import annotations
 

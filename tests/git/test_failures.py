@@ -1,4 +1,4 @@
-"""Each thing that git says on a failure is called by what the caller should do next."""
+""""""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TABLE: list[tuple[type[GitschedError], str]] = [
 
 
 @pytest.mark.parametrize(("error", "words"), TABLE)
-def test_words_are_classified(error: type[GitschedError], words: str):
+def test_git_errors_are_classified(error: type[GitschedError], words: str):
     assert type(classify_failure("cannot push", words)) is error
 
 

@@ -1,4 +1,4 @@
-"""Commands that need no Git do not pay for it."""
+""""""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import gitsched.git
 
 
-def test_importing_the_room_loads_neither_libgit2_nor_a_module_of_it():
+def test_importing_the_package_loads_neither_libgit2_nor_its_modules():
     script = "import gitsched.git, sys; print([name for name in sys.modules if name.startswith(('pygit2', 'gitsched.git.'))])"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_every_name_is_found_where_the_room_says():
+def test_every_lazy_name_is_in_its_module():
     for name in gitsched.git._LAZY_MODULES:
         assert getattr(gitsched.git, name).__name__ == name
     with pytest.raises(AttributeError, match="nothing"):

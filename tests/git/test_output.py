@@ -1,4 +1,4 @@
-"""Decisions are committed where they belong and nowhere else."""
+""""""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PUSHED = ["other-url", "url-source", "push-to-remote", "push-to-url"]
 
 
 @pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
-def test_a_branch_is_born_moves_and_keeps_its_notes(output: OutputRepository, work: Path, bare: Path, git, request):
+def test_a_branch_is_created_updated_and_has_notes(output: OutputRepository, work: Path, bare: Path, git, request):
     assert output.branch == "placements"
     assert output.fetch() is None
     a = make(output, "a")
@@ -76,7 +76,7 @@ def test_a_branch_is_born_moves_and_keeps_its_notes(output: OutputRepository, wo
 
 
 @pytest.mark.parametrize("output", [*LOCAL, *PUSHED], indirect=True)
-def test_a_lost_race_is_a_conflict_and_changes_nothing(output: OutputRepository, work: Path, bare: Path, git, request):
+def test_a_concurrent_update_is_a_conflict_and_changes_nothing(output: OutputRepository, work: Path, bare: Path, git, request):
     at = work if "same-repository" in request.node.name else bare
     assert output.fetch() is None
     a = make(output, "a")
@@ -113,7 +113,7 @@ def test_a_commit_on_another_parent_is_a_bug(output: OutputRepository):
 
 
 @pytest.mark.parametrize("output", ["push-to-remote"], indirect=True)
-def test_the_remote_is_the_truth_for_a_fresh_checkout(output: OutputRepository, work: Path, bare: Path, git, cache: Path):
+def test_a_new_checkout_uses_the_branch_of_the_remote(output: OutputRepository, work: Path, bare: Path, git, cache: Path):
     a = make(output, "a")
     output.publish(a, None, None)
     git("clone", "-q", "--depth=1", "--branch=main", f"file://{bare}", "ci", at=work.parent)
@@ -143,7 +143,7 @@ def test_local_commits_that_the_remote_never_had_are_kept(output: OutputReposito
 
 
 @pytest.mark.parametrize("output", ["push-to-remote", "other-url"], indirect=True)
-def test_a_note_that_the_server_declines_is_logged(output: OutputRepository, bare: Path, caplog):
+def test_a_note_that_the_server_rejects_is_logged(output: OutputRepository, bare: Path, caplog):
     hook = bare / "hooks/update"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text('#!/bin/sh\ncase "$1" in refs/notes/*) exit 1;; esac\n')
@@ -155,7 +155,7 @@ def test_a_note_that_the_server_declines_is_logged(output: OutputRepository, bar
     assert "was not written" in caplog.text
 
 
-def test_the_sources_own_branch_is_refused(work: Path, bare: Path, git, cache: Path):
+def test_the_source_branch_is_rejected_as_output_branch(work: Path, bare: Path, git, cache: Path):
     git("push", "-q", str(bare), "main", "main:dev", at=work)
     git("checkout", "-q", "--detach", at=work)
     url = f"file://{bare}"
@@ -181,14 +181,12 @@ def test_the_sources_own_branch_is_refused(work: Path, bare: Path, git, cache: P
 @pytest.mark.parametrize(
     "name", ["refs/tags/v1", "refs/remotes/origin/x", "refs/notes/x", "", "HEAD", "-x", "a..b", "a b", "a.lock"]
 )
-def test_what_is_no_branch_is_refused(name: str, work: Path, cache: Path):
+def test_a_name_that_is_not_a_branch_is_rejected(name: str, work: Path, cache: Path):
     with pytest.raises(Permanent):
         open_output(open_source(str(work), cache=cache), branch=name, location=None, push=None, cache=cache)
 
 
-def test_symbolic_and_checked_out_branches_are_refused_before_anything_is_pushed(
-    work: Path, bare: Path, git, cache: Path, tmp_path: Path
-):
+def test_symbolic_and_checked_out_branches_are_rejected_before_a_push(work: Path, bare: Path, git, cache: Path, tmp_path: Path):
     git("remote", "add", "origin", str(bare), at=work)
     source = open_source(str(work), cache=cache)
     output = open_output(source, branch="placements", location=None, push="origin", cache=cache)
@@ -202,7 +200,7 @@ def test_symbolic_and_checked_out_branches_are_refused_before_anything_is_pushed
         open_output(source, branch="alias", location=None, push=None, cache=cache)
 
 
-def test_a_remote_that_does_not_exist_or_makes_no_sense_is_refused(work: Path, bare: Path, cache: Path):
+def test_a_missing_or_invalid_remote_is_rejected(work: Path, bare: Path, cache: Path):
     source = open_source(str(work), cache=cache)
     with pytest.raises(Permanent, match="no remote 'nowhere'"):
         open_output(source, branch="p", location=None, push="nowhere", cache=cache)
@@ -212,7 +210,7 @@ def test_a_remote_that_does_not_exist_or_makes_no_sense_is_refused(work: Path, b
         open_output(source, branch="p", location=f"file://{bare}", push="origin", cache=cache)
 
 
-def test_damage_in_the_outputs_private_copy_heals(work: Path, bare: Path, cache: Path):
+def test_a_damaged_private_clone_of_the_output_is_repaired(work: Path, bare: Path, cache: Path):
     output = open_output(
         open_source(str(work), cache=cache), branch="placements", location=f"file://{bare}", push=None, cache=cache
     )

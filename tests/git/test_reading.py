@@ -1,4 +1,4 @@
-"""What others committed can be read, whatever it is, without a checkout."""
+""""""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_repository_is_found_from_a_directory_inside_it_and_from_a_bare_one(wo
     assert not open_repository(str(work)).is_bare
 
 
-def test_where_no_repository_is_the_message_names_the_place(tmp_path: Path):
+def test_a_missing_repository_is_reported_with_its_path(tmp_path: Path):
     with pytest.raises(Permanent, match=r"home is not in a Git repository"):
         open_repository(tmp_path / "home")
     with pytest.raises(Permanent, match="no file or directory"):
@@ -51,7 +51,7 @@ def test_a_repository_of_another_user_is_opened_only_if_git_trusts_it(work: Path
     assert open_repository(work).head_branch() == "main"
 
 
-def test_revisions_are_commits_by_branch_tag_head_and_id(work: Path, git):
+def test_revisions_resolve_to_commits(work: Path, git):
     oid = git("rev-parse", "HEAD", at=work)
     git("tag", "-a", "-m", "one", "v1", at=work)
     repository = open_repository(work)
@@ -60,7 +60,7 @@ def test_revisions_are_commits_by_branch_tag_head_and_id(work: Path, git):
         assert repository.resolve(name) is None
 
 
-def test_an_abbreviation_of_two_commits_is_refused(bare: Path):
+def test_an_ambiguous_abbreviation_is_rejected(bare: Path):
     repository = open_repository(bare)
     tree = repository.write_tree({}, base=None, read=repository)
     seen: set[str] = set()
@@ -75,7 +75,7 @@ def test_an_abbreviation_of_two_commits_is_refused(bare: Path):
     assert repository.resolve(oid) == oid
 
 
-def test_what_a_partial_clone_left_out_is_explained(work: Path, bare: Path, git, tmp_path: Path):
+def test_an_object_missing_in_a_partial_clone_is_explained(work: Path, bare: Path, git, tmp_path: Path):
     git("config", "uploadpack.allowFilter", "true", at=bare)
     git("push", "-q", str(bare), "main", at=work)
     git("clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{bare}", "partial")
@@ -161,7 +161,7 @@ def test_listings_show_files_symlinks_and_submodules_but_follow_none(work: Path,
     assert listed == [f"{entry.path} {entry.blob}" for entry in repository.entries(tree)]
 
 
-def test_a_part_of_a_tree(work: Path):
+def test_a_subdirectory_of_a_tree_is_listed(work: Path):
     repository = open_repository(work)
     tree = repository.commit(repository.resolve("HEAD")).tree
     web = repository.find_entry(tree, "apps/web.yaml")
@@ -175,7 +175,7 @@ def test_a_part_of_a_tree(work: Path):
     assert repository.blob_size(web[0]) == len(b"kind: Deployment\n")
 
 
-def test_hostile_names_are_readable_and_flagged(work: Path, git):
+def test_unsafe_names_are_listed_and_flagged(work: Path, git):
     blob = empty_blob(git, work)
     inner = tree_of(git, work, (b"100644", b"x", blob))
     tree = tree_of(
@@ -200,7 +200,7 @@ def test_hostile_names_are_readable_and_flagged(work: Path, git):
     ]
 
 
-def test_directories_nested_without_end_are_an_odd_entry(work: Path, git):
+def test_directories_nested_too_deep_are_one_unsafe_entry(work: Path, git):
     tree = tree_of(git, work, (b"100644", b"deep", empty_blob(git, work)))
     for _ in range(MAX_DEPTH + 50):
         tree = tree_of(git, work, (b"40000", b"d", tree))
@@ -210,7 +210,7 @@ def test_directories_nested_without_end_are_an_odd_entry(work: Path, git):
     assert open_repository(work).changed_paths(None, tree) == [entry.path]
 
 
-def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git, monkeypatch):
+def test_a_tree_that_expands_to_ten_billion_files_is_rejected(work: Path, git, monkeypatch):
     monkeypatch.setattr(trees, "MAX_ENTRIES", 50_000)
     oid, mode = empty_blob(git, work), b"100644"
     for _ in range(10):
@@ -224,13 +224,13 @@ def test_a_tree_that_unfolds_to_ten_billion_files_is_refused(work: Path, git, mo
 
 
 @pytest.mark.parametrize("data", [b"100644 a", b"100644 a\0short", b"junk", b"100644 \0" + b"x" * 20])
-def test_a_malformed_tree_is_an_error_that_names_it(work: Path, git, data: bytes):
+def test_a_malformed_tree_is_reported_with_its_id(work: Path, git, data: bytes):
     oid = git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", at=work, data=data)
     with pytest.raises(Permanent, match=oid):
         open_repository(work).entries(oid)
 
 
-def test_what_is_missing_or_of_another_kind_is_named(work: Path, git):
+def test_an_object_missing_or_of_another_type_is_reported(work: Path, git):
     repository = open_repository(work)
     blob = git("rev-parse", "HEAD:readme", at=work)
     for read in (repository.commit, repository.entries):
@@ -241,7 +241,7 @@ def test_what_is_missing_or_of_another_kind_is_named(work: Path, git):
             read("1" * 40)
 
 
-def test_a_damaged_object_is_named(work: Path, git):
+def test_a_damaged_object_is_reported(work: Path, git):
     blob = git("rev-parse", "HEAD:readme", at=work)
     path = work / ".git/objects" / blob[:2] / blob[2:]
     path.chmod(0o644)
@@ -278,19 +278,19 @@ def test_a_ref_moved_by_another_process_is_seen_by_an_open_repository(work: Path
 
 
 @pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "unicode_escape", "hex", "rot13", "x" * 1000, "\x01"])
-def test_a_commit_of_an_encoding_that_is_none_is_read_as_utf_8(encoding: str):
+def test_a_commit_with_an_unknown_encoding_is_read_as_utf_8(encoding: str):
     raw = f"tree {'0' * 40}\ncommitter A <a@b> 1 +0000\nencoding {encoding}\n\nfür\n\n{'a-' * 300_000}\n\nA: b\n"
     commit = objects.parse_commit("0" * 40, raw.encode())
     assert (commit.subject, commit.trailers) == ("für", (("A", "b"),))
 
 
-def test_a_trailer_of_very_many_lines_is_put_together_once():
+def test_a_trailer_of_many_lines_is_joined_in_linear_time():
     (trailer,) = objects.parse_trailers("Subject\n\nA: b\n" + " c\n" * 1_000_000)
     assert trailer == ("A", "b" + " c" * 1_000_000)
 
 
 @pytest.mark.parametrize("below", ["", "refs"])
-def test_a_repository_that_was_committed_into_another_is_not_opened(tmp_path: Path, git, below: str):
+def test_a_repository_committed_in_another_is_not_opened(tmp_path: Path, git, below: str):
     """Its settings could name programs, and a checkout has put them there."""
     git("init", "-q", "-b", "main", str(tmp_path), at=tmp_path)
     inner = tmp_path / "apps" / "inner"

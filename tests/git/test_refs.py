@@ -1,4 +1,4 @@
-"""A ref moves from where it was seen or not at all."""
+""""""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(repository: Repository, text: str, *parents: str) -> str:
     return repository.commit_tree(tree, parents, text, **ADA)
 
 
-def test_a_ref_is_created_moved_and_guarded(bare: Path, git):
+def test_a_ref_is_updated_by_compare_and_swap(bare: Path, git):
     repository = open_repository(bare)
     a = make(repository, "a")
     b = make(repository, "b", a)
@@ -44,7 +44,7 @@ def test_a_ref_is_created_moved_and_guarded(bare: Path, git):
         update_ref(repository, OUT, a, b)
 
 
-def test_a_branch_in_a_worktree_is_never_moved_under_it(work: Path, git, tmp_path: Path):
+def test_a_branch_checked_out_in_a_worktree_is_not_updated(work: Path, git, tmp_path: Path):
     repository = open_repository(work)
     head = repository.resolve("main")
     new = make(repository, "new", head)
@@ -60,7 +60,7 @@ def test_a_branch_in_a_worktree_is_never_moved_under_it(work: Path, git, tmp_pat
     update_ref(repository, OUT, new, head)
 
 
-def test_a_linked_worktree_writes_where_the_main_one_reads(work: Path, git, tmp_path: Path):
+def test_a_linked_worktree_shares_objects_with_the_main_one(work: Path, git, tmp_path: Path):
     git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), at=work)
     repository = open_repository(tmp_path / "linked")
     tree = repository.write_tree({f"{i}": NewBlob(b"%d" % i) for i in range(200)}, base=None, read=repository)
@@ -81,7 +81,7 @@ def test_a_symbolic_ref_is_refused(bare: Path, git):
     assert repository.resolve("main") is None
 
 
-def test_a_branch_in_the_way_is_named(bare: Path):
+def test_a_conflicting_branch_name_is_reported(bare: Path):
     repository = open_repository(bare)
     a = make(repository, "a")
     update_ref(repository, OUT, a, None)
@@ -89,12 +89,12 @@ def test_a_branch_in_the_way_is_named(bare: Path):
         update_ref(repository, OUT + "/x", a, None)
 
 
-def test_a_commit_that_is_not_there_is_refused(bare: Path):
+def test_a_missing_commit_is_rejected(bare: Path):
     with pytest.raises(Permanent, match="1111"):
         update_ref(open_repository(bare), OUT, "1" * 40, None)
 
 
-def test_a_lock_left_behind_is_named(bare: Path, monkeypatch):
+def test_a_stale_lock_file_is_reported(bare: Path, monkeypatch):
     repository = open_repository(bare)
     monkeypatch.setattr(refs, "_REF_LOCK_TIMEOUT", 0.1)
     lock = bare / f"{OUT}.lock"
@@ -121,7 +121,7 @@ NO_BRANCHES = [".a", "a.lock", "a.lock/b", "a/", "a.", "a@{1}", "a~", "a^", "*",
 
 
 @pytest.mark.parametrize("ref", [*NO_REFS, *(f"refs/heads/{name}" for name in NO_BRANCHES)])
-def test_names_that_are_no_refs_are_refused_as_git_refuses_them(ref: str, bare: Path):
+def test_invalid_ref_names_are_rejected_like_git_does(ref: str, bare: Path):
     checked = subprocess.run(["git", "check-ref-format", "--", ref], capture_output=True, check=False)
     assert checked.returncode != 0 or len(ref) > 500
     with pytest.raises(Permanent, match="not a name"):
@@ -133,7 +133,7 @@ def test_names_that_are_no_refs_are_refused_as_git_refuses_them(ref: str, bare: 
 @pytest.mark.parametrize(
     "ref", ["refs/heads/main", "refs/heads/feature/x-1", "refs/heads/ü", "refs/notes/hydrator.metadata", "refs/heads/@"]
 )
-def test_names_that_are_refs_are_taken(ref: str):
+def test_valid_ref_names_are_accepted(ref: str):
     assert subprocess.run(["git", "check-ref-format", ref], check=False).returncode == 0
     assert check_ref(ref) == ref
 
@@ -169,7 +169,7 @@ def test_racing_processes_lose_nothing(bare: Path, git):
     assert git("rev-list", "--count", OUT, at=bare) == "30"
 
 
-def test_a_note_is_what_git_shows(work: Path, git):
+def test_a_note_is_readable_by_git(work: Path, git):
     repository = open_repository(work)
     commit = repository.resolve("HEAD")
     assert read_note(repository, commit) is None
@@ -183,7 +183,7 @@ def test_a_note_is_what_git_shows(work: Path, git):
     assert repository.resolve_ref(ref) == head, "the same note is no new commit"
 
 
-def test_a_note_joins_those_that_git_fanned_out(work: Path, git):
+def test_a_note_is_added_to_a_fanned_out_notes_tree(work: Path, git):
     repository = open_repository(work)
     commit = repository.resolve("HEAD")
     blob = git("hash-object", "-w", "--stdin", at=work, data="other")

@@ -1,4 +1,4 @@
-"""Fetches and pushes against real servers: what arrives, what is lost to nobody, and what each failure is called."""
+""""""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_push_creates_and_moves_a_branch(mine: Repository, remote: str, git, b
     git("fsck", "--strict", at=bare)
 
 
-def test_the_loser_of_a_race_is_told(mine: Repository, remote: str):
+def test_a_concurrent_push_is_a_conflict(mine: Repository, remote: str):
     a, other = make(mine, "a"), make(mine, "other")
     refs.push(mine, remote, OUT, a, None)
     with pytest.raises(Conflict, match="no longer absent"):
@@ -60,7 +60,7 @@ def test_the_loser_of_a_race_is_told(mine: Repository, remote: str):
     assert refs.read_remote_ref(remote, OUT) == b
 
 
-def test_a_reset_by_a_person_is_not_undone(mine: Repository, remote: str, git, bare: Path):
+def test_a_manual_reset_of_the_branch_is_not_undone(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
     c = make(mine, "c", b)
@@ -81,7 +81,7 @@ def test_a_commit_that_would_drop_history_is_never_pushed(mine: Repository, remo
     assert refs.read_remote_ref(remote, OUT) == a
 
 
-def test_a_push_that_landed_may_be_repeated(mine: Repository, remote: str):
+def test_a_push_of_the_same_commit_succeeds(mine: Repository, remote: str):
     a = make(mine, "a")
     b = make(mine, "b", a)
     assert refs.push(mine, remote, OUT, a, None)
@@ -90,7 +90,7 @@ def test_a_push_that_landed_may_be_repeated(mine: Repository, remote: str):
     assert not refs.push(mine, remote, OUT, b, a)
 
 
-def test_a_push_whose_answer_was_lost_is_a_success(mine: Repository, server):
+def test_a_push_whose_response_was_lost_is_a_success(mine: Repository, server):
     a = make(mine, "a")
     server.lose_ack = True
     refs.push(mine, server.url("open"), OUT, a, None)
@@ -98,7 +98,7 @@ def test_a_push_whose_answer_was_lost_is_a_success(mine: Repository, server):
     assert refs.read_remote_ref(server.url("open"), OUT) == a
 
 
-def test_a_declining_hook_is_final_and_its_words_are_passed_on(mine: Repository, remote: str, bare: Path):
+def test_a_rejecting_hook_is_permanent_and_its_output_is_shown(mine: Repository, remote: str, bare: Path):
     hook = bare / "hooks/update"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'the branch is protected' >&2\nexit 1\n")
@@ -107,7 +107,7 @@ def test_a_declining_hook_is_final_and_its_words_are_passed_on(mine: Repository,
         refs.push(mine, remote, OUT, make(mine, "a"), None)
 
 
-def test_a_lock_left_on_the_server_is_named(mine: Repository, remote: str, bare: Path, monkeypatch):
+def test_a_stale_lock_on_the_server_is_reported(mine: Repository, remote: str, bare: Path, monkeypatch):
     monkeypatch.setattr(refs, "_PUSH_RETRY_DELAYS", (0.01,))
     lock = bare / f"{OUT}.lock"
     lock.touch()
@@ -117,7 +117,7 @@ def test_a_lock_left_on_the_server_is_named(mine: Repository, remote: str, bare:
     refs.push(mine, remote, OUT, make(mine, "a"), None)
 
 
-def test_a_branch_in_the_way_is_final(mine: Repository, remote: str):
+def test_a_conflicting_branch_name_is_permanent(mine: Repository, remote: str):
     refs.push(mine, remote, OUT, make(mine, "a"), None)
     with pytest.raises(Permanent, match="cannot create"):
         refs.push(mine, remote, OUT + "/x", make(mine, "a"), None)
@@ -130,7 +130,7 @@ def test_a_symbolic_branch_is_refused(mine: Repository, remote: str, git, bare: 
         refs.read_remote_ref(remote, OUT)
 
 
-def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git, bare: Path):
+def test_notes_are_pushed_and_never_block_a_push(mine: Repository, remote: str, git, bare: Path):
     a = make(mine, "a")
     notes = "refs/notes/hydrator.metadata"
     write_note(mine, a, "n", **ADA)
@@ -146,7 +146,7 @@ def test_notes_go_along_and_never_stop_a_push(mine: Repository, remote: str, git
     assert refs.read_remote_ref(remote, OUT) == b
 
 
-def test_a_fetch_brings_a_branch_whole_or_cut_off(mine: Repository, remote: str, git, tmp_path: Path, bare: Path):
+def test_a_fetch_is_complete_or_shallow(mine: Repository, remote: str, git, tmp_path: Path, bare: Path):
     a = make(mine, "a")
     b = make(mine, "b", a)
     git("push", "-q", remote, f"{b}:{OUT}", f"{b}:refs/tags/v1", at=mine.path)
@@ -168,7 +168,7 @@ def test_a_fetch_brings_a_branch_whole_or_cut_off(mine: Repository, remote: str,
         refs.fetch(shallow, remote, ["refs/heads/absent:refs/heads/absent"])
 
 
-def test_a_hostile_tree_is_refused_by_a_fetch(mine: Repository, remote: str, git, bare: Path, tmp_path: Path):
+def test_a_malicious_tree_is_rejected_by_a_fetch(mine: Repository, remote: str, git, bare: Path, tmp_path: Path):
     blob = git("hash-object", "-w", "--stdin", at=bare, data="x")
     inner = git("mktree", at=bare, data=f"100644 blob {blob}\tx\n")
     tree = git("mktree", at=bare, data=f"040000 tree {inner}\t..\n")
@@ -194,7 +194,7 @@ def test_credentials_come_from_the_callers_helper(mine: Repository, server, tmp_
     assert refs.read_remote_ref(url, OUT) == a
 
 
-def test_the_token_that_a_ci_checkout_left_is_used(mine: Repository, server, git, work: Path):
+def test_the_token_of_a_ci_checkout_is_used(mine: Repository, server, git, work: Path):
     url = server.url("auth")
     header = "AUTHORIZATION: basic YWRhOnNlY3JldA=="
     git("config", f"http.http://127.0.0.1:{server.port}/.extraheader", header, at=work)
@@ -222,7 +222,7 @@ def test_a_password_in_the_url_works_and_is_never_shown(mine: Repository, server
     ("zone", "error", "words"),
     [("forbidden", Permanent, "403"), ("down", Temporary, "503"), ("open", Permanent, "not found")],
 )
-def test_what_a_server_answers_decides_what_to_do(mine: Repository, server, zone: str, error: type[Exception], words: str):
+def test_responses_of_the_server_are_classified(mine: Repository, server, zone: str, error: type[Exception], words: str):
     url = server.url(zone, "absent.git")
     for attempt in (
         lambda: refs.read_remote_ref(url, OUT),
@@ -233,7 +233,7 @@ def test_what_a_server_answers_decides_what_to_do(mine: Repository, server, zone
             attempt()
 
 
-def test_a_server_that_is_not_there_may_be_there_later(mine: Repository):
+def test_an_unreachable_server_is_temporary(mine: Repository):
     for url in ("https://127.0.0.1:1/x", "https://no-such-host.invalid/x"):
         with pytest.raises(Temporary):
             refs.read_remote_ref(url, OUT)
@@ -241,7 +241,7 @@ def test_a_server_that_is_not_there_may_be_there_later(mine: Repository):
         refs.read_remote_ref("file:///no/such/repository", OUT)
 
 
-def test_a_server_that_never_answers_is_given_up(mine: Repository, monkeypatch, tmp_path: Path):
+def test_a_server_without_a_response_times_out(mine: Repository, monkeypatch, tmp_path: Path):
     script = tmp_path / "ssh"
     script.write_text(f"#!/bin/sh\nsleep 4\ntouch {tmp_path}/survived\n")
     script.chmod(0o755)
@@ -253,7 +253,7 @@ def test_a_server_that_never_answers_is_given_up(mine: Repository, monkeypatch, 
     assert not (tmp_path / "survived").exists(), "ssh was ended along with git"
 
 
-def test_an_address_that_settings_turn_into_another_protocol_is_refused(mine: Repository, git, work: Path):
+def test_a_url_that_configuration_rewrites_to_another_protocol_is_rejected(mine: Repository, git, work: Path):
     git("config", "url.git://127.0.0.1:1/.insteadOf", "https://example.org/", at=work)
     with pytest.raises(Permanent, match="transport 'git' not allowed"):
         refs.read_remote_ref("https://example.org/x", OUT, repository=mine)
@@ -313,7 +313,7 @@ refs.push(open_repository(sys.argv[1]), sys.argv[2], "refs/heads/placements", sy
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4])
-def test_a_writer_killed_while_it_pushes_leaves_the_old_or_the_new(mine: Repository, git, bare: Path, work: Path, delay: float):
+def test_a_killed_push_leaves_the_old_or_the_new_commit(mine: Repository, git, bare: Path, work: Path, delay: float):
     url = f"file://{bare}"
     a = make(mine, "a")
     refs.push(mine, url, OUT, a, None)

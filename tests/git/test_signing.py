@@ -1,4 +1,4 @@
-"""Signed commits are valid for git itself."""
+""""""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_gpg_signature_verifies(work: Path, git, monkeypatch):
         subprocess.run(["gpgconf", "--kill", "all"], check=False)
 
 
-def test_what_cannot_sign_says_why(work: Path, tmp_path: Path):
+def test_a_failed_signature_has_a_reason(work: Path, tmp_path: Path):
     repository = open_repository(work)
     for signer, words in (
         (Signer("ssh", str(tmp_path / "absent"), "ssh-keygen"), "absent"),

@@ -1,4 +1,4 @@
-"""Manifests are read from where people keep them: a worktree, a CI checkout, a bare repository, a URL."""
+""""""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_ci_checkout_is_detached_and_shallow(origin: Path, work: Path, git, tm
 
 
 @pytest.mark.parametrize("kind", ["file", "http"])
-def test_a_url_is_read_through_a_private_copy(origin: Path, work: Path, git, cache: Path, kind: str, request):
+def test_a_url_is_read_through_a_private_clone(origin: Path, work: Path, git, cache: Path, kind: str, request):
     url = f"file://{origin}" if kind == "file" else request.getfixturevalue("server").url("open")
     first = git("rev-parse", "HEAD", at=work)
     source = open_source(url, cache=cache)
@@ -114,14 +114,14 @@ def test_a_rewritten_branch_and_a_new_default_are_followed(origin: Path, work: P
     assert source.branch_name(None) == "dev"
 
 
-def test_a_remote_that_is_gone_or_empty_is_told(bare: Path, cache: Path, tmp_path: Path):
+def test_a_missing_or_empty_remote_is_reported(bare: Path, cache: Path, tmp_path: Path):
     with pytest.raises(Permanent, match="has no default branch, or no commit"):
         open_source(f"file://{bare}", cache=cache).resolve_branch(None)
     with pytest.raises(Permanent, match="does not appear"):
         open_source(f"file://{tmp_path}/absent", cache=cache).resolve_branch(None)
 
 
-def test_the_hooks_and_settings_of_the_machine_do_not_reach_a_private_copy(origin: Path, cache: Path, tmp_path: Path, monkeypatch):
+def test_hooks_and_templates_of_the_machine_do_not_affect_a_private_clone(origin: Path, cache: Path, tmp_path: Path, monkeypatch):
     template, canary = tmp_path / "template", tmp_path / "canary"
     (template / "hooks").mkdir(parents=True)
     hooks = tmp_path / "hooks"
@@ -161,7 +161,7 @@ def empty(copy: Path) -> None:
 
 @pytest.mark.parametrize("damage", [damage_objects, lose_objects, damage_config, empty])
 @pytest.mark.parametrize("moved", [False, True])
-def test_a_damaged_private_copy_is_made_anew(origin: Path, work: Path, git, cache: Path, damage, moved: bool):
+def test_a_damaged_private_clone_is_recreated(origin: Path, work: Path, git, cache: Path, damage, moved: bool):
     url = f"file://{origin}"
     open_source(url, cache=cache).fetch(None)
     (copy,) = cache.glob("*.git")
@@ -174,7 +174,7 @@ def test_a_damaged_private_copy_is_made_anew(origin: Path, work: Path, git, cach
     assert {repository.blob(entry.blob) for entry in repository.entries(repository.commit(tip).tree)}
 
 
-def test_damage_found_while_reading_is_temporary_and_heals_with_the_next_fetch(origin: Path, cache: Path):
+def test_damage_found_while_reading_is_temporary_until_the_next_fetch(origin: Path, cache: Path):
     source = open_source(f"file://{origin}", cache=cache)
     source.fetch(None)
     repository = source.repository
@@ -189,7 +189,7 @@ def test_damage_found_while_reading_is_temporary_and_heals_with_the_next_fetch(o
     assert reopened.has(reopened.resolve_branch(None))
 
 
-def test_a_copy_of_another_user_is_refused(origin: Path, cache: Path, monkeypatch):
+def test_a_private_clone_of_another_user_is_rejected(origin: Path, cache: Path, monkeypatch):
     source = open_source(f"file://{origin}", cache=cache)
     source.fetch(None)
     monkeypatch.setattr("os.geteuid", lambda: 12345)
@@ -197,7 +197,7 @@ def test_a_copy_of_another_user_is_refused(origin: Path, cache: Path, monkeypatc
         open_source(f"file://{origin}", cache=cache).fetch(None)
 
 
-def test_processes_take_turns_on_a_copy(origin: Path, cache: Path, monkeypatch):
+def test_processes_lock_a_private_clone(origin: Path, cache: Path, monkeypatch):
     url = f"file://{origin}"
     script = (
         f"from pathlib import Path\nfrom gitsched.git import open_source\ns = open_source({url!r}, cache=Path({str(cache)!r}))\n"

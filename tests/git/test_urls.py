@@ -1,4 +1,4 @@
-"""Only addresses that can do no harm reach git, and no message shows a secret."""
+""""""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_refused_before_any_process_starts(url: str, monkeypatch, work: Path):
+def test_unsafe_urls_are_rejected_before_a_process_starts(url: str, monkeypatch, work: Path):
     repository = open_repository(work)
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
@@ -105,14 +105,14 @@ def test_refused_before_any_process_starts(url: str, monkeypatch, work: Path):
 
 
 @pytest.mark.parametrize("url", TAKEN)
-def test_taken(url: str):
+def test_safe_urls_are_accepted(url: str):
     assert check_url(url) == url
 
 
 @pytest.mark.parametrize(
     "ref", ["--all", "main", "refs/heads/../../config", "refs/heads/*", "refs/heads/a b", "refs/heads/a\n", "-d"]
 )
-def test_refs_that_are_none_are_refused_before_any_process_starts(ref: str, monkeypatch, work: Path):
+def test_invalid_refs_are_rejected_before_a_process_starts(ref: str, monkeypatch, work: Path):
     repository = open_repository(work)
     head = repository.resolve("HEAD")
     monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
@@ -140,11 +140,11 @@ def test_refs_that_are_none_are_refused_before_any_process_starts(ref: str, monk
         ("https://example.org/a@b", "https://example.org/a@b"),
     ],
 )
-def test_secrets_are_not_shown(text: str, shown: str):
+def test_secrets_are_redacted(text: str, shown: str):
     assert redact(text) == shown
 
 
-def test_a_path_is_no_url_and_wins_where_it_exists(tmp_path: Path, monkeypatch):
+def test_an_existing_path_is_not_a_url(tmp_path: Path, monkeypatch):
     assert [is_url(name) for name in ("https://x/y", "git@x:y", "x:y", "ext::x", "/srv/x", "./x:y", "x/y:z", "x", ".")] == [
         True,
         True,
@@ -161,7 +161,7 @@ def test_a_path_is_no_url_and_wins_where_it_exists(tmp_path: Path, monkeypatch):
     assert not is_url("x:y")
 
 
-def test_two_addresses_of_one_repository_are_recognised():
+def test_two_urls_of_one_repository_have_one_id():
     for same in (
         [
             "https://example.org/a/b",
@@ -176,7 +176,7 @@ def test_two_addresses_of_one_repository_are_recognised():
     assert len({identify_repository(url) for url in different}) == len(different)
 
 
-def test_git_gets_the_callers_credentials_but_no_redirection(monkeypatch):
+def test_git_inherits_credentials_but_no_variables_that_redirect_it(monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "credential.helper")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "mine")
@@ -212,6 +212,6 @@ def test_git_gets_the_callers_credentials_but_no_redirection(monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["a" * 300_000, "a+" * 300_000 + "://", "https://" + "a@" * 300_000, "x://" * 100_000])
-def test_looking_for_secrets_takes_no_longer_than_reading(text: str):
+def test_redaction_takes_linear_time(text: str):
     """What a server says is of any length."""
     assert len(redact(text)) <= len(text)

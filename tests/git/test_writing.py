@@ -1,4 +1,4 @@
-"""Planned files become exactly the trees that Git would write, and what nobody planned stays."""
+""""""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_trees_are_those_that_git_writes(before, after, bare: Path, git, tmp_pat
     assert {entry.path: repository.blob(entry.blob) for entry in open_repository(bare).entries(new)} == after
 
 
-def test_many_objects_become_one_pack_that_git_finds_flawless(bare: Path, git):
+def test_many_objects_become_one_pack_that_git_verifies(bare: Path, git):
     repository = open_repository(bare)
     files = {f"d{i % 50}/f{i}": NewBlob(b"%d\n" % i * (i * 7 % 3000)) for i in range(400)}
     files |= {f"same{i}/x": NewBlob(b"x") for i in range(50)}
@@ -74,7 +74,7 @@ def test_many_objects_become_one_pack_that_git_finds_flawless(bare: Path, git):
     assert not list((bare / "objects/pack").glob("tmp_*"))
 
 
-def test_a_pack_beyond_two_gigabytes_has_far_offsets():
+def test_a_pack_beyond_two_gigabytes_has_64_bit_offsets():
     places = sorted((bytes([i]) * 20, i, offset) for i, offset in enumerate((12, 1 << 31, (1 << 33) + 5)))
     index = _encode_index(places, b"p" * 20)
     near = index[8 + 1024 + 3 * 24 :][:12]
@@ -105,7 +105,7 @@ except Temporary as error:
     assert not list((bare / "objects/pack").iterdir())
 
 
-def test_only_what_a_change_touches_is_rewritten(bare: Path, git):
+def test_only_changed_trees_are_written(bare: Path, git):
     repository = open_repository(bare)
     base = repository.write_tree({f"d{i}/e/f": NewBlob(b"%d" % i) for i in range(60)}, base=None, read=repository)
     before = int(git("count-objects", at=bare).split()[0])
@@ -140,7 +140,7 @@ def test_paths_are_set_and_removed(bare: Path, git, changes, paths):
     assert paths or tree == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
-def test_foreign_entries_stay_as_they_are(work: Path, git):
+def test_entries_of_other_writers_are_kept(work: Path, git):
     (work / "apps/link").symlink_to("x")
     (work / "apps/run").write_text("#!")
     (work / "apps/run").chmod(0o755)
@@ -169,7 +169,7 @@ def test_kept_and_edited_files_come_from_the_source_repository(work: Path, bare:
     git("fsck", "--strict", at=bare)
 
 
-def test_the_same_edit_is_computed_once_and_again_when_its_result_is_gone(work: Path, git):
+def test_an_edit_is_computed_once_unless_its_result_was_pruned(work: Path, git):
     repository = open_repository(work)
     blob = git("rev-parse", "HEAD:readme", at=work)
     edit = EditedBlob(blob, (TextEdit(0, 5, "HELLO"),))
@@ -186,7 +186,7 @@ def test_the_same_edit_is_computed_once_and_again_when_its_result_is_gone(work: 
 
 
 @pytest.mark.parametrize("spans", [(TextEdit(0, 9, ""),), (TextEdit(2, 1, ""),), (TextEdit(0, 3, ""), TextEdit(2, 4, ""))])
-def test_spans_that_do_not_fit_are_a_bug(spans):
+def test_invalid_spans_are_a_value_error(spans):
     with pytest.raises(ValueError, match="span"):
         apply_edits(b"hello", spans)
 
@@ -208,7 +208,7 @@ UNSAFE_FOR_GIT = [
 
 
 @pytest.mark.parametrize("path", [*UNSAFE, *UNSAFE_FOR_GIT])
-def test_unsafe_paths_are_a_bug_of_the_caller(path: str, bare: Path):
+def test_unsafe_paths_are_a_value_error(path: str, bare: Path):
     with pytest.raises(ValueError):
         check_path(path)
     with pytest.raises(ValueError):
@@ -216,7 +216,7 @@ def test_unsafe_paths_are_a_bug_of_the_caller(path: str, bare: Path):
 
 
 @pytest.mark.parametrize("path", [".gitattributes", "a/.gitattributes", "a.git", "...", "a/b.c/_d", ".sourceignore", "é/🌍", "git"])
-def test_safe_paths_are_taken(path: str):
+def test_safe_paths_are_accepted(path: str):
     assert b"/".join(check_path(path)).decode() == path
 
 
@@ -259,5 +259,5 @@ def test_an_identity_cannot_forge_a_header(bare: Path, git):
         repository.commit_tree(tree, [], "M\0", name="A", email="a", time=AT)
 
 
-def test_object_ids_are_gits(bare: Path, git):
+def test_object_ids_equal_those_of_git(bare: Path, git):
     assert hash_object(BLOB, b"x\r\n\0").hex() == git("hash-object", "--stdin", at=bare, data=b"x\r\n\0")

@@ -1,4 +1,4 @@
-"""Files that are no Kubernetes objects are told apart quietly; real mistakes are not mistaken for them."""
+""""""
 
 from __future__ import annotations
 
@@ -75,20 +75,20 @@ def read_text(text: str, path: str = "dir/a.yaml") -> ParsedFile:
 
 
 @pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
-def test_no_resource_and_no_finding(text: str) -> None:
+def test_a_file_of_another_tool_gives_no_finding(text: str) -> None:
     file = read_text(text)
     assert (file.status, file.documents, file.issues, file.unreadable) == ("not-a-resource", (), (), False)
     assert file.reason
 
 
 @pytest.mark.parametrize(("version", "kind", "rest"), RESOURCES.values(), ids=RESOURCES)
-def test_objects_with_foreign_templates_inside_are_resources(version: str, kind: str, rest: str) -> None:
+def test_objects_with_templates_in_strings_are_resources(version: str, kind: str, rest: str) -> None:
     file = read_text(f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: a\n{rest}\n")
     assert (file.status, file.issues, len(file.documents)) == ("resources", (), 1)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "# kind: nothing\n", "---\n---\n", "--- # kind\n...\n", "null # kind: \n"])
-def test_empty(text: str) -> None:
+def test_a_file_without_content_is_empty(text: str) -> None:
     assert read_text(text) == ParsedFile("empty")
 
 
@@ -120,19 +120,19 @@ def test_krakes_objects_have_api_instead_of_api_version() -> None:
         pytest.param("apiVersion: 1\nkind: Pod\nmetadata: {name: a}\n", "invalid-type-meta", 1, 13, id="apiVersion 1"),
     ],
 )
-def test_mistake_that_hides_an_objects_identity(text: str, code: str, line: int, column: int) -> None:
+def test_an_object_without_a_valid_identity_is_an_error(text: str, code: str, line: int, column: int) -> None:
     file = read_text(text)
     assert (file.status, file.documents, file.unreadable) == ("invalid", (), True)
     assert [(p.severity, p.code, p.line, p.column) for p in file.issues] == [("error", code, line, column)]
 
 
-def test_syntax_errors_are_told_in_plain_words() -> None:
+def test_syntax_errors_have_plain_messages() -> None:
     (problem,) = read_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x\nspec: {}\n").issues
     assert problem.message.startswith("the YAML cannot be read: a mapping in braces lacks a ',' or its closing '}'")
     assert problem.message.endswith("(while parsing a flow mapping that begins in line 3)")
 
 
-def test_kustomization_lists_files_that_are_no_documents() -> None:
+def test_a_kustomization_lists_files_that_are_not_documents() -> None:
     text = """
         apiVersion: kustomize.config.k8s.io/v1beta1
         kind: Kustomization
@@ -160,7 +160,7 @@ def test_kustomization_lists_files_that_are_no_documents() -> None:
 
 
 @pytest.mark.parametrize("kind", ["List", "ConfigMapList"])
-def test_lists_are_taken_apart(kind: str) -> None:
+def test_items_of_a_list_are_separate_documents(kind: str) -> None:
     file = read_text(f"""
         apiVersion: v1
         kind: {kind}
@@ -195,7 +195,7 @@ def test_json_files() -> None:
     assert [d.item for d in read_text(dump, "dump.json").documents] == [0]
 
 
-def test_a_file_of_some_other_tool_may_lack_a_name() -> None:
+def test_a_file_of_another_tool_may_lack_a_name() -> None:
     """Only the kinds of Kubernetes and of policy APIs are known to need one."""
     file = read_text("apiVersion: tool.example.com/v1\nkind: Job\nmetadata: {labels: {}}\n")
     assert [(problem.severity, problem.code) for problem in file.issues] == [("warning", "missing-name")]
@@ -204,7 +204,7 @@ def test_a_file_of_some_other_tool_may_lack_a_name() -> None:
 
 
 @pytest.mark.parametrize(("value", "words"), [("n", "not false; quote it (YAML reads y, n,"), ("12", "not 12; quote it")])
-def test_what_yaml_does_not_take_for_a_text_is_to_be_quoted(value: str, words: str) -> None:
+def test_a_value_that_yaml_does_not_parse_as_a_string_must_be_quoted(value: str, words: str) -> None:
     text = (
         "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p}\nspec:\n"
         f"  resourceSelectors: [{{apiVersion: v1, kind: Pod, namespace: {value}}}]\n"

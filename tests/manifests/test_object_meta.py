@@ -1,4 +1,4 @@
-"""Names, labels and annotations that an API server would refuse are errors; placeholders for a later substitution are not."""
+""""""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def codes(metadata: dict[str, Any], version: str = "v1", kind: str = "ConfigMap"
 
 
 @pytest.mark.parametrize("name", ["a", "0", "web-1", "a.b.c", "a" * 253, "${APP}-web", "${CLUSTER:=x}"])
-def test_good_names(name: str) -> None:
+def test_valid_names(name: str) -> None:
     assert codes({"name": name}) == []
 
 
@@ -48,12 +48,12 @@ def test_good_names(name: str) -> None:
         "${../x}",
     ],
 )
-def test_bad_names(name: str) -> None:
+def test_invalid_names(name: str) -> None:
     assert codes({"name": name}) == [("invalid-name", ("metadata", "name"))]
 
 
 @pytest.mark.parametrize("text", ["../../x", "..", "a/b", "Pod ", "Pod\n", "é", "", "a" * 64, "1Pod"])
-def test_a_kind_that_could_be_a_path_is_refused(text: str) -> None:
+def test_a_kind_that_could_be_a_path_is_rejected(text: str) -> None:
     assert codes({"name": "a"}, "v1", text) == [("invalid-type-meta", ("kind",))]
 
 
@@ -63,23 +63,23 @@ def test_an_api_version_is_a_group_and_a_version(text: str) -> None:
     assert codes({"name": "a"}, "${GROUP}/v1") == codes({"name": "a"}, "example.com/v1beta1") == []
 
 
-def test_roles_may_be_any_path_segment() -> None:
+def test_names_of_roles_may_be_any_path_segment() -> None:
     assert codes({"name": "system:masters"}, "rbac.authorization.k8s.io/v1", "ClusterRole") == []
     for name in ("a/b", "..", ".", "a%b", "a b", ""):
         assert codes({"name": name}, "rbac.authorization.k8s.io/v1", "ClusterRole") == [("invalid-name", ("metadata", "name"))]
 
 
-def test_a_namespace_is_named_like_one() -> None:
+def test_the_name_of_a_namespace_is_a_dns_label() -> None:
     assert codes({"name": "a.b"}, "v1", "Namespace") == [("invalid-name", ("metadata", "name"))]
 
 
 @pytest.mark.parametrize("namespace", ["../x", "a.b", "A", "a" * 64])
-def test_bad_namespaces(namespace: str) -> None:
+def test_invalid_namespaces(namespace: str) -> None:
     assert codes({"name": "a", "namespace": namespace}) == [("invalid-namespace", ("metadata", "namespace"))]
 
 
 @pytest.mark.parametrize("namespace", ["a", "kube-system", "", None, "${NAMESPACE}"])
-def test_good_namespaces(namespace: str | None) -> None:
+def test_valid_namespaces(namespace: str | None) -> None:
     assert codes({"name": "a", "namespace": namespace}) == []
 
 
@@ -98,22 +98,22 @@ def test_good_namespaces(namespace: str | None) -> None:
         ("annotations", {"a b": "x"}, ("metadata", "annotations", "a b")),
     ],
 )
-def test_bad_labels_and_annotations(member: str, value: object, pointer: tuple[str, ...]) -> None:
+def test_invalid_labels_and_annotations(member: str, value: object, pointer: tuple[str, ...]) -> None:
     assert codes({"name": "a", member: value}) == [(f"invalid-{member}", pointer)]
 
 
 @pytest.mark.parametrize("value", [None, {}, {"a": ""}, {"a": None}, {"app.kubernetes.io/name": "x"}, {"a": "${TIER}"}])
-def test_good_labels(value: object) -> None:
+def test_valid_labels(value: object) -> None:
     assert codes({"name": "a", "labels": value}) == []
 
 
-def test_a_boolean_label_is_told_how_to_be_a_text() -> None:
+def test_the_error_of_a_boolean_label_suggests_quotes() -> None:
     (issue,) = validate_object_meta({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"canary": True}}})
     assert issue.message.startswith("the value of 'canary' is a boolean, not a string; quote it: \"true\"")
 
 
 @given(st.text(max_size=30))
-def test_whatever_passes_as_a_name_is_one_harmless_path_segment(name: str) -> None:
+def test_every_valid_name_is_one_safe_path_segment(name: str) -> None:
     for version, kind in (("v1", "Pod"), ("rbac.authorization.k8s.io/v1", "Role")):
         if not codes({"name": name}, version, kind):
             assert name.isascii()
@@ -123,7 +123,7 @@ def test_whatever_passes_as_a_name_is_one_harmless_path_segment(name: str) -> No
 
 
 @given(st.text(max_size=20))
-def test_a_named_document_always_carries_its_resource(name: str) -> None:
+def test_issues_of_a_named_document_have_its_resource(name: str) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})
     file = parse_file(text.encode(), path="a.json", validate=None)
     assert all(problem.resource == ("Pod", "", name) for problem in file.issues)
@@ -134,7 +134,7 @@ def test_a_named_document_always_carries_its_resource(name: str) -> None:
     ("version", "kind", "name"),
     [("user.openshift.io/v1", "Group", "demo_team"), ("image.openshift.io/v1", "ImageStream", "label_sync")],
 )
-def test_openshift_names_its_own_kinds_more_freely(version: str, kind: str, name: str) -> None:
+def test_openshift_kinds_accept_more_names(version: str, kind: str, name: str) -> None:
     assert codes({"name": name}, version, kind) == []
     assert codes({"name": "a/b"}, version, kind) == [("invalid-name", ("metadata", "name"))]
 
@@ -150,8 +150,6 @@ def test_openshift_names_its_own_kinds_more_freely(version: str, kind: str, name
         ("example.io/v1", "annotation", True),
     ],
 )
-def test_a_member_of_metadata_that_only_kubernetes_does_not_know_is_told_of_its_own_kinds(
-    version: str, member: str, told: bool
-) -> None:
+def test_an_unknown_metadata_field_is_reported_for_kubernetes_kinds(version: str, member: str, told: bool) -> None:
     known = [("unknown-field", ("metadata", member))] if told else []
     assert codes({"name": "a", member: {}}, version, "Component") == known

@@ -1,4 +1,4 @@
-"""Schemas: the verdict, the words for it, the place of it; unknown fields are dropped with a hint."""
+""""""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ def check(spec: object) -> list[tuple[str, str, str]]:
         (None, "spec", "'spec' must be a mapping, not null"),
     ],
 )
-def test_error_is_told_in_plain_words_at_its_place(spec: object, place: str, message: str) -> None:
+def test_an_error_has_a_plain_message_and_its_location(spec: object, place: str, message: str) -> None:
     assert check(spec) == [("error", place, message)]
 
 
-def test_value_that_fits_no_alternative_is_told_all_of_them() -> None:
+def test_a_value_that_matches_no_alternative_lists_all_of_them() -> None:
     ((_, place, message),) = check({**GOOD, "quantity": 1.5})
     assert place == "spec.quantity"
     assert "must be an integer, not 1.5; or must be a string, not 1.5" in message
 
 
-def test_every_error_is_told_once_in_the_order_of_places() -> None:
+def test_every_error_is_reported_once_in_the_order_of_locations() -> None:
     assert [place for _, place, _ in check({"mode": 1, "size": "x", "taints": [{}, {"key": 1}]})] == [
         "spec.mode",
         "spec.size",
@@ -109,13 +109,13 @@ def test_every_error_is_told_once_in_the_order_of_places() -> None:
         ({"both": {"left": "a", "wrong": 1}}, "spec.both.wrong", "is unknown and ignored"),
     ],
 )
-def test_unknown_field_is_dropped_with_a_warning(extra: dict[str, Any], place: str, hint: str) -> None:
+def test_an_unknown_field_is_pruned_with_a_warning(extra: dict[str, Any], place: str, hint: str) -> None:
     ((severity, where, message),) = check({**GOOD, **extra})
     assert (severity, where) == ("warning", place)
     assert message.endswith(hint)
 
 
-def test_pruning_leaves_the_given_document_alone() -> None:
+def test_pruning_does_not_modify_the_given_document() -> None:
     body = {
         "apiVersion": "example.io/v1",
         "kind": "Thing",
@@ -132,26 +132,26 @@ def test_pruning_leaves_the_given_document_alone() -> None:
 
 
 @pytest.mark.parametrize("extra", [{"free": {"known": "a", "other": 1}}, {"labels": {"any": "x"}}, {}])
-def test_open_objects_are_left_alone(extra: dict[str, Any]) -> None:
+def test_objects_with_additional_properties_are_not_pruned(extra: dict[str, Any]) -> None:
     body = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {}, "spec": {**GOOD, **extra}}
     verdict = SCHEMAS.validate(body)
     assert verdict.issues == ()
     assert verdict.body is body
 
 
-def test_kind_without_schema_is_not_judged() -> None:
+def test_a_kind_without_a_schema_has_no_issues() -> None:
     body = {"apiVersion": "example.io/v1", "kind": "Cabinet", "spec": 1}
     assert SCHEMAS.validate(body) == (body, ())
 
 
 @pytest.mark.parametrize("reference", ["https://example.com/schema.json", "file:///etc/passwd", "other.json#/a"])
-def test_nothing_outside_the_schema_is_ever_referred_to(reference: str) -> None:
+def test_a_reference_outside_the_schema_is_an_error(reference: str) -> None:
     schemas = SchemaValidator({KEY: {"type": "object", "properties": {"spec": {"$ref": reference}}}})
     with pytest.raises(ValueError, match="outside of it"):
         schemas.validate({"apiVersion": "example.io/v1", "kind": "Thing", "spec": {}})
 
 
-def test_a_refusal_that_only_the_validator_sees_has_its_words() -> None:
+def test_an_error_that_only_the_compiled_validator_finds_has_its_message() -> None:
     schemas = SchemaValidator({KEY: {"properties": {"spec": {"pattern": "^[a-z]+$"}}}})
     (issue,) = schemas.validate({"apiVersion": "example.io/v1", "kind": "Thing", "spec": "abc\n"}).issues
     assert (issue.severity, issue.pointer) == ("error", ("spec",))
@@ -165,11 +165,11 @@ def test_a_refusal_that_only_the_validator_sees_has_its_words() -> None:
         ({}, ("", "", "")),
     ],
 )
-def test_key(body: dict[str, Any], key: tuple[str, str, str]) -> None:
+def test_schema_keys(body: dict[str, Any], key: tuple[str, str, str]) -> None:
     assert get_schema_key(body) == key
 
 
-def test_reading_gives_an_issue_its_line_and_column() -> None:
+def test_parsing_adds_line_and_column_to_an_issue() -> None:
     head = "apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n"
     text = head + "spec:\n  mode: Divided\n  size: 11\n  taints:\n  - key: b\n    efect: x\n"
     file = parse_file(text.encode(), path="a.yaml", validate=SCHEMAS.validate)
@@ -181,7 +181,7 @@ def test_reading_gives_an_issue_its_line_and_column() -> None:
     assert file.documents[0].body["spec"]["taints"] == [{"key": "b"}]
 
 
-def test_one_mistake_is_told_once_though_schema_and_api_rules_both_see_it() -> None:
+def test_an_error_found_by_schema_and_api_rules_is_reported_once() -> None:
     schema = {"properties": {"metadata": {"properties": {"labels": {"additionalProperties": {"type": "string"}}}}}}
     text = b"apiVersion: example.io/v1\nkind: Thing\nmetadata:\n  name: a\n  labels: {x: 1}\n"
     file = parse_file(text, path="a.yaml", validate=SchemaValidator({KEY: schema}).validate)
@@ -236,7 +236,7 @@ def test_validator_and_explanation_agree(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_one_validator_knows_the_documents_about_which_nothing_is_to_be_said(data: st.DataObject) -> None:
+def test_the_strict_schema_accepts_exactly_the_documents_without_issues(data: st.DataObject) -> None:
     key, example = data.draw(st.sampled_from([*_examples(), (KEY, {"apiVersion": "example.io/v1", "kind": "Thing", "spec": GOOD})]))
     body = _mutate(data, _mutate(data, example))
     if not isinstance(body, dict):
@@ -276,7 +276,7 @@ ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
         ("apps/v1", "Deployment", ""),
     ],
 )
-def test_a_slip_in_the_type_of_a_document_is_told(version: str, kind: str, told: str) -> None:
+def test_a_misspelt_type_of_a_document_is_reported(version: str, kind: str, told: str) -> None:
     issues = ALL.validate({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": 3}).issues
     said = [f"{issue.severity}: {issue.message}" for issue in issues]
     assert len(said) == bool(told)

@@ -1,4 +1,4 @@
-"""What rendering learns of a text: cutting the server's members out of it leaves exactly the rest, and marks hit their scalars."""
+""""""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cut(text: str, document: ParsedDocument) -> str:
     return text
 
 
-def test_a_dump_of_kubectl_loses_what_the_server_owns_and_nothing_else() -> None:
+def test_server_owned_fields_of_a_kubectl_dump_are_located() -> None:
     text = dedent("""\
         # kept above
         apiVersion: apps/v1
@@ -100,7 +100,7 @@ HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
         pytest.param(HEAD + "? status\n: {}\n", None, id="explicit key"),
     ],
 )
-def test_cuts(text: str, gone: list[str] | None) -> None:
+def test_server_owned_fields_have_spans_that_can_be_removed(text: str, gone: list[str] | None) -> None:
     cuts = read_text(text).documents[0].spans.server_owned
     assert (cuts if cuts is None else [text[start:end] for start, end in cuts]) == gone
 
@@ -119,12 +119,12 @@ def test_cuts(text: str, gone: list[str] | None) -> None:
         pytest.param("spec: 3", id="no mapping"),
     ],
 )
-def test_what_cannot_be_edited_alone_is_not_marked(spec: str) -> None:
+def test_a_scalar_that_cannot_be_edited_in_place_has_no_span(spec: str) -> None:
     assert read_text(HEAD + spec + "\n").documents[0].spans.editable == ()
 
 
 @pytest.mark.parametrize(("value", "marked"), [("3", "3"), ("'3'", "'3'"), ('"3"', '"3"'), ("3 # x", "3"), ("${R}", "${R}")])
-def test_marks_hold_the_scalar_as_written(value: str, marked: str) -> None:
+def test_editable_spans_cover_the_scalar_as_written(value: str, marked: str) -> None:
     text = f"{HEAD}spec:\n  other: é\n  parallelism: {value}\n  replicas: {value}\n"
     file = read_text(text, ("spec.replicas", "spec.parallelism", "spec.missing"))
     assert [(path, text[start:end]) for path, start, end in file.documents[0].spans.editable] == [
@@ -142,11 +142,11 @@ def test_extents_of_documents_in_one_file() -> None:
 
 
 @pytest.mark.parametrize("text", [HEAD, "---\n" + HEAD, "# a\n---\n" + HEAD + "---\n", HEAD + "...\n"])
-def test_a_file_with_one_document_is_whole(text: str) -> None:
+def test_a_file_with_one_document_is_a_whole_file(text: str) -> None:
     assert read_text(text).documents[0].spans.whole_file
 
 
-def test_a_file_with_anything_else_is_not_whole() -> None:
+def test_a_file_with_other_content_is_not_a_whole_file() -> None:
     assert not read_text(HEAD + "---\n- a list\n").documents[0].spans.whole_file
 
 
@@ -166,7 +166,7 @@ notes = st.dictionaries(
 
 
 @given(owned, st.none() | notes, trees, st.booleans(), st.randoms(use_true_random=False), st.integers(1, 4), st.booleans())
-def test_cutting_leaves_the_body_without_what_a_server_owns(
+def test_removing_the_spans_leaves_the_body_without_server_owned_fields(
     extra: dict[str, Any], annotations: dict[str, str] | None, spec: Any, has_status: bool, order: Any, step: int, compact: bool
 ) -> None:
     metadata = list({"name": "a", **extra, **({} if annotations is None else {"annotations": annotations})}.items())
@@ -189,7 +189,7 @@ def test_cutting_leaves_the_body_without_what_a_server_owns(
 
 
 @given(trees)
-def test_result_survives_json(spec: Any) -> None:
+def test_a_result_survives_serialization_as_json(spec: Any) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "A", "uid": "x"}, "spec": spec})
     for source in (text, yaml.safe_dump_all([json.loads(text), {"kind": "x"}, json.loads(text)])):
         file = read_text(source)
@@ -197,7 +197,7 @@ def test_result_survives_json(spec: Any) -> None:
         assert ParsedFile.from_json(json.loads(json.dumps(file.to_json()))) == file
 
 
-def test_json_beyond_16_bits_is_read_but_never_edited_in_place() -> None:
+def test_json_surrogate_pairs_are_parsed_but_never_edited_in_place() -> None:
     text = json.dumps(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"a": "\U0001f600 \\ud83d", "replicas": 3}}
     )
@@ -240,11 +240,11 @@ PLACES = dedent("""\
         (("nothing",), (5, 3)),
     ],
 )
-def test_places(pointer: tuple[str | int, ...], place: tuple[int, int]) -> None:
+def test_fields_are_located(pointer: tuple[str | int, ...], place: tuple[int, int]) -> None:
     assert locate_field(PLACES.encode(), 0, 0, pointer) == place
 
 
-def test_place_in_a_later_document_and_behind_a_broken_one() -> None:
+def test_a_field_in_a_later_document_is_located_after_an_invalid_one() -> None:
     text = PLACES + "---\nkind: a: b\n---\n" + indent(HEAD, "  ")
     assert locate_field(text.encode(), 1, -1, ("metadata", "name")) == (22, 11)
     assert locate_field(text.encode(), 2, -1, ()) is None

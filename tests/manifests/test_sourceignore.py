@@ -1,4 +1,4 @@
-"""`.sourceignore` has gitignore's syntax; a deeper file's rules win."""
+""""""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRu
 @pytest.mark.parametrize(
     "path", ["a.yaml", "a/b.yml", "a.json", "x/Kustomization", "kustomization.yaml", "a/charts/x/templates/a.yaml", "a..b/c.yaml"]
 )
-def test_candidates(path: str) -> None:
+def test_manifest_paths(path: str) -> None:
     assert is_manifest_path(path)
 
 
@@ -34,7 +34,7 @@ def test_candidates(path: str) -> None:
         ".gitlab-ci.yml",
     ],
 )
-def test_other_files(path: str) -> None:
+def test_paths_that_are_not_manifests(path: str) -> None:
     assert not is_manifest_path(path)
 
 
@@ -59,7 +59,7 @@ RULES = {
         ("apps/website/service.yaml", False),
     ],
 )
-def test_rules(path: str, ignored: bool) -> None:
+def test_rules_match_like_gitignore(path: str, ignored: bool) -> None:
     assert SourceIgnore.parse(RULES).is_ignored(path) is ignored
 
 
@@ -67,14 +67,14 @@ def test_without_rules_nothing_is_ignored() -> None:
     assert not SourceIgnore.parse({}).is_ignored("a.yaml")
 
 
-def test_a_line_that_is_no_pattern_is_passed_over() -> None:
+def test_an_invalid_line_is_skipped() -> None:
     ignore = SourceIgnore.parse({"": "!\n///\na.yaml\n"})
     assert ignore.is_ignored("a.yaml")
     assert not ignore.is_ignored("b.yaml")
 
 
 @pytest.mark.parametrize("line", ["[z-a]x", "[a--c]", "[[:nothing:]]", "a[", "a\\\\"[:-1], "!", "/", "//"])
-def test_no_line_is_a_crash(line: str) -> None:
+def test_no_line_raises(line: str) -> None:
     assert not SourceIgnore.parse({"": line + "\n"}).is_ignored("b/c.yaml")
 
 
@@ -144,7 +144,7 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_rules_mean_what_they_mean_to_git_and_to_pathspec(empty: Path, text: str) -> None:
+def test_ordinary_rules_match_like_git_and_pathspec(empty: Path, text: str) -> None:
     paths = ORDINARY[text]
     (empty / ".gitignore").write_text(text + "\n")
     command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
@@ -163,7 +163,7 @@ def test_a_file_in_an_excluded_directory_stays_excluded_unlike_for_pathspec(empt
     assert not GitIgnoreSpec.from_lines(["*", "!keep.yaml"], backend="simple").match_file("apps/keep.yaml")
 
 
-def test_pathspec_still_cannot_take_all_the_rules_of_a_repository() -> None:
+def test_pathspec_is_still_too_slow_for_the_rule_limit() -> None:
     """One of the reasons for a matcher of our own; if this fails, see the docstring of gitsched.manifests.sourceignore."""
     lines = [f"*draft-{number}*" for number in range(MAX_RULES)]
     with pytest.raises(re2.error):
@@ -181,12 +181,12 @@ def test_pathspec_still_cannot_take_all_the_rules_of_a_repository() -> None:
         ("[ab]*" * 200 + "c", "ab" * 2_000),
     ],
 )
-def test_no_pattern_takes_forever(line: str, path: str) -> None:
+def test_no_pattern_backtracks_exponentially(line: str, path: str) -> None:
     """Each of them would, longer than anybody lives, if its wildcards were tried in every combination."""
     assert not SourceIgnore.parse({"": line}).is_ignored(path)
 
 
-def test_rules_are_bounded_and_the_first_that_is_not_heeded_is_told() -> None:
+def test_the_first_rule_beyond_the_limit_is_reported() -> None:
     ignore = SourceIgnore.parse(
         {"": "a\n" * MAX_RULES, "apps": "# nothing\nb.yaml\nc.yaml\n", "web": "d.yaml\n" + "x" * (MAX_RULE_LENGTH + 1)}
     )

@@ -1,4 +1,4 @@
-"""No bytes crash the reader; each hostile file is one finding, and the documents beside the mistake still count."""
+""""""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_yaml(data: bytes | str) -> ParsedFile:
         pytest.param(b"x" * (DEFAULT_LIMITS.size + 1), "file-too-large", 1, 1, id="size"),
     ],
 )
-def test_hostile_file_is_one_error_at_its_place(data: bytes, code: str, line: int, column: int) -> None:
+def test_a_malicious_file_is_one_error_with_its_location(data: bytes, code: str, line: int, column: int) -> None:
     file = read_yaml(data)
     assert file.status == "invalid"
     assert file.unreadable
@@ -57,7 +57,7 @@ def test_large_file_is_reported_by_its_size_alone() -> None:
     assert reject_large_file(50_000_000, "data.json").issues[0].severity == "warning"
 
 
-def test_documents_before_and_after_a_broken_one_still_count() -> None:
+def test_documents_before_and_after_an_invalid_one_are_read() -> None:
     file = read_yaml(GOOD + b"---\napiVersion: v1\nkind: Secret\n  oops: [\n---\n" + GOOD.replace(b"good", b"fine"))
     assert [document.body["metadata"]["name"] for document in file.documents] == ["good", "fine"]
     assert [(p.code, p.line, p.column) for p in file.issues] == [("yaml-syntax", 8, 7)]
@@ -65,12 +65,12 @@ def test_documents_before_and_after_a_broken_one_still_count() -> None:
     assert [document.line for document in file.documents] == [1, 10]
 
 
-def test_a_bound_holds_behind_a_syntax_error_too() -> None:
+def test_a_limit_applies_after_a_syntax_error() -> None:
     file = read_yaml(b"kind: b: c\n---\n" + b"[" * 100_000)
     assert [p.code for p in file.issues] == ["yaml-syntax", "too-deep"]
 
 
-def test_number_of_syntax_errors_is_bounded() -> None:
+def test_the_number_of_syntax_errors_is_limited() -> None:
     assert len(read_yaml(b"kind: b: c\n---\n" * 1000).issues) == 20
 
 
@@ -84,12 +84,12 @@ def test_number_of_syntax_errors_is_bounded() -> None:
         pytest.param("x: [" + "{on: 1}, " * 20_000 + "]\n", 20, id="boolean keys"),
     ],
 )
-def test_number_of_problems_of_a_document_is_bounded(text: str, most: int) -> None:
+def test_the_number_of_errors_of_a_document_is_limited(text: str, most: int) -> None:
     file = read_yaml(GOOD + text.encode())
     assert 0 < len(file.issues) <= most
 
 
-def test_entries_behind_too_many_problems_are_quarantined_too() -> None:
+def test_items_after_too_many_errors_are_quarantined() -> None:
     entry = "- {apiVersion: v1, kind: Pod, metadata: {name: a}, x: 1, x: 2}\n"
     file = read_yaml("apiVersion: v1\nkind: List\nitems:\n" + entry * 30)
     assert [document.broken for document in file.documents] == [True] * 30
@@ -108,13 +108,13 @@ def test_entries_behind_too_many_problems_are_quarantined_too() -> None:
         pytest.param(GOOD + b"x: {{" + b": " * 500_000, id="colons"),
     ],
 )
-def test_reading_takes_linear_time(data: bytes) -> None:
+def test_parsing_takes_linear_time(data: bytes) -> None:
     """A megabyte each: a quadratic step anywhere would take hours, which nobody fails to notice."""
     assert read_yaml(data).status in ("empty", "invalid", "not-a-resource", "resources")
 
 
 @given(st.binary(max_size=400))
-def test_no_bytes_crash(data: bytes) -> None:
+def test_no_bytes_raise(data: bytes) -> None:
     read_yaml(data)
 
 
@@ -165,7 +165,7 @@ PIECES += [
 
 
 @given(st.sampled_from(SEEDS), st.lists(st.tuples(st.integers(0, 200), st.integers(0, 12), st.sampled_from(PIECES)), max_size=6))
-def test_no_edit_of_a_manifest_crashes(data: bytes, edits: list[tuple[int, int, bytes]]) -> None:
+def test_no_edit_of_a_manifest_raises(data: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     for place, gone, piece in edits:
         data = data[:place] + piece + data[place + gone :]
     file = read_yaml(data)

@@ -1,4 +1,4 @@
-"""YAML is read as sigs.k8s.io/yaml reads it: every row was looked up in go-yaml v2's resolver and apimachinery's JSON numbers."""
+""""""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def value_of(text: str) -> Any:
         (">\n  a\n  b\n", "a b\n"),
     ],
 )
-def test_scalar(text: str, value: object) -> None:
+def test_a_scalar_has_the_value_of_go_yaml(text: str, value: object) -> None:
     found = value_of(text)
     assert found == value
     assert type(found) is type(value)
@@ -142,7 +142,7 @@ def test_a_key_that_turns_into_a_boolean_is_a_warning(word: str, name: str) -> N
         ("{<<: {a: 1}, <<: {b: 1}}", "duplicate-key", "duplicate key '<<'"),
     ],
 )
-def test_what_json_cannot_hold_is_an_error_that_quarantines_the_document(text: str, code: str, message: str) -> None:
+def test_a_value_that_json_cannot_represent_quarantines_the_document(text: str, code: str, message: str) -> None:
     file = read_text(f"{HEAD}value: {text}\n")
     assert [(p.severity, p.code, p.resource) for p in file.issues] == [("error", code, ("ConfigMap", "", "a"))]
     assert message in file.issues[0].message
@@ -164,19 +164,19 @@ def test_duplicate_keys_name_both_lines() -> None:
         pytest.param("{base: &b {x: 1}, next: &n {<<: *b, w: 2}, value: {<<: *n}}", {"x": 1, "w": 2}, id="merges nest"),
     ],
 )
-def test_merge_keys(text: str, value: object) -> None:
+def test_merge_keys_are_resolved(text: str, value: object) -> None:
     file = read_text(f"{HEAD}spec: {text}\n")
     assert file.issues == ()
     assert file.documents[0].body["spec"]["value"] == value
 
 
-def test_merge_after_the_key_it_sets_is_a_warning_since_readers_differ() -> None:
+def test_a_merge_after_the_key_it_sets_is_a_warning() -> None:
     file = read_text(HEAD + "base: &b {x: 1}\nvalue:\n  x: 2\n  <<: *b\n")
     assert [(p.severity, p.code, p.line) for p in file.issues] == [("warning", "late-merge", 7)]
     assert file.documents[0].body["value"] == {"x": 2}
 
 
-def test_no_two_places_of_a_body_share_a_value() -> None:
+def test_aliases_are_copied_so_no_two_fields_share_a_value() -> None:
     body = read_text(HEAD + "one: &a {x: [1]}\ntwo: *a\n").documents[0].body
     assert body["one"] == body["two"]
     assert body["one"] is not body["two"]

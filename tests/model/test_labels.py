@@ -1,4 +1,4 @@
-"""Label selectors select as Kubernetes' do, and one that Kubernetes refuses is refused."""
+""""""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ LABELS = {"none": {}, "a1": {"a": "1"}, "a2": {"a": "2"}, "b1": {"b": "1"}}
 
 
 @pytest.mark.parametrize("case", yaml.safe_load(MATCHES), ids=lambda case: str(case["selector"]))
-def test_a_selector_selects(case: dict[str, Any]) -> None:
+def test_a_selector_matches_as_in_kubernetes(case: dict[str, Any]) -> None:
     selector = parse_selector(case["selector"])
     assert selector is not None
     assert [name for name, labels in LABELS.items() if selector.matches(labels)] == case["selects"]
 
 
 @pytest.mark.parametrize("value", yaml.safe_load(REFUSED), ids=str)
-def test_a_selector_that_kubernetes_refuses(value: Any) -> None:
+def test_a_selector_that_kubernetes_rejects_is_none(value: Any) -> None:
     assert parse_selector(value) is None
 
 

@@ -1,4 +1,4 @@
-"""Quantities are read and written as Kubernetes reads and writes them."""
+""""""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ REFUSED += [".", "+", "0x10", "1_000", "١", "1" * 65, "NaN", "inf"]
 
 
 @pytest.mark.parametrize(("text", "canonical"), PAIRS)
-def test_a_quantity_is_written_in_its_canonical_form(text: str, canonical: str) -> None:
+def test_a_quantity_is_formatted_canonically(text: str, canonical: str) -> None:
     quantity = parse_quantity(text)
     assert quantity is not None
     assert str(quantity) == canonical
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_anything_else_is_no_quantity(text: str) -> None:
+def test_other_texts_are_not_quantities(text: str) -> None:
     assert parse_quantity(text) is None
 
 
 @pytest.mark.parametrize("value", [None, True, False, [], {}, b"1", float("nan"), float("inf")])
-def test_what_is_neither_text_nor_a_number_is_no_quantity(value: Any) -> None:
+def test_other_types_are_not_quantities(value: Any) -> None:
     assert parse_quantity(value) is None
 
 
@@ -84,7 +84,7 @@ def test_whole_units_and_thousandths_are_rounded_up(text: str, value: int, milli
     ("left", "right", "total"),
     [("1Gi", "1G", "2073741824"), ("1Gi", "1Gi", "2Gi"), ("1G", "1Gi", "2073741824"), ("0", "1Gi", "1Gi"), ("500m", "1", "1500m")],
 )
-def test_a_sum_is_exact_and_keeps_the_form_of_the_first(left: str, right: str, total: str) -> None:
+def test_a_sum_is_exact_and_keeps_the_format_of_the_first(left: str, right: str, total: str) -> None:
     first, second = parse_quantity(left), parse_quantity(right)
     assert first is not None
     assert second is not None
@@ -92,7 +92,7 @@ def test_a_sum_is_exact_and_keeps_the_form_of_the_first(left: str, right: str, t
 
 
 @given(st.integers(-(10**24), 10**24), st.booleans())
-def test_what_is_written_reads_back_as_the_same_amount(nano: int, binary: bool) -> None:
+def test_a_formatted_quantity_parses_to_the_same_amount(nano: int, binary: bool) -> None:
     quantity = Quantity(nano, binary)
     again = parse_quantity(str(quantity))
     assert again is not None
@@ -101,6 +101,6 @@ def test_what_is_written_reads_back_as_the_same_amount(nano: int, binary: bool) 
 
 
 @given(st.text(max_size=12))
-def test_no_text_fails(text: str) -> None:
+def test_no_text_raises(text: str) -> None:
     quantity = parse_quantity(text)
     assert quantity is None or parse_quantity(str(quantity)) is not None

@@ -44,18 +44,18 @@ def test_a_toleration_tolerates(case: dict[str, Any]) -> None:
         (None, ":"),
     ],
 )
-def test_a_taint_is_written_as_people_know_it(entry: Any, text: str) -> None:
+def test_a_taint_is_formatted_as_in_kubectl(entry: Any, text: str) -> None:
     assert str(parse_taint(entry)) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "read"), [(0, 0), (-1, -1), (300, 300), (None, None), (True, None), ("300", None), (1.5, None)]
 )
-def test_only_a_whole_number_of_seconds_counts(seconds: Any, read: int | None) -> None:
+def test_only_an_integer_of_seconds_is_parsed(seconds: Any, read: int | None) -> None:
     assert parse_toleration({"tolerationSeconds": seconds}) == Toleration("", "", "", "", read)
 
 
-def test_the_age_of_a_taint_is_read_where_it_is_a_moment() -> None:
+def test_time_added_is_parsed_if_it_is_a_timestamp() -> None:
     assert parse_taint({**TAINT, "timeAdded": "soon"}) == Taint("power", "off", "NoExecute", None)
     since = parse_taint({**TAINT, "timeAdded": "2026-01-01T01:00:00+01:00"}).since
     assert since is not None

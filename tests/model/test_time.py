@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps and Go durations, and nothing that merely looks like them."""
+""""""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gitsched.model.time import EPOCH, format_time, parse_duration, parse_time
         ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
     ],
 )
-def test_a_timestamp_is_a_moment_in_utc(text: str, written: str) -> None:
+def test_a_timestamp_is_parsed_as_utc(text: str, written: str) -> None:
     moment = parse_time(text)
     assert moment is not None
     assert format_time(moment) == written
@@ -41,17 +41,17 @@ def test_a_timestamp_is_a_moment_in_utc(text: str, written: str) -> None:
         *(None, 7, True, [], {}),
     ],
 )
-def test_anything_else_is_no_moment(text: Any) -> None:
+def test_anything_else_is_not_a_timestamp(text: Any) -> None:
     assert parse_time(text) is None
 
 
-def test_a_moment_of_python_is_taken_as_utc_unless_it_says_otherwise() -> None:
+def test_a_naive_datetime_counts_as_utc() -> None:
     assert parse_time(datetime(1970, 1, 1)) == EPOCH  # noqa: DTZ001 - a moment without a zone is the point
     assert parse_time(datetime(1970, 1, 1, tzinfo=UTC)) == EPOCH
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_what_is_written_reads_back(moment: datetime) -> None:
+def test_a_formatted_time_parses_to_the_same_time(moment: datetime) -> None:
     assert parse_time(format_time(moment)) == moment
 
 
@@ -69,18 +69,18 @@ def test_what_is_written_reads_back(moment: datetime) -> None:
         ("1m500ms", 60.5),
     ],
 )
-def test_a_duration_is_written_as_in_go(text: str, seconds: float) -> None:
+def test_a_go_duration_is_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
     "text", ["", "10", "m", "10 m", " 10m", "10m ", "1d", "10M", "1h-5m", "-5m", "1h:30m", "9" * 30 + "h", None, 10, True, ["10m"]]
 )
-def test_anything_else_is_no_duration(text: Any) -> None:
+def test_anything_else_is_not_a_duration(text: Any) -> None:
     assert parse_duration(text) is None
 
 
 @pytest.mark.parametrize("text", ["1" * 3_000_000, "1" * 3_000_000 + "h", "1." * 1_000_000, "1h" * 1_000_000])
-def test_a_long_text_is_no_duration_and_takes_no_time(text: str) -> None:
+def test_a_long_text_is_rejected_as_a_duration_quickly(text: str) -> None:
     """Each would take hours if it were looked at from every digit."""
     assert parse_duration(text) is None

@@ -1,4 +1,4 @@
-"""Division by room: dynamic weights and aggregated, steady and fresh, overflow."""
+""""""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ ROOMS = fleet({"a": 10, "b": 20, "c": 30})
         pytest.param(request(3, division="aggregated", previous=held(b=2, a=4)), {"a": 3}, id="aggregated: fewer when scaled down"),
     ],
 )
-def test_division_by_room(asked: Request, got: dict[str, int]) -> None:
+def test_replicas_are_divided_by_capacity(asked: Request, got: dict[str, int]) -> None:
     decision = schedule(asked, ROOMS)
     assert {target.name: target.replicas for target in decision.assignments} == got, decision.message
 
 
 @pytest.mark.parametrize("division", ["dynamic", "aggregated"])
-def test_too_little_room_is_unschedulable_and_says_how_much_there_is(division: str) -> None:
+def test_insufficient_capacity_is_unschedulable_and_reported(division: str) -> None:
     decision = schedule(request(61, division=division), ROOMS)
     assert (decision.status, decision.message) == (
         "unschedulable",
@@ -81,12 +81,12 @@ def test_overflow_fills_set_by_set(asked: Request, got: dict[str, int]) -> None:
     assert {target.name: target.replicas for target in decision.assignments} == got, decision.message
 
 
-def test_overflow_that_is_not_enough_places_nothing() -> None:
+def test_insufficient_overflow_places_nothing() -> None:
     decision = schedule(request(61, groups=OVERFLOW), ROOMS)
     assert (decision.status, decision.assignments) == ("unschedulable", ())
 
 
-def test_where_room_is_unknown_all_weigh_the_same() -> None:
+def test_candidates_of_unknown_capacity_have_equal_weights() -> None:
     decision = schedule(request(4), Fleet([Candidate("a", {}, {}), Candidate("b", {}, {})]))
     assert decision.assignments == held(a=2, b=2)
 
@@ -109,7 +109,7 @@ def situations(draw: st.DrawFn) -> tuple[Request, dict[str, int]]:
 
 
 @given(situations())
-def test_all_replicas_are_placed_or_none_is(situation: tuple[Request, dict[str, int]]) -> None:
+def test_all_replicas_are_assigned_or_none(situation: tuple[Request, dict[str, int]]) -> None:
     asked, rooms = situation
     decision = schedule(asked, fleet(rooms))
     if decision.status != "scheduled":
@@ -121,7 +121,7 @@ def test_all_replicas_are_placed_or_none_is(situation: tuple[Request, dict[str, 
 
 
 @given(situations())
-def test_what_was_decided_stays_when_nothing_changes(situation: tuple[Request, dict[str, int]]) -> None:
+def test_an_assignment_is_stable_without_changes(situation: tuple[Request, dict[str, int]]) -> None:
     asked, rooms = situation
     first = schedule(asked, fleet(rooms))
     if first.status == "scheduled":
@@ -130,7 +130,7 @@ def test_what_was_decided_stays_when_nothing_changes(situation: tuple[Request, d
 
 
 @given(situations())
-def test_fresh_forgets_where_nothing_is_left_of_the_past(situation: tuple[Request, dict[str, int]]) -> None:
+def test_fresh_ignores_the_previous_assignment(situation: tuple[Request, dict[str, int]]) -> None:
     """History counts for a fresh division only as room: on clusters whose room is the sum, the past makes no difference."""
     asked, rooms = situation
     asked = asked._replace(fresh=True, division="dynamic")

@@ -1,4 +1,4 @@
-"""Replicas are divided as by giving out one seat after another, but without giving out one seat after another."""
+""""""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_without_a_tie_at_the_last_seat_the_order_of_parties_does_not_matter(tot
 
 
 @given(st.integers(0, 10**7), st.lists(st.integers(1, 10**9), min_size=1, max_size=12))
-def test_also_of_very_many_replicas_none_would_be_better_elsewhere(total: int, votes: list[int]) -> None:
+def test_no_replica_of_very_many_fits_better_elsewhere(total: int, votes: list[int]) -> None:
     seats = dispense(total, votes)
     next_seat = max(vote / (2 * seat + 1) for vote, seat in zip(votes, seats, strict=True))
     assert all(vote / (2 * seat - 1) >= next_seat for vote, seat in zip(votes, seats, strict=True) if seat)
@@ -78,7 +78,7 @@ def test_a_party_with_more_votes_never_gets_less(total: int, votes: list[int]) -
 
 
 @given(st.integers(0, 400), votes, st.booleans())
-def test_one_more_replica_takes_none_away(total: int, votes: list[int], descending: bool) -> None:
+def test_one_more_replica_never_reduces_a_share(total: int, votes: list[int], descending: bool) -> None:
     fewer, more = dispense(total, votes, descending), dispense(total + 1, votes, descending)
     assert all(after >= before for before, after in zip(fewer, more, strict=True))
 
@@ -103,7 +103,7 @@ def test_one_more_replica_takes_none_away(total: int, votes: list[int], descendi
         (2**31 - 1, [2**31 - 1, 1], False, [2**31 - 2, 1]),
     ],
 )
-def test_some_shares(total: int, votes: list[int], descending: bool, seats: list[int]) -> None:
+def test_example_shares(total: int, votes: list[int], descending: bool, seats: list[int]) -> None:
     assert dispense(total, votes, descending) == seats
 
 

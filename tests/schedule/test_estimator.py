@@ -1,4 +1,4 @@
-"""How many replicas fit: the general estimator, heap and modelled nodes."""
+""""""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ ONE_CORE = (("cpu", 1000),)
         pytest.param(Capacity({"pods": 110, "cpu": 9000, "memory": 50}), (("cpu", 1000), ("memory", 10)), 5, id="the scarcest"),
     ],
 )
-def test_free_amounts_are_one_heap(room: Capacity | None, demand: tuple[tuple[str, int], ...] | None, fits: int) -> None:
+def test_free_resources_are_one_pool_without_a_resource_model(
+    room: Capacity | None, demand: tuple[tuple[str, int], ...] | None, fits: int
+) -> None:
     assert estimate_replicas(room, demand) == fits
 
 
@@ -49,7 +51,7 @@ NODES = (
         pytest.param((("cpu", 1),), 200, id="no more than the cluster's pods"),
     ],
 )
-def test_modelled_nodes_count_each_for_itself(demand: tuple[tuple[str, int], ...], fits: int) -> None:
+def test_modelled_nodes_are_counted_separately(demand: tuple[tuple[str, int], ...], fits: int) -> None:
     assert estimate_replicas(Capacity({"pods": 200, "cpu": 10**9, "memory": 10**9}, NODES), demand) == fits
 
 
@@ -58,7 +60,7 @@ def test_a_modelled_node_holds_110_pods() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integers(-5, 500)), st.integers(1, 50), st.integers(1, 50))
-def test_what_fits_fits_and_one_more_does_not(free: dict[str, int], cpu: int, memory: int) -> None:
+def test_the_estimate_fits_and_one_more_does_not(free: dict[str, int], cpu: int, memory: int) -> None:
     demand = (("cpu", cpu), ("memory", memory), ("pods", 1))
     fits = estimate_replicas(Capacity(free), demand)
     assert fits >= 0
@@ -72,7 +74,7 @@ demands = st.none() | st.lists(st.tuples(st.sampled_from(["cpu", "memory", "gpu"
 
 
 @given(st.lists(st.none() | st.builds(Capacity, amounts, st.just(()) | st.just(NODES)), max_size=6), st.lists(demands, max_size=3))
-def test_many_rooms_are_estimated_as_one_after_another(rooms: list[Capacity | None], asked: list[ResourceRequest | None]) -> None:
+def test_the_estimator_agrees_with_single_estimates(rooms: list[Capacity | None], asked: list[ResourceRequest | None]) -> None:
     columns = Estimator(rooms)
     for demand in asked:
         assert columns.estimate_replicas(demand) == [estimate_replicas(room, demand) for room in rooms]

@@ -1,4 +1,4 @@
-"""Sets of candidates as bits answer what asking every candidate in turn would answer."""
+""""""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def holds(requirement: Requirement, fields: Mapping[str, tuple[str, ...]]) -> bo
 
 
 @given(candidates, affinities)
-def test_an_affinity_means_the_candidates_that_meet_it(found: list[Candidate], affinity: Affinity) -> None:
+def test_an_affinity_matches_the_candidates_that_meet_it(found: list[Candidate], affinity: Affinity) -> None:
     fleet = Fleet(found)
     expected = sorted(candidate.name for candidate in found if is_member(candidate, affinity))
     assert chosen(fleet, fleet.matching(affinity)) == expected
@@ -101,9 +101,11 @@ def test_untolerated_are_those_with_a_harmful_taint_that_nothing_tolerates(
 
 
 @given(candidates, st.tuples(texts, texts))
-def test_what_names_no_features_serves_them_all(found: list[Candidate], feature: tuple[str, str]) -> None:
+def test_a_candidate_without_enabled_apis_serves_all_apis(found: list[Candidate], feature: tuple[str, str]) -> None:
     fleet = Fleet(found)
-    assert chosen(fleet, fleet.serving(feature)) == sorted(c.name for c in found if c.enabled_apis is None or feature in c.enabled_apis)
+    assert chosen(fleet, fleet.serving(feature)) == sorted(
+        c.name for c in found if c.enabled_apis is None or feature in c.enabled_apis
+    )
 
 
 @given(candidates, st.sampled_from(["region", "zone", "unheard-of"]))
@@ -129,7 +131,7 @@ def test_members_and_bits_are_ascending_and_complete(mask: int) -> None:
     assert [1 << i for i in members] == list(iterate_bits(mask))
 
 
-def test_zones_are_several() -> None:
+def test_a_candidate_can_have_several_zones() -> None:
     fleet = Fleet(
         [Candidate("a", {}, {"zone": ("x", "y")}), Candidate("b", {}, {"zone": ()}), Candidate("c", {}, {"zone": ("z",)})]
     )
@@ -139,7 +141,7 @@ def test_zones_are_several() -> None:
 
 
 @pytest.mark.parametrize("taint", [Taint("k", "", "NoExecute"), Taint("k", "", "NoSchedule")])
-def test_the_age_of_a_taint_makes_no_other_taint_of_it(taint: Taint) -> None:
+def test_taints_that_differ_in_time_are_equal(taint: Taint) -> None:
     dated = taint._replace(since=EPOCH)
     fleet = Fleet([Candidate("a", {}, {}, (taint,)), Candidate("b", {}, {}, (dated,))])
     assert fleet.untolerated(()) == 0b11

@@ -1,4 +1,4 @@
-"""Filter, order, assign: each filter on its own, then groups in order."""
+""""""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def names(decided: Any) -> list[str]:
         pytest.param({"previous": (Assignment("gone", 2),)}, ["a", "c"], id="nobody is held by nobody"),
     ],
 )
-def test_what_fits(members: dict[str, Any], fitting: list[str]) -> None:
+def test_feasible_candidates(members: dict[str, Any], fitting: list[str]) -> None:
     assert names(schedule(request(**members), FLEET)) == fitting
 
 
 @pytest.mark.parametrize(
     ("division", "fitting"), [("duplicated", ["a", "c"]), ("everywhere", ["a"])], ids=["with replicas", "without replicas"]
 )
-def test_overflow_is_for_what_has_replicas(division: Any, fitting: list[str]) -> None:
+def test_overflow_applies_to_workloads_with_replicas(division: Any, fitting: list[str]) -> None:
     group = AffinityGroup("g", Affinity(("a",)), (Affinity(("c",)),))
     assert names(schedule(request(groups=(group,), division=division), FLEET)) == fitting
 
@@ -97,12 +97,12 @@ def group(name: str, *members: str) -> AffinityGroup:
         (0, [("x", "b"), ("y", "d")], "no-fit", "x"),
     ],
 )
-def test_the_first_group_that_fits_from_the_start_on(start: int, groups: list[Any], outcome: str, taken: str) -> None:
+def test_the_first_feasible_group_is_used(start: int, groups: list[Any], outcome: str, taken: str) -> None:
     decision = schedule(request(groups=tuple(group(*entry) for entry in groups), first_group=start), FLEET)
     assert (decision.status, decision.group) == (outcome, taken)
 
 
-def test_when_all_fail_the_first_one_speaks() -> None:
+def test_when_all_groups_fail_the_first_decision_is_returned() -> None:
     decision = schedule(request(groups=(group("x", "b"), group("y", "nobody"))), FLEET)
     assert decision.message == (
         "0/6 clusters are available: 1 cluster(s) had untolerated taint {cold:NoSchedule}, "
@@ -110,14 +110,14 @@ def test_when_all_fail_the_first_one_speaks() -> None:
     )
 
 
-def test_a_group_with_an_error_gives_way_to_the_next() -> None:
+def test_a_group_with_an_error_is_followed_by_the_next() -> None:
     assert schedule(request(groups=()), FLEET).status == "error"
 
 
 # Order and verdicts
 
 
-def test_verdicts_are_in_name_order_with_the_first_reason() -> None:
+def test_results_are_in_name_order_with_the_first_reason() -> None:
     verdicts = explain_group(request(previous=(Assignment("a", 2),), required_api=("apps/v1", "Deployment")), ANY, FLEET)
     assert [(v.name, v.eligible, v.total) for v in verdicts] == [
         ("a", True, 100.0),
@@ -174,19 +174,19 @@ def static(*weights: tuple[int, str], **members: Any) -> dict[str, int]:
         pytest.param([(1000, "a"), (1, "b")], {"a": 8}, id="too light for a replica"),
     ],
 )
-def test_static_weights_share(weights: list[tuple[int, str]], shares: dict[str, int]) -> None:
+def test_static_weights_divide_replicas(weights: list[tuple[int, str]], shares: dict[str, int]) -> None:
     assert static(*weights) == shares
 
 
-def test_static_weights_forget_what_is_there() -> None:
+def test_static_weights_ignore_the_previous_result() -> None:
     assert static((1, "a"), (1, "b"), previous=(Assignment("d", 8),)) == {"a": 4, "b": 4}
 
 
-def test_empty_workloads_come_last_where_they_are_wanted() -> None:
+def test_empty_assignments_come_last_if_they_are_kept() -> None:
     shares = static((1, "b"), (1, "d"), keep_empty=True)
     assert list(shares.items()) == [("b", 4), ("d", 4), ("a", 0), ("c", 0)]
 
 
 @given(st.integers(0, 50), st.lists(st.integers(0, 9), min_size=4, max_size=4))
-def test_static_shares_add_up(replicas: int, weights: list[int]) -> None:
+def test_static_shares_sum_to_the_replicas(replicas: int, weights: list[int]) -> None:
     assert sum(static(*zip(weights, "abcd", strict=True), replicas=replicas).values()) == replicas

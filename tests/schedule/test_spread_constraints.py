@@ -1,4 +1,4 @@
-"""Spread constraints: clusters with room are preferred, and regions are chosen as upstream's exhaustive search does."""
+""""""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spread(least: int, most: int, field: str = "cluster") -> SpreadConstraint:
         ),
     ],
 )
-def test_clusters(asked: Request, taken: dict[str, int]) -> None:
+def test_clusters_are_selected_by_spread_constraint(asked: Request, taken: dict[str, int]) -> None:
     decision = schedule(asked, fleet(a=1, b=3, c=7))
     assert {target.name: target.replicas for target in decision.assignments} == taken, decision.message
 
@@ -80,7 +80,7 @@ def test_clusters(asked: Request, taken: dict[str, int]) -> None:
         ),
     ],
 )
-def test_what_cannot_be_selected_says_why(asked: Request, why: str) -> None:
+def test_a_failed_selection_has_a_reason(asked: Request, why: str) -> None:
     decision = schedule(asked, fleet(a=1, b=3, c=7))
     assert (decision.status, decision.message) == ("error", f"failed to select clusters: {why}")
 
@@ -103,12 +103,12 @@ REGIONS = fleet(a1=(5, "a"), a2=(4, "a"), b1=(9, "b"), c1=(2, "c"), c2=(1, "c"),
         ),
     ],
 )
-def test_regions(asked: Request, taken: set[str]) -> None:
+def test_regions_are_selected_by_spread_constraint(asked: Request, taken: set[str]) -> None:
     decision = schedule(asked._replace(division="duplicated"), REGIONS)  # which shows what was selected
     assert {target.name for target in decision.assignments} == taken, decision.message
 
 
-def test_without_a_maximum_of_regions_there_is_no_way() -> None:
+def test_without_a_maximum_of_regions_selection_fails() -> None:
     decision = schedule(request(spread(1, 0, "region"), spread(1, 2)), REGIONS)
     assert (
         decision.message == "failed to select clusters: the number of clusters is less than the cluster spreadConstraint.MinGroups"
@@ -153,13 +153,13 @@ def choices(draw: st.DrawFn) -> tuple[list[Region], int, int, int]:
 
 
 @given(choices())
-def test_the_answer_is_that_of_the_exhaustive_search(choice: tuple[list[Region], int, int, int]) -> None:
+def test_the_result_is_that_of_the_exhaustive_search(choice: tuple[list[Region], int, int, int]) -> None:
     regions, least, most, members = choice
     found = select_regions(regions, least, most, members)
     assert (found and [region.name for region in found]) == search(regions, least, most, members)
 
 
-def test_forty_regions_do_not_take_forever() -> None:
+def test_forty_regions_are_selected_quickly() -> None:
     regions = [Region(f"r{i:02}", 1000 * (i % 7), list(range(1 + i % 3))) for i in range(40)]
     found = select_regions(regions, 2, 20, 30)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Equal weights end in the order in which Go's sort.Sort leaves them: go_sort.json holds what Go 1.27 did."""
+""""""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDED = json.loads(Path(__file__).with_name("go_sort.json").read_text(encodin
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: f"{len(recorded['weights'])} elements")
-def test_equal_weights_end_where_go_leaves_them(recorded: dict[str, list[int]]) -> None:
+def test_equal_weights_have_the_order_of_gos_sort(recorded: dict[str, list[int]]) -> None:
     assert go_sort_descending(recorded["weights"]) == recorded["order"]
 
 
@@ -25,7 +25,7 @@ def test_the_recorded_orders_are_not_those_of_a_stable_sort() -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=300))
-def test_it_is_a_sort(weights: list[int]) -> None:
+def test_the_result_is_sorted(weights: list[int]) -> None:
     order = go_sort_descending(weights)
     assert sorted(order) == list(range(len(weights)))
     assert [weights[position] for position in order] == sorted(weights, reverse=True)
@@ -36,6 +36,6 @@ def test_up_to_twelve_elements_keep_their_order(weights: list[int]) -> None:
     assert go_sort_descending(weights) == sorted(range(len(weights)), key=lambda position: -weights[position])
 
 
-def test_what_is_sorted_stays_as_it_is() -> None:
+def test_a_sorted_sequence_keeps_its_order() -> None:
     weights = sorted([i % 4 for i in range(60)], reverse=True)
     assert go_sort_descending(weights) == list(range(60))

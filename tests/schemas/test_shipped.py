@@ -1,4 +1,4 @@
-"""The schemas are found in a checkout and in a wheel, and read only when asked for."""
+""""""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_checkout_has_its_schemas_beside_the_package() -> None:
     assert len(shipped_schemas()) >= 10
 
 
-def test_the_layout_of_a_wheel_has_them_inside(tmp_path: Path) -> None:
+def test_a_wheel_layout_contains_the_schemas(tmp_path: Path) -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     shutil.copytree(ROOT / "gitsched", tmp_path / "gitsched", ignore=shutil.ignore_patterns("__pycache__"))
     for source, target in wheel["sources"].items():
@@ -53,7 +53,7 @@ def test_the_layout_of_a_wheel_has_them_inside(tmp_path: Path) -> None:
     expect_all(report_from(tmp_path), tmp_path)
 
 
-def test_a_built_wheel_has_them(tmp_path: Path) -> None:
+def test_a_built_wheel_contains_the_schemas(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="a wheel is built without the network, so its build backend must be there")
     command = [
         sys.executable,
@@ -94,7 +94,7 @@ def test_a_schema_is_parsed_once_and_only_when_it_is_asked_for(tmp_path: Path) -
         schemas["example.io", "v1", "Broken"]
 
 
-def test_an_unknown_kind_is_missing() -> None:
+def test_an_unknown_kind_has_no_schema() -> None:
     schemas = shipped_schemas()
     assert POLICY in schemas
     assert ("policy.karmada.io", "v1", "PropagationPolicy") not in schemas

@@ -1,4 +1,4 @@
-"""Strangers on the network: whatever they send, however slowly, everybody else is served and nothing but a signed hook rings."""
+""""""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def site(open_site: Open) -> Site:
     return open_site()
 
 
-def test_a_signed_hook_rings_and_its_body_means_nothing(site: Site) -> None:
+def test_a_signed_webhook_requests_a_run_and_its_body_is_ignored(site: Site) -> None:
     for number, body in enumerate((b"", b"{}", b"\x00\xff" * 50_000, b'{"ref": "refs/heads/main", "after": "$(reboot)"}'), 1):
         assert site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
         assert site.bell.take_request() is not None
         assert site.count("accepted") == number
 
 
-def test_an_unsigned_or_wrongly_signed_hook_does_not_ring(site: Site) -> None:
+def test_a_webhook_without_a_valid_signature_requests_no_run(site: Site) -> None:
     assert site.ask("POST", "/hook", b"{}")[0] == 401
     assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{ }"))[0] == 401
     assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{}", "another"))[0] == 401
@@ -112,7 +112,7 @@ def test_an_unsigned_or_wrongly_signed_hook_does_not_ring(site: Site) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"])
-def test_a_hook_takes_nothing_but_post(site: Site, method: str) -> None:
+def test_the_webhook_accepts_post_only(site: Site, method: str) -> None:
     code, _, allowed = site.ask(method, "/hook", X_Hub_Signature_256=sign(b""))
     assert (code, allowed) == (405, "POST")
     assert site.bell.take_request() is None
@@ -129,17 +129,17 @@ def test_probes_are_read_only_and_head_has_no_body(site: Site, path: str) -> Non
 
 
 @pytest.mark.parametrize("path", ["/", "/hook/", "/HOOK", "/hook/../hook", "//hook", "/%68ook", "/metrics/x", "/.git/config", "*"])
-def test_there_is_nothing_else(site: Site, path: str) -> None:
+def test_other_paths_are_not_found(site: Site, path: str) -> None:
     assert site.ask("POST", path, b"", X_Hub_Signature_256=sign(b""))[0] == 404
 
 
-def test_without_a_secret_there_is_no_hook() -> None:
+def test_without_a_secret_the_webhook_is_disabled() -> None:
     site = Site()
     assert site.ask("POST", "/hook", b"", X_Hub_Signature_256=sign(b"", ""))[0] == 404
     site.server.close()
 
 
-def test_a_secret_is_renewed_without_a_restart(open_site: Open, tmp_path: Path) -> None:
+def test_a_secret_file_is_read_for_every_webhook(open_site: Open, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
     site = open_site(secret=Credential("webhook secret", path=file))
@@ -152,7 +152,7 @@ def test_a_secret_is_renewed_without_a_restart(open_site: Open, tmp_path: Path) 
     assert site.ask("GET", "/healthz")[0] == 200
 
 
-def test_a_body_may_come_in_chunks_and_after_a_question(site: Site) -> None:
+def test_a_body_may_be_chunked_or_follow_100_continue(site: Site) -> None:
     body = b"a" * 100_000
     assert site.ask("POST", "/hook", iter([body[:1], body[1:]]), X_Hub_Signature_256=sign(body))[0] == 202
     head = (
@@ -165,7 +165,7 @@ def test_a_body_may_come_in_chunks_and_after_a_question(site: Site) -> None:
         assert receive(connection).startswith(b"HTTP/1.1 202 ")
 
 
-def test_a_body_that_is_too_large_is_refused_in_words(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_is_too_large_is_rejected_with_413(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "MAX_BODY_BYTES", 1000)
     body = b"a" * 3_000_000
     code, text, _ = site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))
@@ -210,7 +210,7 @@ def test_a_body_that_is_too_large_is_refused_in_words(site: Site, monkeypatch: p
         "HTTP/1.0",
     ],
 )
-def test_what_is_no_good_request_gets_an_answer_and_the_server_goes_on(site: Site, data: bytes, code: int) -> None:
+def test_a_malformed_request_gets_a_response_and_the_server_continues(site: Site, data: bytes, code: int) -> None:
     assert site.send(data).startswith(f"HTTP/1.1 {code} ".encode())
     assert site.ask("GET", "/healthz")[0] == 200
     assert site.bell.take_request() is None
@@ -218,18 +218,18 @@ def test_what_is_no_good_request_gets_an_answer_and_the_server_goes_on(site: Sit
 
 @given(st.binary(max_size=200))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_no_bytes_stop_it(site: Site, data: bytes) -> None:
+def test_no_bytes_stop_the_server(site: Site, data: bytes) -> None:
     site.send(data)
     assert site.ask("GET", "/healthz")[0] == 200
 
 
-def test_one_connection_gets_one_answer(site: Site) -> None:
+def test_a_connection_serves_one_request(site: Site) -> None:
     answers = site.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
     assert answers.count(b"HTTP/1.1 ") == 1
     assert b"\r\nConnection: close\r\n" in answers
 
 
-def test_slow_clients_keep_out_nobody_and_are_thrown_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_clients_do_not_block_others_and_are_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than there is room for; each new one takes the place of the oldest."""
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 4)
     slow = [socket.create_connection((site.host, site.port), PATIENCE) for _ in range(12)]
@@ -243,7 +243,7 @@ def test_slow_clients_keep_out_nobody_and_are_thrown_out(site: Site, monkeypatch
         connection.close()
 
 
-def test_a_whole_exchange_has_one_deadline(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_exchange_has_one_deadline(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "REQUEST_TIMEOUT", 0.2)
     with socket.create_connection((site.host, site.port), 0.01) as connection:
         for _ in range(3000):  # a byte now and then, for ever
@@ -259,7 +259,7 @@ def test_a_whole_exchange_has_one_deadline(site: Site, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("address", ["[::1]:0", "localhost:0", ":0", "127.0.0.1:0"])
-def test_every_form_of_an_address_can_be_listened_on(open_site: Open, address: str) -> None:
+def test_every_form_of_an_address_is_accepted(open_site: Open, address: str) -> None:
     site = open_site(address)
     assert site.ask("GET", "/healthz")[1] == "ok\n"
     assert len({opened.getsockname()[1] for opened in site.sockets}) == 1
@@ -270,26 +270,26 @@ def test_every_form_of_an_address_can_be_listened_on(open_site: Open, address: s
 @pytest.mark.parametrize(
     "address", ["", "8080", "host", "::1:80", "[::1]", "a:b", "a:99999", "http://a:80", "[::1]x:80", "no such host:1"]
 )
-def test_an_address_that_is_none_is_refused(address: str) -> None:
+def test_an_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(Permanent, match="cannot listen on"):
         listen(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
-def test_an_address_in_use_is_told_as_such(address: str) -> None:
+def test_an_address_in_use_is_reported(address: str) -> None:
     (taken,) = listen(f"{address}:0")
     with taken, pytest.raises(Permanent, match=r"cannot listen on .*: Address already in use"):
         listen(format_address(taken))
 
 
-def test_a_server_that_is_closed_answers_nobody(open_site: Open) -> None:
+def test_a_closed_server_refuses_connections(open_site: Open) -> None:
     site = open_site()
     site.server.close()
     with pytest.raises(ConnectionRefusedError):
         site.ask("GET", "/healthz")
 
 
-def test_openmetrics_is_spoken_to_who_prefers_it(site: Site) -> None:
+def test_metrics_are_in_openmetrics_format_if_the_client_prefers_it(site: Site) -> None:
     _, text, _ = site.ask("GET", "/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
     assert text.endswith("# EOF\n")
 
@@ -305,7 +305,7 @@ def test_openmetrics_is_spoken_to_who_prefers_it(site: Site) -> None:
         "text/plain;version=1..0",
     ],
 )
-def test_no_accept_header_makes_the_server_fail_or_say_what_a_stranger_wrote(site: Site, accepted: str) -> None:
+def test_no_accept_header_is_echoed_or_makes_the_server_fail(site: Site, accepted: str) -> None:
     answer = site.send(f"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: {accepted}\r\n\r\n".encode("latin-1"))
     head = answer.partition(b"\r\n\r\n")[0]
     assert head.startswith(b"HTTP/1.1 200 ")
@@ -313,7 +313,7 @@ def test_no_accept_header_makes_the_server_fail_or_say_what_a_stranger_wrote(sit
     assert [part for part in (b"99.9", b"escaping=x", b"\xff", b"\x80", b"1..0") if part in head] == []
 
 
-def test_what_prometheus_asks_for_is_what_it_gets(site: Site) -> None:
+def test_the_accept_header_of_prometheus_gets_its_format(site: Site) -> None:
     accepted = (
         "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
         "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"

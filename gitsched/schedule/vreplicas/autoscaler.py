@@ -1,6 +1,7 @@
 """Autoscaler: how many pods the vreplicas need, and which pods can be emptied to scale down.
 
-Both read one snapshot. A factor, the number of zones or nodes that the profile spreads over, keeps pods in equal numbers.
+Both read one snapshot of the state. The scale factor, the number of zones or nodes that the profile spreads over, keeps the number of
+pods in each of them equal.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from gitsched.schedule.vreplicas.state import State
 
 
 def find_scale_factor(state: State, strategy: SchedulingStrategy) -> int:
-    """How many pods go at a time; 0 where the profile spreads over nodes and none is usable. Filling pods up spreads over nothing, but
-    upstream counts what a profile that it does not ask would spread over."""
+    """Return how many pods are added or removed at a time; 0 when the profile spreads over nodes and none is usable. Filling up
+    pods does not spread, but upstream uses the factor of the unused profile."""
     if strategy.max_fill_up and not strategy.reschedules_all:
         return 1
     if strategy.scheduler_profile.has_plugin(AvailabilityNodePriority):
@@ -23,56 +24,56 @@ def find_scale_factor(state: State, strategy: SchedulingStrategy) -> int:
 
 
 def compute_replicas(state: State, strategy: SchedulingStrategy, *, attempt_down: bool) -> int:
-    """How many replicas upstream's autoscaler asks for. Where something is pending and there is no usable node to spread over, it has no
-    answer: nothing changes."""
+    """Return the replicas that upstream's autoscaler sets. With pending vreplicas and no usable node to spread over, nothing
+    changes."""
     factor = find_scale_factor(state, strategy)
     if strategy.max_fill_up:
-        wanted = _ceil_div(sum(state.expected.values()), state.capacity)
+        replicas = _ceil_div(sum(state.expected.values()), state.capacity)
     else:
-        wanted = state.last_ordinal + 1
+        replicas = state.last_ordinal + 1
         pending = sum(state.pending.values())
         if pending and not factor:
             return state.replicas
         if pending:
-            room = state.capacity
+            capacity = state.capacity
             if strategy.scheduler_profile.has_plugin(EvenPodSpread):
-                room = min((room, *(free for free in state.free if free > 0)))
-            wanted += _ceil_div(_ceil_div(pending, room), factor) * factor
-    return wanted if attempt_down or wanted > state.replicas else state.replicas
+                capacity = min((capacity, *(free for free in state.free if free > 0)))
+            replicas += _ceil_div(_ceil_div(pending, capacity), factor) * factor
+    return replicas if attempt_down or replicas > state.replicas else state.replicas
 
 
-def compute_scale_up(state: State, strategy: SchedulingStrategy, helped: int) -> int:
-    """The replicas with which `helped` pending vreplicas find room, in whole multiples of the factor; never fewer than there are."""
-    if not helped:
+def compute_scale_up(state: State, strategy: SchedulingStrategy, placeable: int) -> int:
+    """Return the replicas with which `placeable` pending vreplicas fit, in multiples of the factor; never fewer than present."""
+    if not placeable:
         return state.replicas
     factor = max(find_scale_factor(state, strategy), 1)
-    pods = _ceil_div(_ceil_div(helped, state.capacity), factor) * factor
+    pods = _ceil_div(_ceil_div(placeable, state.capacity), factor) * factor
     return max(state.replicas, state.last_ordinal + 1 + pods)
 
 
 def compute_scale_down(state: State, strategy: SchedulingStrategy) -> int:
-    """The replicas without the unused pods at the top; a factor of them is left in any case."""
+    """Return the replicas without the unused pods at the top; at least a factor of them remains."""
     factor = max(find_scale_factor(state, strategy), 1)
     used = max((o for o, free in enumerate(state.free) if free < state.capacity), default=-1) + 1
-    spare = state.replicas - max(used, min(factor, state.replicas))
-    return state.replicas - spare // factor * factor
+    surplus = state.replicas - max(used, min(factor, state.replicas))
+    return state.replicas - surplus // factor * factor
 
 
 def find_evictable_ordinals(state: State, strategy: SchedulingStrategy) -> range:
-    """The ordinals at the top whose vreplicas all the others have room for; empty where that is not so. When pods are filled up, only
-    what the last one holds is looked at."""
+    """Return the ordinals at the top whose vreplicas fit on all the others; empty otherwise. When pods are filled up, only the
+    vreplicas of the last pod count."""
     factor = find_scale_factor(state, strategy)
     last, none = state.last_ordinal, range(0)
     if last < 1 or not factor or len(state.schedulable) <= factor:
         return none
-    top = range(max(last - factor + 1, 0), last + 1)
+    last_pods = range(max(last - factor + 1, 0), last + 1)
     if not strategy.max_fill_up and state.replicas - factor < factor:
         return none
-    free = sum(state.free[ordinal] for ordinal in (top[-1:] if strategy.max_fill_up else top))
-    held = state.capacity * (1 if strategy.max_fill_up else factor) - free
-    room = state.free_capacity - free
-    return top if room >= held else none
+    free = sum(state.free[ordinal] for ordinal in (last_pods[-1:] if strategy.max_fill_up else last_pods))
+    used_vreplicas = state.capacity * (1 if strategy.max_fill_up else factor) - free
+    capacity = state.free_capacity - free
+    return last_pods if capacity >= used_vreplicas else none
 
 
-def _ceil_div(number: int, by: int) -> int:
-    return -(-number // by)
+def _ceil_div(number: int, divisor: int) -> int:
+    return -(-number // divisor)

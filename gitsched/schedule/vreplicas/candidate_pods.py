@@ -1,9 +1,4 @@
-"""Candidate pods for the next vreplica of one vpod, grouped by the counts that plug-ins can tell apart.
-
-Pods with equal counts (their own, their node's, in the same zone) fare alike and differ in their ordinal only. So each group keeps its
-pods in a heap, a choice looks at the groups alone, and a vreplica that is placed moves no more than the pods of one node. Where there are
-many small zones, these are told apart by their counts, too, and a vreplica moves the pods of one zone.
-"""
+""""""
 
 from __future__ import annotations
 
@@ -15,11 +10,11 @@ from gitsched.schedule.vreplicas.plugins import CountHistogram, CountScope, Othe
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet
 
 NO_ENTRY = -1
-"""A count where there is no entry, which is not the same as an entry of zero."""
+"""The count without an entry, which differs from an entry of zero."""
 
 
 class ScopeMembership(NamedTuple):
-    """Whether something is among what a count is compared with, by a plug-in's scope."""
+    """Whether a pod is counted, by the scope of a plug-in."""
 
     usable: bool
     not_full: bool
@@ -30,8 +25,8 @@ _NO_OTHERS = OtherCounts(CountHistogram(), None)
 
 
 class GroupKey(NamedTuple):
-    """What the pods of a group have in common; members that no plug-in looks at are ABSENT or "". `zone` is a name or, where there are
-    many, a count. `compared` is about the pods."""
+    """The common properties of the pods of a group; properties that no plug-in uses are NO_ENTRY or "". `zone` is a name or, with
+    many zones, a count. `membership` is that of the pods."""
 
     zone: str | int
     node: int
@@ -42,14 +37,14 @@ class GroupKey(NamedTuple):
 PenaltyCache = dict[tuple[PluginLevel, int | str, ScopeMembership], int]
 
 
-def _is_in_scope(scope: CountScope, count: int, compared: ScopeMembership) -> bool:
+def _is_in_scope(scope: CountScope, count: int, membership: ScopeMembership) -> bool:
     if scope == "listed":
         return count != NO_ENTRY
-    return compared.not_full if scope == "not full" else compared.usable
+    return membership.not_full if scope == "not full" else membership.usable
 
 
 class PodGroup:
-    """Pods as (penalty for the ordinal, tie, ordinal); entries whose pod has left are dropped when they come up."""
+    """Pods as (penalty for the ordinal, tie, ordinal); entries of pods that left the group are removed when they reach the top."""
 
     __slots__ = ("heap", "size")
 
@@ -59,9 +54,9 @@ class PodGroup:
 
 
 class CandidatePods:
-    """One source's counts and candidates. `free` is the room of every pod, shared by all sources, and is kept up to date.
+    """The counts and candidates of one vpod. `free` is the free capacity of every pod, shared by all vpods, and is updated.
 
-    `counts` are the source's entries on schedulable pods. `candidates` are ordinals of schedulable pods; the first one wins ties.
+    `counts` are the vpod's entries on schedulable pods. `candidates` are ordinals of schedulable pods; the first one wins ties.
     """
 
     def __init__(
@@ -108,134 +103,136 @@ class CandidatePods:
             "zone": ((self._zones.get(zone, NO_ENTRY), _IN_EVERY_SCOPE) for zone in adapter.zone_names),
         }
         for level, counts in every.items():
-            tallies = self._histograms_by_level[level]
-            for count, compared in counts if tallies else ():
-                for scope, tally in tallies:
-                    if _is_in_scope(scope, count, compared):
-                        tally.add(max(count, 0))
+            histograms = self._histograms_by_level[level]
+            for count, membership in counts if histograms else ():
+                for scope, histogram in histograms:
+                    if _is_in_scope(scope, count, membership):
+                        histogram.add(max(count, 0))
 
     def _list_histograms(self, level: PluginLevel) -> list[tuple[CountScope, CountHistogram]]:
-        return [(scope, tally) for (among, scope), tally in self._histograms.items() if among == level]
+        return [(scope, histogram) for (among, scope), histogram in self._histograms.items() if among == level]
 
     def _find_membership(self, ordinal: int) -> ScopeMembership:
-        """A pod without a vreplica of this source that is full of others' is none that could have one."""
+        """Return the membership of a pod: one that is full of other vpods' vreplicas is not counted as usable."""
         has, free = self.counts.get(ordinal, 0) > 0, self.free[ordinal]
         return ScopeMembership(has or free > 0, has or free != 0)
 
     def find_best(self) -> int | None:
-        """The best candidate; None when there is none."""
+        """Return the best candidate; None when there is none."""
         best: tuple[int, int, int] | None = None
-        costs: PenaltyCache = {}
-        for likeness, group in self._groups.items():
-            if not self._passes_predicates(likeness):
+        penalty_cache: PenaltyCache = {}
+        for group_key, group in self._groups.items():
+            if not self._passes_predicates(group_key):
                 continue
             heap = group.heap
-            while self._group_keys.get(heap[0][2]) != likeness:
+            while self._group_keys.get(heap[0][2]) != group_key:
                 heappop(heap)
-            fixed, tie, ordinal = heap[0]
-            found = (fixed + self._sum_penalties(likeness, costs), tie, ordinal)
+            ordinal_penalty, tie, ordinal = heap[0]
+            found = (ordinal_penalty + self._sum_penalties(group_key, penalty_cache), tie, ordinal)
             if best is None or found < best:
                 best = found
         return best[2] if best is not None else None
 
-    def _passes_predicates(self, likeness: GroupKey) -> bool:
+    def _passes_predicates(self, group_key: GroupKey) -> bool:
         for predicate in self._profile.predicates:
             if predicate.level != "room":
-                count, others = self._get_counts(predicate, likeness)
+                count, others = self._get_counts(predicate, group_key)
                 if not predicate.admits(max(count, 0), count != NO_ENTRY, others):
                     return False
         return True
 
-    def _sum_penalties(self, likeness: GroupKey, costs: PenaltyCache) -> int:
+    def _sum_penalties(self, group_key: GroupKey, penalty_cache: PenaltyCache) -> int:
         total = 0
-        for level, place in (("zone", likeness.zone), ("node", likeness.node), ("pod", likeness.pod)):
+        for level, location in (("zone", group_key.zone), ("node", group_key.node), ("pod", group_key.pod)):
             if level not in self._levels:
                 continue
-            key = (level, place, likeness.membership)
-            known = costs.get(key)
-            if known is None:
-                known = 0
+            key = (level, location, group_key.membership)
+            cached = penalty_cache.get(key)
+            if cached is None:
+                cached = 0
                 for priority, weight in self._profile.priorities:
                     if priority.level == level and weight:
-                        count, others = self._get_counts(priority, likeness)
-                        known += weight * priority.penalty(max(count, 0), others)
-                costs[key] = known
-            total += known
+                        count, others = self._get_counts(priority, group_key)
+                        cached += weight * priority.penalty(max(count, 0), others)
+                penalty_cache[key] = cached
+            total += cached
         return total
 
-    def _get_counts(self, plugin: SchedulerPlugin, likeness: GroupKey) -> tuple[int, OtherCounts]:
-        """The count that a plug-in looks at, and what it is compared with."""
-        compared = _IN_EVERY_SCOPE
+    def _get_counts(self, plugin: SchedulerPlugin, group_key: GroupKey) -> tuple[int, OtherCounts]:
+        """Return the count that a plug-in uses, and the counts that it is compared with."""
+        membership = _IN_EVERY_SCOPE
         match plugin.level:
             case "pod":
-                count, compared = likeness.pod, likeness.membership
+                count, membership = group_key.pod, group_key.membership
             case "node":
-                count = likeness.node
+                count = group_key.node
             case _:
-                zone = likeness.zone
+                zone = group_key.zone
                 count = self._zones.get(zone, NO_ENTRY) if isinstance(zone, str) else zone
-        own = max(count, 0) if _is_in_scope(plugin.scope, count, compared) else None
-        return count, OtherCounts(self._histograms[plugin.level, plugin.scope], own)
+        own_count = max(count, 0) if _is_in_scope(plugin.scope, count, membership) else None
+        return count, OtherCounts(self._histograms[plugin.level, plugin.scope], own_count)
 
     def add_vreplicas(self, ordinal: int, number: int = 1) -> None:
-        """Place vreplicas on a pod, or take them away."""
+        """Add vreplicas to a pod, or remove them."""
         pod = self._pods[ordinal]
-        before, compared = self.counts.get(ordinal, NO_ENTRY), self._find_membership(ordinal)
+        before, membership = self.counts.get(ordinal, NO_ENTRY), self._find_membership(ordinal)
         count = self.counts[ordinal] = max(before, 0) + number
         self.free[ordinal] -= number
-        self._update_histograms("pod", before, count, compared, self._find_membership(ordinal))
-        for level, counts, place in (("node", self._nodes, pod.node), ("zone", self._zones, pod.zone)):
-            before = counts.get(place, NO_ENTRY)
-            counts[place] = max(before, 0) + number
-            self._update_histograms("node" if level == "node" else "zone", before, counts[place], _IN_EVERY_SCOPE, _IN_EVERY_SCOPE)
-        for neighbour in self._list_affected(ordinal):
-            if neighbour in self._group_keys or neighbour == ordinal:
-                self._update_group(neighbour)
+        self._update_histograms("pod", before, count, membership, self._find_membership(ordinal))
+        for level, counts, location in (("node", self._nodes, pod.node), ("zone", self._zones, pod.zone)):
+            before = counts.get(location, NO_ENTRY)
+            counts[location] = max(before, 0) + number
+            self._update_histograms(
+                "node" if level == "node" else "zone", before, counts[location], _IN_EVERY_SCOPE, _IN_EVERY_SCOPE
+            )
+        for affected in self._list_affected(ordinal):
+            if affected in self._group_keys or affected == ordinal:
+                self._update_group(affected)
 
     def _list_affected(self, ordinal: int) -> Sequence[int]:
-        """The candidates whose likeness depends on what is on a pod."""
+        """Return the candidates whose group depends on the vreplicas of a pod."""
         pod = self._pods[ordinal]
         if not self._zones_by_name:
             return self._pods_by_location.get(pod.zone, ())
         return self._pods_by_location.get(pod.node, ()) if "node" in self._levels else (ordinal,)
 
     def _update_histograms(self, level: PluginLevel, before: int, after: int, was: ScopeMembership, now: ScopeMembership) -> None:
-        for scope, tally in self._histograms_by_level[level]:
+        for scope, histogram in self._histograms_by_level[level]:
             if _is_in_scope(scope, before, was):
-                tally.remove(max(before, 0))
+                histogram.remove(max(before, 0))
             if _is_in_scope(scope, after, now):
-                tally.add(after)
+                histogram.add(after)
 
     def remove_candidate(self, ordinal: int) -> None:
-        """A pod is no candidate any more."""
+        """Remove a pod from the candidates."""
         self._ties.pop(ordinal, None)
         self._leave_group(ordinal)
 
     def _update_group(self, ordinal: int) -> None:
-        """Put a candidate into the group of its like."""
+        """Move a candidate to its group."""
         if ordinal not in self._ties:
             return
-        likeness = self._build_group_key(ordinal)
-        known = self._group_keys.get(ordinal)
-        fits = self._has_capacity(ordinal)
-        if known == likeness and fits:
+        group_key = self._build_group_key(ordinal)
+        previous_key = self._group_keys.get(ordinal)
+        has_capacity = self._has_capacity(ordinal)
+        if previous_key == group_key and has_capacity:
             return
         self._leave_group(ordinal)
-        if fits:
-            self._group_keys[ordinal] = likeness
-            group = self._groups.get(likeness)
+        if has_capacity:
+            self._group_keys[ordinal] = group_key
+            group = self._groups.get(group_key)
             if group is None:
-                group = self._groups[likeness] = PodGroup()
+                group = self._groups[group_key] = PodGroup()
             heappush(group.heap, (self._ordinal_penalties[ordinal], self._ties[ordinal], ordinal))
             group.size += 1
 
     def _leave_group(self, ordinal: int) -> None:
-        likeness = self._group_keys.pop(ordinal, None)
-        if likeness is not None:
-            group = self._groups[likeness]
+        group_key = self._group_keys.pop(ordinal, None)
+        if group_key is not None:
+            group = self._groups[group_key]
             group.size -= 1
             if not group.size:
-                del self._groups[likeness]
+                del self._groups[group_key]
 
     def _build_group_key(self, ordinal: int) -> GroupKey:
         pod, levels = self._pods[ordinal], self._levels
@@ -252,20 +249,23 @@ class CandidatePods:
         return all(p.admits(free, True, _NO_OTHERS) for p in self._profile.predicates if p.level == "room")
 
     def explain_rejection(self, ordinal: int) -> str:
-        """Why a pod may not take a vreplica; "" where it may."""
-        likeness = self._build_group_key(ordinal)
+        """Return why a pod may not receive a vreplica; "" if it may."""
+        group_key = self._build_group_key(ordinal)
         for predicate in self._profile.predicates:
-            count, others = (self.free[ordinal], _NO_OTHERS) if predicate.level == "room" else self._get_counts(predicate, likeness)
+            count, others = (
+                (self.free[ordinal], _NO_OTHERS) if predicate.level == "room" else self._get_counts(predicate, group_key)
+            )
             if not predicate.admits(max(count, 0), count != NO_ENTRY, others):
                 return f"{predicate.name}: {predicate.reason}"
         return ""
 
     def list_scores(self, ordinal: int) -> dict[str, int]:
-        """What each priority gives a pod, times its weight: the greatest sum wins, and none is above zero but for high ordinals."""
-        likeness = self._build_group_key(ordinal)
+        """Return the score of a pod by each priority times its weight: the greatest sum wins; only high ordinals give positive
+        scores."""
+        group_key = self._build_group_key(ordinal)
         scores = {}
         for priority, weight in self._profile.priorities:
             if weight:
-                count, others = (ordinal, _NO_OTHERS) if priority.level == "ordinal" else self._get_counts(priority, likeness)
+                count, others = (ordinal, _NO_OTHERS) if priority.level == "ordinal" else self._get_counts(priority, group_key)
                 scores[priority.name] = -weight * priority.penalty(max(count, 0), others)
         return scores

@@ -1,5 +1,4 @@
-"""Predicates and priorities for vreplicas, the histograms of counts they compare, and the profiles that combine them. A new plug-in
-is a class here and its line in PREDICATES or PRIORITIES."""
+""""""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import ClassVar, Literal
 
 
 class CountHistogram:
-    """A histogram of counts. The distance to all of them is asked for again and again between two changes, so it is remembered."""
+    """A histogram of counts. Distances are cached, since they are computed many times between two changes."""
 
     __slots__ = ("_distances", "_numbers", "size")
 
@@ -37,26 +36,26 @@ class CountHistogram:
         self._distances.clear()
 
     def distance(self, count: int) -> int:
-        """The sum of the differences between a count and every one here."""
+        """Return the sum of the differences between a count and every count here."""
         known = self._distances.get(count)
         if known is None:
             known = self._distances[count] = sum(number * abs(count - other) for other, number in self._numbers.items())
         return known
 
     def extremes(self, own: int | None) -> tuple[int, int] | None:
-        """The smallest and the greatest count, one occurrence of `own` left out; None when nothing is left."""
-        alone = own is not None and self._numbers.get(own) == 1
-        counts = [count for count in self._numbers if not (alone and count == own)]
+        """Return the smallest and the greatest count, without one occurrence of `own`; None when nothing remains."""
+        is_single = own is not None and self._numbers.get(own) == 1
+        counts = [count for count in self._numbers if not (is_single and count == own)]
         return (min(counts), max(counts)) if counts else None
 
 
 class OtherCounts:
-    """A tally without the candidate's own count, which is None where it is not in it."""
+    """A histogram without the candidate's own count, which is None if it is not included."""
 
     __slots__ = ("_histogram", "_own")
 
-    def __init__(self, tally: CountHistogram, own: int | None) -> None:
-        self._histogram, self._own = tally, own
+    def __init__(self, histogram: CountHistogram, own: int | None) -> None:
+        self._histogram, self._own = histogram, own
 
     @property
     def size(self) -> int:
@@ -71,14 +70,14 @@ class OtherCounts:
 
 PluginLevel = Literal["room", "ordinal", "pod", "node", "zone"]
 CountScope = Literal["usable", "not full", "listed"]
-"""Pods that have some of the source or room; the same with pods that hold more than they can, as upstream weighs them; or what has an entry
-for the source, be it zero."""
+"""The counted pods. "usable": pods with vreplicas of the vpod or free capacity; "not full": also pods that exceed their capacity,
+as upstream counts them; "listed": pods with an entry for the vpod, even zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPlugin:
-    """`argument` names the one argument that the plug-in needs, "" for none; it is a whole number of so many `bits`. `value` is its
-    value; `strict` is how upstream reads it, where that differs."""
+    """A plug-in. `argument` is the name of its only argument, "" for none; it is an integer of `bits` bits. `value` is its value;
+    `strict` selects upstream's behaviour where it differs."""
 
     name: ClassVar[str]
     level: ClassVar[PluginLevel]
@@ -93,8 +92,8 @@ class SchedulerPlugin:
 
 
 class PodPredicate(SchedulerPlugin, ABC):
-    """Says whether a candidate may take one more vreplica. `reason` is told where it may not. A `soft` one gives way where it alone
-    leaves vreplicas without a place, unless it is to be read as upstream does."""
+    """Decides whether a candidate may receive one more vreplica; `reason` says why not. A `soft` predicate is ignored if it alone
+    leaves vreplicas unplaced, unless it is strict."""
 
     __slots__ = ()
     reason: ClassVar[str]
@@ -102,21 +101,23 @@ class PodPredicate(SchedulerPlugin, ABC):
 
     @abstractmethod
     def admits(self, count: int, known: bool, others: OtherCounts) -> bool:
-        """`count` is what the level says, 0 where there is no entry; `known` is whether there is one."""
+        """Return whether a candidate passes. `count` is the count of the plug-in's level, 0 without an entry; `known` tells
+        whether there is an entry."""
 
 
 class PodPriority(SchedulerPlugin, ABC):
-    """Says how bad a candidate is; the least sum of penalty times weight wins."""
+    """Ranks the candidates; the least sum of penalty times weight wins."""
 
     __slots__ = ()
 
     @abstractmethod
     def penalty(self, count: int, others: OtherCounts) -> int:
-        """`count` is what the level says, 0 where there is no entry; for the level ordinal it is the ordinal."""
+        """Return the penalty. `count` is the count of the plug-in's level, 0 without an entry; for the level "ordinal" it is the
+        ordinal."""
 
 
 class PodFitsResources(PodPredicate):
-    """The pod has room."""
+    """The pod has free capacity."""
 
     __slots__ = ()
     name, level, reason = "PodFitsResources", "room", "the pod is full"
@@ -126,7 +127,7 @@ class PodFitsResources(PodPredicate):
 
 
 class NoMaxResourceCount(PodPredicate):
-    """The source is on no more pods than it has resources, such as Kafka partitions."""
+    """The vpod uses no more pods than it has resources, such as Kafka partitions."""
 
     __slots__ = ()
     name, level, argument, bits = "NoMaxResourceCount", "pod", "NumPartitions", 64
@@ -141,7 +142,7 @@ class NoMaxResourceCount(PodPredicate):
 
 
 class EvenPodSpread(PodPredicate):
-    """No pod gets too far ahead of another that could take a vreplica. Strictly, none may stay too far behind, either."""
+    """No pod may exceed another usable pod by more than the skew. If strict, no pod may be behind by more than the skew either."""
 
     __slots__ = ()
     name, level, argument = "EvenPodSpread", "pod", "MaxSkew"
@@ -151,12 +152,12 @@ class EvenPodSpread(PodPredicate):
         bounds = others.extremes()
         if bounds is None:
             return True
-        least, most = bounds
-        return count + 1 - least <= self.value and (not self.strict or most - count - 1 <= self.value)
+        minimum, maximum = bounds
+        return count + 1 - minimum <= self.value and (not self.strict or maximum - count - 1 <= self.value)
 
 
 class _EvenSpreadPriority(PodPriority):
-    """Keeps the counts of a level close to each other when one is added."""
+    """Keeps the counts of a level close to each other when a vreplica is added."""
 
     __slots__ = ()
     argument = "MaxSkew"
@@ -166,7 +167,7 @@ class _EvenSpreadPriority(PodPriority):
 
 
 class EvenPodSpreadPriority(_EvenSpreadPriority):
-    """Strictly, pods that hold more than they can are compared, too."""
+    """Compares pods; if strict, also those that exceed their capacity."""
 
     __slots__ = ()
     name, level = "EvenPodSpread", "pod"
@@ -177,8 +178,8 @@ class EvenPodSpreadPriority(_EvenSpreadPriority):
 
 
 class FewestOnPodPriority(PodPriority):
-    """Pods with the fewest vreplicas of the source first. It is asked where a soft predicate gives way, and cannot be configured: a sum
-    of distances, as the others have it, would rather join many full pods than level the one that is behind."""
+    """Prefers pods with the fewest vreplicas of the vpod. It replaces a soft predicate that is ignored, and cannot be configured:
+    a sum of distances would prefer to join many full pods instead of filling the pod that is behind."""
 
     __slots__ = ()
     name, level = "FewestOnPod", "pod"
@@ -198,7 +199,7 @@ class AvailabilityZonePriority(_EvenSpreadPriority):
 
 
 class LowestOrdinalPriority(PodPriority):
-    """Fills pods with small ordinals first, so that the others can go."""
+    """Fills pods with small ordinals first, so that the others can be removed."""
 
     __slots__ = ()
     name, level = "LowestOrdinalPriority", "ordinal"
@@ -208,7 +209,7 @@ class LowestOrdinalPriority(PodPriority):
 
 
 class _RemoveWithEvenSpreadPriority(PodPriority):
-    """Keeps the counts of a level close to each other when one is taken away; only what has an entry is compared."""
+    """Keeps the counts of a level close to each other when a vreplica is removed; only entries are compared."""
 
     __slots__ = ()
     argument = "MaxSkew"
@@ -237,7 +238,7 @@ class RemoveWithAvailabilityZonePriority(_RemoveWithEvenSpreadPriority):
 
 
 class RemoveWithHighestOrdinalPriority(PodPriority):
-    """Empties pods with great ordinals first."""
+    """Empties pods with high ordinals first."""
 
     __slots__ = ()
     name, level = "RemoveWithHighestOrdinalPriority", "ordinal"
@@ -274,19 +275,19 @@ ALIASES: Mapping[str, str] = {"HighestOrdinalPriority": RemoveWithHighestOrdinal
 WeightedPriorities = tuple[tuple[PodPriority, int], ...]
 
 _DOMINANT_WEIGHT = 1_000_000
-"""A weight that no other priority outweighs."""
+"""A weight that is larger than that of any other priority."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Predicates in the order in which they are asked, and priorities with their weights, each name once."""
+    """Predicates in their order, and priorities with their weights, each name once."""
 
     predicates: tuple[PodPredicate, ...]
     priorities: WeightedPriorities
 
     @cached_property
     def relaxed(self) -> Profile | None:
-        """The same with evenness as the first wish instead of a condition; None where it is none."""
+        """The profile with even spread as the strongest priority instead of a predicate; None if it has no soft predicate."""
         hard = tuple(predicate for predicate in self.predicates if not predicate.soft or predicate.strict)
         if len(hard) == len(self.predicates):
             return None
@@ -294,29 +295,29 @@ class Profile:
 
     @cached_property
     def enforces_capacity(self) -> bool:
-        """Whether it keeps pods within their capacity."""
+        """Whether the profile keeps pods within their capacity."""
         return any(predicate.level == "room" for predicate in self.predicates)
 
     @cached_property
     def max_pods(self) -> int | None:
-        """On how many pods a source may be; None where nothing limits it."""
+        """The maximum number of pods of a vpod; None without a limit."""
         limits = [predicate.value for predicate in self.predicates if isinstance(predicate, NoMaxResourceCount)]
         return min(limits, default=None)
 
     @cached_property
     def accepts_new_pods(self) -> bool:
-        """Whether a new pod takes anything that it has room for."""
+        """Whether a new pod accepts any vreplica for which it has capacity."""
         return all(predicate.level == "room" for predicate in (self.relaxed or self).predicates)
 
     def has_plugin(self, plugin: type[PodPredicate] | type[PodPriority]) -> bool:
-        """Whether a plug-in is listed, be it with weight 0."""
+        """Return whether a plug-in is listed, even with weight 0."""
         return any(isinstance(entry, plugin) for entry in (*self.predicates, *(priority for priority, _ in self.priorities)))
 
 
 DEFAULT_SCHEDULER_PROFILE = Profile(
     (PodFitsResources(),), ((AvailabilityZonePriority(), 10), (AvailabilityNodePriority(), 10), (LowestOrdinalPriority(), 2))
 )
-"""How vreplicas are placed where nobody said."""
+"""The default profile for placing vreplicas."""
 DEFAULT_DESCHEDULER_PROFILE = Profile(
     (),
     (
@@ -325,4 +326,4 @@ DEFAULT_DESCHEDULER_PROFILE = Profile(
         (RemoveWithHighestOrdinalPriority(), 2),
     ),
 )
-"""How vreplicas are taken away where nobody said."""
+"""The default profile for removing vreplicas."""

@@ -1,11 +1,13 @@
 """Schedule the vreplicas of one vpod: keep valid placements, remove surplus vreplicas, add missing ones.
 
-1. What is held on pods that are gone, on marked pods, or beyond a pod's capacity has to move; all else stays.
-2. Too many: those that have to move go first, then those on pods that may take no new ones, then one at a time by the removing profile.
-3. Too few: one at a time by the adding profile, each with the counts that the ones before it left. What only a soft predicate keeps
-   from a place gets the most even one there is; and where the number of pods is limited, those with much room come before little.
-4. Where that is not enough, what was placed stays, and so does what sits on a marked pod; or, where all are placed anew, everything
-   goes back to where it was.
+1. Vreplicas on missing pods, on unschedulable pods, or beyond a pod's capacity must move; all others stay.
+2. With too many vreplicas, those that must move are removed first, then those on pods that accept no new ones, then one at a time by
+   the descheduler profile.
+3. With too few vreplicas, one at a time is added by the scheduler profile, each with the counts that the previous ones left. If only
+   a soft predicate rejects a pod, the most even placement is used; with a limit on the number of pods, pods with much capacity come
+   first.
+4. If that is not enough, what was placed stays, and so do vreplicas on an unschedulable pod; or, if all are rescheduled, the previous
+   placements are restored.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from gitsched.schedule.vreplicas.state import AdapterStatefulSet, FreeCapacity, 
 
 
 class SchedulingStrategy(NamedTuple):
-    """How a run places. `packs` fills pods one after the other and asks no profile. `replaces`: a source that lacks vreplicas has all of
-    them placed anew, or none. `removing` None means that one with too many is placed anew, too."""
+    """How vreplicas are placed. `max_fill_up` fills one pod after the other and uses no profile. `reschedules_all`: when a vpod
+    lacks vreplicas, all of them are placed again, or none. `descheduler_profile` None means that a vpod with too many is also
+    rescheduled."""
 
     scheduler_profile: Profile
     descheduler_profile: Profile | None
@@ -29,199 +32,226 @@ class SchedulingStrategy(NamedTuple):
 
 
 def schedule_vpod(
-    vpod: Vpod, adapter: AdapterStatefulSet, ledger: FreeCapacity, strategy: SchedulingStrategy
+    vpod: Vpod, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, strategy: SchedulingStrategy
 ) -> VreplicasByOrdinal:
-    """Where a source's vreplicas go, by ordinal. The ledger holds what the source had, and then what it has."""
-    ledger.release(vpod.placements)
-    stays = _keep_placements(vpod, adapter, ledger, strategy)
-    surplus = sum(stays.values()) - vpod.expected
+    """Return the placements of a vpod, by ordinal. `free_capacity` contains the vpod's previous placements before the call, and
+    its new ones after it."""
+    free_capacity.release(vpod.placements)
+    retained = _keep_placements(vpod, adapter, free_capacity, strategy)
+    surplus = sum(retained.values()) - vpod.expected
     if surplus > 0 and (strategy.max_fill_up or strategy.descheduler_profile is not None):
-        stays = _remove_from_unusable_pods(stays, surplus, adapter)
-        surplus = sum(stays.values()) - vpod.expected
-    ledger.reserve(stays)
+        retained = _remove_from_unusable_pods(retained, surplus, adapter)
+        surplus = sum(retained.values()) - vpod.expected
+    free_capacity.reserve(retained)
     if surplus == 0:
-        shares = stays
+        placements = retained
     elif strategy.max_fill_up:
-        shares = _remove_from_last_pods(stays, surplus, ledger) if surplus > 0 else _fill_up_pods(stays, -surplus, adapter, ledger)
+        placements = (
+            _remove_from_last_pods(retained, surplus, free_capacity)
+            if surplus > 0
+            else _fill_up_pods(retained, -surplus, adapter, free_capacity)
+        )
     elif surplus > 0 and strategy.descheduler_profile is not None:
-        shares = _remove_vreplicas(stays, surplus, adapter, ledger, strategy.descheduler_profile)
+        placements = _remove_vreplicas(retained, surplus, adapter, free_capacity, strategy.descheduler_profile)
     elif strategy.reschedules_all:
-        shares = _reschedule_all(vpod, stays, adapter, ledger, strategy.scheduler_profile)
+        placements = _reschedule_all(vpod, retained, adapter, free_capacity, strategy.scheduler_profile)
     else:
-        shares = _add_vreplicas(stays, -surplus, adapter, ledger, strategy.scheduler_profile)
+        placements = _add_vreplicas(retained, -surplus, adapter, free_capacity, strategy.scheduler_profile)
     if not strategy.reschedules_all:
-        _keep_on_unschedulable_pods(vpod, shares, adapter, ledger)
-    return dict(sorted(shares.items()))
+        _keep_on_unschedulable_pods(vpod, placements, adapter, free_capacity)
+    return dict(sorted(placements.items()))
 
 
 def count_placeable_on_new_pods(
-    shares: VreplicasByOrdinal, number: int, first: int, adapter: AdapterStatefulSet, ledger: FreeCapacity, profile: Profile
+    placements: VreplicasByOrdinal,
+    count: int,
+    first_ordinal: int,
+    adapter: AdapterStatefulSet,
+    free_capacity: FreeCapacity,
+    profile: Profile,
 ) -> int:
-    """How many more vreplicas of a source would find a place on new pods alone, from an ordinal on; as many of them as could do."""
-    pods = -(-number // adapter.capacity)
-    wider = adapter.add_pods(first, pods)
-    free = {**ledger.free, **dict.fromkeys(range(first, first + pods), adapter.capacity)}
-    board = CandidatePods(wider, profile.relaxed or profile, free, _filter_usable_pods(shares, wider), range(first, first + pods))
-    return sum(_place_one_by_one(board, {}, number).values())
+    """Return how many more vreplicas of a vpod would fit on new pods alone, starting at an ordinal; at most as many as given."""
+    pods = -(-count // adapter.capacity)
+    extended = adapter.add_pods(first_ordinal, pods)
+    free = {**free_capacity.free, **dict.fromkeys(range(first_ordinal, first_ordinal + pods), adapter.capacity)}
+    candidate_pods = CandidatePods(
+        extended,
+        profile.relaxed or profile,
+        free,
+        _filter_usable_pods(placements, extended),
+        range(first_ordinal, first_ordinal + pods),
+    )
+    return sum(_place_one_by_one(candidate_pods, {}, count).values())
 
 
 def can_keep_vreplicas(ordinal: int, adapter: AdapterStatefulSet) -> bool:
-    """Whether what a pod holds may stay there. A pod that is gone for a while, or whose node is, comes back under its name."""
+    """Return whether a pod may keep its vreplicas. A pod that is temporarily missing, or whose node is, comes back under its
+    name."""
     return ordinal < adapter.replicas and ordinal not in adapter.unschedulable
 
 
 def _keep_placements(
-    vpod: Vpod, adapter: AdapterStatefulSet, ledger: FreeCapacity, strategy: SchedulingStrategy
+    vpod: Vpod, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, strategy: SchedulingStrategy
 ) -> VreplicasByOrdinal:
     limited = strategy.reschedules_all or strategy.max_fill_up or strategy.scheduler_profile.enforces_capacity
-    stays = {}
-    for ordinal, number in vpod.placements.items():
+    retained = {}
+    for ordinal, count in vpod.placements.items():
         if can_keep_vreplicas(ordinal, adapter):
-            room = ledger.free.get(ordinal, adapter.capacity)
-            kept = max(min(number, room), 0) if limited else number
-            if kept:
-                stays[ordinal] = kept
-    return stays
+            room = free_capacity.free.get(ordinal, adapter.capacity)
+            kept_count = max(min(count, room), 0) if limited else count
+            if kept_count:
+                retained[ordinal] = kept_count
+    return retained
 
 
-def _remove_from_unusable_pods(stays: VreplicasByOrdinal, surplus: int, adapter: AdapterStatefulSet) -> VreplicasByOrdinal:
-    """Take away from pods that do no work now, the greatest ordinal first."""
-    left = dict(stays)
-    for ordinal in sorted(stays.keys() - adapter.pods.keys(), reverse=True):
-        gone = min(left[ordinal], surplus)
-        surplus -= gone
-        left[ordinal] -= gone
-        if not left[ordinal]:
-            del left[ordinal]
-    return left
+def _remove_from_unusable_pods(retained: VreplicasByOrdinal, surplus: int, adapter: AdapterStatefulSet) -> VreplicasByOrdinal:
+    """Remove vreplicas from pods that are not running, the largest ordinal first."""
+    remaining = dict(retained)
+    for ordinal in sorted(retained.keys() - adapter.pods.keys(), reverse=True):
+        removed = min(remaining[ordinal], surplus)
+        surplus -= removed
+        remaining[ordinal] -= removed
+        if not remaining[ordinal]:
+            del remaining[ordinal]
+    return remaining
 
 
 def _remove_vreplicas(
-    stays: VreplicasByOrdinal, surplus: int, adapter: AdapterStatefulSet, ledger: FreeCapacity, profile: Profile
+    retained: VreplicasByOrdinal, surplus: int, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, profile: Profile
 ) -> VreplicasByOrdinal:
-    working = {ordinal: number for ordinal, number in stays.items() if ordinal in adapter.pods}
-    board = CandidatePods(adapter, profile, ledger.free, working, list(working))
-    left = dict(stays)
+    working = {ordinal: count for ordinal, count in retained.items() if ordinal in adapter.pods}
+    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, working, list(working))
+    remaining = dict(retained)
     for _ in range(surplus):
-        ordinal = board.find_best()
-        if ordinal is None:  # its predicates let nothing go, which cannot be meant
-            board = CandidatePods(
-                adapter, Profile((), profile.priorities), ledger.free, board.counts, list(left.keys() & working.keys())
+        ordinal = candidate_pods.find_best()
+        if ordinal is None:  # the predicates reject every pod, which cannot be intended
+            candidate_pods = CandidatePods(
+                adapter,
+                Profile((), profile.priorities),
+                free_capacity.free,
+                candidate_pods.counts,
+                list(remaining.keys() & working.keys()),
             )
-            ordinal = board.find_best()
+            ordinal = candidate_pods.find_best()
         if ordinal is None:
             break
-        board.add_vreplicas(ordinal, -1)
-        left[ordinal] -= 1
-        if not left[ordinal]:
-            del left[ordinal]
-            board.remove_candidate(ordinal)
-    return left
+        candidate_pods.add_vreplicas(ordinal, -1)
+        remaining[ordinal] -= 1
+        if not remaining[ordinal]:
+            del remaining[ordinal]
+            candidate_pods.remove_candidate(ordinal)
+    return remaining
 
 
 def _add_vreplicas(
-    stays: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, ledger: FreeCapacity, profile: Profile
+    retained: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, profile: Profile
 ) -> VreplicasByOrdinal:
-    most = profile.max_pods
-    before = {} if most is None else dict(ledger.free)
-    shares = _add_to_candidates(list(adapter.pods), stays, missing, adapter, ledger, profile)
-    if most is None or sum(shares.values()) == sum(stays.values()) + missing:
-        return shares
-    # A limit on the number of pods was used up by pods with little room: those with much are tried instead.
-    mine = _filter_usable_pods(stays, adapter)
-    others = sorted(adapter.pods.keys() - mine.keys(), key=lambda ordinal: (-before[ordinal], ordinal))
-    roomy = sorted((*mine, *others[: max(most - len(mine), 0)]))
-    after, ledger.free = ledger.free, before
-    again = _add_to_candidates(roomy, stays, missing, adapter, ledger, profile)
-    if sum(again.values()) > sum(shares.values()):
-        return again
-    ledger.free = after
-    return shares
+    max_pods = profile.max_pods
+    free_before = {} if max_pods is None else dict(free_capacity.free)
+    placements = _add_to_candidates(list(adapter.pods), retained, missing, adapter, free_capacity, profile)
+    if max_pods is None or sum(placements.values()) == sum(retained.values()) + missing:
+        return placements
+    # Pods with little capacity used up the limit on the number of pods: try the pods with the most capacity instead.
+    own_pods = _filter_usable_pods(retained, adapter)
+    others = sorted(adapter.pods.keys() - own_pods.keys(), key=lambda ordinal: (-free_before[ordinal], ordinal))
+    largest_pods = sorted((*own_pods, *others[: max(max_pods - len(own_pods), 0)]))
+    after, free_capacity.free = free_capacity.free, free_before
+    second_attempt = _add_to_candidates(largest_pods, retained, missing, adapter, free_capacity, profile)
+    if sum(second_attempt.values()) > sum(placements.values()):
+        return second_attempt
+    free_capacity.free = after
+    return placements
 
 
 def _add_to_candidates(
     candidates: Sequence[int],
-    stays: VreplicasByOrdinal,
+    retained: VreplicasByOrdinal,
     missing: int,
     adapter: AdapterStatefulSet,
-    ledger: FreeCapacity,
+    free_capacity: FreeCapacity,
     profile: Profile,
 ) -> VreplicasByOrdinal:
-    board = CandidatePods(adapter, profile, ledger.free, _filter_usable_pods(stays, adapter), candidates)
-    shares = _place_one_by_one(board, dict(stays), missing)
-    left = missing + sum(stays.values()) - sum(shares.values())
-    if left and profile.relaxed is not None:
-        shares = _place_one_by_one(CandidatePods(adapter, profile.relaxed, ledger.free, board.counts, candidates), shares, left)
-    return shares
+    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, _filter_usable_pods(retained, adapter), candidates)
+    placements = _place_one_by_one(candidate_pods, dict(retained), missing)
+    remaining = missing + sum(retained.values()) - sum(placements.values())
+    if remaining and profile.relaxed is not None:
+        placements = _place_one_by_one(
+            CandidatePods(adapter, profile.relaxed, free_capacity.free, candidate_pods.counts, candidates), placements, remaining
+        )
+    return placements
 
 
 def _reschedule_all(
-    vpod: Vpod, stays: VreplicasByOrdinal, adapter: AdapterStatefulSet, ledger: FreeCapacity, profile: Profile
+    vpod: Vpod, retained: VreplicasByOrdinal, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, profile: Profile
 ) -> VreplicasByOrdinal:
-    """All anew, without looking back; or, where not all find a place, what there was. That may be more than is wanted; the surplus is
-    taken away only where something sits on a pod that may take nothing, or that holds more than it can."""
-    ledger.release(stays)
-    entries = dict.fromkeys(_filter_usable_pods(vpod.placements, adapter), 0)
-    board = CandidatePods(adapter, profile, ledger.free, entries, list(adapter.pods))
-    shares = _place_one_by_one(board, {}, vpod.expected)
-    if sum(shares.values()) == vpod.expected:
-        return shares
-    ledger.release(shares)
-    ledger.reserve(vpod.placements)
+    """Place all vreplicas again; if not all fit, return the previous placements. These can be more than wanted; the surplus is
+    removed only if some are on a pod that may keep none, or that exceeds its capacity."""
+    free_capacity.release(retained)
+    counts = dict.fromkeys(_filter_usable_pods(vpod.placements, adapter), 0)
+    candidate_pods = CandidatePods(adapter, profile, free_capacity.free, counts, list(adapter.pods))
+    placements = _place_one_by_one(candidate_pods, {}, vpod.expected)
+    if sum(placements.values()) == vpod.expected:
+        return placements
+    free_capacity.release(placements)
+    free_capacity.reserve(vpod.placements)
     surplus = sum(vpod.placements.values()) - vpod.expected
-    if surplus <= 0 or vpod.placements == _filter_usable_pods(stays, adapter):
+    if surplus <= 0 or vpod.placements == _filter_usable_pods(retained, adapter):
         return vpod.placements
-    shares = _remove_from_unusable_pods(vpod.placements, surplus, adapter)
-    ledger.release(vpod.placements)
-    ledger.reserve(shares)
-    return _remove_from_last_pods(shares, max(sum(shares.values()) - vpod.expected, 0), ledger)
+    placements = _remove_from_unusable_pods(vpod.placements, surplus, adapter)
+    free_capacity.release(vpod.placements)
+    free_capacity.reserve(placements)
+    return _remove_from_last_pods(placements, max(sum(placements.values()) - vpod.expected, 0), free_capacity)
 
 
-def _place_one_by_one(board: CandidatePods, shares: VreplicasByOrdinal, missing: int) -> VreplicasByOrdinal:
+def _place_one_by_one(candidate_pods: CandidatePods, placements: VreplicasByOrdinal, missing: int) -> VreplicasByOrdinal:
     for _ in range(missing):
-        ordinal = board.find_best()
+        ordinal = candidate_pods.find_best()
         if ordinal is None:
             break
-        board.add_vreplicas(ordinal)
-        shares[ordinal] = shares.get(ordinal, 0) + 1
-    return shares
+        candidate_pods.add_vreplicas(ordinal)
+        placements[ordinal] = placements.get(ordinal, 0) + 1
+    return placements
 
 
-def _fill_up_pods(stays: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, ledger: FreeCapacity) -> VreplicasByOrdinal:
-    """Fill up the pods that the source is on, then the others by ordinal."""
-    shares = dict(stays)
-    for ordinal in (*_filter_usable_pods(stays, adapter), *adapter.pods):
-        number = min(ledger.free[ordinal], missing)
-        if number > 0:
-            shares[ordinal] = shares.get(ordinal, 0) + number
-            ledger.free[ordinal] -= number
-            missing -= number
-    return shares
+def _fill_up_pods(
+    retained: VreplicasByOrdinal, missing: int, adapter: AdapterStatefulSet, free_capacity: FreeCapacity
+) -> VreplicasByOrdinal:
+    """Fill up the pods of the vpod, then the others by ordinal."""
+    placements = dict(retained)
+    for ordinal in (*_filter_usable_pods(retained, adapter), *adapter.pods):
+        count = min(free_capacity.free[ordinal], missing)
+        if count > 0:
+            placements[ordinal] = placements.get(ordinal, 0) + count
+            free_capacity.free[ordinal] -= count
+            missing -= count
+    return placements
 
 
-def _remove_from_last_pods(stays: VreplicasByOrdinal, surplus: int, ledger: FreeCapacity) -> VreplicasByOrdinal:
-    """Empty the pods that the source came to last."""
-    shares = dict(stays)
-    for ordinal in reversed(stays):
-        gone = min(shares[ordinal], surplus)
-        surplus -= gone
-        shares[ordinal] -= gone
-        ledger.release({ordinal: gone})
-        if not shares[ordinal]:
-            del shares[ordinal]
-    return shares
+def _remove_from_last_pods(retained: VreplicasByOrdinal, surplus: int, free_capacity: FreeCapacity) -> VreplicasByOrdinal:
+    """Remove vreplicas from the pods that were added last."""
+    placements = dict(retained)
+    for ordinal in reversed(retained):
+        removed = min(placements[ordinal], surplus)
+        surplus -= removed
+        placements[ordinal] -= removed
+        free_capacity.release({ordinal: removed})
+        if not placements[ordinal]:
+            del placements[ordinal]
+    return placements
 
 
-def _keep_on_unschedulable_pods(vpod: Vpod, shares: VreplicasByOrdinal, adapter: AdapterStatefulSet, ledger: FreeCapacity) -> None:
-    """What found no other place stays on its marked pod: better a consumer there than none at all."""
-    missing = vpod.expected - sum(shares.values())
-    for ordinal, number in vpod.placements.items():
-        kept = min(number, missing, ledger.free.get(ordinal, adapter.capacity))
-        if kept > 0 and ordinal in adapter.unschedulable and ordinal < adapter.replicas:
-            shares[ordinal] = kept
-            missing -= kept
-            ledger.reserve({ordinal: kept})
+def _keep_on_unschedulable_pods(
+    vpod: Vpod, placements: VreplicasByOrdinal, adapter: AdapterStatefulSet, free_capacity: FreeCapacity
+) -> None:
+    """Keep vreplicas that fit nowhere else on their unschedulable pod: a consumer there is better than none."""
+    missing = vpod.expected - sum(placements.values())
+    for ordinal, count in vpod.placements.items():
+        kept_count = min(count, missing, free_capacity.free.get(ordinal, adapter.capacity))
+        if kept_count > 0 and ordinal in adapter.unschedulable and ordinal < adapter.replicas:
+            placements[ordinal] = kept_count
+            missing -= kept_count
+            free_capacity.reserve({ordinal: kept_count})
 
 
-def _filter_usable_pods(shares: VreplicasByOrdinal, adapter: AdapterStatefulSet) -> VreplicasByOrdinal:
-    return {ordinal: number for ordinal, number in shares.items() if ordinal in adapter.pods}
+def _filter_usable_pods(placements: VreplicasByOrdinal, adapter: AdapterStatefulSet) -> VreplicasByOrdinal:
+    return {ordinal: count for ordinal, count in placements.items() if ordinal in adapter.pods}

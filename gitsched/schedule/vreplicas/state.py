@@ -1,5 +1,4 @@
-"""Pods of the StatefulSet, vpods, their placements, the free capacity of each pod, and the state snapshot that the autoscaler
-reads."""
+""""""
 
 from __future__ import annotations
 
@@ -9,11 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 VreplicasByOrdinal = dict[int, int]
-"""Vreplicas of one source by the ordinal of the pod, in the order of its status; every number is above zero."""
+"""Vreplicas of one vpod by the ordinal of the pod, in the order of its status; every number is positive."""
 
 
 class Pod(NamedTuple):
-    """A pod that may take new vreplicas."""
+    """A pod that may receive new vreplicas."""
 
     ordinal: int
     node: str
@@ -21,7 +20,7 @@ class Pod(NamedTuple):
 
 
 class Vpod(NamedTuple):
-    """A source: how many vreplicas it wants, and where it has some already."""
+    """A source: how many vreplicas it wants, and its present placements."""
 
     name: str
     expected: int
@@ -30,10 +29,11 @@ class Vpod(NamedTuple):
 
 @dataclass(frozen=True)
 class AdapterStatefulSet:
-    """The StatefulSet's pods. `capacity` counts vreplicas a pod; `pods` are those that may take new ones, by ascending ordinal; `zones`
-    are the usable nodes, with or without a pod, and their zone; `marked` are ordinals to be emptied.
+    """The pods of the StatefulSet. `capacity` counts vreplicas per pod; `pods` are those that may receive new vreplicas, by
+    ascending ordinal; `zones` maps usable nodes, with or without a pod, to their zones; `unschedulable` are ordinals to be
+    emptied.
 
-    A pod that is not in `pods` although its ordinal is below `replicas` keeps what it has, unless it is marked.
+    A pod that is not in `pods` although its ordinal is below `replicas` keeps its vreplicas, unless it is unschedulable.
     """
 
     capacity: int
@@ -47,40 +47,40 @@ class AdapterStatefulSet:
         return frozenset(self.zones.values())
 
     def mark_unschedulable(self, ordinals: frozenset[int]) -> AdapterStatefulSet:
-        """The same with these pods marked, and nobody else's marks touched."""
+        """Return a copy with these pods also marked unschedulable."""
         pods = {ordinal: pod for ordinal, pod in self.pods.items() if ordinal not in ordinals}
         return AdapterStatefulSet(self.capacity, self.replicas, pods, self.zones, self.unschedulable | ordinals)
 
-    def add_pods(self, first: int, number: int) -> AdapterStatefulSet:
-        """The same with more pods, from an ordinal on, on a node of their own."""
-        new = range(first, first + number)
+    def add_pods(self, first: int, count: int) -> AdapterStatefulSet:
+        """Return a copy with more pods, starting at an ordinal, on a node of their own."""
+        new = range(first, first + count)
         pods, zones = {**self.pods, **{ordinal: Pod(ordinal, "", "") for ordinal in new}}, {**self.zones, "": ""}
         return AdapterStatefulSet(self.capacity, max(self.replicas, new.stop), pods, zones, self.unschedulable - frozenset(new))
 
 
 class FreeCapacity:
-    """`free` is by ordinal, and below zero where a pod holds more than its capacity."""
+    """Free capacity by ordinal; negative when a pod exceeds its capacity."""
 
     __slots__ = ("capacity", "free")
 
-    def __init__(self, adapter: AdapterStatefulSet, held: Iterable[VreplicasByOrdinal]) -> None:
+    def __init__(self, adapter: AdapterStatefulSet, all_placements: Iterable[VreplicasByOrdinal]) -> None:
         self.capacity = adapter.capacity
         self.free = dict.fromkeys(adapter.pods, adapter.capacity)
-        for shares in held:
-            self.reserve(shares)
+        for placements in all_placements:
+            self.reserve(placements)
 
-    def reserve(self, shares: VreplicasByOrdinal) -> None:
-        for ordinal, number in shares.items():
-            self.free[ordinal] = self.free.get(ordinal, self.capacity) - number
+    def reserve(self, placements: VreplicasByOrdinal) -> None:
+        for ordinal, count in placements.items():
+            self.free[ordinal] = self.free.get(ordinal, self.capacity) - count
 
-    def release(self, shares: VreplicasByOrdinal) -> None:
-        for ordinal, number in shares.items():
-            self.free[ordinal] = self.free.get(ordinal, self.capacity) + number
+    def release(self, placements: VreplicasByOrdinal) -> None:
+        for ordinal, count in placements.items():
+            self.free[ordinal] = self.free.get(ordinal, self.capacity) + count
 
 
 class State(NamedTuple):
-    """`free` is by ordinal up to `last`, the greatest ordinal that is schedulable or holds something (-1: none). The spreads and counts
-    are by source."""
+    """The state of the pods. `free` is by ordinal up to `last_ordinal`, the greatest ordinal that is schedulable or has vreplicas
+    (-1: none). Spreads and counts are by vpod."""
 
     capacity: int
     replicas: int
@@ -99,36 +99,42 @@ class State(NamedTuple):
 
     @property
     def free_capacity(self) -> int:
-        """Room on schedulable pods."""
+        """Free capacity on schedulable pods."""
         return sum(self.free[ordinal] for ordinal in self.schedulable)
 
 
 def collect_state(adapter: AdapterStatefulSet, vpods: Iterable[Vpod], others: Iterable[VreplicasByOrdinal] = ()) -> State:
-    """The state of the pods with what the sources hold; `others` is held by nobody that is listed."""
-    sources = list(vpods)
-    held = [*(vpod.placements for vpod in sources), *others]
-    touched = max((*adapter.pods, *(ordinal for shares in held for ordinal in shares)), default=-1)
-    free = [adapter.capacity] * (touched + 1)
-    for shares in held:
-        for ordinal, number in shares.items():
-            free[ordinal] -= number
-    on_pods = {v.name: {o: n for o, n in sorted(v.placements.items()) if o in adapter.pods} for v in sources}
+    """Return the state of the pods with the placements of the vpods; `others` are placements of unlisted vpods."""
+    vpod_list = list(vpods)
+    all_placements = [*(vpod.placements for vpod in vpod_list), *others]
+    last_ordinal = max((*adapter.pods, *(ordinal for placements in all_placements for ordinal in placements)), default=-1)
+    free = [adapter.capacity] * (last_ordinal + 1)
+    for placements in all_placements:
+        for ordinal, count in placements.items():
+            free[ordinal] -= count
+    pod_spread = {v.name: {o: n for o, n in sorted(v.placements.items()) if o in adapter.pods} for v in vpod_list}
     return State(
         adapter.capacity,
         adapter.replicas,
         tuple(adapter.pods),
         tuple(free),
         adapter.zones,
-        on_pods,
-        {name: _sum_by_location(shares, {o: adapter.pods[o].node for o in shares}) for name, shares in on_pods.items()},
-        {name: _sum_by_location(shares, {o: adapter.pods[o].zone for o in shares}) for name, shares in on_pods.items()},
-        {vpod.name: max(0, vpod.expected - sum(vpod.placements.values())) for vpod in sources},
-        {vpod.name: vpod.expected for vpod in sources},
+        pod_spread,
+        {
+            name: _sum_by_location(placements, {o: adapter.pods[o].node for o in placements})
+            for name, placements in pod_spread.items()
+        },
+        {
+            name: _sum_by_location(placements, {o: adapter.pods[o].zone for o in placements})
+            for name, placements in pod_spread.items()
+        },
+        {vpod.name: max(0, vpod.expected - sum(vpod.placements.values())) for vpod in vpod_list},
+        {vpod.name: vpod.expected for vpod in vpod_list},
     )
 
 
-def _sum_by_location(shares: VreplicasByOrdinal, place_of: Mapping[int, str]) -> dict[str, int]:
+def _sum_by_location(placements: VreplicasByOrdinal, location_of: Mapping[int, str]) -> dict[str, int]:
     spread: dict[str, int] = {}
-    for ordinal, number in shares.items():
-        spread[place_of[ordinal]] = spread.get(place_of[ordinal], 0) + number
+    for ordinal, count in placements.items():
+        spread[location_of[ordinal]] = spread.get(location_of[ordinal], 0) + count
     return dict(sorted(spread.items()))

@@ -1,4 +1,4 @@
-"""How many pods upstream's autoscaler asks for, and which ones it empties; `replace` follows it."""
+""""""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_NODES = AdapterStatefulSet(capacity=4, replicas=3, pods={}, zones={})
         pytest.param(5, {1: 2}, True, 2, id="filling pods up spreads over no nodes"),
     ],
 )
-def test_without_a_usable_node(wanted: int, held: dict[int, int], packs: bool, replicas: int) -> None:
+def test_replicas_without_a_usable_node(wanted: int, held: dict[int, int], packs: bool, replicas: int) -> None:
     state = collect_state(NO_NODES, [Vpod("orders", wanted, held)])
     assert (
         compute_replicas(
@@ -43,7 +43,7 @@ def test_without_a_usable_node(wanted: int, held: dict[int, int], packs: bool, r
         pytest.param(DEFAULT_SCHEDULER_PROFILE, False, [3], id="filling pods up spreads over nothing"),
     ],
 )
-def test_filled_pods_are_emptied_from_the_top(adding: Profile, replaces: bool, emptied: list[int]) -> None:
+def test_pods_are_emptied_from_the_highest_ordinal(adding: Profile, replaces: bool, emptied: list[int]) -> None:
     pods = {ordinal: Pod(ordinal, f"n{ordinal % 2}", "z") for ordinal in range(4)}
     state = collect_state(AdapterStatefulSet(4, 4, pods, {"n0": "z", "n1": "z"}), [Vpod("orders", 6, {0: 2, 2: 2, 3: 2})])
     assert (

@@ -1,4 +1,4 @@
-"""The board's shortcuts choose what the rules choose, vreplica after vreplica."""
+""""""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .vreplica_builders import adapters, choose_slowly, profiles, shares
 
 @settings(max_examples=300)
 @given(adapters(), st.booleans().flatmap(profiles), shares(), st.dictionaries(st.integers(0, 7), st.integers(0, 5)))
-def test_each_vreplica_goes_where_comparing_every_pod_with_every_other_would_put_it(
+def test_adding_agrees_with_a_comparison_of_all_pods(
     adapter: AdapterStatefulSet, profile: Profile, held: VreplicasByOrdinal, taken: VreplicasByOrdinal
 ) -> None:
     counts = {ordinal: number for ordinal, number in held.items() if ordinal in adapter.pods}
@@ -38,7 +38,7 @@ def test_each_vreplica_goes_where_comparing_every_pod_with_every_other_would_put
 
 @settings(max_examples=300)
 @given(adapters(), st.booleans().flatmap(profiles), shares(), st.randoms())
-def test_each_vreplica_is_taken_from_where_comparing_would_take_it(
+def test_removing_agrees_with_a_comparison_of_all_pods(
     adapter: AdapterStatefulSet, profile: Profile, held: VreplicasByOrdinal, random: object
 ) -> None:
     counts = {ordinal: number for ordinal, number in held.items() if ordinal in adapter.pods}

@@ -1,4 +1,4 @@
-"""A plug-in of one's own is a class and a line: the one that the documentation shows works."""
+""""""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config(args: str) -> dict[str, object]:
     return {"kind": "ConfigMap", "metadata": {"name": "config-scheduler"}, "data": {"predicates": predicates, "priorities": "[]"}}
 
 
-def test_a_documented_predicate_needs_no_more_than_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_predicate_works_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     scope = dict(vars(plugins))
     exec(code, scope)
@@ -36,7 +36,7 @@ def test_a_documented_predicate_needs_no_more_than_its_line(monkeypatch: pytest.
     assert shares == {0: 2, 1: 2, 2: 2}
 
 
-def test_the_documented_config_maps_are_what_they_look_like() -> None:
+def test_the_documented_config_maps_are_valid() -> None:
     bodies = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)]
     profiles = {body["metadata"]["name"]: read_profile(body) for body in bodies if body.get("kind") == "ConfigMap"}
     assert {name: issues for name, (_, issues) in profiles.items()} == {"config-scheduler": [], "config-descheduler": []}

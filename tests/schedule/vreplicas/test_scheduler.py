@@ -1,4 +1,4 @@
-"""What holds of every placement, whatever the pods, sources and profiles."""
+""""""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def even(pods: int, capacity: int) -> AdapterStatefulSet:
 
 
 @given(adapters(), vpods(), strategies(), st.booleans())
-def test_no_source_has_more_than_it_wants_nor_a_pod_more_than_it_holds(
+def test_no_vpod_exceeds_its_vreplicas_and_no_pod_its_capacity(
     adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy, replaces: bool
 ) -> None:
     placed = run(adapter, sources, strategy._replace(reschedules_all=replaces))
@@ -70,7 +70,7 @@ def test_no_source_has_more_than_it_wants_nor_a_pod_more_than_it_holds(
 
 
 @given(adapters(), vpods(), strategies())
-def test_what_may_stay_stays(adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy) -> None:
+def test_valid_placements_are_kept(adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy) -> None:
     load: dict[int, int] = {}
     for source in sources:
         for ordinal, number in source.placements.items():
@@ -83,7 +83,7 @@ def test_what_may_stay_stays(adapter: AdapterStatefulSet, sources: list[Vpod], s
 
 
 @given(adapters(), vpods(), strategies())
-def test_nothing_new_comes_to_a_pod_that_may_take_nothing(
+def test_an_unschedulable_pod_receives_no_vreplicas(
     adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy
 ) -> None:
     placed = run(adapter, sources, strategy)
@@ -124,7 +124,7 @@ def test_more_pods_never_place_less(
 
 
 @given(adapters(), profiles(), st.integers(0, 20), shares(2), st.integers(1, 4))
-def test_where_the_number_of_pods_is_limited_as_much_is_placed_as_the_roomiest_hold(
+def test_with_a_pod_limit_the_pods_with_most_capacity_are_used(
     adapter: AdapterStatefulSet, profile: Profile, wanted: int, taken: VreplicasByOrdinal, most: int
 ) -> None:
     profile = Profile((PodFitsResources(), NoMaxResourceCount(most)), profile.priorities)
@@ -136,7 +136,7 @@ def test_where_the_number_of_pods_is_limited_as_much_is_placed_as_the_roomiest_h
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(0, 20), st.integers(0, 3))
-def test_the_skew_stays_within_its_bound_wherever_that_is_possible(rooms: list[int], wanted: int, skew: int) -> None:
+def test_the_skew_stays_within_its_limit_if_possible(rooms: list[int], wanted: int, skew: int) -> None:
     adapter = even(len(rooms), 6)
     strategy = SchedulingStrategy(
         Profile((PodFitsResources(), EvenPodSpread(skew)), ((LowestOrdinalPriority(), 1),)), DEFAULT_DESCHEDULER_PROFILE
@@ -163,11 +163,11 @@ def test_the_skew_stays_within_its_bound_wherever_that_is_possible(rooms: list[i
         pytest.param(6, {0: 2, 9: 4}, {0: 2, 1: 2, 2: 1, 3: 1}, id="or moves"),
     ],
 )
-def test_the_rules_without_any_configuration(wanted: int, held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
+def test_default_profiles(wanted: int, held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
     assert run(even(4, 5), [Vpod("s", wanted, held)], DEFAULT) == {"s": after}
 
 
-def test_where_evenness_has_to_give_way_the_pod_that_is_behind_catches_up_first() -> None:
+def test_without_an_even_placement_the_pod_with_fewest_vreplicas_is_filled_first() -> None:
     adapter = even(8, 20)
     strategy = SchedulingStrategy(
         Profile((PodFitsResources(), EvenPodSpread(1)), ((LowestOrdinalPriority(), 1),)), DEFAULT_DESCHEDULER_PROFILE
@@ -185,12 +185,12 @@ def test_where_evenness_has_to_give_way_the_pod_that_is_behind_catches_up_first(
         pytest.param({0: 9, 1: 1}, {0: 4}, id="a pod that holds more than it can is relieved"),
     ],
 )
-def test_replace_without_a_removing_profile_changes_all_or_nothing(held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
+def test_replace_without_a_descheduler_profile_changes_all_or_nothing(held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
     strategy = SchedulingStrategy(Profile((PodFitsResources(), EvenPodSpread(0, strict=True)), ()), None, reschedules_all=True)
     assert run(even(3, 5), [Vpod("s", 4, held)], strategy) == {"s": after}
 
 
-def test_replace_evens_out_over_pods_that_hold_too_much() -> None:
+def test_replace_spreads_evenly_over_pods_beyond_their_capacity() -> None:
     strategy = SchedulingStrategy(
         Profile((), ((EvenPodSpreadPriority(strict=True), 5), (LowestOrdinalPriority(), 2))), None, reschedules_all=True
     )
@@ -198,7 +198,7 @@ def test_replace_evens_out_over_pods_that_hold_too_much() -> None:
     assert schedule_vpod(Vpod("s", 6, {}), adapter, FreeCapacity(adapter, [{0: 7, 1: 6}]), strategy) == {0: 3, 1: 3}
 
 
-def test_replace_knows_the_pods_that_a_source_has_to_leave() -> None:
+def test_replace_moves_vreplicas_from_unschedulable_pods() -> None:
     strategy = SchedulingStrategy(
         Profile((NoMaxResourceCount(2, strict=True),), ((AvailabilityZonePriority(), 1),)), None, reschedules_all=True
     )

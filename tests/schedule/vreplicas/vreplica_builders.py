@@ -1,4 +1,4 @@
-"""Pods on nodes in zones, sources and profiles, for Hypothesis; and the rules once more, told pod by pod and without any shortcut."""
+""""""
 
 from __future__ import annotations
 
