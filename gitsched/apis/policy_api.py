@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.engine import PolicyEngine, RecordsByKind, Snapshot
@@ -13,6 +14,7 @@ from gitsched.apis.gitsched.config_section import SettingsSection
 from gitsched.apis.topology import Topology
 from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.finding import Issue
+from gitsched.model.observation import MetricQuery
 
 GroupKind = tuple[str, str]
 """API group and kind, as in ("apps", "Deployment")."""
@@ -20,6 +22,60 @@ SchemaKey = tuple[str, str, str]
 """API group, version and kind, as in ("policy.karmada.io", "v1alpha1", "PropagationPolicy")."""
 DocumentValidator = Callable[[Body], Iterator[Issue]]
 """List what is wrong with a defaulted document that its schema accepts."""
+
+
+class MetricSource(NamedTuple):
+    """Metrics that documents of the API query from providers.
+
+    `groups` are the API groups of the documents. `list_queries` returns one query per metric, in the order of their keys. The codes are
+    those of the findings about providers that are not queried because the output is not trusted, or because they changed.
+    """
+
+    groups: frozenset[str]
+    list_queries: Callable[[Iterable[Body]], list[MetricQuery]]
+    not_queried_code: str
+    provider_changed_code: str
+
+
+class DeliveryReports(NamedTuple):
+    """Reports of clusters about the output, which are read from commit statuses.
+
+    `groups` are the API groups of the documents. `list_clusters` returns the clusters whose reports are read. The code is that of the
+    finding about reports that could not be read.
+    """
+
+    groups: frozenset[str]
+    list_clusters: Callable[[Iterable[Body]], set[str]]
+    unknown_code: str
+
+
+class ScoreMeasurement(NamedTuple):
+    """A value of each cluster: `source` is prometheus, with its query as `spec`, or static, with the values by cluster."""
+
+    name: str
+    source: str
+    spec: Body
+
+
+class ClusterScoring(NamedTuple):
+    """Scores that `gitsched scores` computes from measured values and writes as documents.
+
+    `definition` is the kind that defines scores and `cluster` the kind of the clusters. `build_documents` gets the definition, all
+    clusters, the values by measurement and cluster, and the time until which the scores are valid; each document is in the namespace of
+    its cluster.
+    """
+
+    definition: GroupKind
+    cluster: GroupKind
+    list_measurements: Callable[[Body], list[ScoreMeasurement]]
+    build_documents: Callable[[Body, set[str], Mapping[str, Mapping[str, float]], datetime | None], list[Body]]
+
+
+class ClusterChoices(NamedTuple):
+    """Clusters that documents of the API choose without placing a workload: the kind of the records, and the clusters by document."""
+
+    record_kind: GroupKind
+    read: Callable[[Iterable[tuple[Key, Body]]], Mapping[Key, frozenset[str]]]
 
 
 class RemovedWorkload(NamedTuple):
@@ -70,14 +126,17 @@ class PolicyAPI:
     read_removed_workload: Callable[[Body], RemovedWorkload | None] | None = None
     """Return the workload of a record that no engine wrote again; None for a record that places nothing."""
 
+    metrics: MetricSource | None = None
+    delivery_reports: DeliveryReports | None = None
+    scoring: ClusterScoring | None = None
+
     topology: Topology | None = None
     """The kind that describes clusters or nodes, for simulations."""
     replica_paths: Mapping[GroupKind, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Where kinds of workloads have their number of replicas, for simulations that scale them."""
     serializable: bool = False
     """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
-    chosen_clusters: Callable[[Mapping[Key, Body]], Mapping[Key, frozenset[str]]] | None = None
-    """Return the clusters that the API's documents chose without placing anything, from the records of a plan."""
+    cluster_choices: ClusterChoices | None = None
 
 
 def needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from gitsched.apis.engine import list_previous_records
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.guard import describe_reason
 from gitsched.decide.plan import Plan
@@ -43,8 +44,13 @@ _UNSELECTED = "no policy selects it any more"
 
 
 def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
-    """The clusters that are chosen by the records of an output."""
-    return {key: clusters for api in policy_apis() if api.chosen_clusters for key, clusters in api.chosen_clusters(records).items()}
+    """Return the clusters that documents chose without placing a workload, from the records of an output."""
+    found: dict[Key, frozenset[str]] = {}
+    for api in policy_apis():
+        choices = api.cluster_choices
+        if choices is not None and (records_of_kind := list_previous_records(records, *choices.record_kind)):
+            found.update(choices.read(records_of_kind))
+    return found
 
 
 def list_choices(decided: DecisionSet) -> dict[Key, frozenset[str]]:

@@ -20,9 +20,9 @@ from gitsched.metrics.providers import (
     make_bearer_header,
     parse_number,
 )
-from gitsched.metrics.queries import InvalidMetricValue, MetricQuery, ProviderUnreachable, list_metric_queries
+from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable, list_metric_queries
 from gitsched.model.document import Body
-from gitsched.model.observation import MetricFailure, ObservationKey, Observations
+from gitsched.model.observation import MetricFailure, MetricQuery, ObservationKey, Observations
 
 if TYPE_CHECKING:
     from gitsched.metrics.http_client import HttpClient

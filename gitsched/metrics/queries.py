@@ -3,11 +3,11 @@ address, a token or a response."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
 
-from gitsched.model.document import Body, get_field
-from gitsched.model.observation import ObservationKey
+from gitsched.decide.registry import policy_apis
+from gitsched.model.document import Body
+from gitsched.model.observation import MetricQuery
 
 
 class ProviderUnreachable(Exception):
@@ -18,52 +18,8 @@ class InvalidMetricValue(Exception):
     """The provider's response has no valid number for this metric."""
 
 
-_PROVIDER_KINDS = {"GlobalMetric": "GlobalMetricsProvider", "Metric": "MetricsProvider"}
-
-
-class MetricQuery(NamedTuple):
-    """A query of one metric from one provider. `spec` is the provider's configuration for its `type`."""
-
-    key: ObservationKey
-    type: str
-    spec: Mapping[str, Any]
-
-    @property
-    def provider(self) -> str:
-        return self.key[2]
-
-    @property
-    def metric(self) -> str:
-        return self.key[3]
-
-
 def list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
-    """Return one query for each metric of a known provider, in key order. Invalid documents are skipped: validation reports them."""
-    providers: dict[tuple[str, str, str], Body] = {}
-    metrics: list[tuple[str, str, Body]] = []
-    for body in documents:
-        kind, spec, name = body.get("kind"), body.get("spec"), get_field(body, "metadata", "name")
-        if body.get("api") != "core" or not isinstance(spec, dict) or not isinstance(name, str):
-            continue
-        namespace = str(get_field(body, "metadata", "namespace") or "")
-        if kind in _PROVIDER_KINDS:
-            provider = spec.get("provider")
-            metrics.append(
-                (_PROVIDER_KINDS[kind], _default_namespace(kind, namespace), provider if isinstance(provider, dict) else {})
-            )
-        elif kind in _PROVIDER_KINDS.values():
-            providers[str(kind), _default_namespace(str(kind), namespace), name] = spec
-    queries = {}
-    for kind, namespace, provider_ref in metrics:
-        name, metric = provider_ref.get("name"), provider_ref.get("metric")
-        spec = providers.get((kind, namespace, str(name)))
-        settings = spec.get(str(spec.get("type"))) if spec else None
-        if spec is not None and isinstance(settings, dict) and isinstance(metric, str):
-            key = (kind, namespace, str(name), metric)
-            queries[key] = MetricQuery(key, str(spec["type"]), settings)
-    return [queries[key] for key in sorted(queries)]
-
-
-def _default_namespace(kind: str, namespace: str) -> str:
-    """Return the namespace of a document: "" for global kinds, `default` if none is set."""
-    return "" if kind.startswith("Global") else namespace or "default"
+    """Return one query for each metric of a known provider, in key order, for the documents of all policy APIs."""
+    bodies = list(documents)
+    queries = (query for api in policy_apis() if api.metrics is not None for query in api.metrics.list_queries(bodies))
+    return sorted(queries, key=lambda query: query.key)

@@ -13,6 +13,22 @@ ObservationKey = tuple[str, str, str, str]
 """Kind of the provider, its namespace ("" for a global one), its name, and the metric's name on the provider."""
 
 
+class MetricQuery(NamedTuple):
+    """A query of one metric from one provider. `spec` is the provider's configuration for its `type`."""
+
+    key: ObservationKey
+    type: str
+    spec: Mapping[str, Any]
+
+    @property
+    def provider(self) -> str:
+        return self.key[2]
+
+    @property
+    def metric(self) -> str:
+        return self.key[3]
+
+
 class MetricFailure(NamedTuple):
     """Why a metric has no value: `code` is UNREACHABLE_METRICS_PROVIDER or INVALID_METRIC, `error` is a message without secrets."""
 

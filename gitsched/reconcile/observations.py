@@ -8,15 +8,15 @@ from functools import partial
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import ForgeConfig
-from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
-from gitsched.apis.ocm.rollout import waits_for_reports
-from gitsched.decide.catalog import locate_finding_resources
+from gitsched.apis.policy_api import DeliveryReports, MetricSource
+from gitsched.decide.catalog import RawDocument, locate_finding_resources
 from gitsched.decide.plan import SourceTree
+from gitsched.decide.registry import policy_apis
 from gitsched.git import Repository
-from gitsched.metrics.queries import MetricQuery, ProviderUnreachable, list_metric_queries
+from gitsched.metrics.queries import ProviderUnreachable
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
-from gitsched.model.observation import DELIVERY_STATUS, MetricFailure, Observations, read_observations
+from gitsched.model.observation import DELIVERY_STATUS, MetricFailure, MetricQuery, Observations, read_observations
 from gitsched.reconcile.run import Fetched, ObservationResult, RunContext
 from gitsched.reconcile.source_tree import read_source_tree
 from gitsched.render.run_metadata import RunMetadata
@@ -40,14 +40,31 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
         list_trusted_documents=None if settings.trusted else partial(list_trusted_documents, context, fetched),
         output_trusted=fetched.output_trusted,
     )
-    core = [document for document in source.documents if document.group == "core" and not document.broken]
     # Compared plans use the same values; a plan of trusted documents queries them again.
     known_values = Observations() if settings.trusted else context.caches.metric_values
-    result = observe_metrics((document.body for document in core), record, options, now, known_values)
-    result = result._replace(findings=locate_finding_resources(result.findings, core))
-    clusters = list_reporting_clusters(source) if config.statuses is not None else set[str]()
-    commits = list_recent_commits(fetched.output.repository, fetched.output_head)
-    return observe_statuses(result, config.statuses, commits, clusters, record, options, now)
+    result = ObservationResult(Observations())
+    for api in policy_apis():
+        documents = _list_metric_documents(api.metrics, source)
+        if api.metrics is not None and documents:
+            bodies = (document.body for document in documents)
+            found = observe_metrics(bodies, api.metrics, record, options, now, known_values)
+            result = _merge_results(result, found._replace(findings=locate_finding_resources(found.findings, documents)))
+        if api.delivery_reports is not None and config.statuses is not None:
+            clusters = list_reporting_clusters(api.delivery_reports, source)
+            commits = list_recent_commits(fetched.output.repository, fetched.output_head)
+            result = observe_statuses(result, api.delivery_reports, config.statuses, commits, clusters, record, options, now)
+    return result
+
+
+def _list_metric_documents(metrics: MetricSource | None, source: SourceTree) -> list[RawDocument]:
+    groups = metrics.groups if metrics is not None else ()
+    return [document for document in source.documents if document.group in groups and not document.broken] if groups else []
+
+
+def _merge_results(one: ObservationResult, other: ObservationResult) -> ObservationResult:
+    times = [time for time in (one.observations.time, other.observations.time) if time is not None]
+    values = Observations((*one.observations.items(), *other.observations.items()), max(times, default=None))
+    return ObservationResult(values, (*one.findings, *other.findings))
 
 
 def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
@@ -76,22 +93,27 @@ class ObservationOptions(NamedTuple):
 
 
 def observe_metrics(
-    bodies: Iterable[Body], record: RunMetadata | None, options: ObservationOptions, now: datetime, known_values: Observations
+    bodies: Iterable[Body],
+    metrics: MetricSource,
+    record: RunMetadata | None,
+    options: ObservationOptions,
+    now: datetime,
+    known_values: Observations,
 ) -> ObservationResult:
     """Return the values of all metrics that come from a server; static values are part of the documents.
 
     `known_values` need not be queried again; the values of this call are added to them.
     """
-    queries = [query for query in list_metric_queries(bodies) if query.type != "static"]
+    queries = [query for query in metrics.list_queries(bodies) if query.type != "static"]
     if not queries:
         return ObservationResult(Observations())
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
     if options.live and options.list_trusted_documents is not None and not options.output_trusted:
         return ObservationResult(
-            read_recorded_metrics(queries, recorded), (Finding("warning", "krake-not-asked", _UNTRUSTED_OUTPUT),)
+            read_recorded_metrics(queries, recorded), (Finding("warning", metrics.not_queried_code, _UNTRUSTED_OUTPUT),)
         )
-    asked, others = _split_by_trust(queries, options, record)
-    findings = _list_skipped_providers(others, recorded)
+    asked, others = _split_by_trust(queries, metrics, options, record)
+    findings = _list_skipped_providers(others, metrics, recorded)
     if not options.live or not asked:
         return ObservationResult(read_recorded_metrics(queries, recorded), findings)
     missing = [query for query in asked if query.key not in known_values]
@@ -107,6 +129,7 @@ def observe_metrics(
 
 def observe_statuses(
     observed: ObservationResult,
+    reports: DeliveryReports,
     forge: ForgeConfig | None,
     commits: Iterable[tuple[str, datetime]],
     clusters: Collection[str],
@@ -128,7 +151,7 @@ def observe_statuses(
             return ObservationResult(found, findings)
         except ProviderUnreachable as error:
             message = f"commit statuses are not available, so the recorded ones are used: {error}"
-            findings = (*findings, Finding("warning", "ocm-statuses-unknown", message))
+            findings = (*findings, Finding("warning", reports.unknown_code, message))
     found.update((key, value) for key, value in recorded.items() if key[0] == DELIVERY_STATUS)
     found.time = found.time or recorded.time
     return ObservationResult(found, findings)
@@ -151,17 +174,17 @@ def read_recorded_metrics(queries: Iterable[MetricQuery], recorded: Observations
 
 
 def _split_by_trust(
-    queries: list[MetricQuery], options: ObservationOptions, record: RunMetadata | None
+    queries: list[MetricQuery], metrics: MetricSource, options: ObservationOptions, record: RunMetadata | None
 ) -> tuple[list[MetricQuery], list[MetricQuery]]:
     """Return the queries that trusted documents make, too, and the others."""
     if options.list_trusted_documents is None or (record is None and not options.live):
         return queries, []
-    known = {query.key: query for query in list_metric_queries(options.list_trusted_documents())}
+    known = {query.key: query for query in metrics.list_queries(options.list_trusted_documents())}
     asked = [query for query in queries if known.get(query.key) == query]
     return asked, [query for query in queries if known.get(query.key) != query]
 
 
-def _list_skipped_providers(others: Iterable[MetricQuery], recorded: Observations) -> tuple[Finding, ...]:
+def _list_skipped_providers(others: Iterable[MetricQuery], source: MetricSource, recorded: Observations) -> tuple[Finding, ...]:
     """Return a finding for each provider that is not queried, or not for all of its metrics."""
     metrics: dict[tuple[str, str, str], list[MetricQuery]] = {}
     for query in others:
@@ -175,7 +198,7 @@ def _list_skipped_providers(others: Iterable[MetricQuery], recorded: Observation
             f"{kind} {name} or a query for it ({names}) {'differs from' if known else 'is newer than'} the source commit of the output "
             f"branch: it is not queried, and {result}"
         )
-        findings.append(Finding("warning", "krake-provider-changed", message, None, (kind, namespace, name)))
+        findings.append(Finding("warning", source.provider_changed_code, message, None, (kind, namespace, name)))
     return tuple(findings)
 
 
@@ -183,11 +206,10 @@ MAX_RECENT_COMMITS = 5
 """Output commits whose statuses are fetched."""
 
 
-def list_reporting_clusters(source: SourceTree) -> set[str]:
+def list_reporting_clusters(reports: DeliveryReports, source: SourceTree) -> set[str]:
     """Return the clusters that may report statuses; none where no rollout waits for reports."""
-    if not any(waits_for_reports(document.body) for document in source.documents if document.kind == MANIFEST_WORK_REPLICA_SET):
-        return set()
-    return {document.name for document in source.documents if (document.group, document.kind) == (GROUP, MANAGED_CLUSTER)}
+    bodies = [document.body for document in source.documents if document.group in reports.groups]
+    return reports.list_clusters(bodies) if bodies else set()
 
 
 def list_recent_commits(repository: Repository, head: str | None) -> Iterator[tuple[str, datetime]]:

@@ -6,14 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from gitsched.apis.ocm.cluster_scores import (
-    ScoreDefinition,
-    build_addon_scores,
-    normalize_scores,
-    read_score_definitions,
-)
-from gitsched.apis.ocm.names import CLUSTER_SCORES, GITSCHED_GROUP, MANAGED_CLUSTER
-from gitsched.apis.ocm.names import GROUP as OCM
+from gitsched.apis.policy_api import ClusterScoring, ScoreMeasurement
+from gitsched.decide.plan import SourceTree
+from gitsched.decide.registry import policy_apis
 from gitsched.metrics.observer import query_vector
 from gitsched.metrics.queries import InvalidMetricValue, ProviderUnreachable
 from gitsched.model.document import Body
@@ -40,52 +35,58 @@ class ScoreFile(NamedTuple):
 
 
 def produce_scores(settings: RunSettings) -> list[ScoreFile]:
-    """Ask for everything that the source's ClusterScores name. Raises Permanent when one of them is broken, or there is none."""
+    """Measure what the score definitions of the source ask for. Raises Permanent when one of them is broken, or there is none."""
     context = open_context(settings)
-    snapshot = load(context, fetch(context), check_output=False)
-    sources: list[Body] = []
-    clusters: set[str] = set()
-    for loose in snapshot.documents:
-        if (loose.group, loose.kind) == (GITSCHED_GROUP, CLUSTER_SCORES):
-            if loose.broken:
-                raise Permanent(f"the {CLUSTER_SCORES} {loose.name} is broken; `gitsched validate` says where")
-            sources.append(loose.body)
-        elif (loose.group, loose.kind) == (OCM, MANAGED_CLUSTER):
-            clusters.add(loose.name)
-    if not sources:
-        raise Permanent(f"there is no {CLUSTER_SCORES} in the source, so nothing says what to observe")
-    timeout = snapshot.config.observations.timeout
-    sources.sort(key=lambda body: str(body["metadata"]["name"]))
-    scored = [_make_score_file(body, clusters, settings, timeout) for body in sources]
+    source = load(context, fetch(context), check_output=False)
+    scorings = [api.scoring for api in policy_apis() if api.scoring is not None]
+    scored = [file for scoring in scorings for file in _list_score_files(scoring, source, settings)]
+    kinds = " or ".join(scoring.definition[1] for scoring in scorings)
+    if not scored:
+        raise Permanent(f"there is no {kinds} in the source, so nothing says what to observe")
     paths = [one.path for one in scored]
     if len(set(paths)) < len(paths):
-        raise Permanent(f"two {CLUSTER_SCORES} write the same file")
+        raise Permanent(f"two {kinds} write the same file")
     return scored
 
 
-def _make_score_file(body: Body, clusters: set[str], settings: RunSettings, timeout: float) -> ScoreFile:
-    spec, name = body["spec"], str(body["metadata"]["name"])
+def _list_score_files(scoring: ClusterScoring, source: SourceTree, settings: RunSettings) -> list[ScoreFile]:
+    definitions: list[Body] = []
+    clusters: set[str] = set()
+    for document in source.documents:
+        if (document.group, document.kind) == scoring.definition:
+            if document.broken:
+                raise Permanent(f"the {document.kind} {document.name} is broken; `gitsched validate` says where")
+            definitions.append(document.body)
+        elif (document.group, document.kind) == scoring.cluster:
+            clusters.add(document.name)
+    timeout = source.config.observations.timeout
+    definitions.sort(key=lambda body: str(body["metadata"]["name"]))
+    return [_make_score_file(scoring, body, clusters, settings, timeout) for body in definitions]
+
+
+def _make_score_file(
+    scoring: ClusterScoring, definition: Body, clusters: set[str], settings: RunSettings, timeout: float
+) -> ScoreFile:
+    spec, name = definition["spec"], str(definition["metadata"]["name"])
     path = str(spec.get("path") or f"scores/{name}.yaml")
-    columns: dict[str, Mapping[str, int]] = {}
-    for measure in read_score_definitions(body):
+    values: dict[str, Mapping[str, float]] = {}
+    for measurement in scoring.list_measurements(definition):
         try:
-            values = _query_values(measure, timeout, settings.hosts)
+            measured = _query_values(measurement, timeout, settings.hosts)
         except (ProviderUnreachable, InvalidMetricValue) as error:
-            return ScoreFile(name, path, "", 0, (), f"{measure.name}: {error}")
-        columns[measure.name] = normalize_scores(
-            {cluster: values[cluster] for cluster in sorted(clusters & values.keys())}, measure
-        )
-    documents = build_addon_scores(name, clusters, columns, _compute_expiry(spec, settings.now))
+            return ScoreFile(name, path, "", 0, (), f"{measurement.name}: {error}")
+        values[measurement.name] = {cluster: measured[cluster] for cluster in sorted(clusters & measured.keys())}
+    documents = scoring.build_documents(definition, clusters, values, _compute_expiry(spec, settings.now))
     written = {str(document["metadata"]["namespace"]) for document in documents}
-    text = _HEADER.format(kind=CLUSTER_SCORES, name=name) + "---\n".join(map(dump, documents))
+    text = _HEADER.format(kind=scoring.definition[1], name=name) + "---\n".join(map(dump, documents))
     return ScoreFile(name, path, text, len(documents), tuple(sorted(clusters - written)))
 
 
-def _query_values(measure: ScoreDefinition, timeout: float, hosts: tuple[str, ...] | None) -> Mapping[str, float]:
-    if measure.source == "static":
-        values: dict[str, Any] = measure.spec
+def _query_values(measurement: ScoreMeasurement, timeout: float, hosts: tuple[str, ...] | None) -> Mapping[str, float]:
+    if measurement.source == "static":
+        values: dict[str, Any] = measurement.spec
         return {cluster: float(value) for cluster, value in values.items()}
-    return query_vector(measure.spec, timeout, hosts)
+    return query_vector(measurement.spec, timeout, hosts)
 
 
 def _compute_expiry(spec: Body, now: datetime) -> datetime | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.krake.names import (
     APPLICATION,
     CLUSTER,
+    CORE,
     GLOBAL_CLOUD,
     GROUPS,
     INFRASTRUCTURE,
@@ -17,8 +20,9 @@ from gitsched.apis.krake.names import (
 from gitsched.apis.krake.secrets import SECRET_FIELDS
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.apis.krake.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, RemovedWorkload
+from gitsched.apis.policy_api import DocumentValidator, MetricSource, PolicyAPI, RemovedWorkload
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
+from gitsched.model.observation import MetricQuery
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
@@ -58,6 +62,12 @@ def _read_removed_workload(record: Body) -> RemovedWorkload | None:
     return RemovedWorkload(key, {cluster_directory(str(target.get("namespace")), str(target.get("name"))): None})
 
 
+def _list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
+    from gitsched.apis.krake.metric_queries import list_metric_queries  # only documents of the group `core` need it
+
+    return list_metric_queries(documents)
+
+
 API = PolicyAPI(
     name="krake",
     groups=GROUPS,
@@ -76,5 +86,6 @@ API = PolicyAPI(
     embedded_objects={APPLICATION: ("spec", "manifest")},
     remove_secrets=_remove_secrets,
     read_removed_workload=_read_removed_workload,
+    metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
     topology=TOPOLOGY,
 )

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.apis.engine import list_previous_records
 from gitsched.apis.gitsched.config import GROUP as OWN_GROUP
 from gitsched.apis.gitsched.config import VERSION as OWN_VERSION
 from gitsched.apis.ocm.decisions import list_decision_clusters
-from gitsched.apis.ocm.names import DECISION_BASIS, GROUP, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, decision_key
+from gitsched.apis.ocm.names import DECISION_BASIS, GROUP, PLACEMENT, PLACEMENT_LABEL, decision_key
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
 from gitsched.model.time import format_time, parse_time
 
@@ -35,10 +34,10 @@ class PreviousDecisions(NamedTuple):
 _NO_DECISIONS = PreviousDecisions({}, ())
 
 
-def list_chosen_clusters(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
-    """Return the clusters that each Placement has chosen, from the PlacementDecisions among the records."""
+def list_chosen_clusters(records: Iterable[tuple[Key, Body]]) -> dict[Key, frozenset[str]]:
+    """Return the clusters that each Placement has chosen, from the records of PlacementDecisions."""
     found: dict[Key, set[str]] = {}
-    for key, body in list_previous_records(records, GROUP, PLACEMENT_DECISION):
+    for key, body in records:
         owner = as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
         found.setdefault(Key(GROUP, PLACEMENT, key.namespace, owner), set()).update(list_decision_clusters(body))
     return {key: frozenset(clusters) for key, clusters in found.items()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.ocm.names import (
@@ -13,10 +14,11 @@ from gitsched.apis.ocm.names import (
     GROUP,
     GROUPS,
     MANAGED_CLUSTER,
+    PLACEMENT_DECISION,
     ROLLOUT_REPORT,
 )
 from gitsched.apis.ocm.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
+from gitsched.apis.policy_api import ClusterChoices, ClusterScoring, DeliveryReports, DocumentValidator, PolicyAPI, ScoreMeasurement
 from gitsched.model.document import ApiKinds, Body, Key
 
 
@@ -38,10 +40,31 @@ def _find_validator(group: str, kind: str) -> DocumentValidator | None:
     return VALIDATORS.get((group, kind))
 
 
-def _list_chosen_clusters(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
+def _list_chosen_clusters(records: Iterable[tuple[Key, Body]]) -> dict[Key, frozenset[str]]:
     from gitsched.apis.ocm.previous_decisions import list_chosen_clusters  # only comparisons of plans need it
 
     return list_chosen_clusters(records)
+
+
+def _list_reporting_clusters(documents: Iterable[Body]) -> set[str]:
+    from gitsched.apis.ocm.rollout import list_reporting_clusters  # only rollouts that wait for commit statuses need it
+
+    return list_reporting_clusters(documents)
+
+
+def _list_measurements(definition: Body) -> list[ScoreMeasurement]:
+    from gitsched.apis.ocm.cluster_scores import read_score_definitions  # only `gitsched scores` needs it
+
+    return [ScoreMeasurement(one.name, one.source, one.spec) for one in read_score_definitions(definition)]
+
+
+def _build_addon_scores(
+    definition: Body, clusters: set[str], values: Mapping[str, Mapping[str, float]], until: datetime | None
+) -> list[Body]:
+    from gitsched.apis.ocm.cluster_scores import build_addon_scores, normalize_scores, read_score_definitions  # as above
+
+    scores = {one.name: normalize_scores(values[one.name], one) for one in read_score_definitions(definition)}
+    return build_addon_scores(str(definition["metadata"]["name"]), clusters, scores, until)
 
 
 API = PolicyAPI(
@@ -62,6 +85,8 @@ API = PolicyAPI(
     apply_defaults=_apply_defaults,
     find_validator=_find_validator,
     validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
+    delivery_reports=DeliveryReports(GROUPS, _list_reporting_clusters, "ocm-statuses-unknown"),
+    scoring=ClusterScoring((GITSCHED_GROUP, CLUSTER_SCORES), (GROUP, MANAGED_CLUSTER), _list_measurements, _build_addon_scores),
     topology=TOPOLOGY,
-    chosen_clusters=_list_chosen_clusters,
+    cluster_choices=ClusterChoices((GROUP, PLACEMENT_DECISION), _list_chosen_clusters),
 )

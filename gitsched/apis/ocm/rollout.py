@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from gitsched.apis.ocm.names import MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus
 from gitsched.model.time import EPOCH, format_time, parse_duration, parse_time
@@ -69,6 +70,14 @@ def waits_for_reports(replica_set: Body) -> bool:
     references = get_field(replica_set, "spec", "placementRefs")
     entries = references if isinstance(references, list) else []
     return any(get_field(entry, "rolloutStrategy", "type") not in (None, "All") for entry in entries if isinstance(entry, dict))
+
+
+def list_reporting_clusters(documents: Iterable[Body]) -> set[str]:
+    """Return the names of all ManagedClusters if the rollout of a ManifestWorkReplicaSet waits for their reports."""
+    bodies = list(documents)
+    if not any(waits_for_reports(body) for body in bodies if body.get("kind") == MANIFEST_WORK_REPLICA_SET):
+        return set()
+    return {str(get_field(body, "metadata", "name")) for body in bodies if body.get("kind") == MANAGED_CLUSTER}
 
 
 def parse_rollout_strategy(rollout_strategy: Body, clusters_per_group: object) -> RolloutStrategy:

@@ -1,0 +1,87 @@
+"""A policy API in one file: a workload with the annotation `fleet.example.io/sites: "2"` runs on the first two Sites by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from gitsched.apis.engine import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyAPI
+from gitsched.apis.topology import ClusterLocation, Topology, copy_as
+from gitsched.model.document import ApiKinds, Body, Document, Key, get_field
+from gitsched.model.planned_files import ClusterInfo
+from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+
+GROUP, KIND, VERSION = "fleet.example.io", "Site", "v1"
+ANNOTATION = f"{GROUP}/sites"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": {"type": "object", "properties": {"region": {"type": "string"}, "offline": {"type": "boolean"}}},
+    },
+}
+
+
+class SiteEngine(PolicyEngine):
+    name = "sites"
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.sites = {document.key.name: document for document in snapshot.documents.get((GROUP, KIND), ())}
+
+    def clusters(self) -> Mapping[str, ClusterInfo]:
+        return {name: ClusterInfo(name, {}) for name in self.sites}
+
+    def decide(self, template: Document, /) -> Outcome | None:
+        wanted = get_field(template.body, "metadata", "annotations", ANNOTATION)
+        if wanted is None:
+            return None
+        chosen = [site.name for site in self.evaluate_candidates(template) if site.eligible][: int(wanted)]
+        record = Key(GROUP, "SitePlacement", template.key.namespace, template.key.name)
+        body: Body = {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": record.kind,
+            "metadata": {"name": record.name, "namespace": record.namespace},
+            "status": {"sites": chosen},
+        }
+        previous = get_field(self.snapshot.previous.get(record, {}), "status", "sites") or []
+        return Outcome(
+            key=template.key,
+            api=self.name,
+            state="placed" if chosen else "pending",
+            policy=ANNOTATION,
+            group="",
+            targets=tuple(map(TargetCluster, chosen)),
+            replicas=None,
+            records=((record, body),),
+            reason=f"the first {wanted} sites",
+            time=self.snapshot.at,
+            previous_targets=tuple(map(TargetCluster, previous)),
+        )
+
+    def evaluate_candidates(self, template: Document, /) -> list[CandidateResult]:
+        offline = {name: get_field(site.body, "spec", "offline") is True for name, site in self.sites.items()}
+        return [
+            CandidateResult(name, not offline[name], "the site is offline" if offline[name] else "", {}, None) for name in offline
+        ]
+
+
+def _read_location(document: Document) -> ClusterLocation:
+    return ClusterLocation(document.key.name, str(get_field(document.body, "spec", "region") or ""), "", ())
+
+
+def _mark_unreachable(body: Body, _time: datetime) -> Body:
+    return {**body, "spec": {**(body.get("spec") or {}), "offline": True}}
+
+
+API = PolicyAPI(
+    name="sites",
+    groups=frozenset({GROUP}),
+    create_engine=SiteEngine,
+    kinds=ApiKinds(cluster_scoped=frozenset({(GROUP, KIND)})),
+    schemas={(GROUP, VERSION, KIND): SCHEMA},
+    topology=Topology(GROUP, KIND, _read_location, _mark_unreachable, _mark_unreachable, None, copy_as),
+)

@@ -1,0 +1,176 @@
+"""A policy API that gitsched does not know works in every command after one call of register()."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """\
+import sys
+from site_api import API
+from gitsched.decide.registry import register
+register(API)
+from gitsched.cli import main
+sys.exit(main())
+"""
+NOW = ("--now", "2026-01-01T00:00:00Z")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def site(name: str, spec: str = "{region: eu}") -> str:
+    return f"apiVersion: fleet.example.io/v1\nkind: Site\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  annotations: {fleet.example.io/sites: "2"}
+spec: {replicas: 2}
+"""
+SOURCE = {"sites/a.yaml": site("a"), "sites/b.yaml": site("b"), "sites/c.yaml": site("c"), "web.yaml": WEB}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "fleet"
+    for name, text in SOURCE.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    commit(root, "init", "-q", "-b", "main")
+    return root
+
+
+def commit(root: Path, *first: str) -> None:
+    for command in (first, ("add", "-A"), ("commit", "-q", "-m", "Change the fleet")):
+        if command:
+            subprocess.run(["git", *command], cwd=root, check=True, env=os.environ | IDENTITY)
+
+
+IDENTITY = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+@pytest.fixture
+def gitsched(repository: Path, tmp_path: Path) -> Run:
+    paths = os.pathsep.join((str(Path(__file__).parent), str(Path(__file__).parents[3])))
+    environment = os.environ | {"PYTHONPATH": paths, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", PROGRAM, *arguments]
+        return subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def read_output(repository: Path, path: str) -> str:
+    return subprocess.run(["git", "show", f"placements:{path}"], cwd=repository, capture_output=True, text=True, check=True).stdout
+
+
+def test_validate_uses_the_schema_of_the_api(gitsched: Run, repository: Path) -> None:
+    assert gitsched("validate").returncode == 0
+    (repository / "sites/c.yaml").write_text(site("c", "{region: 1, offlien: true}"))
+    result = gitsched("validate")
+    assert result.returncode != 0
+    assert "sites/c.yaml:4" in result.stdout
+    assert "region" in result.stdout
+    assert "offlien" in result.stdout
+
+
+def test_plan_shows_the_clusters_that_the_api_chooses(gitsched: Run) -> None:
+    result = gitsched("plan", "-o", "json", *NOW)
+    assert result.returncode in (0, 2), result.stderr
+    plan = json.loads(result.stdout)
+    (move,) = plan["moves"]
+    assert (move["workload"]["name"], [target["cluster"] for target in move["after"]]) == ("web", ["a", "b"])
+
+
+def test_reconcile_writes_the_manifest_to_each_cluster_and_the_record(gitsched: Run, repository: Path) -> None:
+    result = gitsched("reconcile", *NOW)
+    assert result.returncode == 0, result.stderr
+    assert "name: web" in read_output(repository, "clusters/a/shop/deployment-web.yaml")
+    assert "- a\n  - b" in read_output(repository, "status/fleet.example.io/siteplacement/shop/web.yaml")
+    before = subprocess.run(["git", "rev-parse", "placements"], cwd=repository, capture_output=True, check=True).stdout
+    assert gitsched("reconcile", *NOW).returncode == 0
+    assert subprocess.run(["git", "rev-parse", "placements"], cwd=repository, capture_output=True, check=True).stdout == before
+
+
+def test_reconcile_moves_a_workload_when_a_cluster_goes_offline(gitsched: Run, repository: Path) -> None:
+    assert gitsched("reconcile", *NOW).returncode == 0
+    (repository / "sites/a.yaml").write_text(site("a", "{offline: true}"))
+    commit(repository)
+    assert gitsched("reconcile", *NOW).returncode == 0
+    assert "- b\n  - c" in read_output(repository, "status/fleet.example.io/siteplacement/shop/web.yaml")
+
+
+def test_explain_shows_the_policy_and_why_a_cluster_is_rejected(gitsched: Run, repository: Path) -> None:
+    (repository / "sites/a.yaml").write_text(site("a", "{offline: true}"))
+    commit(repository)
+    result = gitsched("explain", "deploy/web", "-n", "shop", *NOW)
+    assert result.returncode == 0, result.stderr
+    assert "fleet.example.io/sites" in result.stdout
+    assert "the site is offline" in result.stdout
+
+
+def test_simulate_shows_where_the_workload_goes_when_a_cluster_is_lost(gitsched: Run) -> None:
+    assert gitsched("reconcile", *NOW).returncode == 0
+    result = gitsched("simulate", "--lose", "a", "-o", "json", *NOW)
+    assert result.returncode == 0, result.stderr
+    assert '"c"' in result.stdout
+
+
+KARMADA = {
+    "cluster.yaml": "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: m1}\nspec: {syncMode: Pull}\n",
+    "policy.yaml": (
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: web, namespace: shop}\n"
+        "spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {}}\n"
+    ),
+    "settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: b}\n",
+    "web.yaml": WEB,
+}
+TRACE = """\
+import os, sys
+called = set()
+def record(frame, event, _):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        called.add(frame.f_code.co_filename)
+from gitsched.cli import main
+import gitsched.decide.registry
+sys.setprofile(record)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    parts = {name.split(f"gitsched{os.sep}apis{os.sep}")[1].split(os.sep)[0] for name in called if f"gitsched{os.sep}apis{os.sep}" in name}
+    print("entered:", *sorted(part for part in parts if not part.endswith(".py")))
+"""
+
+
+def test_a_karmada_repository_enters_no_code_of_the_other_apis(tmp_path: Path) -> None:
+    for name, text in KARMADA.items():
+        (tmp_path / "karmada").mkdir(exist_ok=True)
+        (tmp_path / "karmada" / name).write_text(text)
+    commit(tmp_path / "karmada", "init", "-q", "-b", "main")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    result = subprocess.run(
+        [sys.executable, "-c", TRACE, "reconcile", *NOW], cwd=tmp_path / "karmada", env=environment, capture_output=True, text=True
+    )
+    assert result.stdout.splitlines()[-1] == "entered: gitsched karmada", result.stderr
+
+
+def test_register_rejects_a_name_and_a_group_that_are_registered() -> None:
+    script = (
+        "import dataclasses\nfrom site_api import API\nfrom gitsched.decide.registry import register\n"
+        "for change in ({'name': 'karmada'}, {'groups': frozenset({'apps.karmada.io'})}):\n"
+        "    try:\n        register(dataclasses.replace(API, **change))\n    except ValueError:\n        print('rejected')\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), str(Path(__file__).parents[3])))}
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout == "rejected\n" * 2
