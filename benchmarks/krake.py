@@ -41,7 +41,7 @@ def read(clusters: int) -> dict[str, Any]:
     return case
 
 
-def crowd(case: dict[str, Any], count: int) -> list[dict[str, Any]]:
+def multiply_applications(case: dict[str, Any], count: int) -> list[dict[str, Any]]:
     """The documents of an input with `count` applications that are equal but for their names."""
     rest = [document for document in case["resources"] if document["kind"] != "Application"]
     (one,) = (document for document in case["resources"] if document["kind"] == "Application")
@@ -50,7 +50,7 @@ def crowd(case: dict[str, Any], count: int) -> list[dict[str, Any]]:
 
 def measure(case: dict[str, Any], count: int) -> Cost:
     """Decide so many applications in one run, nothing remembered from before."""
-    documents = crowd(case, count)
+    documents = multiply_applications(case, count)
     with clock(KrakeEngine, "__init__") as spent:
         start = process_time()
         result = gitsched.schedule(documents, now=parse_time(case["now"]))

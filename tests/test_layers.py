@@ -49,7 +49,7 @@ def core_modules() -> list[Path]:
     return sorted(path for room in CORE for path in [*PACKAGE.glob(f"{room}.py"), *PACKAGE.glob(f"{room}/**/*.py")])
 
 
-def test_imports_go_down_the_list_of_rooms_only() -> None:
+def test_imports_only_go_down_the_layers() -> None:
     program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     run = subprocess.run([sys.executable, "-c", program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -61,7 +61,7 @@ def test_the_core_has_no_input_output_clock_or_randomness(path: Path) -> None:
     assert offences(path.read_text(encoding="utf-8")) == []
 
 
-def test_every_room_of_the_core_was_looked_at() -> None:
+def test_every_package_of_the_core_is_checked() -> None:
     rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in core_modules()}
     assert rooms == set(CORE)
 
@@ -80,7 +80,7 @@ def test_every_room_of_the_core_was_looked_at() -> None:
         ("open('x')", "open()"),
     ],
 )
-def test_the_check_itself_sees_an_offence(source: str, what: str) -> None:
+def test_the_check_finds_a_violation(source: str, what: str) -> None:
     assert [text for _, text in offences(source)] == [what]
 
 
@@ -93,5 +93,5 @@ def test_the_check_itself_sees_an_offence(source: str, what: str) -> None:
         "moment = inputs.now",
     ],
 )
-def test_the_check_itself_leaves_pure_code_alone(source: str) -> None:
+def test_the_check_accepts_pure_code(source: str) -> None:
     assert offences(source) == []

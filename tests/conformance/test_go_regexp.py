@@ -161,13 +161,13 @@ APART = [
 
 
 @pytest.mark.parametrize(("pattern", "go", "alone"), ACCEPTED, ids=[pattern[:40] for pattern, _, _ in ACCEPTED])
-def test_what_go_refuses_is_refused(pattern: str, go: bool, alone: bool) -> None:
+def test_patterns_that_go_rejects_are_rejected(pattern: str, go: bool, alone: bool) -> None:
     assert accepts(pattern) is go
     assert re2_accepts(pattern) is alone
 
 
 @pytest.mark.parametrize(("pattern", "go", "ours"), APART)
-def test_known_differences_from_go_are_still_there(pattern: str, go: bool, ours: bool) -> None:
+def test_known_differences_from_go_are_current(pattern: str, go: bool, ours: bool) -> None:
     """Go 1.25 and 1.26 refuse names with an underscore by mistake; RE2's syntax has no form for unassigned characters in brackets."""
     assert accepts(pattern) is ours is not go
 
@@ -200,5 +200,5 @@ def test_known_differences_from_go_are_still_there(pattern: str, go: bool, ours:
         (r"\Q.*\E+", "a.**", [".**"]),
     ],
 )
-def test_matches_are_gos(pattern: str, text: str, found: list[str]) -> None:
+def test_matches_equal_those_of_go(pattern: str, text: str, found: list[str]) -> None:
     assert search(pattern, text, lambda steps: None) == found

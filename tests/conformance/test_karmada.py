@@ -89,7 +89,7 @@ def rebalancing(status: Body) -> tuple[list[dict[str, str]], bool]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_the_outcome_is_that_of_karmadas_scheduler(case: Case) -> None:
+def test_the_outcome_equals_that_of_karmadas_scheduler(case: Case) -> None:
     result = gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]), config=settings_of(case))
     documents = {identify(body["kind"], body["metadata"]): body for body in result.documents}
 
@@ -106,13 +106,13 @@ def test_the_outcome_is_that_of_karmadas_scheduler(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", REBALANCING, ids=lambda case: case["id"])
-def test_a_rebalance_is_carried_out_once(case: Case) -> None:
+def test_a_rebalance_runs_once(case: Case) -> None:
     now, settings = parse_time(case["now"]), settings_of(case)
     first = gitsched.schedule(case["resources"], previous=case["previous"], now=now, config=settings)
     second = gitsched.schedule(case["resources"], previous=first.documents, now=now, config=settings)
     assert second.documents == first.documents
 
 
-def test_no_case_is_lost() -> None:
+def test_every_case_is_run() -> None:
     assert len(CASES) == len({case["id"] for case in CASES}) == 400
     assert len(REBALANCING) == 33

@@ -21,7 +21,7 @@ with lzma.open(Path(__file__).with_name("karmada-core.jsonl.xz"), "rt", encoding
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_the_decision_is_that_of_karmadas_core(case: dict[str, Any]) -> None:
+def test_the_decision_equals_that_of_karmadas_core(case: dict[str, Any]) -> None:
     settings = {"missingFacts": "strict", "taintEviction": False, "enableEmptyWorkloadPropagation": case["emptyWorkloads"]}
     now = parse_time(case["now"])
     result = gitsched.schedule(case["resources"], previous=case["previous"], now=now, config={"karmada": settings})

@@ -40,14 +40,14 @@ def differing(kind: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_recording_has_changes_and_refusals_of_both() -> None:
+def test_the_recording_has_changes_and_rejections_of_both_kinds() -> None:
     for kind in ("image", "object"):
         assert {case["result"] is None for case in CASES if kind in case} == {True, False}
 
 
-def test_image_names_are_changed_as_upstream_changes_them() -> None:
+def test_image_names_change_as_in_karmada() -> None:
     assert differing("image") == []
 
 
-def test_patches_make_what_upstream_makes_of_them() -> None:
+def test_patches_have_the_results_of_karmada() -> None:
     assert differing("object") == []

@@ -89,7 +89,7 @@ def decided(result: gitsched.Schedule, case: Case) -> Placements:
 
 
 @pytest.mark.parametrize("case", DECIDED, ids=lambda case: case["id"])
-def test_vreplicas_go_where_knative_puts_them(case: Case) -> None:
+def test_vreplicas_are_placed_as_by_knative(case: Case) -> None:
     result = run(case)
     got, expect = decided(result, case), case["expect"]
     if any(finding.severity == "error" for finding in result.findings):
@@ -107,7 +107,7 @@ def test_vreplicas_go_where_knative_puts_them(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", WIDE, ids=lambda case: case["id"])
-def test_all_of_a_run_is_as_upstreams(case: Case) -> None:
+def test_a_complete_run_equals_upstream(case: Case) -> None:
     result, expect = run(case), case["expect"]
     assert decided(result, case) == placements(expect["vpods"])
     documents: dict[str, list[Any]] = {}
@@ -118,10 +118,10 @@ def test_all_of_a_run_is_as_upstreams(case: Case) -> None:
     assert {pod["metadata"]["name"] for pod in documents.get("Pod", ())} == {eviction["pod"] for eviction in expect["evictions"]}
     lacking = {finding.resource[1:] for finding in result.findings if finding.code == "knative-pending" and finding.resource}
     assert lacking == {(vpod["namespace"], vpod["name"]) for vpod in expect["vpods"] if vpod["pending"]}
-    assert_same_room(result, adapter["metadata"], case)
+    assert_same_capacity(result, adapter["metadata"], case)
 
 
-def assert_same_room(result: gitsched.Schedule, adapter: Mapping[str, str], case: Case) -> None:
+def assert_same_capacity(result: gitsched.Schedule, adapter: Mapping[str, str], case: Case) -> None:
     after, full = case["expect"]["after"], case["config"]["capacity"]
     free = {f"{adapter['name']}-{ordinal}": room for ordinal, room in enumerate(after["freeCap"])}
     pods = {f"{adapter['name']}-{ordinal}" for ordinal in after["schedulablePods"]}
@@ -147,7 +147,7 @@ def assert_sane(got: Placements, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["id"])
-def test_policies_that_knative_does_not_start_with_are_refused(case: Case) -> None:
+def test_policies_that_knative_rejects_are_rejected(case: Case) -> None:
     result = run(case)
     assert [finding.code for finding in result.findings if finding.severity == "error"] == ["knative-policy"]
 

@@ -51,7 +51,7 @@ def bound(kind: str, status: Mapping[str, Any]) -> str | None:
     return (status.get("project" if kind == "MagnumCluster" else "scheduled_to") or {}).get("name")
 
 
-def judge(case: Case, formula: str, observations: Mapping[Any, Any] | None = None) -> Iterator[str]:
+def list_differences(case: Case, formula: str, observations: Mapping[Any, Any] | None = None) -> Iterator[str]:
     """Where a decision differs from the recorded one."""
     config = {"rescheduleAfter": case["config"]["reschedule_after"], "stickiness": case["config"]["stickiness"]}
     schedule = gitsched.schedule(
@@ -68,7 +68,7 @@ def judge(case: Case, formula: str, observations: Mapping[Any, Any] | None = Non
             yield f"{want['name']}: refused is {not spelt}"
     for want in case["expect"]["decisions"]:
         if not want.get("undefined") and want["action"] != "create_cluster":
-            yield from (f"{want['kind']} {want['name']}: {text}" for text in judge_one(case, schedule, want, formula))
+            yield from (f"{want['kind']} {want['name']}: {text}" for text in check_decision(case, schedule, want, formula))
 
 
 def constraints_of(document: Mapping[str, Any]) -> list[str]:
@@ -76,7 +76,7 @@ def constraints_of(document: Mapping[str, Any]) -> list[str]:
     return wanted.get("metrics") or []
 
 
-def judge_one(case: Case, schedule: Any, want: Mapping[str, Any], formula: str) -> Iterator[str]:
+def check_decision(case: Case, schedule: Any, want: Mapping[str, Any], formula: str) -> Iterator[str]:
     before = find(case.get("previous") or [], want) or find(case["resources"], want)
     status = (find(schedule.documents, want) or before).get("status") or {}
     got = bound(want["kind"], status)
@@ -100,10 +100,10 @@ def judge_one(case: Case, schedule: Any, want: Mapping[str, Any], formula: str) 
         if (status.get("reason") or {}).get("code") != (want.get("reason") or {}).get("code"):
             yield f"reason is {status.get('reason')}"
     if want["take_up"] == "now":
-        yield from judge_candidates(schedule, want, score)
+        yield from check_candidates(schedule, want, score)
 
 
-def judge_candidates(schedule: Any, want: Mapping[str, Any], score: str) -> Iterator[str]:
+def check_candidates(schedule: Any, want: Mapping[str, Any], score: str) -> Iterator[str]:
     seen = {verdict.name: verdict for verdict in schedule.explain(want["kind"], want["name"], want["namespace"])}
     for name, facts in want["candidates"].items():
         verdict = seen.get(name) or seen[plain(name) or ""]
@@ -115,12 +115,12 @@ def judge_candidates(schedule: Any, want: Mapping[str, Any], score: str) -> Iter
 
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("case", DECISIONS, ids=lambda case: case["id"])
-def test_a_decision_is_krakes(case: Case, formula: str) -> None:
-    assert list(judge(case, formula)) == []
+def test_a_decision_equals_that_of_krake(case: Case, formula: str) -> None:
+    assert list(list_differences(case, formula)) == []
 
 
 @pytest.mark.parametrize("case", CONSTRAINTS, ids=lambda case: case["id"])
-def test_a_constraint_means_what_krakes_parser_makes_of_it(case: Case) -> None:
+def test_a_constraint_is_parsed_as_by_krake(case: Case) -> None:
     parse: Any = parse_label_constraint if case["lang"] == "label" else parse_metric_constraint
     if not case["valid"] and "seed_differs" not in case:
         with pytest.raises(ValueError, match="at character"):

@@ -15,7 +15,7 @@ import pytest
 
 import gitsched
 from gitsched.model.observation import MetricFailure
-from tests.conformance.test_krake import FORMULAS, judge, recorded
+from tests.conformance.test_krake import FORMULAS, list_differences, recorded
 from tests.metrics.conftest import Received, Response, Server
 
 with lzma.open(Path(__file__).with_name("krake-providers.jsonl.xz"), "rt", encoding="utf-8") as lines:
@@ -23,7 +23,7 @@ with lzma.open(Path(__file__).with_name("krake-providers.jsonl.xz"), "rt", encod
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_an_exchange_is_krakes(case: dict[str, Any], server: Server) -> None:
+def test_queries_and_responses_equal_those_of_krake(case: dict[str, Any], server: Server) -> None:
     answer = case["response"] or {}
     patience = 0.3 if answer.get("delay_s") else 10.0
 
@@ -56,7 +56,7 @@ def test_an_exchange_is_krakes(case: dict[str, Any], server: Server) -> None:
 
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("case", [case for case in recorded("krake.jsonl.xz") if case.get("http")], ids=lambda case: case["id"])
-def test_a_decision_by_what_servers_say_is_krakes(case: dict[str, Any], formula: str, server: Server) -> None:
+def test_a_decision_from_recorded_responses_equals_that_of_krake(case: dict[str, Any], formula: str, server: Server) -> None:
     def handle(received: Received) -> Response:
         answer = case["http"].get(received.path) or case["http"].get(received.path.partition("?")[0])
         return Response(answer["body"], answer["status"], answer["content_type"]) if answer else Response("no", 404)
@@ -66,4 +66,4 @@ def test_a_decision_by_what_servers_say_is_krakes(case: dict[str, Any], formula:
     found = gitsched.observe(case["resources"], timeout=10)
     assert found, "a case without metrics of servers would prove nothing"
     found.time = None  # the recorded decisions are those of the moment that the case names
-    assert list(judge(case, formula, found)) == []
+    assert list(list_differences(case, formula, found)) == []

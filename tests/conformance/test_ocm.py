@@ -78,7 +78,7 @@ def observed(result: Schedule, namespace: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_the_outcome_is_that_of_the_placement_controller(case: Body) -> None:
+def test_the_outcome_equals_that_of_the_placement_controller(case: Body) -> None:
     result = run(case)
     refused = refusals(result)
     for want in case["expect"].get("rejected", ()):

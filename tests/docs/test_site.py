@@ -49,16 +49,16 @@ def manifests(page: Path) -> list[dict[str, Any]]:
     return [document for document in found if isinstance(document, dict) and "apiVersion" in document]
 
 
-def test_every_page_stands_once_in_the_navigation() -> None:
+def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(leaves(SITE["nav"])) == [page.name for page in PAGES], "add the page to nav in mkdocs.yml, and to README"
 
 
-def test_readme_leads_to_every_page() -> None:
+def test_readme_links_every_page() -> None:
     text = (ROOT / "README.md").read_text()
     assert [page.name for page in PAGES if f"(docs/{page.name})" not in text and page.name != "index.md"] == []
 
 
-def test_the_site_is_refused_when_a_link_leads_nowhere() -> None:
+def test_a_broken_link_fails_the_build_of_the_site() -> None:
     validation = SITE["validation"]
     assert SITE["strict"] is True
     assert {rule for part in validation.values() for rule in part.values()} == {"warn"}
@@ -72,12 +72,12 @@ def test_every_page_begins_with_its_title(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_no_page_leads_out_of_the_site(page: Path) -> None:
+def test_no_page_links_outside_of_the_site(page: Path) -> None:
     assert re.findall(r"\]\(\.\./[^)]*\)", page.read_text()) == []
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_every_finding_that_a_page_names_is_one(page: Path) -> None:
+def test_every_finding_code_on_a_page_exists(page: Path) -> None:
     """In brackets at the end of what the program prints; or in backticks, beginning like one or very like one."""
     codes, text = find_codes(), page.read_text()
     ticked = set(IN_TICKS.findall(text))
@@ -87,13 +87,13 @@ def test_every_finding_that_a_page_names_is_one(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_every_manifest_that_a_page_shows_is_valid(page: Path) -> None:
+def test_every_manifest_on_a_page_is_valid(page: Path) -> None:
     findings = [finding for shown in manifests(page) for finding in gitsched.validate([shown])]
     assert [str(found) for found in findings if found.severity != "info" and found.code not in NEEDS_A_SETTING] == []
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
-def test_every_kind_of_a_policy_api_that_a_page_shows_has_a_schema(page: Path) -> None:
+def test_every_kind_of_a_policy_api_on_a_page_has_a_schema(page: Path) -> None:
     groups = {path.name for path in (ROOT / "schemas").iterdir() if path.is_dir()}
     for shown in manifests(page):
         group, _, version = shown["apiVersion"].rpartition("/")

@@ -28,7 +28,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+def test_every_relative_link_has_an_existing_target(page: Path) -> None:
     for target in re.findall(r"\]\((?!https://)([^)\s]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
         file = page.parent / path if path else page
@@ -51,7 +51,7 @@ def settings(schema: dict[str, Any], path: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("setting", [s for s in settings(CONFIG) if s.split(".")[0] not in LATER])
-def test_every_setting_is_explained(setting: str) -> None:
+def test_every_setting_is_documented(setting: str) -> None:
     section, _, key = setting.partition(".")
     page = (ROOT / "docs" / "configuration.md").read_text()
     text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
@@ -59,19 +59,19 @@ def test_every_setting_is_explained(setting: str) -> None:
     assert not key or f"`{key}`" in text[1]
 
 
-def test_settings_that_do_nothing_yet_are_said_to_do_nothing() -> None:
+def test_settings_without_effect_are_documented_as_such() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     assert f"## {', '.join(sorted(LATER, key=list(CONFIG['properties']).index))}\n" in page
 
 
-def test_the_examples_comments_show_the_defaults() -> None:
+def test_comments_of_the_example_show_the_defaults() -> None:
     spec = yaml.safe_load((ROOT / "examples/repo/gitsched.yaml").read_text())["spec"]
     for section, values in spec.items():
         for key, value in values.items():
             assert CONFIG["properties"][section]["properties"][key]["default"] == value, f"{section}.{key}"
 
 
-def test_every_member_of_the_record_is_explained() -> None:
+def test_every_member_of_gitsched_json_is_documented() -> None:
     page = (ROOT / "docs" / "output-branch.md").read_text()
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}

@@ -44,7 +44,7 @@ def test_ten_clusters_in_three_regions_of_two_providers() -> None:
     assert set(values(CLUSTERS, "spec", "provider")) == {"onprem", "nimbus"}
 
 
-def test_some_clusters_are_dumps_with_facts_and_some_are_written_by_hand() -> None:
+def test_some_clusters_have_a_status_and_some_have_none() -> None:
     with_facts = [c["metadata"]["name"] for c in CLUSTERS if {"apiEnablements", "resourceSummary"} <= c.get("status", {}).keys()]
     assert 3 <= len(with_facts) <= 7
 
@@ -69,7 +69,7 @@ def test_workloads_are_of_many_kinds_and_namespaces() -> None:
     assert own < used, "some namespaces have a manifest of their own, others are made by gitsched"
 
 
-def test_no_object_stands_in_two_files() -> None:
+def test_no_object_is_defined_twice() -> None:
     identities = Counter(
         (d["apiVersion"], d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"])
         for d in CLUSTERS + APPS + POLICY_DOCUMENTS
@@ -78,7 +78,7 @@ def test_no_object_stands_in_two_files() -> None:
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.relative_to(REPO)))
-def test_every_policy_begins_with_a_comment_that_says_what_it_shows(path: Path) -> None:
+def test_every_policy_begins_with_a_comment(path: Path) -> None:
     comment = re.match(r"(?:# .+\n)+", path.read_text())
     assert comment is not None
     assert len(comment[0].split()) >= 20
@@ -94,7 +94,7 @@ def test_every_policy_names_clusters_that_exist(path: Path) -> None:
         assert {*affinity.get("clusterNames", []), *affinity.get("exclude", [])} <= names
 
 
-def test_every_workload_is_selected_by_a_policy_or_needed_by_one_that_is() -> None:
+def test_every_workload_is_selected_by_a_policy_or_is_a_dependency() -> None:
     brought = {"ConfigMap/helpdesk-mail", "ServiceAccount/helpdesk"}
     unclaimed = [d for d in APPS if d["kind"] != "Namespace" and not any(selects(rule, d) for rule in RULES)]
     assert {f"{d['kind']}/{d['metadata']['name']}" for d in unclaimed} == brought
@@ -138,7 +138,7 @@ def test_a_taint_policy_waits_for_a_condition_that_a_cluster_has() -> None:
     assert {taint["effect"] for taint in policy["spec"]["taints"]} == {"NoSchedule"}, "the example evicts nobody by itself"
 
 
-def test_ordered_groups_stand_for_cost_and_for_disaster_recovery() -> None:
+def test_ordered_groups_express_cost_and_disaster_recovery() -> None:
     groups = {
         rule["metadata"]["name"]: [term["affinityName"] for term in rule["spec"]["placement"].get("clusterAffinities", [])]
         for rule in RULES
@@ -148,7 +148,7 @@ def test_ordered_groups_stand_for_cost_and_for_disaster_recovery() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((REPO / "clusters").glob("fra-*.yaml")), ids=lambda path: path.stem)
-def test_the_demo_adds_one_taint_to_a_cluster_of_the_primary_and_changes_nothing_else(path: Path) -> None:
+def test_the_demo_only_adds_one_taint_to_clusters_of_the_primary(path: Path) -> None:
     tainted = runpy.run_path(str(REPO.parent / "demo.py"))["tainted"]
     before, after = yaml.safe_load(path.read_text()), yaml.safe_load(tainted(path.read_text()))
     added = after["spec"]["taints"].pop(0)
@@ -162,7 +162,7 @@ def test_the_example_hides_its_drafts() -> None:
     assert list((REPO / "drafts").glob("*.yaml"))
 
 
-def test_the_request_to_go_back_names_all_that_fails_over() -> None:
+def test_the_rebalancer_names_all_workloads_that_fail_over() -> None:
     (request,) = (draft for draft in load("drafts") if draft["kind"] == "WorkloadRebalancer")
     (policy,) = (rule for rule in RULES if rule["metadata"]["name"] == "disaster-recovery")
     moving = {(selector["apiVersion"], selector["kind"]) for selector in policy["spec"]["resourceSelectors"]}

@@ -11,7 +11,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_image_runs_gitsched_as_nobody_special_and_has_git() -> None:
+def test_the_image_has_git_and_runs_gitsched_without_root() -> None:
     last_stage = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[2]
     instructions = re.findall(r"^([A-Z]+) (.+)$", last_stage, re.MULTILINE)
     assert ("ENTRYPOINT", '["gitsched"]') in instructions
@@ -21,7 +21,7 @@ def test_the_image_runs_gitsched_as_nobody_special_and_has_git() -> None:
     assert re.search(r"apt-get install .*\bgit\b.*\bopenssh-client\b", last_stage)
 
 
-def test_the_image_gets_every_path_that_a_wheel_is_built_from() -> None:
+def test_the_image_contains_every_path_that_the_wheel_needs() -> None:
     shipped = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
@@ -37,7 +37,7 @@ def test_others_can_run_validate_as_a_pre_commit_hook() -> None:
     assert hook["pass_filenames"] is False
 
 
-def test_the_commands_that_the_readme_promises_are_targets_of_the_makefile() -> None:
+def test_make_commands_of_the_readme_are_targets_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     promised = set(re.findall(r"^make ([a-z]+)$", (ROOT / "README.md").read_text(), re.MULTILINE))
     assert promised == {"demo", "test"}

@@ -70,7 +70,7 @@ def test_a_pull_request_gets_its_plan_as_a_comment_a_summary_and_outputs(hub: Hu
     assert hub.placements == before, "a plan writes nothing"
 
 
-def test_the_plan_says_what_losses_would_do_where_somebody_asks(hub: Hub, action: Action, talk: FakeForge) -> None:
+def test_the_plan_shows_the_resilience_on_request(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"clusters/second.yaml": cluster("second", "closed:NoSchedule")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), resilience="clusters")
     assert done.code == 0, done.log
@@ -79,7 +79,7 @@ def test_the_plan_says_what_losses_would_do_where_somebody_asks(hub: Hub, action
     assert "If any one cluster is lost" in comment
 
 
-def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: FakeForge) -> None:
+def test_the_next_push_updates_the_comment(hub: Hub, action: Action, talk: FakeForge) -> None:
     first = hub.request(LOST)
     action(hub.clone("refs/pull/5/merge"), pull_request(hub, first, talk))
     head = hub.request({"README.md": "nothing of interest\n"})
@@ -89,7 +89,7 @@ def test_the_next_push_renews_the_comment(hub: Hub, action: Action, talk: FakeFo
     assert done.outputs["changed"] == "false"
 
 
-def test_what_main_gained_meanwhile_is_no_part_of_the_plan(hub: Hub, action: Action, talk: FakeForge) -> None:
+def test_later_commits_of_main_are_not_part_of_the_plan(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"apps/api.yaml": deployment("api", 3)})
     hub.commit({"apps/web.yaml": deployment("web", 7)})
     hub.push("main")
@@ -130,7 +130,7 @@ def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking
     assert not (at / "gitsched.py").exists()
 
 
-def test_settings_of_a_stranger_send_nobody_anywhere(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
+def test_settings_of_an_untrusted_branch_send_no_query(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
     """Where the output is, the branch says that the pull request would be merged into."""
     elsewhere = tmp_path / "elsewhere.git"
     git("init", "-q", "--bare", str(elsewhere), at=tmp_path)
@@ -143,7 +143,7 @@ def test_settings_of_a_stranger_send_nobody_anywhere(hub: Hub, action: Action, t
     assert str(elsewhere) not in "".join(path.read_text() for path in (tmp_path / "cache").rglob("config"))
 
 
-def test_a_number_that_a_stranger_named_is_not_believed(hub: Hub, action: Action, talk: FakeForge) -> None:
+def test_an_untrusted_pull_request_number_is_verified(hub: Hub, action: Action, talk: FakeForge) -> None:
     """The number comes from an artifact of the fork's run; the commit of that run comes from GitHub."""
     hub.request({"apps/api.yaml": deployment("api", 3)}, number=4)
     head = hub.request(LOST, number=5)
@@ -173,14 +173,14 @@ def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, 
     assert [result["ruleId"] for result in run["results"] if result["level"] == "error"] == ["value-not-allowed"]
 
 
-def test_mistakes_may_be_let_pass(hub: Hub, action: Action, talk: FakeForge) -> None:
+def test_mistakes_may_be_allowed(hub: Hub, action: Action, talk: FakeForge) -> None:
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), fail_on="none", annotations="false")
     assert done.code == 0
     assert "::error" not in done.log
 
 
-def test_names_of_a_hostile_pull_request_are_text(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
+def test_names_in_a_hostile_pull_request_are_not_executed(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
     name = "$(touch pwned)`touch pwned`'\"; touch pwned #"
     head = hub.request({f"apps/{name}.yaml": deployment("x").replace("replicas: 2", "replicas: nope"), **LOST})
     at = hub.clone("refs/pull/5/merge")
@@ -189,7 +189,7 @@ def test_names_of_a_hostile_pull_request_are_text(hub: Hub, action: Action, talk
     assert list(tmp_path.rglob("pwned")) == []
 
 
-def test_installing_runs_nothing_of_the_pull_request(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+def test_installation_runs_no_code_of_the_pull_request(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
     """Python looks for modules where it is started first: a file with the name of one of its own would be run."""
     trap = f"open({str(tmp_path / 'pwned')!r}, 'w')\n"
     hub.request({f"{name}.py": trap for name in ("venv", "pip", "ensurepip", "sys", "runpy", "types")})
@@ -222,7 +222,7 @@ def test_no_manifest_gives_the_runner_a_command(hub: Hub, action: Action, talk: 
     assert done.outputs["sha"] == hub.placements
 
 
-def test_the_summary_of_a_run_is_code_to_its_end(hub: Hub, action: Action) -> None:
+def test_the_summary_of_a_run_is_one_code_block(hub: Hub, action: Action) -> None:
     hub.commit({"apps/web.yaml": deployment("web", 3), "clusters/third.yaml": cluster("third").replace("Push", "'Pu ```` <b>'")})
     hub.push("main")
     done = action(hub.clone(), {"event_name": "push"}, fail_on="none")
@@ -243,7 +243,7 @@ def test_a_push_and_a_schedule_reconcile_and_push_the_branch(hub: Hub, action: A
     assert "Deployment default/web" in done.summary
 
 
-def test_a_run_without_a_changed_decision_commits_nothing_and_says_so(hub: Hub, action: Action) -> None:
+def test_a_run_without_a_changed_decision_commits_nothing_and_reports_it(hub: Hub, action: Action) -> None:
     before = hub.placements
     done = action(hub.clone(), {"event_name": "schedule"})
     assert (done.code, done.outputs["changed"], done.outputs["sha"]) == (0, "false", before)
@@ -266,7 +266,7 @@ def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, 
     assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)
 
 
-def test_a_mode_that_is_none_is_refused(hub: Hub, action: Action) -> None:
+def test_an_unknown_mode_is_refused(hub: Hub, action: Action) -> None:
     done = action(hub.clone(), {"event_name": "push"}, mode="apply")
     assert (done.code, done.ran[-1]) == (1, "Decide what to do")
 
@@ -275,11 +275,11 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 
 
 @pytest.mark.parametrize("step", ACTION["runs"]["steps"], ids=lambda step: step["name"])
-def test_nothing_from_outside_becomes_part_of_a_script(step: dict[str, Any]) -> None:
+def test_no_external_value_is_inserted_into_a_script(step: dict[str, Any]) -> None:
     assert "${{" not in step.get("run", "")
 
 
-def test_every_input_step_and_output_that_an_expression_names_is_there() -> None:
+def test_every_input_step_and_output_in_an_expression_exists() -> None:
     text = (ROOT / "action.yml").read_text()
     steps = {step["id"]: step for step in ACTION["runs"]["steps"] if "id" in step}
     assert set(re.findall(r"\binputs\.([\w-]+)", text)) == ACTION["inputs"].keys()

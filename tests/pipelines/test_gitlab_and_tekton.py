@@ -63,7 +63,7 @@ def test_gitlab_plans_a_merge_request_and_comments(hub: Hub, talk: FakeForge, en
     assert hub.placements == before
 
 
-def test_gitlab_tells_what_losses_would_do_where_somebody_asks(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
+def test_gitlab_shows_the_resilience_on_request(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
     head = hub.request(LOST)
     at = hub.clone("refs/heads/topic", depth=None)
     done = run_job("gitsched:plan", at, environment, **merge_request(hub, head, talk), GITSCHED_RESILIENCE="clusters")
@@ -71,7 +71,7 @@ def test_gitlab_tells_what_losses_would_do_where_somebody_asks(hub: Hub, talk: F
     assert "If any one cluster is lost" in (at / "gitsched-plan.md").read_text()
 
 
-def test_gitlab_plans_a_forks_request_in_the_fork_against_the_projects_branches(
+def test_gitlab_plans_a_merge_request_of_a_fork_against_the_branches_of_the_project(
     hub: Hub, talk: FakeForge, environment: dict[str, str], tmp_path: Path
 ) -> None:
     head = hub.request(LOST)
@@ -87,7 +87,7 @@ def test_gitlab_plans_a_forks_request_in_the_fork_against_the_projects_branches(
     assert talk.asked == []
 
 
-def test_gitlab_fails_a_request_with_mistakes_after_it_commented(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
+def test_gitlab_fails_a_request_with_mistakes_after_the_comment(hub: Hub, talk: FakeForge, environment: dict[str, str]) -> None:
     talk.account = OURS
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     at = hub.clone("refs/heads/topic", depth=None)
@@ -100,7 +100,7 @@ BROKEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsc
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "directory"])
-def test_a_request_does_not_bring_its_own_plan(
+def test_a_merge_request_cannot_provide_its_own_plan(
     hub: Hub, talk: FakeForge, environment: dict[str, str], tmp_path: Path, kind: str
 ) -> None:
     """What the job leaves has the name of what somebody may have committed, and a plan that fails leaves nothing."""
@@ -139,7 +139,7 @@ def test_gitlab_keeps_no_cache_in_the_checkout(name: str) -> None:
     assert "CACHE" not in "".join(JOBS[name]["script"])
 
 
-def test_a_branch_is_no_option(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_branch_name_is_not_an_option(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
     at = hub.clone(depth=None)
     html = tmp_path / "written"
     done = run_task(
@@ -166,7 +166,7 @@ def test_gitlab_reconciles_the_default_branch(hub: Hub, environment: dict[str, s
     assert "second" in hub.where()
 
 
-def test_gitlabs_token_reaches_git_and_no_file(hub: Hub, environment: dict[str, str]) -> None:
+def test_the_gitlab_token_is_passed_to_git_and_not_written(hub: Hub, environment: dict[str, str]) -> None:
     at = hub.clone(depth=None)
     variables = {
         "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",

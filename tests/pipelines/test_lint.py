@@ -48,21 +48,21 @@ def check(schema: str, text: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_action_is_one(tmp_path: Path) -> None:
+def test_the_action_is_valid(tmp_path: Path) -> None:
     check("vendor.github-actions", (ROOT / "action.yml").read_text(), tmp_path)
 
 
 @pytest.mark.parametrize("title", WORKFLOWS)
-def test_the_workflows_of_the_page_are_workflows(title: str, tmp_path: Path) -> None:
+def test_the_workflows_of_the_page_are_valid(title: str, tmp_path: Path) -> None:
     check("vendor.github-workflows", WORKFLOWS[title], tmp_path)
 
 
 @pytest.mark.parametrize("title", GITLAB)
-def test_the_template_for_gitlab_is_one(title: str, tmp_path: Path) -> None:
+def test_the_gitlab_template_is_valid(title: str, tmp_path: Path) -> None:
     check("vendor.gitlab-ci", GITLAB[title], tmp_path)
 
 
-def test_a_linter_that_lets_everything_pass_is_none(tmp_path: Path) -> None:
+def test_the_linters_reject_invalid_files(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         check("vendor.github-actions", "runs: {using: composite}\n", tmp_path)
 
@@ -111,7 +111,7 @@ TASK = strict(
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["metadata"]["name"])
-def test_the_tasks_for_tekton_are_tasks(task: dict[str, Any]) -> None:
+def test_the_tekton_tasks_are_valid(task: dict[str, Any]) -> None:
     jsonschema.validate(task, TASK)
     spec = task["spec"]
     text = json.dumps(spec["steps"])
@@ -121,12 +121,12 @@ def test_the_tasks_for_tekton_are_tasks(task: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["metadata"]["name"])
-def test_no_parameter_becomes_part_of_a_script(task: dict[str, Any]) -> None:
+def test_no_parameter_is_inserted_into_a_script(task: dict[str, Any]) -> None:
     assert [step["name"] for step in task["spec"]["steps"] if "$(params." in step["script"]] == []
 
 
 @pytest.mark.parametrize("name", scripts())
-def test_every_script_is_one_that_its_shell_reads(name: str) -> None:
+def test_every_script_is_valid_in_its_shell(name: str) -> None:
     shell, text = scripts()[name]
     done = subprocess.run([shell, "-n"], input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -134,7 +134,7 @@ def test_every_script_is_one_that_its_shell_reads(name: str) -> None:
 
 @pytest.mark.shellcheck
 @pytest.mark.parametrize("name", scripts())
-def test_shellcheck_has_nothing_to_say(name: str) -> None:
+def test_shellcheck_reports_nothing(name: str) -> None:
     shell, text = scripts()[name]
     program = shutil.which("shellcheck") or ""
     done = subprocess.run([program, f"--shell={shell}", "-"], input=text, capture_output=True, text=True)
@@ -142,7 +142,7 @@ def test_shellcheck_has_nothing_to_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("title", WORKFLOWS)
-def test_no_workflow_runs_what_a_stranger_wrote_with_rights(title: str) -> None:
+def test_no_privileged_workflow_runs_untrusted_code(title: str) -> None:
     workflow = yaml.safe_load(WORKFLOWS[title])
     events = workflow[True]  # `on` is a boolean in YAML 1.1
     assert "pull_request_target" not in events
@@ -165,5 +165,5 @@ def test_no_workflow_runs_what_a_stranger_wrote_with_rights(title: str) -> None:
         ("github.event.pull_request.number", ""),
     ],
 )
-def test_expressions_are_understood_as_github_understands_them(text: str, value: object) -> None:
+def test_expressions_are_evaluated_as_by_github(text: str, value: object) -> None:
     assert evaluate(text, {"github": {"event_name": "push"}, "inputs": {}}) == value

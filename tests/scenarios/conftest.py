@@ -64,13 +64,13 @@ class Fleet:
 
     def record(self, hour: float, message: str = "Change") -> str:
         """Commit the index as it is."""
-        date = f"{int(moment(hour).timestamp())} +0100"
+        date = f"{int(at_hour(hour).timestamp())} +0100"
         dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
         self.git("commit", "-q", "--allow-empty", "-m", message, environment=dates)
         return self.git("rev-parse", "HEAD")
 
     def settings(self, hour: float = 0, **more: Any) -> RunSettings:
-        return RunSettings(now=moment(hour), cache=self.cache, location=str(self.path))._replace(**more)
+        return RunSettings(now=at_hour(hour), cache=self.cache, location=str(self.path))._replace(**more)
 
     def reconcile(self, hour: float = 0, **more: Any) -> RunResult:
         return reconcile(self.settings(hour, **more))
@@ -113,7 +113,7 @@ class Fleet:
         return into
 
 
-def moment(hour: float) -> datetime:
+def at_hour(hour: float) -> datetime:
     return START + timedelta(hours=hour)
 
 
@@ -167,7 +167,7 @@ def pair(fleet: Fleet) -> Fleet:
 
 def start_process(hour: float, cache: Path, location: Path | str, push: str = "", **environment: str) -> subprocess.Popen[str]:
     """Start a reconcile as a process of its own; it prints the new commit's id, or an empty line."""
-    arguments = [moment(hour).isoformat(), str(cache), str(location), push]
+    arguments = [at_hour(hour).isoformat(), str(cache), str(location), push]
     return subprocess.Popen(
         [sys.executable, "-c", PROCESS, *arguments],
         env={**os.environ, **environment},

@@ -8,7 +8,7 @@ import pytest
 
 from gitsched.reconcile import Reconciler
 
-from .conftest import Fleet, cluster, deployment, moment, policy
+from .conftest import Fleet, at_hour, cluster, deployment, policy
 
 MINUTE = 1 / 60
 WEB = "default/deployment-web"
@@ -50,7 +50,7 @@ def fill(fleet: Fleet, mode: str = "Gracefully") -> None:
 def test_an_unhealthy_workload_moves_and_its_eviction_ends_when_it_is_healthy(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
-    assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 10 * MINUTE)
+    assert fleet.reconcile(1).plan.next_wakeup == at_hour(1 + 10 * MINUTE)
     assert fleet.reconcile(1 + 9 * MINUTE).after is None
     fleet.reconcile(1 + 10 * MINUTE)
     assert fleet.where(WEB) == ["first", "second"]
@@ -71,7 +71,7 @@ def test_the_manifest_of_the_new_copy_has_the_preserved_state(fleet: Fleet) -> N
 
 
 @pytest.mark.parametrize("mode", ["Gracefully", "Directly", "Never"])
-def test_a_late_run_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str], Fleet], mode: str) -> None:
+def test_a_late_run_writes_the_tree_of_a_timely_one(make_fleet: Callable[[str], Fleet], mode: str) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, minutes in ((punctual, (0, 5, 10, 13, 20, 40)), (late, (40,))):
         fill(fleet, mode)
@@ -82,7 +82,7 @@ def test_a_late_run_gives_the_tree_of_a_punctual_one(make_fleet: Callable[[str],
     assert punctual.files() == late.files()
 
 
-def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_resident_process_writes_the_bytes_of_a_new_one(make_fleet: Callable[[str], Fleet]) -> None:
     fresh, resident = make_fleet("fresh"), make_fleet("resident")
     fill(fresh)
     fill(resident)
@@ -100,7 +100,7 @@ def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[
         for fleet in (fresh, resident):
             fleet.commit(files, hour=hour)
         fresh.reconcile(hour + MINUTE)
-        session.run(moment(hour + MINUTE))
+        session.run(at_hour(hour + MINUTE))
         assert fresh.head == resident.head
     assert fresh.where(WEB) == ["second"]
 
@@ -110,6 +110,6 @@ def test_an_invalid_health_file_does_not_stop_the_timer(fleet: Fleet) -> None:
     fleet.commit({"health.yaml": health("first:Unhealthy")}, hour=1)
     fleet.reconcile(1)
     fleet.commit({"health.yaml": health("first:Sick")}, hour=1.1)
-    assert fleet.reconcile(1.1).plan.next_wakeup == moment(1 + 10 * MINUTE)
+    assert fleet.reconcile(1.1).plan.next_wakeup == at_hour(1 + 10 * MINUTE)
     fleet.reconcile(1.5)
     assert [entry["name"] for entry in fleet.binding("web-deployment")["spec"]["clusters"]] == ["second"]

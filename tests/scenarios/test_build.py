@@ -31,7 +31,7 @@ def install(place: Path, digest: str = "abc", more: str = "") -> Path:
 
 
 @pytest.mark.parametrize("changed", ["gitsched/__init__.py", "schemas/Kind.json"])
-def test_an_edit_of_a_checkout_is_another_build(tmp_path: Path, changed: str) -> None:
+def test_an_edit_of_a_checkout_changes_the_build_id(tmp_path: Path, changed: str) -> None:
     package = lay(tmp_path)
     before = identify_package(package)
     assert identify_package(package) == before
@@ -39,7 +39,7 @@ def test_an_edit_of_a_checkout_is_another_build(tmp_path: Path, changed: str) ->
     assert identify_package(package) != before
 
 
-def test_the_same_wheel_is_the_same_build_wherever_and_whenever_it_is_installed(tmp_path: Path) -> None:
+def test_the_same_wheel_has_the_same_build_id_on_every_machine(tmp_path: Path) -> None:
     one, two = install(tmp_path / "one"), install(tmp_path / "two", more="../../bin/gitsched,sha256=xyz,9\n")
     assert identify_package(one) == identify_package(two)
     assert identify_package(install(tmp_path / "three", digest="abd")) != identify_package(one)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gitsched.reconcile import Reconciler
 
-from .conftest import Fleet, cluster, deployment, moment, policy
+from .conftest import Fleet, at_hour, cluster, deployment, policy
 
 MINUTE = 1 / 60
 WEB = "default/deployment-web"
@@ -61,7 +61,7 @@ def taints(fleet: Fleet) -> list[dict[str, Any]]:
 def test_workloads_leave_a_cluster_that_is_not_ready_for_too_long(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": state("False")}, hour=1)
-    assert fleet.reconcile(1).plan.next_wakeup == moment(1.5)
+    assert fleet.reconcile(1).plan.next_wakeup == at_hour(1.5)
     assert taints(fleet) == [
         {
             "key": "cluster.karmada.io/not-ready",
@@ -78,7 +78,7 @@ def test_workloads_leave_a_cluster_that_is_not_ready_for_too_long(fleet: Fleet) 
     ]
     # Another status is no news for the policy: its taint is as old as it was.
     fleet.commit({"first.yaml": state("Unknown")}, hour=1.25)
-    assert fleet.reconcile(1.25).plan.next_wakeup == moment(1.5)
+    assert fleet.reconcile(1.25).plan.next_wakeup == at_hour(1.5)
     assert [entry["timeAdded"] for entry in taints(fleet)] == ["2026-03-02T09:15:00Z", "2026-03-02T09:00:00Z"]
     fleet.reconcile(1.5)
     assert fleet.where(WEB) == ["first", "second"], "the old copy stays until the new one had its time"
@@ -94,7 +94,7 @@ def test_a_cluster_that_is_ready_again_in_time_keeps_its_workloads(fleet: Fleet)
     assert (taints(fleet), fleet.reconcile(2).after, fleet.where(WEB)) == ([], None, ["first"])
 
 
-def test_a_late_run_gives_the_bytes_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_late_run_writes_the_bytes_of_a_timely_one(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, minutes in ((punctual, (0, 12, 30, 40, 55)), (late, (4, 34, 58))):
         fill(fleet)
@@ -105,7 +105,7 @@ def test_a_late_run_gives_the_bytes_of_a_punctual_one(make_fleet: Callable[[str]
     assert punctual.head == late.head
 
 
-def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_resident_process_writes_the_bytes_of_a_new_one(make_fleet: Callable[[str], Fleet]) -> None:
     fresh, resident = make_fleet("fresh"), make_fleet("resident")
     fill(fresh)
     fill(resident)
@@ -123,7 +123,7 @@ def test_a_resident_process_gives_the_bytes_of_a_fresh_one(make_fleet: Callable[
         for fleet in (fresh, resident):
             fleet.commit(files, hour=hour)
         fresh.reconcile(hour + MINUTE)
-        session.run(moment(hour + MINUTE))
+        session.run(at_hour(hour + MINUTE))
         assert fresh.head == resident.head
     assert [entry["key"] for entry in taints(fresh)] == ["dead"], "it outlives its policy"
 
@@ -137,4 +137,4 @@ def test_a_policy_with_no_execute_must_be_allowed(fleet: Fleet) -> None:
     assert refusal.code == "karmada-taint-policy-no-execute"
     assert [entry["key"] for entry in taints(fleet)] == ["cluster.karmada.io/not-ready"]
     fleet.commit({"gitsched.yaml": SETTINGS}, hour=2)
-    assert fleet.reconcile(2).plan.next_wakeup == moment(2.5)
+    assert fleet.reconcile(2).plan.next_wakeup == at_hour(2.5)

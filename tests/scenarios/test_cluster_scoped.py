@@ -5,7 +5,7 @@ from __future__ import annotations
 from gitsched.model.document import Key
 from gitsched.reconcile.explanation import explain_resource
 
-from .conftest import Fleet, cluster, moment
+from .conftest import Fleet, at_hour, cluster
 
 MINUTE = 1 / 60
 ROLE = """\
@@ -62,7 +62,7 @@ def test_a_namespaced_policy_does_not_select_a_cluster_scoped_object(fleet: Flee
 def test_a_cluster_scoped_object_is_evicted_by_a_taint_and_kept_until_the_deadline(fleet: Fleet) -> None:
     fill(fleet)
     fleet.commit({"first.yaml": cluster("first", "power:NoExecute")}, hour=1)
-    assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 10 * MINUTE)
+    assert fleet.reconcile(1).plan.next_wakeup == at_hour(1 + 10 * MINUTE)
     assert fleet.where(READER) == ["first", "second"]
     assert [task["fromCluster"] for task in fleet.load(BINDING)["spec"]["gracefulEvictionTasks"]] == ["first"]
     fleet.reconcile(2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gitsched.reconcile import Reconciler
 
-from .conftest import Fleet, cluster, execute, moment, policy
+from .conftest import Fleet, at_hour, cluster, execute, policy
 
 DEPS = "  propagateDeps: true\n"
 SUSPENDED = "  suspension: {dispatchingOnClusters: {clusterNames: [second]}}\n"
@@ -114,7 +114,7 @@ def test_a_long_running_process_writes_the_same_as_new_ones(fleet: Fleet, tmp_pa
     for hour, edits in enumerate(changes, start=1):
         for repository in (fleet, twin):
             repository.commit(edits, hour=hour)
-        session.run(moment(hour + 0.5))
+        session.run(at_hour(hour + 0.5))
         twin.reconcile(hour + 0.5)
         assert fleet.head == twin.head, f"after change {hour}"
     assert fleet.where(KEY) == ["second"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Fleet, cluster, deployment, moment, policy, start_process
+from .conftest import Fleet, at_hour, cluster, deployment, policy, start_process
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "repo"
 MACHINES = (
@@ -48,7 +48,7 @@ def test_a_second_run_makes_no_commit(pair: Fleet) -> None:
     assert refs(pair) == before
 
 
-def test_a_change_of_nothing_that_counts_makes_no_commit_and_moves_the_note(pair: Fleet) -> None:
+def test_an_irrelevant_change_makes_no_commit_and_moves_the_note(pair: Fleet) -> None:
     pair.reconcile()
     before = pair.head
     source = pair.commit({"README.md": "About this fleet\n"}, hour=1)
@@ -62,7 +62,7 @@ def note(fleet: Fleet) -> str:
     return fleet.git("notes", "--ref", ref, "show", fleet.head or "")
 
 
-def test_looking_moves_no_ref(pair: Fleet) -> None:
+def test_plan_and_explain_move_no_ref(pair: Fleet) -> None:
     before = refs(pair)
     assert pair.preview().changed
     assert refs(pair) == before
@@ -74,7 +74,7 @@ def test_looking_moves_no_ref(pair: Fleet) -> None:
     assert refs(pair) == before.replace(before.split("refs/heads/main ")[1][:40], source)
 
 
-def test_an_edited_manifest_is_the_very_same_blob_in_every_cluster(fleet: Fleet) -> None:
+def test_an_edited_manifest_is_the_same_blob_in_every_cluster(fleet: Fleet) -> None:
     fleet.commit({f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")} | {"policy.yaml": policy()})
     for hour, replicas in enumerate((2, 5)):
         fleet.commit({"web.yaml": "# Odd,   but mine\n" + deployment("web", replicas)}, hour=hour)
@@ -84,7 +84,7 @@ def test_an_edited_manifest_is_the_very_same_blob_in_every_cluster(fleet: Fleet)
         assert [files[f"clusters/{name}/default/deployment-web.yaml"] for name in ("first", "second")] == [blob, blob]
 
 
-def test_only_the_number_differs_where_replicas_are_divided(fleet: Fleet) -> None:
+def test_only_the_replica_count_differs_between_clusters_with_divided_replicas(fleet: Fleet) -> None:
     text = "# Odd,   but mine\n" + deployment("web", 5)
     fleet.commit({f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")})
     fleet.commit({"web.yaml": text, "policy.yaml": policy(scheduling="Divided")})
@@ -94,10 +94,10 @@ def test_only_the_number_differs_where_replicas_are_divided(fleet: Fleet) -> Non
 
 
 @pytest.mark.parametrize("late", [0, 40], ids=["punctual", "late"])
-def test_the_commit_is_dated_at_the_moment_of_its_cause_not_of_the_run(pair: Fleet, late: float) -> None:
+def test_a_commit_has_the_time_of_its_cause_not_of_the_run(pair: Fleet, late: float) -> None:
     pair.reconcile(late)
     dates = pair.git("log", "-1", "--format=%at %ct", "placements").split()
-    assert dates == [str(int(moment(0).timestamp()))] * 2
+    assert dates == [str(int(at_hour(0).timestamp()))] * 2
 
 
 def test_a_subject_cannot_forge_a_trailer(pair: Fleet) -> None:

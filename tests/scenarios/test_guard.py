@@ -36,7 +36,7 @@ def on(fleet: Fleet, name: str) -> list[str]:
 NOWHERE = {"doomed.yaml": select("doomed", "nowhere")}
 
 
-def test_too_many_at_once_are_refused_and_nothing_is_written(fleet: Fleet) -> None:
+def test_too_many_removals_are_refused_and_nothing_is_written(fleet: Fleet) -> None:
     fill(fleet, doomed=11, safe=5)
     fleet.commit(NOWHERE, hour=1)
     before = fleet.git("for-each-ref")
@@ -51,7 +51,7 @@ def test_too_many_at_once_are_refused_and_nothing_is_written(fleet: Fleet) -> No
     ("doomed", "safe"),
     [pytest.param(10, 0, id="ten, though they are all"), pytest.param(11, 44, id="eleven, but only a fifth")],
 )
-def test_fewer_pass(fleet: Fleet, doomed: int, safe: int) -> None:
+def test_fewer_removals_are_accepted(fleet: Fleet, doomed: int, safe: int) -> None:
     fill(fleet, doomed, safe)
     fleet.commit(NOWHERE, hour=1)
     run = fleet.reconcile(1)
@@ -59,7 +59,7 @@ def test_fewer_pass(fleet: Fleet, doomed: int, safe: int) -> None:
     assert on(fleet, "first") == []
 
 
-def test_the_run_may_be_allowed(fleet: Fleet) -> None:
+def test_an_option_of_the_run_allows_removals(fleet: Fleet) -> None:
     fill(fleet, doomed=11, safe=5)
     fleet.commit(NOWHERE, hour=1)
     assert fleet.reconcile(1).refused
@@ -76,27 +76,27 @@ def test_the_run_may_be_allowed(fleet: Fleet) -> None:
         pytest.param("Gitsched-Allow-Removals: true is how\n\nwe would allow it.", False, id="a sentence is no trailer"),
     ],
 )
-def test_the_commit_may_allow_it(fleet: Fleet, message: str, passes: bool) -> None:
+def test_a_trailer_of_the_commit_allows_removals(fleet: Fleet, message: str, passes: bool) -> None:
     fill(fleet, doomed=11, safe=5)
     fleet.commit(NOWHERE, hour=1, message=message)
     assert (not fleet.reconcile(1).refused) is passes
 
 
-def test_a_move_is_no_removal(fleet: Fleet) -> None:
+def test_a_move_is_not_a_removal(fleet: Fleet) -> None:
     fill(fleet, doomed=12, safe=0)
     fleet.commit({"doomed.yaml": select("doomed", "second")}, hour=1)
     assert fleet.reconcile(1).refused == ""
     assert len(on(fleet, "second")) == 12
 
 
-def test_what_is_no_longer_in_the_repository_is_no_removal_to_guard(fleet: Fleet) -> None:
+def test_a_workload_deleted_from_the_source_is_not_a_removal(fleet: Fleet) -> None:
     fill(fleet, doomed=12, safe=0)
     fleet.commit({f"doomed/{n}.yaml": None for n in range(12)}, hour=1)
     assert fleet.reconcile(1).refused == ""
     assert on(fleet, "first") == []
 
 
-def test_a_taint_that_leaves_no_place_is_refused_before_the_deadline_and_after_it(fleet: Fleet) -> None:
+def test_a_taint_on_all_clusters_is_refused_before_and_after_the_deadline(fleet: Fleet) -> None:
     fill(fleet, doomed=12, safe=0)
     fleet.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
     for hour in (1, 3):

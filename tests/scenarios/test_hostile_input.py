@@ -70,13 +70,13 @@ def trapped(fleet: Fleet) -> RunResult:
     return fleet.reconcile(1)
 
 
-def test_every_trap_is_a_finding_and_the_honest_workload_is_placed(trapped: RunResult, fleet: Fleet) -> None:
+def test_every_malicious_file_is_a_finding_and_the_valid_workload_is_placed(trapped: RunResult, fleet: Fleet) -> None:
     found = {finding.location.path for finding in trapped.plan.findings if finding.location and finding.severity != "info"}
     assert set(TRAPS) - found == set()
     assert fleet.where("default/deployment-web") == ["first"]
 
 
-def test_a_finding_of_a_trap_is_an_error_with_a_place_and_a_short_message(trapped: RunResult) -> None:
+def test_a_finding_about_a_malicious_file_is_an_error_with_a_location_and_a_short_message(trapped: RunResult) -> None:
     findings = [f for f in trapped.plan.findings if f.location and f.location.path.startswith("traps/") and f.severity == "error"]
     assert {f.location.path for f in findings if f.location} == set(TRAPS)
     for finding in findings:
@@ -95,7 +95,7 @@ def test_nothing_is_written_outside_of_the_output_paths(trapped: RunResult, flee
     fleet.git("fsck", "--strict", "--no-dangling")
 
 
-def test_a_kind_or_group_that_looks_like_a_path_is_a_file_name_like_any_other(fleet: Fleet) -> None:
+def test_a_kind_or_group_that_looks_like_a_path_is_an_ordinary_file_name(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": EVERYTHING, "cluster.yaml": cluster("first")})
     fleet.commit(
         {
@@ -109,13 +109,13 @@ def test_a_kind_or_group_that_looks_like_a_path_is_a_file_name_like_any_other(fl
     assert {len(path.split("/")) for path in fleet.files() if path.startswith("clusters/")} == {3, 4}
 
 
-def test_looking_at_the_traps_leaves_the_work_tree_as_it_was(trapped: RunResult, fleet: Fleet, tmp_path: Path) -> None:
+def test_reading_malicious_files_does_not_change_the_worktree(trapped: RunResult, fleet: Fleet, tmp_path: Path) -> None:
     assert fleet.git("status", "--porcelain") == ""
     assert {path.name for path in tmp_path.iterdir()} <= {"fleet", "cache"}
     assert not (tmp_path.parent / "x").exists()
 
 
-def test_links_are_told_of_and_never_followed(fleet: Fleet, tmp_path: Path) -> None:
+def test_symbolic_links_are_reported_and_not_followed(fleet: Fleet, tmp_path: Path) -> None:
     (tmp_path / "outside.yaml").write_text(deployment("outside"))
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": EVERYTHING, "cluster.yaml": cluster("first")})
     (fleet.path / "apps").mkdir()
@@ -134,7 +134,7 @@ def test_links_are_told_of_and_never_followed(fleet: Fleet, tmp_path: Path) -> N
     assert fleet.where("default/deployment-outside") == []
 
 
-def test_a_submodule_is_told_of_and_not_read(fleet: Fleet) -> None:
+def test_a_submodule_is_reported_and_not_read(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": EVERYTHING, "cluster.yaml": cluster("first")})
     commit_tree(fleet, grow(fleet, [("160000", f"commit {'1' * 40}", "vendor")]))
     run = fleet.reconcile()
@@ -143,7 +143,7 @@ def test_a_submodule_is_told_of_and_not_read(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", ".git", ".GIT", "."])
-def test_a_path_that_leaves_the_tree_is_told_of_and_not_read(fleet: Fleet, name: str) -> None:
+def test_a_path_outside_of_the_tree_is_reported_and_not_read(fleet: Fleet, name: str) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": EVERYTHING, "cluster.yaml": cluster("first")})
     inner = raw_tree(fleet, [("100644", "evil.yaml", blob(fleet, deployment("evil")))])
     known = [line.split() for line in fleet.git("ls-tree", "HEAD").splitlines()]
@@ -158,7 +158,7 @@ def test_a_path_that_leaves_the_tree_is_told_of_and_not_read(fleet: Fleet, name:
     assert [path for path in fleet.files() if ".." in path.split("/")] == []
 
 
-def test_a_broken_file_with_a_strange_name_is_kept_under_a_plain_one(fleet: Fleet) -> None:
+def test_a_broken_file_with_special_characters_in_its_name_is_kept_under_an_escaped_name(fleet: Fleet) -> None:
     path = "apps/Wéb: 1*?.yaml"
     fleet.commit({path: deployment("web"), "policy.yaml": policy("first"), "cluster.yaml": cluster("first")})
     fleet.reconcile()

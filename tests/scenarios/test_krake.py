@@ -16,7 +16,7 @@ from gitsched.render.run_metadata import parse_run_metadata
 from gitsched.report.explanation import write_explanation
 from tests.builders.krake import CANARY, application_yaml, cluster_yaml, global_metric_yaml, global_provider_yaml
 from tests.metrics.conftest import Response, Server, vector
-from tests.scenarios.conftest import Fleet, execute, moment
+from tests.scenarios.conftest import Fleet, at_hour, execute
 
 STATUS = "status/kubernetes/application/tenant-a/echo.yaml"
 ZONE = "  constraints: {cluster: {labels: [zone is x]}}\n"
@@ -125,12 +125,12 @@ def test_an_application_that_moved_recently_stays(tenant: Fleet, prometheus: Pro
 def test_a_long_running_reconciler_observes_metrics_in_every_run(tenant: Fleet, prometheus: Prometheus) -> None:
     session = Reconciler(tenant.settings())
     prometheus.values = {"a": 0.9, "b": 0.1}
-    session.run(moment(0))
+    session.run(at_hour(0))
     assert place(tenant) == "one"
     prometheus.values = {"a": 0.1, "b": 0.9}
-    assert session.run(moment(1)).changed
+    assert session.run(at_hour(1)).changed
     assert place(tenant) == "two"
-    assert not session.run(moment(2)).changed
+    assert not session.run(at_hour(2)).changed
 
 
 def test_a_failed_provider_keeps_the_placement(tenant: Fleet, prometheus: Prometheus) -> None:
@@ -338,7 +338,7 @@ def test_explain_describes_what_a_competitor_needs(tenant: Fleet, prometheus: Pr
     assert "one has 0.545455, including its stickiness of 0.1" in text
     assert "two has 0.363636: to win it needs a score above 0.545455, for example with b above 0.6 instead of 0.4" in text
     assert "score 0.545455 = (a 0.5 + stickiness 0.1) / 1.1" in text
-    assert f"Metrics were observed at {format_time(moment(0))}" in text
+    assert f"Metrics were observed at {format_time(at_hour(0))}" in text
 
 
 def test_a_failed_provider_does_not_change_the_record_of_an_offline_cluster(tenant: Fleet, prometheus: Prometheus) -> None:

@@ -195,7 +195,7 @@ def test_a_cluster_may_be_in_several_groups() -> None:
     assert (where(binding), observed(binding)) == (["member2"], "dc-shanghai")
 
 
-def test_the_group_is_independent_of_the_others_also_for_a_cluster_policy() -> None:
+def test_the_observed_group_is_independent_of_other_groups_for_a_cluster_policy() -> None:
     policy = ORDERED_GROUPS.replace("kind: Prop", "kind: ClusterProp")
     binding = place(policy, cluster("member1"), cluster("member2"))
     assert (binding["kind"], where(binding), observed(binding)) == ("ResourceBinding", ["member1"], "dc-beijing")
@@ -220,7 +220,7 @@ def test_the_excerpt_completed_to_a_binding_sets_the_observed_group(written: str
     assert observed(binding) == group
 
 
-def test_the_rejected_alternative_is_read_without_its_unknown_member() -> None:
+def test_the_rejected_alternative_is_read_without_its_unknown_field() -> None:
     (body,) = parse(ALTERNATIVE)
     (issue,) = validate_document(body).issues
     assert (issue.severity, issue.pointer) == ("warning", ("spec", "placement", "clusterAffinity", "propagatePriority"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .conftest import START, Fleet, cluster, deployment, moment, policy
+from .conftest import START, Fleet, at_hour, cluster, deployment, policy
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "repo"
 CLUSTERS = sorted(path.stem for path in (EXAMPLE / "clusters").glob("*.yaml"))
@@ -43,7 +43,7 @@ def bindings(tree: Path) -> Iterator[dict[str, Any]]:
         yield from documents(path)
 
 
-def test_the_branch_is_an_orphan_beside_the_source(example: Fleet) -> None:
+def test_the_output_branch_shares_no_history_with_the_source(example: Fleet) -> None:
     assert example.git("rev-list", "--count", "placements") == "1"
     assert example.git("merge-base", "--all", "placements", "placements") == example.head
     assert (
@@ -52,7 +52,7 @@ def test_the_branch_is_an_orphan_beside_the_source(example: Fleet) -> None:
     )
 
 
-def test_the_top_holds_what_the_design_names_and_nothing_else(tree: Path) -> None:
+def test_the_root_has_only_the_documented_entries(tree: Path) -> None:
     names = {path.name for path in tree.iterdir()} - {".git"}
     assert names == {"README.md", "clusters", "status", "placements", "gitsched.json", "hydrator.metadata", ".gitattributes"}
 
@@ -62,7 +62,7 @@ def test_every_registered_cluster_has_a_directory(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_a_kustomization_lists_exactly_what_is_beside_it(tree: Path, name: str) -> None:
+def test_a_kustomization_lists_exactly_the_files_of_its_directory(tree: Path, name: str) -> None:
     """Stands in for kubectl where there is none: what kustomize would refuse is looked for by hand."""
     directory = tree / "clusters" / name
     (kustomization,) = documents(directory / "kustomization.yaml")
@@ -83,7 +83,7 @@ def test_a_kustomization_lists_exactly_what_is_beside_it(tree: Path, name: str) 
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_kustomize_accepts_every_directory_and_prints_objects(tree: Path, name: str) -> None:
+def test_kustomize_builds_every_directory(tree: Path, name: str) -> None:
     done = subprocess.run(["kubectl", "kustomize", str(tree / "clusters" / name)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     bodies = list(yaml.safe_load_all(done.stdout))
@@ -101,7 +101,7 @@ def targets(binding: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_the_facts_of_a_cluster_are_there_for_generators(tree: Path, name: str) -> None:
+def test_cluster_json_has_the_facts_for_generators(tree: Path, name: str) -> None:
     facts = json.loads((tree / "clusters" / name / "cluster.json").read_text())
     (source,) = documents(EXAMPLE / "clusters" / f"{name}.yaml")
     placed = [entry for binding in bindings(tree) for entry in targets(binding) if entry["name"] == name]
@@ -115,20 +115,20 @@ def test_the_facts_of_a_cluster_are_there_for_generators(tree: Path, name: str) 
     }
 
 
-def test_the_stub_says_which_cluster_it_is(tree: Path) -> None:
+def test_the_stub_names_its_cluster(tree: Path) -> None:
     for name in CLUSTERS:
         (stub,) = documents(tree / "clusters" / name / "gitsched-placement.yaml")
         assert (stub["kind"], stub["metadata"]["name"], stub["data"]) == ("ConfigMap", "gitsched-placement", {"cluster": name})
 
 
-def test_the_repositorys_own_namespace_goes_along_else_a_bare_one(tree: Path) -> None:
+def test_the_namespace_of_the_source_is_delivered_or_an_empty_one(tree: Path) -> None:
     (own,) = documents(next((tree / "clusters").glob("*/_/namespace-shop.yaml")))
     assert own["metadata"]["labels"]["team"] == "commerce"
     (bare,) = documents(next((tree / "clusters").glob("*/_/namespace-ml.yaml")))
     assert bare == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
 
 
-def test_manifests_lie_where_their_binding_says_and_nowhere_else(tree: Path, example: Fleet) -> None:
+def test_manifests_are_only_in_the_clusters_of_their_binding(tree: Path, example: Fleet) -> None:
     placed = set()
     for binding in bindings(tree):
         resource = binding["spec"]["resource"]
@@ -150,7 +150,7 @@ def test_every_binding_has_a_record_and_a_placement_decision(tree: Path) -> None
     assert len(decisions) == found >= 15
 
 
-def test_a_placement_decision_says_where_and_how_many(tree: Path) -> None:
+def test_a_placement_decision_has_clusters_and_replicas(tree: Path) -> None:
     (decision,) = documents(tree / "placements/shop/deployment-storefront.yaml")
     (binding,) = documents(tree / "status/work.karmada.io/resourcebinding/shop/storefront-deployment.yaml")
     shares = {entry["name"]: entry["replicas"] for entry in binding["spec"]["clusters"]}
@@ -162,14 +162,14 @@ def test_a_placement_decision_says_where_and_how_many(tree: Path) -> None:
     assert decision["metadata"]["annotations"]["config.kubernetes.io/local-config"] == "true"
 
 
-def test_argo_cds_hydrator_finds_its_metadata(tree: Path, example: Fleet) -> None:
+def test_hydrator_metadata_of_argo_cd_is_written(tree: Path, example: Fleet) -> None:
     metadata = json.loads((tree / "hydrator.metadata").read_text())
     assert metadata["drySha"] == example.git("rev-parse", "main")
     assert (metadata["author"], metadata["subject"]) == ("Ada Author <ada@example.com>", "The fleet")
     assert metadata["date"] == "2026-03-02T08:00:00Z"
 
 
-def test_forges_are_told_that_everything_is_generated(tree: Path) -> None:
+def test_gitattributes_mark_all_files_as_generated(tree: Path) -> None:
     assert "linguist-generated" in (tree / ".gitattributes").read_text()
 
 
@@ -181,14 +181,14 @@ def test_the_record_of_the_run_names_its_source_and_its_findings(tree: Path, exa
     assert {finding["severity"] for finding in record["findings"]} <= {"info", "warning"}
 
 
-def test_the_front_page_names_every_cluster_and_how_to_reproduce_it(tree: Path, example: Fleet) -> None:
+def test_the_readme_names_every_cluster_and_how_to_reproduce_the_commit(tree: Path, example: Fleet) -> None:
     text = (tree / "README.md").read_text()
     assert all(name in text for name in CLUSTERS)
     assert example.git("rev-parse", "main")[:12] in text
     assert len(text.splitlines()) < 400
 
 
-def test_clusters_that_receive_the_same_share_their_manifests(example: Fleet) -> None:
+def test_clusters_with_the_same_manifests_share_blobs(example: Fleet) -> None:
     files = example.files()
     agents = {blob for path, blob in files.items() if path.endswith("daemonset-log-agent.yaml") and path.startswith("clusters/")}
     assert len(agents) == 1
@@ -241,7 +241,7 @@ WHOLE = CANARIES["secret.yaml"]
         ),
     ],
 )
-def test_a_secret_that_no_policy_places_is_not_kept_either_and_its_neighbour_is(fleet: Fleet, text: str) -> None:
+def test_last_valid_copies_leave_out_secrets_that_no_policy_selects(fleet: Fleet, text: str) -> None:
     fleet.commit(
         {"both.yaml": text, "policy.yaml": policy("first"), "cluster.yaml": cluster("first"), "web.yaml": deployment("web")}
     )
@@ -256,7 +256,7 @@ def test_a_secret_that_no_policy_places_is_not_kept_either_and_its_neighbour_is(
         assert [path for path in fleet.files() if SECRET in fleet.read(path)] == []
 
 
-def test_a_secret_that_a_policy_places_is_kept(fleet: Fleet) -> None:
+def test_last_valid_copies_keep_secrets_that_a_policy_selects(fleet: Fleet) -> None:
     fleet.commit({"secret.yaml": WHOLE, "policy.yaml": policy("first", kind="Secret"), "first.yaml": cluster("first")})
     fleet.reconcile()
     for hour in (1, 2):
@@ -305,7 +305,7 @@ items:
         ),
     ],
 )
-def test_what_a_server_owns_is_cut_out_of_a_dump(fleet: Fleet, text: str) -> None:
+def test_server_owned_fields_are_removed_from_a_dump(fleet: Fleet, text: str) -> None:
     text = text.replace("aapiVersion", "apiVersion")
     fleet.commit({"web.yaml": text, "policy.yaml": policy("first"), "cluster.yaml": cluster("first")})
     fleet.reconcile()
@@ -319,11 +319,11 @@ def test_the_time_of_the_next_wakeup_is_in_the_record(fleet: Fleet) -> None:
     fleet.commit({"first.yaml": cluster("first")})
     fleet.reconcile()
     fleet.commit({"first.yaml": cluster("first", "power:NoExecute")}, hour=1)
-    assert fleet.reconcile(1).plan.next_wakeup == moment(1 + 1 / 6)
+    assert fleet.reconcile(1).plan.next_wakeup == at_hour(1 + 1 / 6)
     assert fleet.load("gitsched.json")["nextWakeup"] == "2026-03-02T09:10:00Z"
 
 
-def test_how_a_cluster_is_reached_is_not_kept(fleet: Fleet) -> None:
+def test_last_valid_copies_have_no_cluster_credentials(fleet: Fleet) -> None:
     reached = yaml.safe_load(cluster("first"))
     reached["spec"] |= {"proxyURL": f"http://u:{SECRET}proxy@example.com", "token": f"{SECRET}token"}
     text = yaml.safe_dump(reached)

@@ -10,7 +10,7 @@ import pytest
 
 from gitsched.reconcile import Reconciler
 
-from .conftest import Fleet, cluster, moment, policy
+from .conftest import Fleet, at_hour, cluster, policy
 
 WEB = """\
 # Odd,   but mine
@@ -111,14 +111,14 @@ def test_divided_replicas_without_overrides_change_only_the_number(fleet: Fleet)
 
 def test_an_updated_engine_decides_again_when_an_override_changes(fleet: Fleet) -> None:
     session = Reconciler(fleet.settings())
-    session.run(moment(0))
+    session.run(at_hour(0))
     for hour, registry in enumerate(("a.example.net", "b.example.net", "a.example.net"), start=1):
         fleet.commit({"mirror.yaml": mirror(registry, "second", "third")}, hour=hour)
-        session.run(moment(hour))
+        session.run(at_hour(hour))
         assert image(fleet, "third") == f"{registry}/web:1"
         assert not fleet.reconcile(hour).changed, "a run without memory sees nothing to add"
     fleet.commit({"web.yaml": WEB.replace("web:1", "web:2")}, hour=9)
-    session.run(moment(9))
+    session.run(at_hour(9))
     assert [image(fleet, name) for name in NAMES] == ["registry.example.com/web:2", "a.example.net/web:2", "a.example.net/web:2"]
     assert not fleet.reconcile(9).changed
 
@@ -202,7 +202,7 @@ def test_an_invalid_override_keeps_its_last_valid_version(fleet: Fleet) -> None:
 
 
 @pytest.mark.kubectl
-def test_kustomize_takes_an_overridden_directory(fleet: Fleet, tmp_path: Path) -> None:
+def test_kustomize_builds_an_overridden_directory(fleet: Fleet, tmp_path: Path) -> None:
     tree = fleet.checkout(tmp_path / "tree")
     done = subprocess.run(["kubectl", "kustomize", str(tree / "clusters" / "second")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -306,7 +306,7 @@ def test_story_3_the_workload_moves_to_the_backup_and_back(make_fleet: Make) -> 
     assert fleet.where("ns1/deployment-web") == ["primary"], "mode Exact has no Steady score"
 
 
-def test_story_3_in_mode_additive_the_workload_stays_on_the_backup(make_fleet: Make) -> None:
+def test_story_3_in_additive_mode_the_workload_stays_on_the_backup(make_fleet: Make) -> None:
     fleet = make_fleet("fleet")
     fleet.commit({**PAIR, "placement.yaml": RECOVERY.replace("mode: Exact", "mode: Additive")})
     fleet.reconcile()

@@ -12,7 +12,7 @@ import pytest
 
 from gitsched.reconcile import RunSettings, reconcile
 
-from .conftest import Fleet, cluster, deployment, execute, moment, policy, start_process
+from .conftest import Fleet, at_hour, cluster, deployment, execute, policy, start_process
 
 ROUNDS = 10
 
@@ -28,7 +28,7 @@ def wait_for_writing(fleet: Fleet, process: subprocess.Popen[str]) -> None:
         time.sleep(0.001)
 
 
-def test_a_reconcile_that_is_killed_leaves_the_old_commit_or_the_new_one(pair: Fleet, tmp_path: Path) -> None:
+def test_a_killed_reconcile_leaves_the_old_or_the_new_commit(pair: Fleet, tmp_path: Path) -> None:
     pair.reconcile()
     lot = random.Random(20260302)
     killed = 0
@@ -57,7 +57,7 @@ def test_a_reconcile_that_is_killed_leaves_the_old_commit_or_the_new_one(pair: F
 
 
 @pytest.mark.parametrize("where", ["refs/heads/placements.lock", "index.lock"])
-def test_what_a_killed_git_left_behind_stops_nothing_for_ever(pair: Fleet, where: str) -> None:
+def test_lock_files_of_a_killed_git_do_not_block_later_runs(pair: Fleet, where: str) -> None:
     lock = pair.path / ".git" / where
     if where == "index.lock":
         lock.touch()
@@ -75,7 +75,7 @@ def clone(remote: Path, into: Path, cache: Path) -> Fleet:
     return Fleet(into, cache)
 
 
-def test_two_reconcilers_that_race_on_one_remote_lose_nothing(pair: Fleet, tmp_path: Path) -> None:
+def test_two_concurrent_reconcilers_of_one_remote_lose_no_change(pair: Fleet, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
     pair.git("clone", "-q", "--bare", ".", str(remote))
     clones = [clone(remote, tmp_path / name, tmp_path / f"cache-{name}") for name in ("one", "two")]
@@ -92,7 +92,7 @@ def test_two_reconcilers_that_race_on_one_remote_lose_nothing(pair: Fleet, tmp_p
         execute("fsck", "--strict", "--no-dangling", at=remote)
     for rival in clones:
         rival.git("pull", "-q", "--ff-only", "origin", "main")
-        reconcile(RunSettings(now=moment(9), cache=rival.cache, location=str(rival.path), push="origin"))
+        reconcile(RunSettings(now=at_hour(9), cache=rival.cache, location=str(rival.path), push="origin"))
     assert execute("rev-list", "--min-parents=2", "placements", at=remote) == "", "the history is linear"
     tree = execute("ls-tree", "-r", "--name-only", "placements", at=remote).splitlines()
     rounds = [f"clusters/first/default/deployment-round-{n}.yaml" for n in range(1, 5)]
@@ -111,7 +111,7 @@ def test_two_reconcilers_of_one_commit_make_one_commit(pair: Fleet, tmp_path: Pa
     assert execute("rev-list", "--count", "placements", at=remote) == "1"
 
 
-def test_a_remote_that_declines_is_an_error_and_the_local_branch_does_not_run_ahead(pair: Fleet, tmp_path: Path) -> None:
+def test_a_rejected_push_is_an_error_and_does_not_move_the_local_branch(pair: Fleet, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
     pair.git("clone", "-q", "--bare", ".", str(remote))
     hook = remote / "hooks" / "pre-receive"
@@ -129,7 +129,7 @@ def test_a_remote_that_declines_is_an_error_and_the_local_branch_does_not_run_ah
     assert rival.head == execute("rev-parse", "placements", at=remote)
 
 
-def test_a_cluster_that_fails_while_two_race_is_left_by_all(pair: Fleet, tmp_path: Path) -> None:
+def test_all_workloads_leave_a_cluster_that_fails_during_concurrent_runs(pair: Fleet, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
     pair.commit({f"apps/{n}.yaml": deployment(f"app-{n}") for n in range(5)} | {"policies/all.yaml": policy("first", "second")})
     pair.git("clone", "-q", "--bare", ".", str(remote))

@@ -42,7 +42,7 @@ BREAKAGE = [
 
 
 @pytest.mark.parametrize(("path", "text"), BREAKAGE)
-def test_what_a_broken_file_governs_stays_and_the_rest_goes_on(pair: Fleet, path: str, text: str) -> None:
+def test_workloads_of_a_broken_file_stay_and_others_are_scheduled(pair: Fleet, path: str, text: str) -> None:
     pair.reconcile()
     before, valid = directories(pair), pair.git("rev-parse", f"main:{path}")
     pair.commit({path: text, "apps/other.yaml": deployment("other")}, hour=1)
@@ -59,7 +59,7 @@ def test_what_a_broken_file_governs_stays_and_the_rest_goes_on(pair: Fleet, path
 
 
 @pytest.mark.parametrize(("path", "text"), BREAKAGE)
-def test_last_valid_bytes_stay_as_long_as_the_file_is_broken_and_go_when_it_is_mended(pair: Fleet, path: str, text: str) -> None:
+def test_last_valid_bytes_are_kept_until_the_file_is_fixed(pair: Fleet, path: str, text: str) -> None:
     pair.reconcile()
     good = (pair.path / path).read_text()
     pair.commit({path: text}, hour=1)
@@ -76,7 +76,7 @@ def test_last_valid_bytes_stay_as_long_as_the_file_is_broken_and_go_when_it_is_m
     assert pair.where(WEB) == ["first"]
 
 
-def test_a_repository_that_is_broken_from_the_start_does_what_it_can(pair: Fleet) -> None:
+def test_valid_files_are_placed_in_a_repository_that_was_never_valid(pair: Fleet) -> None:
     pair.commit({"apps/bad.yaml": deployment("bad") + SYNTAX, "clusters/second.yaml": cluster("second") + UNKNOWN_EFFECT})
     run = pair.reconcile()
     assert pair.where(WEB) == ["first"]
@@ -86,7 +86,7 @@ def test_a_repository_that_is_broken_from_the_start_does_what_it_can(pair: Fleet
 
 
 @pytest.mark.parametrize("typo", [SYNTAX, UNKNOWN_EFFECT, "  zone: a\n  zones: [b]\n"], ids=["no YAML", "schema", "rule"])
-def test_a_typo_in_a_cluster_never_evacuates_it(pair: Fleet, typo: str) -> None:
+def test_a_typo_in_a_cluster_does_not_evict_its_workloads(pair: Fleet, typo: str) -> None:
     pair.reconcile()
     pair.commit({"clusters/first.yaml": cluster("first") + typo}, hour=1)
     for hour in (1, 30, 300):
@@ -97,7 +97,7 @@ def test_a_typo_in_a_cluster_never_evacuates_it(pair: Fleet, typo: str) -> None:
     assert pair.where(WEB) == ["first", "second"], "once mended, it says what it says"
 
 
-def test_a_broken_document_leaves_its_neighbours_in_the_file_alone(pair: Fleet) -> None:
+def test_a_broken_document_does_not_affect_others_in_its_file(pair: Fleet) -> None:
     both = f"{deployment('one')}---\n{deployment('two')}"
     pair.commit({"apps/both.yaml": both})
     pair.reconcile()
@@ -108,7 +108,7 @@ def test_a_broken_document_leaves_its_neighbours_in_the_file_alone(pair: Fleet) 
     assert shown == [2, 3]
 
 
-def test_an_identity_in_two_places_keeps_its_decision_and_both_places_are_named(pair: Fleet) -> None:
+def test_a_duplicate_identity_keeps_its_decision_and_both_locations_are_named(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"apps/copy.yaml": deployment("web", 9), "apps/web.yaml": deployment("web", 8)}, hour=1)
     run = pair.reconcile(1)
@@ -123,13 +123,13 @@ def test_an_identity_in_two_places_keeps_its_decision_and_both_places_are_named(
     assert pair.load("clusters/first/default/deployment-web.yaml")["spec"]["replicas"] == 8
 
 
-def test_an_identity_in_two_places_matters_only_where_something_selects_it(pair: Fleet) -> None:
+def test_a_duplicate_identity_is_reported_only_if_a_policy_selects_it(pair: Fleet) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes, namespace: default}\n"
     pair.commit({"a.yaml": text, "b.yaml": text})
     assert codes(pair.reconcile()) == set()
 
 
-def test_a_cluster_in_two_places_is_not_evacuated(pair: Fleet) -> None:
+def test_a_duplicate_cluster_keeps_its_workloads(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"clusters/copy.yaml": cluster("first", "power:NoExecute")}, hour=1)
     run = pair.reconcile(1)
@@ -140,7 +140,7 @@ def test_a_cluster_in_two_places_is_not_evacuated(pair: Fleet) -> None:
 @pytest.mark.parametrize(
     ("path", "place"), [("fleet/gitsched.yaml", "fleet/gitsched.yaml:1:1"), ("gitsched.yml", "gitsched.yml:1:1")]
 )
-def test_settings_where_nobody_reads_them_are_told(pair: Fleet, path: str, place: str) -> None:
+def test_settings_in_an_ignored_file_are_reported(pair: Fleet, path: str, place: str) -> None:
     settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\n"
     pair.commit({path: settings, "gitsched.yaml": settings})
     stray = [finding for finding in pair.reconcile().plan.findings if finding.location and finding.location.path == path]
@@ -153,7 +153,7 @@ def test_settings_where_nobody_reads_them_are_told(pair: Fleet, path: str, place
     assert [str(finding.location) for finding in stray] == ["gitsched.yaml:5:1"]
 
 
-def test_only_settings_of_gitsched_are_settings(pair: Fleet) -> None:
+def test_a_config_of_another_api_group_is_not_a_settings_file(pair: Fleet) -> None:
     kubeconfig = "apiVersion: v1\nkind: Config\nmetadata: {name: k}\n---\n"
     pair.commit({"gitsched.yaml": kubeconfig + BRANCH})
     assert pair.reconcile().branch == "elsewhere"

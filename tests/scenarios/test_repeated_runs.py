@@ -37,7 +37,7 @@ def test_runs_between_the_deadlines_commit_only_what_a_deadline_changed(fleet: F
     assert fleet.binding("web-deployment")["status"]["lastScheduledTime"] == "2026-03-02T09:20:00Z"
 
 
-def test_a_commit_dated_in_the_future_does_not_hold_up_the_clock_of_later_ones(fleet: Fleet) -> None:
+def test_a_commit_with_a_future_date_does_not_delay_deadlines_of_later_ones(fleet: Fleet) -> None:
     fill(fleet)
     fleet.reconcile(1.9)
     fleet.commit({"web.yaml": deployment("web", replicas=3)}, hour=1000)

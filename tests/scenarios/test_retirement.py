@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import Fleet, cluster, deployment, moment, policy
+from .conftest import Fleet, at_hour, cluster, deployment, policy
 
 WEB = "default/deployment-web"
 STUB = ["cluster.json", "gitsched-placement.yaml", "kustomization.yaml"]
@@ -18,13 +18,13 @@ def left(fleet: Fleet, name: str) -> list[str]:
     return sorted(path.removeprefix(f"clusters/{name}/") for path in fleet.files() if path.startswith(f"clusters/{name}/"))
 
 
-def test_the_directory_keeps_the_stub_for_a_day_and_then_goes(pair: Fleet) -> None:
+def test_the_directory_of_a_removed_cluster_keeps_the_stub_for_a_day(pair: Fleet) -> None:
     pair.reconcile()
     assert len(left(pair, "first")) > len(STUB)
     pair.commit({"clusters/first.yaml": None}, hour=1)
     run = pair.reconcile(1)
     assert left(pair, "first") == STUB
-    assert run.plan.next_wakeup == moment(25)
+    assert run.plan.next_wakeup == at_hour(25)
     assert pair.load("clusters/first/kustomization.yaml")["resources"] == ["gitsched-placement.yaml"]
 
     assert pair.reconcile(24.9).after is None
@@ -34,34 +34,34 @@ def test_the_directory_keeps_the_stub_for_a_day_and_then_goes(pair: Fleet) -> No
     assert pair.reconcile(25).plan.next_wakeup is None
 
 
-def test_the_commit_that_removes_it_is_dated_at_the_end_of_the_time(pair: Fleet) -> None:
+def test_the_commit_that_removes_a_directory_has_the_time_of_the_deadline(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"clusters/first.yaml": None}, hour=1)
     pair.reconcile(1)
     pair.reconcile(70)
-    assert pair.git("log", "-1", "--format=%ct", "placements") == str(int(moment(25).timestamp()))
+    assert pair.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(25).timestamp()))
     assert pair.trailers()["Gitsched-Cause"] == "deadline"
 
 
-def test_the_time_counts_from_the_commit_that_took_the_document_away(pair: Fleet) -> None:
+def test_the_retirement_time_counts_from_the_commit_that_removed_the_document(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"clusters/first.yaml": None}, hour=1)
-    assert pair.reconcile(20).plan.next_wakeup == moment(25)
+    assert pair.reconcile(20).plan.next_wakeup == at_hour(25)
     pair.commit({"other.yaml": deployment("other")}, hour=21)
-    assert pair.reconcile(21).plan.next_wakeup == moment(25)
+    assert pair.reconcile(21).plan.next_wakeup == at_hour(25)
 
 
-def test_the_time_is_a_setting(pair: Fleet) -> None:
+def test_the_retirement_time_is_a_setting(pair: Fleet) -> None:
     settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {output: {retireAfter: 90m}}\n"
     pair.commit({"gitsched.yaml": settings})
     pair.reconcile()
     pair.commit({"clusters/first.yaml": None}, hour=1)
-    assert pair.reconcile(1).plan.next_wakeup == moment(2.5)
+    assert pair.reconcile(1).plan.next_wakeup == at_hour(2.5)
     pair.reconcile(2.5)
     assert left(pair, "first") == []
 
 
-def test_a_cluster_that_comes_back_in_time_is_as_if_it_had_never_gone(pair: Fleet) -> None:
+def test_a_cluster_restored_in_time_keeps_its_directory(pair: Fleet) -> None:
     pair.commit({"policies/all.yaml": DIVIDED})
     pair.reconcile()
     before = left(pair, "first")
@@ -73,7 +73,7 @@ def test_a_cluster_that_comes_back_in_time_is_as_if_it_had_never_gone(pair: Flee
     assert (run.plan.retiring, run.plan.next_wakeup) == ({}, None)
 
 
-def test_a_binding_keeps_the_cluster_that_is_gone_and_a_finding_names_it(pair: Fleet) -> None:
+def test_a_binding_keeps_a_removed_cluster_and_a_finding_names_it(pair: Fleet) -> None:
     pair.commit({"policies/all.yaml": DIVIDED})
     pair.reconcile()
     pair.commit({"clusters/first.yaml": None}, hour=1)
@@ -88,7 +88,7 @@ def test_a_binding_keeps_the_cluster_that_is_gone_and_a_finding_names_it(pair: F
     assert pair.where(WEB) == ["second"], "nothing is rendered for a cluster without a document"
 
 
-def test_what_is_scheduled_anew_goes_to_clusters_that_are_there(pair: Fleet) -> None:
+def test_a_rescheduled_workload_uses_existing_clusters(pair: Fleet) -> None:
     pair.commit({"policies/all.yaml": DIVIDED})
     pair.reconcile()
     pair.commit({"clusters/first.yaml": None}, hour=1)
@@ -99,14 +99,14 @@ def test_what_is_scheduled_anew_goes_to_clusters_that_are_there(pair: Fleet) -> 
     assert "cluster-gone" not in {finding.code for finding in run.plan.findings}
 
 
-def test_a_duplicated_workload_moves_on_at_once(pair: Fleet) -> None:
+def test_a_duplicated_workload_moves_at_once(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"clusters/first.yaml": None}, hour=1)
     pair.reconcile(1)
     assert bound(pair) == pair.where(WEB) == ["second"]
 
 
-def test_the_rebalance_that_the_finding_speaks_of_brings_the_replicas_back(pair: Fleet) -> None:
+def test_the_rebalance_named_in_the_finding_restores_the_replicas(pair: Fleet) -> None:
     pair.commit({"policies/all.yaml": DIVIDED})
     pair.reconcile()
     rebalancer = (

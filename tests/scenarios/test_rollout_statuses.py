@@ -93,7 +93,7 @@ def test_the_next_group_follows_when_all_of_the_last_one_have_succeeded(fleet: A
     assert record[f"CommitStatus//bru/{first}"] == {"state": "Success", "time": "2026-03-02T09:00:00Z"}
 
 
-def test_who_succeeded_with_the_commit_before_has_not_succeeded_with_this_one(fleet: Any, server: Server) -> None:
+def test_a_success_of_an_earlier_commit_does_not_count_for_the_next_one(fleet: Any, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge, "{type: Progressive, progressive: {maxConcurrency: 2}}")
     first = fleet.head
@@ -111,7 +111,7 @@ def test_who_succeeded_with_the_commit_before_has_not_succeeded_with_this_one(fl
     )
 
 
-def test_a_late_cluster_may_speak_of_an_earlier_commit_that_already_had_the_change(fleet: Any, server: Server) -> None:
+def test_a_status_of_an_earlier_commit_with_the_same_change_counts(fleet: Any, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge)
     first = fleet.head
@@ -134,7 +134,7 @@ def test_a_failure_stops_the_rollout(fleet: Any, server: Server) -> None:
     assert "ocm-rollout-failed" in [finding.code for finding in run.plan.findings]
 
 
-def test_a_forge_that_does_not_answer_is_told_and_waited_for(fleet: Any, server: Server) -> None:
+def test_the_rollout_waits_for_an_unreachable_forge_and_reports_it(fleet: Any, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge)
     head = fleet.head
@@ -145,7 +145,7 @@ def test_a_forge_that_does_not_answer_is_told_and_waited_for(fleet: Any, server:
     assert "f00d" not in str(run.plan.findings)
 
 
-def test_what_was_recorded_decides_the_same_again_and_a_stranger_s_branch_asks_nobody(fleet: Any, server: Server) -> None:
+def test_recorded_statuses_are_replayed_and_an_untrusted_branch_sends_no_query(fleet: Any, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge)
     forge.say(fleet.head, "success", "ash", "bru")
@@ -160,7 +160,7 @@ def test_what_was_recorded_decides_the_same_again_and_a_stranger_s_branch_asks_n
 @pytest.mark.parametrize(
     "chosen", [{"forge": "gitea"}, {"context": "fixed"}, {"context": "{cluster}{cluster}"}, {"repository": ""}, {"forge": "other"}]
 )
-def test_settings_that_cannot_work_are_refused_with_their_place(chosen: dict[str, str]) -> None:
+def test_impossible_settings_are_refused_with_their_location(chosen: dict[str, str]) -> None:
     (name,) = chosen
     spec = {"observations": {"statuses": {"repository": "acme/fleet", **chosen}}}
     with pytest.raises(SettingError) as refused:

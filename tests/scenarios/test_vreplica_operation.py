@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.builders.knative import RENDERED, node, pods, settings, source
 
-from .conftest import Fleet, moment
+from .conftest import Fleet, at_hour
 from .vreplicas import VreplicaFleet
 
 HOURLY = "{refreshPeriodSeconds: 3600}"
@@ -23,7 +23,7 @@ def test_n1_replicas_scale_up_immediately_and_down_after_a_refresh_period(fleet:
     assert fleet.reconcile(1.9).after is None
     fleet.reconcile(2)
     assert events.replicas == 3, "pods that hold nothing go, and the three that are left serve one node each"
-    assert fleet.git("log", "-1", "--format=%ct", "placements") == str(int(moment(2).timestamp()))
+    assert fleet.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(2).timestamp()))
 
 
 def test_n2_a_rolling_upgrade_of_all_nodes_moves_nothing(fleet: Fleet) -> None:
@@ -52,7 +52,7 @@ def test_n3_pending_pods_are_not_requested_again(fleet: Fleet) -> None:
     assert sum(events.placements("busy").values()) == 30
 
 
-def crowd(fleet: Fleet, **more: str) -> VreplicaFleet:
+def make_fleet_with_sources(fleet: Fleet, **more: str) -> VreplicaFleet:
     """Six pods, of which the last three hold one vreplica each and the first three have room for them."""
     events = VreplicaFleet(fleet, **more)
     events.commit({"sources/full.yaml": source("full", 9)}, 0.1)
@@ -66,7 +66,7 @@ def crowd(fleet: Fleet, **more: str) -> VreplicaFleet:
 
 
 def test_pods_are_emptied_after_one_refresh_period_and_removed_after_another(fleet: Fleet) -> None:
-    events = crowd(fleet, autoscaler=HOURLY)
+    events = make_fleet_with_sources(fleet, autoscaler=HOURLY)
     fleet.reconcile(1.1)
     assert events.marked() == set(), "the period began when the source shrank"
     run = fleet.reconcile(1.2)
@@ -81,7 +81,7 @@ def test_pods_are_emptied_after_one_refresh_period_and_removed_after_another(fle
 
 
 def test_a_growing_source_removes_the_marks_of_pods(fleet: Fleet) -> None:
-    events = crowd(fleet, autoscaler=HOURLY)
+    events = make_fleet_with_sources(fleet, autoscaler=HOURLY)
     fleet.reconcile(1.2)
     assert events.marked() == {3, 4, 5}
     events.commit({"sources/orders.yaml": source("orders", 9)}, 1.5)
@@ -90,7 +90,7 @@ def test_a_growing_source_removes_the_marks_of_pods(fleet: Fleet) -> None:
 
 
 def test_a_removed_mark_is_ignored_even_if_the_source_repeats_it(fleet: Fleet) -> None:
-    events = crowd(fleet, autoscaler=HOURLY)
+    events = make_fleet_with_sources(fleet, autoscaler=HOURLY)
     fleet.reconcile(1.2)
     events.commit({"pods.yaml": pods(events.nodes_by_ordinal, marked={3, 4, 5})}, 1.4)
     assert events.marked() == {3, 4, 5}
@@ -139,7 +139,7 @@ def test_nodes_and_pods_are_not_reported_as_unplaced_workloads(fleet: Fleet) -> 
 def test_a_late_run_has_the_same_result_as_runs_on_time(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, hours in ((punctual, (0.5, 1.2, 1.7, 2.2, 5)), (late, (5,))):
-        events = crowd(fleet, autoscaler=HOURLY)
+        events = make_fleet_with_sources(fleet, autoscaler=HOURLY)
         for hour in hours:
             fleet.reconcile(hour)
         assert events.replicas == 3
@@ -150,7 +150,7 @@ def test_a_late_run_has_the_same_result_as_runs_on_time(make_fleet: Callable[[st
 
 
 def test_replace_empties_pods_immediately_and_moves_in_the_next_run(fleet: Fleet) -> None:
-    events = crowd(fleet)
+    events = make_fleet_with_sources(fleet)
     events.commit({"gitsched.yaml": settings(cluster="events", scaleUp="replace")}, 1)
     assert events.marked() == {3, 4, 5}
     assert events.placements("full") == {0: 2, 1: 2, 2: 2, 3: 1, 4: 1, 5: 1}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitsched.cli import main
-from tests.scenarios.conftest import Fleet, deployment, fleet, make_fleet, moment
+from tests.scenarios.conftest import Fleet, at_hour, deployment, fleet, make_fleet
 
 __all__ = [
     "SHOP",
@@ -96,7 +96,7 @@ def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
     def run(*arguments: str, code: int = 0) -> Any:
         capsys.readouterr()
-        assert main(["explain", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == code
+        assert main(["explain", "-C", str(fleet.path), "--now", at_hour(2).isoformat(), *arguments]) == code
         printed = capsys.readouterr()
         return json.loads(printed.out) if "json" in arguments else printed.out + printed.err
 
@@ -110,7 +110,7 @@ def plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fl
 
     def run(*arguments: str) -> Any:
         capsys.readouterr()
-        assert main(["plan", "-C", str(fleet.path), "--now", moment(2).isoformat(), *arguments]) == 0
+        assert main(["plan", "-C", str(fleet.path), "--now", at_hour(2).isoformat(), *arguments]) == 0
         printed = capsys.readouterr()
         return json.loads(printed.out) if "json" in arguments else printed.out
 

@@ -71,10 +71,10 @@ def execute(command: str, at: Path, environment: Mapping[str, str]) -> str:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_page_that_tells_a_story_prints_what_the_program_prints(name: str, tmp_path: Path) -> None:
+def test_a_tutorial_shows_the_output_of_the_program(name: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / name).read_text()
     assert play(page, tmp_path / "fleet") == page, (
-        "see what differs; `python -m tests.docs.test_pages_run` writes what is printed now"
+        "see what differs; `python -m tests.docs.test_tutorials` writes what is printed now"
     )
 
 

@@ -82,7 +82,7 @@ def spoil(dice: random.Random, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_memory_changes_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
+def test_caches_change_no_byte(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, files, hour = random.Random(seed), start(), 0.0
     fleet.commit(files)
     caches = {name: tmp_path / name for name in ("resident", "disk", "none")}
@@ -129,7 +129,7 @@ def _sum_up(run: RunResult) -> tuple[object, ...]:
     )
 
 
-def test_a_new_process_goes_on_from_the_rows_on_disk(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_new_process_continues_from_the_plan_cache_on_disk(make_fleet: Callable[[str], Fleet]) -> None:
     fleet = make_fleet("rows")
     fleet.commit(start())
     fleet.reconcile(1)
@@ -142,7 +142,7 @@ def test_a_new_process_goes_on_from_the_rows_on_disk(make_fleet: Callable[[str],
     assert fleet.reconcile(2).after is None
 
 
-def test_rows_that_somebody_else_could_have_written_are_not_read(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_plan_cache_that_others_can_write_is_not_read(make_fleet: Callable[[str], Fleet]) -> None:
     fleet = make_fleet("rows")
     fleet.commit(start())
     fleet.reconcile(1)

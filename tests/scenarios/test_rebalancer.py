@@ -13,7 +13,7 @@ import gitsched
 from gitsched.manifests.parser import parse_file
 from gitsched.reconcile import Reconciler
 
-from .conftest import Fleet, cluster, deployment, moment, policy
+from .conftest import Fleet, at_hour, cluster, deployment, policy
 
 APPLY = """\
 apiVersion: apps.karmada.io/v1alpha1
@@ -99,14 +99,14 @@ WEB = "default/deployment-web"
 MINUTE = 1 / 60
 
 
-def ask(*names: str, ttl: int | None = None) -> str:
+def make_rebalancer(*names: str, ttl: int | None = None) -> str:
     """A rebalancer `demo` for Deployments of the namespace `default`."""
     entries = "".join(f"\n  - {{apiVersion: apps/v1, kind: Deployment, namespace: default, name: {name}}}" for name in names)
     tail = "" if ttl is None else f"  ttlSecondsAfterFinished: {ttl}\n"
     return f"apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata:\n  name: demo\nspec:\n  workloads:{entries}\n{tail}"
 
 
-def with_room(name: str, pods: int, *taints: str) -> str:
+def make_cluster(name: str, pods: int, *taints: str) -> str:
     """A cluster that can take so many pods."""
     return cluster(name, *taints) + f"status:\n  resourceSummary: {{allocatable: {{cpu: '1000', pods: '{pods}'}}}}\n"
 
@@ -138,7 +138,7 @@ def contains(whole: Any, part: Any) -> bool:
 # The example of the proposal
 
 
-def test_the_proposals_example_gives_the_binding_and_the_status_that_it_shows() -> None:
+def test_the_example_of_the_proposal_gives_its_binding_and_status() -> None:
     static = [
         *map(yaml.safe_load, (cluster("member1"), cluster("member2"), policy(), ROLE, ROLE_POLICY)),
         yaml.safe_load(deployment("demo-deploy-1")),
@@ -170,33 +170,33 @@ def test_story_1_a_recovered_cluster_is_used_again(fleet: Fleet) -> None:
     fleet.commit({"1.yaml": cluster("member1")}, hour=3)
     fleet.reconcile(4)
     assert shares(fleet) == {"member2": 4}, "Karmada leaves what runs"
-    fleet.commit({"demo.yaml": ask("web")}, hour=5)
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=5)
     fleet.reconcile(5)
     assert shares(fleet) == {"member1": 2, "member2": 2}
 
 
 def test_story_2_a_workload_in_one_cluster_spreads_again_when_there_is_capacity(fleet: Fleet) -> None:
     files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("dynamic")}
-    fleet.commit({**files, "1.yaml": with_room("member1", 0), "2.yaml": with_room("member2", 10)})
+    fleet.commit({**files, "1.yaml": make_cluster("member1", 0), "2.yaml": make_cluster("member2", 10)})
     fleet.reconcile()
     assert shares(fleet) == {"member2": 6}
-    fleet.commit({"1.yaml": with_room("member1", 10), "2.yaml": with_room("member2", 4)}, hour=1)
+    fleet.commit({"1.yaml": make_cluster("member1", 10), "2.yaml": make_cluster("member2", 4)}, hour=1)
     fleet.reconcile(1)
     assert shares(fleet) == {"member2": 6}
-    fleet.commit({"demo.yaml": ask("web")}, hour=2)
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=2)
     fleet.reconcile(2)
     assert shares(fleet) == {"member1": 3, "member2": 3}, "its own six count as free room"
 
 
 def test_story_3_one_cluster_with_enough_capacity_gets_all_replicas(fleet: Fleet) -> None:
     files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("aggregated")}
-    fleet.commit({**files, "1.yaml": with_room("member1", 4), "2.yaml": with_room("member2", 3)})
+    fleet.commit({**files, "1.yaml": make_cluster("member1", 4), "2.yaml": make_cluster("member2", 3)})
     fleet.reconcile()
     assert len(shares(fleet)) == 2
-    fleet.commit({"1.yaml": with_room("member1", 20)}, hour=1)
+    fleet.commit({"1.yaml": make_cluster("member1", 20)}, hour=1)
     fleet.reconcile(1)
     assert len(shares(fleet)) == 2
-    fleet.commit({"demo.yaml": ask("web")}, hour=2)
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=2)
     fleet.reconcile(2)
     assert shares(fleet) == {"member1": 6}
 
@@ -211,7 +211,7 @@ def test_story_4_a_recovered_primary_takes_over_from_the_backup(fleet: Fleet) ->
     fleet.commit({"1.yaml": cluster("primary")}, hour=3)
     fleet.reconcile(3)
     assert fleet.where(WEB) == ["backup"]
-    fleet.commit({"demo.yaml": ask("web")}, hour=4)
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=4)
     run = fleet.reconcile(4)
     assert fleet.where(WEB) == ["primary"], "with the default, as upstream does, at once"
     (move,) = run.plan.moves
@@ -228,7 +228,7 @@ def test_story_4_a_recovered_primary_takes_over_from_the_backup(fleet: Fleet) ->
 
 
 @pytest.fixture
-def asked(pair: Fleet) -> Fleet:
+def rebalanced(pair: Fleet) -> Fleet:
     """`web` on the second cluster, since the first was down for a while; a rebalancer with an hour to live is committed at hour 3."""
     pair.reconcile()
     pair.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
@@ -236,40 +236,40 @@ def asked(pair: Fleet) -> Fleet:
     pair.commit({"clusters/first.yaml": cluster("first")}, hour=2)
     pair.reconcile(2)
     assert pair.where(WEB) == ["second"]
-    pair.commit({"demo.yaml": ask("web", ttl=3600)}, hour=3)
+    pair.commit({"demo.yaml": make_rebalancer("web", ttl=3600)}, hour=3)
     return pair
 
 
-def test_a_rebalance_runs_once_and_is_recorded_with_the_time_of_its_commit(asked: Fleet) -> None:
-    run = asked.reconcile(3.5)
-    assert asked.where(WEB) == ["first"]
-    record = asked.load(RECORD)
+def test_a_rebalance_runs_once_and_is_recorded_with_the_time_of_its_commit(rebalanced: Fleet) -> None:
+    run = rebalanced.reconcile(3.5)
+    assert rebalanced.where(WEB) == ["first"]
+    record = rebalanced.load(RECORD)
     assert (record["metadata"]["creationTimestamp"], record["status"]["finishTime"]) == ("2026-03-02T11:00:00Z",) * 2
-    assert run.plan.next_wakeup == moment(4)
-    assert asked.reconcile(3.9).after is None
-    asked.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=3.95)
-    asked.reconcile(3.95)
-    assert asked.load(RECORD) == record, "the date stays, whatever is committed later"
-    asked.commit({"clusters/first.yaml": cluster("first")}, hour=5)
-    asked.reconcile(5.5)
-    assert asked.where(WEB) == ["second"], "the request was carried out before"
+    assert run.plan.next_wakeup == at_hour(4)
+    assert rebalanced.reconcile(3.9).after is None
+    rebalanced.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=3.95)
+    rebalanced.reconcile(3.95)
+    assert rebalanced.load(RECORD) == record, "the date stays, whatever is committed later"
+    rebalanced.commit({"clusters/first.yaml": cluster("first")}, hour=5)
+    rebalanced.reconcile(5.5)
+    assert rebalanced.where(WEB) == ["second"], "the request was carried out before"
 
 
-def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(asked: Fleet) -> None:
-    asked.reconcile(3)
-    run = asked.reconcile(9)
+def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(rebalanced: Fleet) -> None:
+    rebalanced.reconcile(3)
+    run = rebalanced.reconcile(9)
     assert run.after is not None
-    assert asked.load(RECORD)["status"] == {}
-    assert (asked.trailers()["Gitsched-Cause"], run.plan.time) == ("deadline", moment(4))
-    assert asked.git("log", "-1", "--format=%ct", "placements") == str(int(moment(4).timestamp()))
+    assert rebalanced.load(RECORD)["status"] == {}
+    assert (rebalanced.trailers()["Gitsched-Cause"], run.plan.time) == ("deadline", at_hour(4))
+    assert rebalanced.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(4).timestamp()))
     (told,) = [finding for finding in run.plan.findings if finding.code == "rebalancer-expired"]
     assert (str(told.location), told.severity) == ("demo.yaml:1:1", "info")
-    assert [asked.reconcile(hour).after for hour in (9, 10, 1000)] == [None] * 3
-    assert [finding.code for finding in asked.preview(11).plan.findings].count("rebalancer-expired") == 1
-    asked.commit({"demo.yaml": None}, hour=12)
-    asked.reconcile(12)
-    assert RECORD not in asked.files()
-    assert asked.where(WEB) == ["first"]
+    assert [rebalanced.reconcile(hour).after for hour in (9, 10, 1000)] == [None] * 3
+    assert [finding.code for finding in rebalanced.preview(11).plan.findings].count("rebalancer-expired") == 1
+    rebalanced.commit({"demo.yaml": None}, hour=12)
+    rebalanced.reconcile(12)
+    assert RECORD not in rebalanced.files()
+    assert rebalanced.where(WEB) == ["first"]
 
 
 def test_a_late_run_writes_the_tree_of_punctual_ones(make_fleet: Callable[[str], Fleet]) -> None:
@@ -278,7 +278,7 @@ def test_a_late_run_writes_the_tree_of_punctual_ones(make_fleet: Callable[[str],
         fleet = make_fleet(name)
         fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(), "1.yaml": cluster("first")})
         fleet.reconcile()
-        fleet.commit({"demo.yaml": ask("web", "ghost", ttl=3600)}, hour=3)
+        fleet.commit({"demo.yaml": make_rebalancer("web", "ghost", ttl=3600)}, hour=3)
         for hour in hours:
             fleet.reconcile(hour)
         fleets.append(fleet)
@@ -286,15 +286,15 @@ def test_a_late_run_writes_the_tree_of_punctual_ones(make_fleet: Callable[[str],
     assert punctual.files() == late.files()
 
 
-def test_an_invalid_rebalancer_keeps_its_last_valid_version_and_is_not_repeated(asked: Fleet) -> None:
-    asked.reconcile(3)
-    before = asked.read(RECORD)
-    asked.commit({"demo.yaml": ask("web", ttl=3600).replace("workloads", "workload")}, hour=3.1)
-    asked.reconcile(3.1)
-    assert asked.read(RECORD) == before
-    asked.commit({"demo.yaml": ask("web", ttl=3600)}, hour=3.2)
-    asked.reconcile(3.2)
-    assert asked.read(RECORD) == before
+def test_an_invalid_rebalancer_keeps_its_last_valid_version_and_is_not_repeated(rebalanced: Fleet) -> None:
+    rebalanced.reconcile(3)
+    before = rebalanced.read(RECORD)
+    rebalanced.commit({"demo.yaml": make_rebalancer("web", ttl=3600).replace("workloads", "workload")}, hour=3.1)
+    rebalanced.reconcile(3.1)
+    assert rebalanced.read(RECORD) == before
+    rebalanced.commit({"demo.yaml": make_rebalancer("web", ttl=3600)}, hour=3.2)
+    rebalanced.reconcile(3.2)
+    assert rebalanced.read(RECORD) == before
 
 
 @pytest.mark.parametrize("failback", ["Never", "OnRebalance", "{AfterStabilization: 30m}"])
@@ -313,24 +313,24 @@ def test_a_long_running_process_commits_the_same_as_a_job(make_fleet: Callable[[
             (1.1, {"web.yaml": deployment("web", 3)}),
             (2, {"1.yaml": cluster("first")}),
             (2.2, {"web.yaml": deployment("web", 4)}),
-            (3, {"demo.yaml": ask("web", "new", ttl=1800)}),
+            (3, {"demo.yaml": make_rebalancer("web", "new", ttl=1800)}),
             (3.1, {"web.yaml": deployment("web", 5)}),
-            (3.2, {"demo.yaml": ask("web", "other", ttl=1800)}),
+            (3.2, {"demo.yaml": make_rebalancer("web", "other", ttl=1800)}),
             (3.3, {"new.yaml": deployment("new")}),
-            (4, {"demo.yaml": ask("web", "other", "new")}),
-            (4.2, {"demo.yaml": ask("web", "other")}),
+            (4, {"demo.yaml": make_rebalancer("web", "other", "new")}),
+            (4.2, {"demo.yaml": make_rebalancer("web", "other")}),
             (4.3, {"late.yaml": deployment("late")}),
-            (5, {"demo.yaml": ask("web", "other", "late")}),
+            (5, {"demo.yaml": make_rebalancer("web", "other", "late")}),
             (6, {"web.yaml": deployment("web", 1)}),
             (7, {"other.yaml": deployment("other", 7)}),
-            (8, {"demo.yaml": ask("other", ttl=600)}),
+            (8, {"demo.yaml": make_rebalancer("other", ttl=600)}),
             (8.1, {"web.yaml": deployment("web", 6)}),
         ]
         made = []
         for hour, files in story:
             fleet.commit(files, hour=hour)
             for late in (0, 0.05, 0.6):
-                run = session.run(moment(hour + late)) if name == "resident" else fleet.reconcile(hour + late)
+                run = session.run(at_hour(hour + late)) if name == "resident" else fleet.reconcile(hour + late)
                 made.append(run.after and fleet.git("rev-parse", f"{run.after}^{{tree}}"))
         heads.append((fleet.head, made))
     assert heads[0] == heads[1]

@@ -56,7 +56,7 @@ def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
     ],
     ids=["groups", "groups that call back", "what runs already comes first"],
 )
-def test_what_is_said_to_bring_it_back_does(fleet: Fleet, rules: str, more: Files, remedy: str) -> None:
+def test_the_proposed_remedy_moves_the_workload(fleet: Fleet, rules: str, more: Files, remedy: str) -> None:
     fail_over(fleet, rules, more)
     assert list_stays(fleet, 3) == (RetainedWorkload(list_stays(fleet, 3)[0].key, {"second": 2}, {"first": 2}, remedy),)
     fleet.reconcile(3)
@@ -67,13 +67,13 @@ def test_what_is_said_to_bring_it_back_does(fleet: Fleet, rules: str, more: File
     ]
 
 
-def test_while_the_eviction_still_goes_on_a_rebalance_comes_too_early(fleet: Fleet) -> None:
+def test_a_rebalance_during_an_eviction_has_no_effect(fleet: Fleet) -> None:
     fail_over(fleet, policy("first", "second"), setting("{gracefulEvictionTimeout: 5h}"))
     (stay,) = list_stays(fleet, 3)
     assert stay.remedy == "a WorkloadRebalancer that names it can bring it there when its eviction from first is over"
 
 
-def test_under_a_lazy_policy_an_edit_of_the_workload_does(fleet: Fleet) -> None:
+def test_an_edit_of_the_workload_moves_it_under_a_lazy_policy(fleet: Fleet) -> None:
     lazy = "  activationPreference: Lazy\n"
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("first", more=lazy), **UP, "2.yaml": cluster("second")})
     fleet.reconcile()
@@ -85,13 +85,13 @@ def test_under_a_lazy_policy_an_edit_of_the_workload_does(fleet: Fleet) -> None:
     assert fleet.where("default/deployment-web") == ["second"]
 
 
-def test_what_goes_along_is_not_told_apart(fleet: Fleet) -> None:
+def test_a_dependency_is_not_listed_separately(fleet: Fleet) -> None:
     more = {"apps/web.yaml": workload("web", "configmap/conf"), "conf.yaml": config()}
     fail_over(fleet, policy("first", "second", more="  propagateDeps: true\n"), more)
     assert [stay.key.kind for stay in list_stays(fleet, 3)] == ["Deployment"]
 
 
-def test_what_moves_does_not_stay(fleet: Fleet) -> None:
+def test_a_workload_that_moves_is_not_retained(fleet: Fleet) -> None:
     names = ("a", "b", "c", "d")
     spread = SPREAD.replace("maxGroups: 1", "maxGroups: 2")
     files = {f"{name}.yaml": cluster(name, "power:NoExecute") if name in "ab" else cluster(name) for name in names}
@@ -105,7 +105,7 @@ def test_what_moves_does_not_stay(fleet: Fleet) -> None:
     assert list(review.retained) == []
 
 
-def test_what_no_policy_selects_any_more_goes_for_that_reason_and_no_other(fleet: Fleet) -> None:
+def test_a_workload_without_a_policy_is_removed_for_that_reason_only(fleet: Fleet) -> None:
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy(), **UP, "2.yaml": cluster("second")})
     fleet.reconcile()
     fleet.commit({"policy.yaml": None, "2.yaml": None}, hour=1)

@@ -9,7 +9,7 @@ def subject(fleet: Fleet) -> str:
     return fleet.git("log", "-1", "--format=%s", "placements").partition(": ")[2].partition(" (")[0]
 
 
-def test_a_subject_tells_moves_manifests_kept_files_and_records_apart(pair: Fleet) -> None:
+def test_a_subject_distinguishes_moves_manifests_kept_files_and_records(pair: Fleet) -> None:
     pair.reconcile(1)
     assert subject(pair) == "1 workload moved"
     pair.commit({"apps/web.yaml": deployment("web").replace("# as", "# still as")}, hour=2)

@@ -23,7 +23,7 @@ OCM = {"ocm/sets.yaml": SETS, "ocm/placement.yaml": PLACEMENT, "ocm/cluster.yaml
     [(KARMADA, OCM, "bru"), (OCM, KARMADA, "ash"), ({**OCM, **KARMADA}, {}, "bru")],
     ids=["karmada", "ocm", "both"],
 )
-def test_who_has_it_keeps_it(fleet: Any, first: dict[str, str], then: dict[str, str], place: str) -> None:
+def test_the_api_that_placed_a_workload_keeps_it(fleet: Any, first: dict[str, str], then: dict[str, str], place: str) -> None:
     fleet.commit({"web.yaml": CONFIG, **first})
     fleet.reconcile()
     fleet.commit(then, hour=1)
@@ -35,7 +35,7 @@ def test_who_has_it_keeps_it(fleet: Any, first: dict[str, str], then: dict[str, 
     assert fleet.head == head
 
 
-def test_one_of_them_goes_and_the_other_takes_over(fleet: Any) -> None:
+def test_the_other_api_places_the_workload_when_the_first_claim_ends(fleet: Any) -> None:
     fleet.commit({"web.yaml": CONFIG, **OCM})
     fleet.reconcile()
     fleet.commit(KARMADA, hour=1)

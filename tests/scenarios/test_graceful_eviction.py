@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import Fleet, cluster, deployment, moment, policy
+from .conftest import Fleet, at_hour, cluster, deployment, policy
 
 DOWN = cluster("first", "power:NoExecute")
 MINUTE = 1 / 60
@@ -31,7 +31,7 @@ def test_a_taint_moves_the_workload_and_keeps_the_old_copy_until_the_deadline(fl
     binding = fleet.binding("web-deployment")
     assert [entry["name"] for entry in binding["spec"]["clusters"]] == ["second"]
     assert [task["fromCluster"] for task in binding["spec"]["gracefulEvictionTasks"]] == ["first"]
-    assert moved.plan.next_wakeup == moment(1 + 10 * MINUTE)
+    assert moved.plan.next_wakeup == at_hour(1 + 10 * MINUTE)
 
     assert fleet.reconcile(1 + 9 * MINUTE).after is None, "not yet"
     assert fleet.reconcile(1 + 10 * MINUTE).after is not None
@@ -45,10 +45,10 @@ def test_the_commit_of_a_deadline_has_the_time_of_the_deadline(fleet: Fleet) -> 
     fleet.reconcile(1)
     fleet.reconcile(7)
     assert fleet.trailers()["Gitsched-Cause"] == "deadline"
-    assert fleet.git("log", "-1", "--format=%ct", "placements") == str(int(moment(1 + 10 * MINUTE).timestamp()))
+    assert fleet.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(1 + 10 * MINUTE).timestamp()))
 
 
-def test_a_late_run_gives_the_bytes_of_a_punctual_one(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_late_run_writes_the_bytes_of_a_timely_one(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, minutes in ((punctual, (0, 3, 10, 30)), (late, (2, 55))):
         fill(fleet)
@@ -72,9 +72,9 @@ def test_a_run_after_the_move_and_the_deadline_gives_the_tree_of_a_punctual_one(
 def test_toleration_seconds_start_when_an_undated_taint_is_first_seen(fleet: Fleet) -> None:
     fill(fleet, tolerate=1800)
     fleet.commit({"first.yaml": DOWN}, hour=1)
-    assert fleet.reconcile(1).plan.next_wakeup == moment(1.5)
+    assert fleet.reconcile(1).plan.next_wakeup == at_hour(1.5)
     fleet.commit({"README.md": "Somebody commits something else meanwhile\n"}, hour=1.25)
-    assert fleet.reconcile(1.25).plan.next_wakeup == moment(1.5), "the clock does not start again"
+    assert fleet.reconcile(1.25).plan.next_wakeup == at_hour(1.5), "the clock does not start again"
     fleet.commit({"other.yaml": deployment("other")}, hour=1.4)
     fleet.reconcile(1.4)
     assert fleet.where(WEB) == ["first"]
@@ -88,7 +88,7 @@ def test_removing_a_taint_in_time_moves_nothing_and_a_new_one_starts_again(fleet
     for hour, text in ((1, DOWN), (1.25, cluster("first")), (2, DOWN)):
         fleet.commit({"first.yaml": text}, hour=hour)
         fleet.reconcile(hour)
-    assert fleet.reconcile(2.25).plan.next_wakeup == moment(2.5)
+    assert fleet.reconcile(2.25).plan.next_wakeup == at_hour(2.5)
     assert fleet.where(WEB) == ["first"]
 
 

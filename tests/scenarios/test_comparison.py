@@ -61,12 +61,12 @@ def reasons(review: Review) -> dict[str, list[str]]:
         ),
     ],
 )
-def test_a_move_is_told_with_the_line_that_is_the_reason(placed: Fleet, files: Files, name: str, reason: str) -> None:
+def test_a_move_is_reported_with_the_line_that_causes_it(placed: Fleet, files: Files, name: str, reason: str) -> None:
     placed.commit(files, hour=1)
     assert any(reason in text for text in reasons(compared(placed)).get(name, [])), reasons(compared(placed))
 
 
-def test_the_review_of_a_branch_is_what_the_merge_does(placed: Fleet) -> None:
+def test_a_merge_does_what_the_review_of_the_branch_shows(placed: Fleet) -> None:
     """Also though main goes on meanwhile, with something that has nothing to do with it."""
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     placed.git("checkout", "-q", "main")
@@ -85,7 +85,7 @@ def test_the_review_of_a_branch_is_what_the_merge_does(placed: Fleet) -> None:
     assert run.reviewed == (f"As reviewed: plan {review.digest}.",)
 
 
-def test_a_trailer_of_the_merge_commit_names_the_review(placed: Fleet) -> None:
+def test_a_trailer_of_the_merge_commit_names_the_reviewed_plan(placed: Fleet) -> None:
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     digest = compared(placed).digest
     placed.git("checkout", "-q", "main")
@@ -95,7 +95,7 @@ def test_a_trailer_of_the_merge_commit_names_the_review(placed: Fleet) -> None:
 
 
 @pytest.mark.parametrize(("review_at", "merge_at", "run_at"), [(1, 30, 30), (300, 300, 300), (1, 1, 2), (50, 60, 61)])
-def test_a_review_holds_however_long_a_branch_lies_and_however_late_the_job_is(
+def test_a_review_stays_valid_on_an_old_branch_and_in_a_late_job(
     placed: Fleet, review_at: float, merge_at: float, run_at: float
 ) -> None:
     """What is left of the old copies depends on the hour; where the workload goes does not."""
@@ -107,7 +107,7 @@ def test_a_review_holds_however_long_a_branch_lies_and_however_late_the_job_is(
     assert placed.reconcile(run_at, reviewed=ReviewedPlan(digest)).reviewed == (f"As reviewed: plan {digest}.",)
 
 
-def test_what_differs_from_the_review_is_named_and_refused_when_asked(placed: Fleet) -> None:
+def test_differences_from_the_review_are_listed_and_refused_on_request(placed: Fleet) -> None:
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     seen = parse_reviewed_plan(json.dumps(serialize_review(compared(placed))))
     placed.commit({"apps/more.yaml": deployment("more")}, hour=1)
@@ -122,7 +122,7 @@ def test_what_differs_from_the_review_is_named_and_refused_when_asked(placed: Fl
     assert told.reviewed[1:] == refused.reviewed[1:]
 
 
-def test_only_what_a_commit_changes_needs_a_review(placed: Fleet) -> None:
+def test_only_changes_of_a_commit_need_a_review(placed: Fleet) -> None:
     """An eviction that ends is nothing that anybody could have reviewed."""
     placed.git("checkout", "-q", "main")
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
@@ -135,12 +135,12 @@ def test_only_what_a_commit_changes_needs_a_review(placed: Fleet) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "sha256:12", "{}", '{"moves": [], "digest": "x", "output": {"before": null}}', "[]"])
-def test_what_is_no_review_is_refused(text: str) -> None:
+def test_an_invalid_plan_digest_is_refused(text: str) -> None:
     with pytest.raises(Permanent):
         parse_reviewed_plan(text)
 
 
-def test_what_the_output_branch_lacks_already_is_no_part_of_the_change(placed: Fleet) -> None:
+def test_differences_of_the_output_branch_are_not_part_of_the_change(placed: Fleet) -> None:
     placed.git("checkout", "-q", "main")
     placed.commit({"apps/waiting.yaml": deployment("waiting")}, hour=1)
     placed.git("checkout", "-q", "-B", "change")
@@ -164,7 +164,7 @@ def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path:
     assert {move.key.name: dict(move.after) for move in review.moves} == {"other": {"second": 2}, "web": {"second": 2}}
 
 
-def test_commits_that_conflict_are_planned_as_they_are_and_a_note_says_so(placed: Fleet) -> None:
+def test_conflicting_commits_are_planned_as_they_are_with_a_note(placed: Fleet) -> None:
     placed.commit({"apps/web.yaml": deployment("web", 3)}, hour=1)
     placed.git("checkout", "-q", "main")
     placed.commit({"apps/web.yaml": deployment("web", 4)}, hour=1)
@@ -181,7 +181,7 @@ def test_the_worktree_can_be_compared_with_a_commit(placed: Fleet) -> None:
     assert "the worktree against main" in write_plan(review, 200)
 
 
-def test_comparing_moves_no_ref_and_an_unknown_revision_is_told(placed: Fleet) -> None:
+def test_a_comparison_moves_no_ref_and_reports_an_unknown_revision(placed: Fleet) -> None:
     before = placed.git("for-each-ref")
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     refs = placed.git("for-each-ref")
@@ -191,7 +191,7 @@ def test_comparing_moves_no_ref_and_an_unknown_revision_is_told(placed: Fleet) -
         compared(placed, "nowhere")
 
 
-def test_findings_are_new_mended_or_stood_before(placed: Fleet) -> None:
+def test_findings_are_new_fixed_or_existing(placed: Fleet) -> None:
     wrong = {name: cluster(name).replace("Push", "Pusch") for name in ("old", "new", "mended")}
     placed.git("checkout", "-q", "main")
     placed.commit({"clusters/old.yaml": wrong["old"], "clusters/mended.yaml": wrong["mended"]}, hour=1)
@@ -205,7 +205,7 @@ def test_findings_are_new_mended_or_stood_before(placed: Fleet) -> None:
     assert "3 existing findings, 1 fixed." in write_plan(review, 200)
 
 
-def test_a_first_plan_has_nothing_to_compare_with(pair: Fleet) -> None:
+def test_a_first_plan_is_compared_with_an_empty_output(pair: Fleet) -> None:
     review = compared(pair, None)
     assert review.before is None
     text = write_plan(review, 80)
@@ -213,7 +213,7 @@ def test_a_first_plan_has_nothing_to_compare_with(pair: Fleet) -> None:
     assert "@@" not in text
 
 
-def test_a_secret_is_told_and_never_shown(placed: Fleet) -> None:
+def test_a_changed_secret_is_listed_and_its_content_is_not_shown(placed: Fleet) -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default}\nstringData: {password: hunter2}\n"
     placed.commit({"policies/secrets.yaml": policy("first", name="secrets", kind="Secret"), "apps/key.yaml": secret}, hour=1)
     review = compared(placed)
@@ -222,7 +222,7 @@ def test_a_secret_is_told_and_never_shown(placed: Fleet) -> None:
     assert "hunter2" not in data
 
 
-def test_a_new_copy_is_compared_with_the_one_that_was_there(placed: Fleet) -> None:
+def test_a_new_copy_is_compared_with_the_existing_one(placed: Fleet) -> None:
     placed.commit({"policies/all.yaml": policy("first,second")}, hour=1)
     (entry,) = compared(placed).delivery.rendered
     assert (entry.clusters, entry.copied, entry.diff, entry.verb) == (("second",), "first", "", "added")

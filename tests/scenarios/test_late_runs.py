@@ -42,7 +42,7 @@ def follow(fleet: Fleet, hour: float, end: float, looks: list[float], cache: Pat
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_who_comes_late_finds_what_a_punctual_one_left(fleet: Fleet, tmp_path: Path, seed: int) -> None:
+def test_a_late_run_writes_the_bytes_of_timely_runs(fleet: Fleet, tmp_path: Path, seed: int) -> None:
     dice, hour, woken = Random(seed), 0.0, 0
     history = History(dice, ())
     fleet.commit(history.files)

@@ -34,7 +34,7 @@ def decide(fleet: Fleet) -> int:
     return replicas
 
 
-def test_what_is_forged_would_be_believed_from_ones_own_hand(pair: Fleet) -> None:
+def test_a_forged_cache_entry_is_used_if_the_user_owns_it(pair: Fleet) -> None:
     """So the next tests forge well enough."""
     pair.reconcile()
     forge(pair.cache)
@@ -42,7 +42,7 @@ def test_what_is_forged_would_be_believed_from_ones_own_hand(pair: Fleet) -> Non
 
 
 @pytest.mark.parametrize("writable", ["directory", "file"])
-def test_files_that_others_can_write_to_are_left_alone(pair: Fleet, writable: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_cache_files_that_others_can_write_are_not_used(pair: Fleet, writable: str, caplog: pytest.LogCaptureFixture) -> None:
     pair.reconcile()
     forge(pair.cache)
     (file,) = pair.cache.glob("parsed-*.sqlite3")
@@ -54,13 +54,13 @@ def test_files_that_others_can_write_to_are_left_alone(pair: Fleet, writable: st
     assert file.read_bytes() == before
 
 
-def test_files_of_the_cache_are_the_users_alone(pair: Fleet) -> None:
+def test_cache_files_are_private_to_the_user(pair: Fleet) -> None:
     pair.reconcile()
     assert {path.name[:5]: path.stat().st_mode & 0o077 for path in pair.cache.iterdir()} == {"parse": 0, "plan-": 0}
 
 
 @pytest.mark.parametrize("kind", ["directory", "link", "link on the way"])
-def test_a_cache_that_was_committed_is_refused(pair: Fleet, kind: str) -> None:
+def test_a_committed_cache_is_refused(pair: Fleet, kind: str) -> None:
     """As in a checkout of a stranger's commit, whose files are those of whoever checks it out."""
     pair.reconcile()
     forge(pair.cache)
@@ -78,7 +78,7 @@ def test_a_cache_that_was_committed_is_refused(pair: Fleet, kind: str) -> None:
         pair.preview(cache=place / "gitsched")
 
 
-def test_a_cache_in_the_work_tree_that_nobody_committed_is_fine(pair: Fleet) -> None:
+def test_an_uncommitted_cache_in_the_worktree_is_accepted(pair: Fleet) -> None:
     pair.commit({".gitignore": ".cache/\n", "apps/api.yaml": deployment("api")})
     assert pair.reconcile(cache=pair.path / ".cache" / "gitsched").after
     assert json.loads(pair.read("gitsched.json"))

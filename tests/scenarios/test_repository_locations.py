@@ -10,13 +10,13 @@ import pytest
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import Reconciler, RunResult, RunSettings, reconcile
 
-from .conftest import Fleet, cluster, deployment, execute, moment
+from .conftest import Fleet, at_hour, cluster, deployment, execute
 
 WEB = "clusters/first/default/deployment-web.yaml"
 
 
 def run(fleet: Fleet, location: Path | str, hour: float = 0, **more: Any) -> RunResult:
-    return reconcile(RunSettings(now=moment(hour), cache=fleet.cache, location=str(location))._replace(**more))
+    return reconcile(RunSettings(now=at_hour(hour), cache=fleet.cache, location=str(location))._replace(**more))
 
 
 def config(text: str) -> str:
@@ -41,12 +41,12 @@ def remote(pair: Fleet, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_bare_repository(pair: Fleet, remote: Path) -> None:
+def test_the_source_may_be_a_bare_repository(pair: Fleet, remote: Path) -> None:
     assert run(pair, remote).after == pair.reconcile().after, "the same commit, wherever it was made"
     assert WEB in paths(remote)
 
 
-def test_a_url_through_a_private_copy(pair: Fleet, remote: Path) -> None:
+def test_the_source_may_be_a_url_with_a_private_clone(pair: Fleet, remote: Path) -> None:
     first = run(pair, remote.as_uri())
     assert execute("rev-parse", "placements", at=remote) == first.after == pair.reconcile().after
     assert run(pair, remote.as_uri(), 1).after is None
@@ -57,7 +57,7 @@ def test_a_url_through_a_private_copy(pair: Fleet, remote: Path) -> None:
     assert execute("rev-parse", "placements", at=remote) == second.after
 
 
-def test_a_private_copy_may_be_deleted_at_any_moment(pair: Fleet, remote: Path, tmp_path: Path) -> None:
+def test_a_private_clone_may_be_deleted_at_any_time(pair: Fleet, remote: Path, tmp_path: Path) -> None:
     with_copy = run(pair, remote.as_uri())
     pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
     pair.git("push", "-q", "origin", "main")
@@ -66,7 +66,7 @@ def test_a_private_copy_may_be_deleted_at_any_moment(pair: Fleet, remote: Path, 
     assert execute("rev-list", "--count", "placements", at=remote) == "2"
 
 
-def test_a_url_keeps_last_valid_bytes_without_the_history(pair: Fleet, remote: Path, tmp_path: Path) -> None:
+def test_a_shallow_clone_of_a_url_keeps_last_valid_bytes(pair: Fleet, remote: Path, tmp_path: Path) -> None:
     run(pair, remote.as_uri())
     pair.commit({"clusters/first.yaml": cluster("first") + "  x: ["}, hour=1)
     pair.git("push", "-q", "origin", "main")
@@ -75,14 +75,14 @@ def test_a_url_keeps_last_valid_bytes_without_the_history(pair: Fleet, remote: P
     assert {WEB, "kept/clusters/first.yaml"} <= set(paths(remote))
 
 
-def test_the_output_in_another_repository(pair: Fleet, tmp_path: Path) -> None:
+def test_the_output_may_be_in_another_repository(pair: Fleet, tmp_path: Path) -> None:
     other = bare(tmp_path / "other.git")
     made = run(pair, pair.path, output=str(other))
     assert execute("rev-parse", "placements", at=other) == made.after == pair.reconcile().after
     assert pair.reconcile(output=str(other)).after is None
 
 
-def test_the_output_in_another_repository_by_url(pair: Fleet, tmp_path: Path) -> None:
+def test_the_output_may_be_in_another_repository_by_url(pair: Fleet, tmp_path: Path) -> None:
     other = bare(tmp_path / "other.git")
     pair.commit({"gitsched.yaml": config(f"{{output: {{repository: '{other.as_uri()}', branch: fleet}}}}")})
     pair.reconcile()
@@ -93,7 +93,7 @@ def test_the_output_in_another_repository_by_url(pair: Fleet, tmp_path: Path) ->
     assert "replicas: 5 #" in execute("show", f"fleet:{WEB}", at=other)
 
 
-def test_a_prefix_leaves_the_rest_of_the_branch_alone(pair: Fleet, tmp_path: Path) -> None:
+def test_a_prefix_leaves_the_rest_of_the_branch_unchanged(pair: Fleet, tmp_path: Path) -> None:
     other = bare(tmp_path / "other.git")
     tree = execute(
         "mktree",
@@ -137,7 +137,7 @@ def test_a_broken_file_in_a_shallow_checkout_finds_its_last_valid_bytes(pair: Fl
     assert {WEB, "kept/clusters/first.yaml"} <= set(paths(remote))
 
 
-def test_push_may_be_a_setting(pair: Fleet, remote: Path) -> None:
+def test_push_may_be_enabled_in_the_settings(pair: Fleet, remote: Path) -> None:
     pair.commit({"gitsched.yaml": config("{output: {push: true}}")})
     done = pair.reconcile()
     assert execute("rev-parse", "placements", at=remote) == done.after == pair.head
@@ -151,7 +151,7 @@ def test_the_source_branch_is_never_written(pair: Fleet) -> None:
     assert pair.git("for-each-ref") == before
 
 
-def test_a_branch_that_is_checked_out_somewhere_is_not_moved(pair: Fleet, tmp_path: Path) -> None:
+def test_a_branch_that_is_checked_out_is_not_moved(pair: Fleet, tmp_path: Path) -> None:
     pair.reconcile()
     pair.git("worktree", "add", "-q", str(tmp_path / "looking"), "placements")
     pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
@@ -159,7 +159,7 @@ def test_a_branch_that_is_checked_out_somewhere_is_not_moved(pair: Fleet, tmp_pa
         pair.reconcile(1)
 
 
-def test_a_resident_session_and_fresh_processes_write_the_same(pair: Fleet, tmp_path: Path) -> None:
+def test_a_resident_process_and_new_processes_write_the_same_bytes(pair: Fleet, tmp_path: Path) -> None:
     execute("clone", "-q", "--no-hardlinks", str(pair.path), str(tmp_path / "twin"), at=tmp_path)
     twin = Fleet(tmp_path / "twin", tmp_path / "cache-twin")
     session = Reconciler(pair.settings())
@@ -176,7 +176,7 @@ def test_a_resident_session_and_fresh_processes_write_the_same(pair: Fleet, tmp_
     for hour, files in enumerate(changes):
         for fleet in (pair, twin):
             fleet.commit(files, hour=hour)
-        session.run(moment(hour + 0.5))
+        session.run(at_hour(hour + 0.5))
         twin.reconcile(hour + 0.5)
         assert pair.head == twin.head, f"after change {hour}"
     assert pair.git("rev-list", "--count", "placements") == twin.git("rev-list", "--count", "placements")

@@ -40,7 +40,7 @@ class ReconcilerVariant:
         return self.session.run(settings.now, preview=preview)
 
 
-def tell(run: RunResult) -> dict[str, object]:
+def summarize(run: RunResult) -> dict[str, object]:
     """Everything that somebody learns from a run."""
     plan = run.plan
     return {
@@ -123,9 +123,9 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
             either.run(now, fresh=dice.random() < 0.5, allow=allow),
             forgetful.run(now, fresh=True, allow=allow),
         ]
-        told = [tell(run) for run in runs]
-        for name, other in zip(branches, told, strict=False):
-            assert not differs(other, told[2]), f"step {step}: {name}: {differs(other, told[2])}"
+        reports = [summarize(run) for run in runs]
+        for name, other in zip(branches, reports, strict=False):
+            assert not differs(other, reports[2]), f"step {step}: {name}: {differs(other, reports[2])}"
         heads = {
             fleet.git("rev-parse", "--verify", "-q", f"refs/heads/{name}") for name in branches if runs[0].before or runs[0].after
         }
@@ -136,7 +136,9 @@ def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int
 
 
 @pytest.mark.parametrize("seed", range(len(APIS)))
-def test_an_amended_plan_is_the_whole_plan(fleet: Fleet, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incremental_plan_equals_the_complete_plan(
+    fleet: Fleet, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.CRITICAL)
     amended = play(fleet, tmp_path, seed, APIS[seed], STEPS)
     assert "krake" in APIS[seed] or "knative" in APIS[seed] or amended, "the first edits are small"
