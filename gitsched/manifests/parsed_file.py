@@ -61,10 +61,10 @@ class ParsedDocument(NamedTuple):
 
 
 class ParsedFile(NamedTuple):
-    """What a file holds.
+    """The documents and issues of a file.
 
-    `unreadable`: an error hid documents whose identity nobody knows. `reason` says why a file that is not-a-resource is none.
-    `patches` are the paths, relative as written, that a kustomization lists and that are no documents of their own.
+    `unreadable`: an error hides documents of unknown identity. `reason` says why a file is not a resource. `kustomize_inputs` are the
+    relative paths, as written, of files in a kustomization that are not documents.
     """
 
     status: FileStatus
@@ -75,12 +75,12 @@ class ParsedFile(NamedTuple):
     kustomize_inputs: tuple[str, ...] = ()
 
     def to_json(self) -> list[Any]:
-        """The file as plain JSON; `from_json` gives the same File back, also after a trip through a JSON text."""
+        """Return the file as plain JSON; `from_json` restores an equal ParsedFile, also after serialization as text."""
         return list(self)
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
-        """The File that `to_json` described."""
+        """Restore a file from the result of `to_json`."""
         status, documents, problems, unreadable, reason, patches = value
         return cls(
             status,
@@ -107,7 +107,7 @@ def _parse_document(body: Body, index: int, item: int, line: int, column: int, t
 
 
 def reject_large_file(size: int, path: str, limits: Limits = DEFAULT_LIMITS) -> ParsedFile:
-    """The reading of a file too large (`size` in bytes) to be read. A large .json is rarely a manifest: only a warning."""
+    """Return the result for a file that is too large (`size` in bytes) to be read. A large .json is rarely a manifest: only a warning."""
     data = path.endswith(".json")
     message = f"the file has {size} bytes; files over {limits.size} bytes are not read"
     return ParsedFile(

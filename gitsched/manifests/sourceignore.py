@@ -1,14 +1,14 @@
 """Which files of a tree are read: by file name and by the gitignore-style patterns of `.sourceignore` files, in linear time.
 
-The matcher is gitsched's own, because pathspec 1.1.1 has no bound that holds for rules from a repository that somebody else may write:
+The matcher is gitsched's own, because pathspec 1.1.1 has no bound that holds for untrusted rules from a repository:
 
 * Its backend on Python's `re` backtracks: `*a*a*a*a*a*a*b` against a name of 25, 50 and 100 times `a` takes
   0.006, 0.6 and 47 seconds. To measure:
   `GitIgnoreSpec.from_lines(["*a*a*a*a*a*a*b"], backend="simple").match_file("a" * 100)`
 * Its backend on RE2 takes linear time, but puts all rules into one automaton of at most 8 MiB and raises an error when they do not fit, as
   2,000 rules of 20 KiB do not: `GitIgnoreSpec.from_lines([f"*draft-{i}*" for i in range(2000)], backend="re2")`
-* It differs from git: `*` and `!keep.yaml` do not exclude `apps/keep.yaml`, and lines that git passes over are errors, such as `!`, `[b-a]`
-  and a trailing backslash, in 116 of 600 random files. tests/manifests/test_ignore.py compares both with git.
+* It differs from git: `*` and `!keep.yaml` do not exclude `apps/keep.yaml`, and lines that git skips are errors, such as `!`, `[b-a]`
+  and a trailing backslash, in 116 of 600 random files. tests/manifests/test_sourceignore.py compares both with git.
 
 Here each rule takes time in proportion to its length times that of the path, and the number of rules and their lengths are limited. All the
 rules that a repository may have, 2,000 in 64 KiB, take 2 ms for a path, and 7 ms if each has several wildcards.

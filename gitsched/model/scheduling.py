@@ -12,7 +12,7 @@ from gitsched.model.labels import Requirement, Selector
 from gitsched.model.taints import Toleration
 
 ReplicaDivision = Literal["everywhere", "duplicated", "static", "dynamic", "aggregated"]
-"""How replicas are assigned to the chosen candidates; "everywhere" is for what has no replicas."""
+"""How replicas are assigned to the chosen candidates; "everywhere" is for workloads without replicas."""
 
 
 class Affinity(NamedTuple):

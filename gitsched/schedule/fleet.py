@@ -145,7 +145,7 @@ class Fleet:
     def _match_labels(self, selector: Selector) -> int:
         mask = self.all
         for requirement in selector.requirements:
-            if requirement.key not in self._labels:  # of all the labels of a fleet, few are ever asked for
+            if requirement.key not in self._labels:  # lazy: few of the labels of a fleet are queried
                 self._index_label(requirement.key)
             mask &= _match_requirement(self._labels, requirement, self.all)
         return mask

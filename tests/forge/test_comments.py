@@ -159,4 +159,4 @@ def test_exit_codes_distinguish_temporary_errors(talk: FakeForge, tmp_path: Path
     places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
     talk.refusals = [(404, {})]
     done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
-    assert (done.returncode, "no such request" in done.stderr) == (1, True)
+    assert (done.returncode, "no such pull request" in done.stderr) == (1, True)

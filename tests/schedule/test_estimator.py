@@ -12,10 +12,10 @@ ONE_CORE = (("cpu", 1000),)
 
 
 @pytest.mark.parametrize(
-    ("room", "demand", "fits"),
+    ("capacity", "resource_request", "fits"),
     [
         pytest.param(None, ONE_CORE, UNLIMITED, id="nothing is known"),
-        pytest.param(Capacity({}), None, 0, id="no pods, no room"),
+        pytest.param(Capacity({}), None, 0, id="no pods, no capacity"),
         pytest.param(Capacity({"cpu": 64_000}), ONE_CORE, 0, id="no pods, whatever else"),
         pytest.param(Capacity({"pods": -3}), None, 0, id="overcommitted"),
         pytest.param(Capacity({"pods": 110}), None, 110, id="a replica is a pod"),
@@ -28,9 +28,9 @@ ONE_CORE = (("cpu", 1000),)
     ],
 )
 def test_free_resources_are_one_pool_without_a_resource_model(
-    room: Capacity | None, demand: tuple[tuple[str, int], ...] | None, fits: int
+    capacity: Capacity | None, resource_request: tuple[tuple[str, int], ...] | None, fits: int
 ) -> None:
-    assert estimate_replicas(room, demand) == fits
+    assert estimate_replicas(capacity, resource_request) == fits
 
 
 NODES = (
@@ -41,7 +41,7 @@ NODES = (
 
 
 @pytest.mark.parametrize(
-    ("demand", "fits"),
+    ("resource_request", "fits"),
     [
         pytest.param(ONE_CORE, 3 * 2 + 8, id="each node for itself"),
         pytest.param((("cpu", 3000),), 2, id="what is too big for a node is not there, be the heap ever so large"),
@@ -51,8 +51,8 @@ NODES = (
         pytest.param((("cpu", 1),), 200, id="no more than the cluster's pods"),
     ],
 )
-def test_modelled_nodes_are_counted_separately(demand: tuple[tuple[str, int], ...], fits: int) -> None:
-    assert estimate_replicas(Capacity({"pods": 200, "cpu": 10**9, "memory": 10**9}, NODES), demand) == fits
+def test_modelled_nodes_are_counted_separately(resource_request: tuple[tuple[str, int], ...], fits: int) -> None:
+    assert estimate_replicas(Capacity({"pods": 200, "cpu": 10**9, "memory": 10**9}, NODES), resource_request) == fits
 
 
 def test_a_modelled_node_holds_110_pods() -> None:
@@ -61,12 +61,12 @@ def test_a_modelled_node_holds_110_pods() -> None:
 
 @given(st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integers(-5, 500)), st.integers(1, 50), st.integers(1, 50))
 def test_the_estimate_fits_and_one_more_does_not(free: dict[str, int], cpu: int, memory: int) -> None:
-    demand = (("cpu", cpu), ("memory", memory), ("pods", 1))
-    fits = estimate_replicas(Capacity(free), demand)
+    resource_request = (("cpu", cpu), ("memory", memory), ("pods", 1))
+    fits = estimate_replicas(Capacity(free), resource_request)
     assert fits >= 0
     if fits:
-        assert all(free[name] >= fits * amount for name, amount in demand)
-    assert any(free.get(name, 0) < (fits + 1) * amount for name, amount in demand)
+        assert all(free[name] >= fits * amount for name, amount in resource_request)
+    assert any(free.get(name, 0) < (fits + 1) * amount for name, amount in resource_request)
 
 
 amounts = st.dictionaries(st.sampled_from(["pods", "cpu", "memory"]), st.integers(-5, 500))
@@ -74,7 +74,11 @@ demands = st.none() | st.lists(st.tuples(st.sampled_from(["cpu", "memory", "gpu"
 
 
 @given(st.lists(st.none() | st.builds(Capacity, amounts, st.just(()) | st.just(NODES)), max_size=6), st.lists(demands, max_size=3))
-def test_the_estimator_agrees_with_single_estimates(rooms: list[Capacity | None], asked: list[ResourceRequest | None]) -> None:
-    columns = Estimator(rooms)
-    for demand in asked:
-        assert columns.estimate_replicas(demand) == [estimate_replicas(room, demand) for room in rooms]
+def test_the_estimator_agrees_with_single_estimates(
+    capacities: list[Capacity | None], requests: list[ResourceRequest | None]
+) -> None:
+    columns = Estimator(capacities)
+    for resource_request in requests:
+        assert columns.estimate_replicas(resource_request) == [
+            estimate_replicas(capacity, resource_request) for capacity in capacities
+        ]

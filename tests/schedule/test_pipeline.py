@@ -46,19 +46,25 @@ def names(decided: Any) -> list[str]:
         pytest.param({"tolerations": (Toleration("cold", "Exists", "", ""),)}, ["a", "b", "c"], id="a toleration lets in"),
         pytest.param({"tolerations": (Toleration("hot", "", "1", ""),)}, ["a", "c", "d"], id="also past NoExecute"),
         pytest.param({"tolerations": (Toleration("", "Exists", "", ""),)}, ["a", "b", "c", "d"], id="everything tolerated"),
-        pytest.param({"previous": (Assignment("b", 2),)}, ["b", "a", "c"], id="taints spare what is held, which comes first"),
+        pytest.param(
+            {"previous": (Assignment("b", 2),)}, ["b", "a", "c"], id="taints do not affect previous clusters, which come first"
+        ),
         pytest.param({"required_api": ("apps/v1", "Deployment")}, ["a"], id="the API must be served"),
         pytest.param(
             {"required_api": ("apps/v1", "Deployment"), "previous": (Assignment("c", 2),)}, ["c", "a"], id="unless it is there"
         ),
         pytest.param({"required_fields": ("region",)}, ["a", "c"], id="a field must have a value"),
-        pytest.param({"required_fields": ("region",), "previous": (Assignment("d", 1),)}, ["a", "c"], id="also where it is held"),
+        pytest.param(
+            {"required_fields": ("region",), "previous": (Assignment("d", 1),)}, ["a", "c"], id="also for a previous cluster"
+        ),
         pytest.param({"evicted": ("a",)}, ["c"], id="evicted ones are out"),
-        pytest.param({"evicted": ("a",), "previous": (Assignment("a", 2),)}, ["c"], id="also where it is held "),
-        pytest.param({"previous": (Assignment("e", 2),)}, ["a", "c"], id="what leaves is dropped even if held"),
+        pytest.param({"evicted": ("a",), "previous": (Assignment("a", 2),)}, ["c"], id="also for a previous cluster "),
+        pytest.param(
+            {"previous": (Assignment("e", 2),)}, ["a", "c"], id="a deleting cluster is excluded even if it is a previous one"
+        ),
         pytest.param({"previous": (Assignment("f", 2),)}, ["f", "a", "c"], id="what is frozen keeps what it holds"),
         pytest.param({"previous": (Assignment("f", 2),), "evicted": ("f",)}, ["a", "c"], id="unless it was evicted"),
-        pytest.param({"previous": (Assignment("gone", 2),)}, ["a", "c"], id="nobody is held by nobody"),
+        pytest.param({"previous": (Assignment("gone", 2),)}, ["a", "c"], id="an unknown previous cluster is ignored"),
     ],
 )
 def test_feasible_candidates(members: dict[str, Any], fitting: list[str]) -> None:

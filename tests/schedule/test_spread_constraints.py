@@ -16,12 +16,12 @@ from gitsched.schedule.pipeline import schedule
 from gitsched.schedule.spread_constraints import Region, select_regions
 
 
-def fleet(**rooms: int | tuple[int, str]) -> Fleet:
-    """Candidates by name: how many pods they have room for, and in which region they are."""
-    places = {name: value if isinstance(value, tuple) else (value, "") for name, value in rooms.items()}
+def fleet(**capacities: int | tuple[int, str]) -> Fleet:
+    """Candidates by name: the number of free pods, and the region."""
+    values = {name: value if isinstance(value, tuple) else (value, "") for name, value in capacities.items()}
     return Fleet(
         Candidate(name, {}, {"region": (region,) if region else ()}, capacity=Capacity({"pods": pods}))
-        for name, (pods, region) in places.items()
+        for name, (pods, region) in values.items()
     )
 
 
@@ -35,36 +35,42 @@ def spread(least: int, most: int, field: str = "cluster") -> SpreadConstraint:
 
 
 @pytest.mark.parametrize(
-    ("asked", "taken"),
+    ("workload", "selected"),
     [
-        pytest.param(request(spread(1, 2), replicas=9), {"b": 3, "c": 6}, id="those with most room"),
+        pytest.param(request(spread(1, 2), replicas=9), {"b": 3, "c": 6}, id="those with most capacity"),
         pytest.param(
-            request(spread(1, 2), previous=(Assignment("a", 1),)), {"a": 2, "c": 4}, id="what holds it first, then most room"
+            request(spread(1, 2), previous=(Assignment("a", 1),)),
+            {"a": 2, "c": 4},
+            id="previous clusters first, then most capacity",
         ),
         pytest.param(
-            request(spread(1, 1), previous=(Assignment("a", 1),)), {"c": 6}, id="but exchanged where there is too little room"
+            request(spread(1, 1), previous=(Assignment("a", 1),)), {"c": 6}, id="but exchanged if the capacity is insufficient"
         ),
-        pytest.param(request(spread(1, 3), division="duplicated"), {"a": 6, "b": 6, "c": 6}, id="all there is room for"),
+        pytest.param(request(spread(1, 3), division="duplicated"), {"a": 6, "b": 6, "c": 6}, id="all with capacity"),
         pytest.param(request(spread(1, 2), division="duplicated"), {"b": 6, "c": 6}, id="duplicated: the first ones"),
         pytest.param(
             request(spread(1, 1), division="duplicated", previous=(Assignment("a", 9),), replicas=99),
             {"a": 99},
-            id="duplicated: room is no reason",
+            id="duplicated: capacity is ignored",
         ),
     ],
 )
-def test_clusters_are_selected_by_spread_constraint(asked: Request, taken: dict[str, int]) -> None:
-    decision = schedule(asked, fleet(a=1, b=3, c=7))
-    assert {target.name: target.replicas for target in decision.assignments} == taken, decision.message
+def test_clusters_are_selected_by_spread_constraint(workload: Request, selected: dict[str, int]) -> None:
+    decision = schedule(workload, fleet(a=1, b=3, c=7))
+    assert {target.name: target.replicas for target in decision.assignments} == selected, decision.message
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("workload", "why"),
     [
         pytest.param(
-            request(spread(4, 5)), "the number of feasible clusters is less than spreadConstraint.MinGroups", id="too few clusters"
+            request(spread(4, 5)),
+            "the number of feasible clusters is less than spreadConstraint.MinGroups",
+            id="too few clusters",
         ),
-        pytest.param(request(spread(1, 2), replicas=11), "no enough resource when selecting 2 clusters", id="too little room"),
+        pytest.param(
+            request(spread(1, 2), replicas=11), "no enough resource when selecting 2 clusters", id="insufficient capacity"
+        ),
         pytest.param(
             request(spread(1, 0)), "no enough resource when selecting 0 clusters", id="a maximum that was not given is none"
         ),
@@ -80,8 +86,8 @@ def test_clusters_are_selected_by_spread_constraint(asked: Request, taken: dict[
         ),
     ],
 )
-def test_a_failed_selection_has_a_reason(asked: Request, why: str) -> None:
-    decision = schedule(asked, fleet(a=1, b=3, c=7))
+def test_a_failed_selection_has_a_reason(workload: Request, why: str) -> None:
+    decision = schedule(workload, fleet(a=1, b=3, c=7))
     assert (decision.status, decision.message) == ("error", f"failed to select clusters: {why}")
 
 
@@ -89,23 +95,27 @@ REGIONS = fleet(a1=(5, "a"), a2=(4, "a"), b1=(9, "b"), c1=(2, "c"), c2=(1, "c"),
 
 
 @pytest.mark.parametrize(
-    ("asked", "taken"),
+    ("workload", "selected"),
     [
         pytest.param(
-            request(spread(1, 1, "region"), spread(1, 2)), {"a1", "a2"}, id="of regions with room for all that with more members"
+            request(spread(1, 1, "region"), spread(1, 2)),
+            {"a1", "a2"},
+            id="of regions with capacity for all that with more members",
         ),
         pytest.param(request(spread(2, 2, "region"), spread(2, 2)), {"a1", "c1"}, id="the best of each region"),
         pytest.param(request(spread(2, 2, "region"), spread(2, 3)), {"a1", "a2", "c1"}, id="then the best of all others"),
         pytest.param(request(spread(1, 3, "region"), spread(1, 0)), {"a1"}, id="without a maximum one per region"),
         pytest.param(request(spread(3, 3, "region"), spread(1, 2)), {"a1", "b1", "c1"}, id="never fewer than one per region"),
         pytest.param(
-            request(spread(1, 2, "region"), spread(3, 4), division="duplicated", replicas=4), {"a1", "a2", "b1"}, id="duplicated"
+            request(spread(1, 2, "region"), spread(3, 4), division="duplicated", replicas=4),
+            {"a1", "a2", "b1"},
+            id="duplicated",
         ),
     ],
 )
-def test_regions_are_selected_by_spread_constraint(asked: Request, taken: set[str]) -> None:
-    decision = schedule(asked._replace(division="duplicated"), REGIONS)  # which shows what was selected
-    assert {target.name for target in decision.assignments} == taken, decision.message
+def test_regions_are_selected_by_spread_constraint(workload: Request, selected: set[str]) -> None:
+    decision = schedule(workload._replace(division="duplicated"), REGIONS)  # which shows what was selected
+    assert {target.name for target in decision.assignments} == selected, decision.message
 
 
 def test_without_a_maximum_of_regions_selection_fails() -> None:
@@ -116,7 +126,7 @@ def test_without_a_maximum_of_regions_selection_fails() -> None:
 
 
 def walk(regions: list[Region], least: int, most: int, members: int) -> Iterator[list[Region]]:
-    """Upstream's walk, as its description says: every combination, depth first."""
+    """Karmada's search as documented: every combination, depth first."""
     ranked = sorted(regions, key=lambda region: (len(region.members), -region.score, region.name))
 
     def extend(path: list[Region], begin: int) -> Iterator[list[Region]]:

@@ -97,8 +97,8 @@ def _keep_placements(
     retained = {}
     for ordinal, count in vpod.placements.items():
         if can_keep_vreplicas(ordinal, adapter):
-            room = free_capacity.free.get(ordinal, adapter.capacity)
-            kept_count = max(min(count, room), 0) if limited else count
+            capacity = free_capacity.free.get(ordinal, adapter.capacity)
+            kept_count = max(min(count, capacity), 0) if limited else count
             if kept_count:
                 retained[ordinal] = kept_count
     return retained
