@@ -1,4 +1,4 @@
-"""Read what Flux and Argo CD need to know of an output branch: address, branch, directories of clusters, signing."""
+"""Read the settings that Flux and Argo CD need for an output branch: address, branch, cluster directories, signing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gitsched.render.run_metadata import strip_credentials
 
 
 class DeliverySource(NamedTuple):
-    """`clusters` are the names of those that have a directory, sorted; `signed` says that gitsched.yaml has the commits signed."""
+    """`clusters` are the sorted names of those with a directory. `signed` says that gitsched.yaml configures signed commits."""
 
     branch: OutputBranch
     clusters: tuple[str, ...]
@@ -22,7 +22,7 @@ class DeliverySource(NamedTuple):
 
 
 def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySource:
-    """Where the output is and which clusters it is for. Nothing is written.
+    """Return the address of the output and its clusters. Nothing is written.
 
     `url` is how delivery tools reach the repository, where that differs from the remote it is pushed to. Permanent when neither is one
     that they could use.

@@ -21,27 +21,27 @@ T = TypeVar("T")
 
 
 def simulate_source(settings: RunSettings, scenario: Scenario) -> Simulation:
-    """What a scenario does to what the source asks for. Permanent where it names what is not there."""
-    return _run_on_source(settings, lambda ground, _: simulate(ground, scenario))
+    """Simulate a scenario on the plan of the source. Raise Permanent where it names a missing cluster or object."""
+    return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario))
 
 
-def simulate_source_losses(settings: RunSettings, by: str, silent: bool = False) -> Resilience:
-    """Every single loss of a `cluster`, `node`, `zone`, `region` or `provider`; `silent` ones only do not answer."""
-    return _run_on_source(settings, lambda ground, _: simulate_all_losses(ground, by, silent))
+def simulate_source_losses(settings: RunSettings, by: str, unreachable: bool = False) -> Resilience:
+    """Simulate the loss of each `cluster`, `node`, `zone`, `region` or `provider`. Lost clusters are gone, or only `unreachable`."""
+    return _run_on_source(settings, lambda baseline, _: simulate_all_losses(baseline, by, unreachable))
 
 
-def compare_source_resilience(base: RunSettings, head: RunSettings, by: str, silent: bool = False) -> ResilienceChange:
-    """Every single loss at two revisions, and whom the change between them makes more, or less, vulnerable."""
+def compare_source_resilience(base: RunSettings, head: RunSettings, by: str, unreachable: bool = False) -> ResilienceChange:
+    """Simulate every single loss at two revisions, and compare which workloads each loss affects."""
     return _run_on_source(
         base,
         lambda old, _: _run_on_source(
-            head, lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, silent), repository)
+            head, lambda new, repository: _locate_change_causes(compare_resilience(old, new, by, unreachable), repository)
         ),
     )
 
 
 def assess_resilience(compared: PlanComparison, by: str) -> Resilience | ResilienceChange:
-    """What losses would do after what is reviewed: in comparison with the plan of the base, where that is a commit."""
+    """Simulate losses on the plan under review, and compare with the plan of the base where that is a commit."""
     head = _make_commit_baseline(compared.later, compared.context.settings)
     if compared.earlier is None:
         return simulate_all_losses(head, by)
@@ -65,11 +65,11 @@ def _run_on_source(settings: RunSettings, answer: Callable[[Baseline, Repository
 
 
 def _locate_change_causes(change: ResilienceChange, repository: Repository) -> ResilienceChange:
-    """With the line of each cause."""
+    """Return the change with the line of each cause."""
     return change._replace(impact_changes=tuple(_locate_shifts(change.impact_changes, repository)))
 
 
-def _locate_shifts(shifts: Iterable[ImpactChange], repository: Repository) -> Iterable[ImpactChange]:
-    for shift in shifts:
-        place = locate_rule(shift.field, repository) if shift.field is not None else None
-        yield shift._replace(cause=f"{place.path}:{place.line}", field=None) if place else shift._replace(field=None)
+def _locate_shifts(changes: Iterable[ImpactChange], repository: Repository) -> Iterable[ImpactChange]:
+    for change in changes:
+        place = locate_rule(change.field, repository) if change.field is not None else None
+        yield change._replace(cause=f"{place.path}:{place.line}", field=None) if place else change._replace(field=None)

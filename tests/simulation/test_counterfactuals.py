@@ -200,7 +200,7 @@ def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: 
     [
         (("deploy/cart", "--why-not", "moon"), "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
         (("cluster/moon",), "there is no Cluster moon in the source"),
-        (("cluster/w1", "--why-not", "w2"), "is no workload, and nothing is decided about it"),
+        (("cluster/w1", "--why-not", "w2"), "is not a workload, and no API decides about it"),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(shop: Fleet, explain: Explain, arguments: tuple[str, ...], message: str) -> None:

@@ -17,14 +17,14 @@ from gitsched.reconcile.cache.storage import check_cache_directory, identify_bui
 _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"
 _DIGEST_LENGTH = 32
-"""Of the digest in front of each row."""
+"""Characters of the digest at the start of each row."""
 
 
 class ParseCache:
-    """Files by key, in memory and in one SQLite file that all processes of a user share.
+    """Parsed files by key, in memory and in one SQLite file that all processes of a user share.
 
-    The rows vouch for themselves against accidents only, so a file that others can write to is left alone. Permanent where the
-    whole directory was committed by whoever wrote what is checked out.
+    The checksums of the rows protect against accidents only, so a file that other users can write to is neither read nor written. Raise
+    Permanent for a cache directory that is part of the checked-out commit.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -35,11 +35,11 @@ class ParseCache:
         self._unsaved: dict[str, ParsedFile] = {}
 
     def load(self, keys: Iterable[str]) -> None:
-        """Bring what the disk knows of these keys into memory, in one go."""
+        """Load the rows of these keys from disk into memory at once."""
         missing = [key for key in keys if key not in self._files]
         if not missing or not os.path.lexists(self._path) or not self._is_private():
             return
-        import sqlite3  # only where there is something to load
+        import sqlite3  # only when there is something to load
 
         try:
             with closing(sqlite3.connect(self._path, timeout=5)) as connection:
@@ -49,17 +49,19 @@ class ParseCache:
                     for key, text in connection.execute(query, part):
                         self._files[key] = _decode(key, text)
         except (sqlite3.Error, ValueError, TypeError) as error:
-            _log.warning("the cache %s is not readable and will be made anew: %s", self._path, error)
+            _log.warning("the cache %s is not readable and will be rebuilt: %s", self._path, error)
             self._path.unlink(missing_ok=True)
 
     def _is_private(self) -> bool:
-        """Whether nobody else can have written the file, or the directory while there is none; if so, that is told once."""
-        there = os.path.lexists(self._path)
-        mine = is_private(self._path if there else self._path.parent)
-        if not mine and not self._warned:
+        """Return whether only this user can have written the file, or the directory where there is no file. Warn once otherwise."""
+        exists = os.path.lexists(self._path)
+        private = is_private(self._path if exists else self._path.parent)
+        if not private and not self._warned:
             self._warned = True
-            _log.warning("others can write to the cache %s: it is not used; let its directory be this user's alone", self._path)
-        return mine
+            _log.warning(
+                "others can write to the cache %s: it is not used; make its directory writable for this user only", self._path
+            )
+        return private
 
     def get(self, key: str) -> ParsedFile | None:
         return self._files.get(key)
@@ -71,11 +73,11 @@ class ParseCache:
         return len(self._files)
 
     def clear(self) -> None:
-        """Let go of what is in memory; what was saved is found again on disk."""
+        """Remove all entries from memory. Saved entries stay on disk."""
         self._files.clear()
 
     def save(self) -> None:
-        """Write what is new. A disk that refuses is told of, not raised: the run does not need it."""
+        """Write the new entries to disk. Log a failure instead of raising it: the run does not need the file."""
         if not self._unsaved or (self._path.parent.exists() and not self._is_private()):
             return
         import sqlite3
@@ -86,7 +88,7 @@ class ParseCache:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=5)) as connection, connection:
-                connection.execute("PRAGMA synchronous = OFF")  # a cache: what a crash of the machine spoils is made anew
+                connection.execute("PRAGMA synchronous = OFF")  # a cache: rows that a crash of the machine damages are rebuilt
                 connection.execute(_CREATE_TABLE)
                 self._path.chmod(0o600)
                 connection.executemany("INSERT OR REPLACE INTO parsed VALUES (?, ?)", rows)
@@ -96,13 +98,13 @@ class ParseCache:
 
 
 def _encode(key: str, file: ParsedFile) -> str:
-    """A file as JSON, behind a digest of that: a disk that forgets a bit must not turn one valid document into another."""
+    """Return a file as JSON after a digest: a flipped bit on the disk must not turn one valid document into another."""
     text = json.dumps(file.to_json(), separators=(",", ":"))
     return f"{_compute_digest(key, text)}{text}"
 
 
 def _decode(key: str, row: str) -> ParsedFile:
-    """What was packed; ValueError when it is not that any more."""
+    """Return the file of a row. Raise ValueError where the digest does not match."""
     text = row[_DIGEST_LENGTH:]
     if _compute_digest(key, text) != row[:_DIGEST_LENGTH]:
         raise ValueError("a row is not what was written")

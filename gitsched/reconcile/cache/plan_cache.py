@@ -1,8 +1,8 @@
 """Cache the state of the last plan, in memory and in one SQLite file, so that a new process reads only the rows that a change
 affects.
 
-The file is a cache: it may be deleted at any moment, it counts only for the very trees, settings and program that it was written for, and
-it is read only where nobody but its owner could have written it.
+The file is a cache: it may be deleted at any time. It is valid only for the trees, options and build that it was written for, and it is
+read only where no other user could have written it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 
 class PlanCacheHeader(NamedTuple):
-    """`stamp` names what the ledger was made by and for, `source` and `output` the trees that it leads from and to, `kinds` what settings
-    there are, as (group, kind)."""
+    """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
+    the API documents, as (group, kind)."""
 
     cache_key: str
     source_tree: str
@@ -52,7 +52,7 @@ class PlanCacheHeader(NamedTuple):
 
 
 class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):
-    """Documents by kind, each kind read when somebody asks for it."""
+    """API documents by kind; each kind is read on demand."""
 
     def __init__(self, kinds: Iterable[tuple[str, str]], read: Callable[[tuple[str, str]], tuple[Document, ...]]) -> None:
         self._kinds, self._read = tuple(kinds), read
@@ -70,10 +70,13 @@ class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):
 
 
 class PlanCache:
-    """See `gitsched.decide.plan_state.PlanRows`. One that is not `lasting` has no file: its sessions cannot go on in another process."""
+    """Rows of a plan state: see `gitsched.decide.plan_state.PlanRows`.
 
-    def __init__(self, path: Path, head: PlanCacheHeader, *, persistent: bool = True) -> None:
-        self._path, self.header, self._persistent = path, head, persistent
+    A cache that is not `persistent` has no file, because its engines cannot continue in another process.
+    """
+
+    def __init__(self, path: Path, header: PlanCacheHeader, *, persistent: bool = True) -> None:
+        self._path, self.header, self._persistent = path, header, persistent
         self._workloads: dict[Key, WorkloadRow | None] = {}
         self._clusters: dict[str, ClusterRow | None] = {}
         self._api_documents: dict[tuple[str, str], tuple[Document, ...]] = {}
@@ -87,42 +90,42 @@ class PlanCache:
         self._saved_header: PlanCacheHeader | None = None
 
     def __del__(self) -> None:
-        # Left to itself, sqlite keeps a file open beyond the life of its connection, and a process has only so many.
+        # Otherwise sqlite keeps the file open after the connection is gone, and a process has a limited number of open files.
         if self._connection is not None:
             self._connection.close()
 
     def fill(
         self,
         paths: Iterable[str],
-        traces: Mapping[Key, WorkloadRow],
-        places: Mapping[str, ClusterRow],
-        settings: Mapping[tuple[str, str], tuple[Document, ...]],
-        sessions: tuple[PolicyEngine, ...],
+        workloads: Mapping[Key, WorkloadRow],
+        clusters: Mapping[str, ClusterRow],
+        api_documents: Mapping[tuple[str, str], tuple[Document, ...]],
+        engines: tuple[PolicyEngine, ...],
     ) -> None:
-        """Take everything that a whole plan leaves; `paths` are the source files that were read."""
-        self._workloads.update(traces)
-        self._clusters.update(places)
+        """Set the state of a complete plan. `paths` are the source files that were read."""
+        self._workloads.update(workloads)
+        self._clusters.update(clusters)
         self._paths = _SEPARATOR.join(("", *paths, ""))
-        self._api_documents.update(settings)
-        self._engines, self._complete = sessions, True
+        self._api_documents.update(api_documents)
+        self._engines, self._complete = engines, True
 
     @classmethod
-    def open(cls, path: Path, stamp: str) -> PlanCache | None:
-        """The ledger on disk; None where there is none for this stamp."""
+    def open(cls, path: Path, key: str) -> PlanCache | None:
+        """Return the cache on disk; None where there is none with this key."""
         if not is_private(path):
             return None
-        import sqlite3  # only where there is something to load
+        import sqlite3  # only when there is something to load
 
         connection = None
         try:
             connection = sqlite3.connect(path, timeout=5, isolation_level=None)
             version = _read_version(connection)
-            head = _read_header(connection)
-            if head is not None and head.cache_key == stamp:
-                shelf = cls(path, head)
-                shelf._connection, shelf._saved_header, shelf._version = connection, head, version
+            header = _read_header(connection)
+            if header is not None and header.cache_key == key:
+                cache = cls(path, header)
+                cache._connection, cache._saved_header, cache._version = connection, header, version
                 connection = None
-                return shelf
+                return cache
         except (sqlite3.Error, CorruptCacheError) as error:
             _delete_corrupt(path, error)
         finally:
@@ -132,61 +135,61 @@ class PlanCache:
 
     def read_workload(self, key: Key) -> WorkloadRow | None:
         if key not in self._workloads and not self._complete:
-            self._workloads[key] = self._select_row("trace", _SEPARATOR.join(key))
+            self._workloads[key] = self._select_row("workload", _SEPARATOR.join(key))
         return self._workloads.get(key)
 
     def read_cluster(self, name: str) -> ClusterRow | None:
         if name not in self._clusters and not self._complete:
-            self._clusters[name] = self._select_row("place", name)
+            self._clusters[name] = self._select_row("cluster", name)
         return self._clusters.get(name)
 
     def list_workloads(self) -> Iterator[WorkloadRow]:
         if not self._complete:
             self._load_workloads()
-        yield from (trace for trace in self._workloads.values() if trace is not None)
+        yield from (row for row in self._workloads.values() if row is not None)
 
     def _load_workloads(self) -> None:
-        """All that are on disk, in their order."""
+        """Load all workloads from disk, in their order."""
 
         def read(connection: sqlite3.Connection) -> dict[Key, WorkloadRow | None]:
-            rows = connection.execute("SELECT name, data FROM rows WHERE kind = 'trace' ORDER BY position")
+            rows = connection.execute("SELECT name, data FROM rows WHERE kind = 'workload' ORDER BY position")
             found = ((Key(*name.split(_SEPARATOR)), data) for name, data in rows)
             return {key: self._workloads.get(key) or deserialize(data) for key, data in found}
 
         self._workloads = {**self._query(read, {}), **self._workloads}
 
     def has_source_file(self, path: str) -> bool:
-        """Whether a source file was read for the ledger."""
+        """Return whether the plan read a source file."""
         if not self._paths:
             self._paths = self._select_row("paths", "") or _SEPARATOR
         return _SEPARATOR not in path and f"{_SEPARATOR}{path}{_SEPARATOR}" in self._paths
 
     @property
     def engines(self) -> tuple[PolicyEngine, ...]:
-        """The sessions of the ledger, for `renew` to take them on."""
+        """The policy engines of the plan, which continue with `update`."""
         if self._engines is None:
-            self._engines = self._select_row("sessions", "") or ()
+            self._engines = self._select_row("engines", "") or ()
         return self._engines
 
     @property
     def api_documents(self) -> Mapping[tuple[str, str], tuple[Document, ...]]:
-        """The documents that the sessions read, by (group, kind)."""
+        """The documents that the engines read, by (group, kind)."""
         return LazyDocuments(self.header.kinds, self._load_kind)
 
     def _load_kind(self, kind: tuple[str, str]) -> tuple[Document, ...]:
         if kind not in self._api_documents:
-            self._api_documents[kind] = self._select_row("settings", _SEPARATOR.join(kind)) or ()
+            self._api_documents[kind] = self._select_row("api_documents", _SEPARATOR.join(kind)) or ()
         return self._api_documents[kind]
 
-    def update(self, traces: Mapping[Key, WorkloadRow], places: Mapping[str, ClusterRow], head: PlanCacheHeader) -> None:
-        """Go on to another head, with these rows changed."""
-        self._workloads.update(traces)
-        self._clusters.update(places)
-        self.header = head
-        self._unsaved.append(lambda: [*_list_workload_rows(traces), *_list_cluster_rows(places)])
+    def update(self, workloads: Mapping[Key, WorkloadRow], clusters: Mapping[str, ClusterRow], header: PlanCacheHeader) -> None:
+        """Change some rows and the header. Call this only when the output branch is at the output tree of the header."""
+        self._workloads.update(workloads)
+        self._clusters.update(clusters)
+        self.header = header
+        self._unsaved.append(lambda: [*_list_workload_rows(workloads), *_list_cluster_rows(clusters)])
 
     def save(self) -> None:
-        """Bring the file up to date. A disk that refuses is told of, not raised: nobody needs the file."""
+        """Write the changes to the file. Log a failure instead of raising it: a run works without the file."""
         if not self._persistent or self._saved_header == self.header:
             return
         import sqlite3
@@ -197,7 +200,7 @@ class PlanCache:
             else:
                 self._write_changes()
         except (pickle.PicklingError, TypeError, AttributeError, CorruptCacheError) as error:
-            _log.debug("the ledger of this plan cannot be kept: %s", error)
+            _log.debug("the state of this plan cannot be cached: %s", error)
             self._persistent = False
         except (sqlite3.Error, OSError) as error:
             _log.warning("the cache %s was not written: %s", self._path, error)
@@ -205,51 +208,51 @@ class PlanCache:
         self._unsaved.clear()
 
     def _write_all(self) -> None:
-        """Beside its place first: whoever reads meanwhile has the old file or the new one."""
+        """Write a new file and rename it: other processes read either the old file or the new one."""
         import sqlite3
 
-        sessions = serialize_engines(self._engines)
-        deserialize(sessions)  # one that cannot be taken out again is better not put away
+        engines = serialize_engines(self._engines)
+        deserialize(engines)  # fail now for engines that could not be read back
         rows = [
-            ("head", "", 0, serialize(self.header)),
+            ("header", "", 0, serialize(self.header)),
             ("paths", "", 0, serialize(self._paths)),
-            ("sessions", "", 0, sessions),
-            *(("settings", _SEPARATOR.join(kind), 0, serialize(documents)) for kind, documents in self._api_documents.items()),
+            ("engines", "", 0, engines),
+            *(("api_documents", _SEPARATOR.join(kind), 0, serialize(documents)) for kind, documents in self._api_documents.items()),
             *_list_workload_rows(self._workloads),
             *_list_cluster_rows(self._clusters),
         ]
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(f".{os.getpid()}")
-        fresh.unlink(missing_ok=True)
-        connection = sqlite3.connect(fresh, isolation_level=None)
-        fresh.chmod(0o600)
+        temporary = self._path.with_suffix(f".{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        connection = sqlite3.connect(temporary, isolation_level=None)
+        temporary.chmod(0o600)
         for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", _CREATE_TABLE, "BEGIN"):
             connection.execute(statement)
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", sorted(rows))  # in the order of the table
         connection.execute("COMMIT")
         connection.close()
-        fresh.replace(self._path)
+        temporary.replace(self._path)
         self._saved_revision = _sum_revisions(self.engines)
 
     def _write_changes(self) -> None:
-        """In one transaction, and only if the file is still what this ledger comes from."""
+        """Write the changed rows in one transaction, only if the file is still the one that this cache was read from."""
         import sqlite3
 
-        connection, learned = self._connection, _sum_revisions(self._engines or ())
+        connection, revision = self._connection, _sum_revisions(self._engines or ())
         if connection is None:
             connection = sqlite3.connect(self._path, timeout=5, isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
         found = _read_header(connection)
-        mine = found is not None and self._saved_header is not None and found[:3] == self._saved_header[:3]
-        if mine:
+        unchanged = found is not None and self._saved_header is not None and found[:3] == self._saved_header[:3]
+        if unchanged:
             connection.executemany(_UPSERT, [row for rows in self._unsaved for row in rows()])
-            if learned != self._saved_revision:
-                connection.execute(_UPSERT, ("sessions", "", 0, serialize_engines(self._engines)))
-            connection.execute(_UPSERT, ("head", "", 0, serialize(self.header)))
+            if revision != self._saved_revision:
+                connection.execute(_UPSERT, ("engines", "", 0, serialize_engines(self._engines)))
+            connection.execute(_UPSERT, ("header", "", 0, serialize(self.header)))
         connection.execute("COMMIT")
-        self._connection, self._saved_revision = connection, learned
-        # Somebody else's file stays as it is, and this ledger lives on in this process alone.
-        self._persistent = mine
+        self._connection, self._saved_revision = connection, revision
+        # A file of another process stays as it is, and this cache continues in memory only.
+        self._persistent = unchanged
 
     def _select_row(self, kind: str, name: str) -> Any:
         def read(connection: sqlite3.Connection) -> Any:
@@ -258,10 +261,10 @@ class PlanCache:
 
         return self._query(read, None)
 
-    def _query(self, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-        """Read from the file, if it is still the one that the head was read from."""
+    def _query(self, read: Callable[[sqlite3.Connection], T], default: T) -> T:
+        """Read from the file. Raise CorruptCacheError where it is not the one any more that the header was read from."""
         if self._connection is None:
-            return nothing
+            return default
         import sqlite3
 
         try:
@@ -271,42 +274,42 @@ class PlanCache:
             _delete_corrupt(self._path, error)
             raise CorruptCacheError from error
         if version != self._version:
-            raise CorruptCacheError("another process has gone on from these rows")
+            raise CorruptCacheError("another process has changed these rows")
         return found
 
 
 def _read_version(connection: sqlite3.Connection) -> int:
-    """A number that changes when another connection writes to the file."""
+    """Return a number that changes when another connection writes to the file."""
     version: int = connection.execute("PRAGMA data_version").fetchone()[0]
     return version
 
 
 def _read_header(connection: sqlite3.Connection) -> PlanCacheHeader | None:
-    found = connection.execute("SELECT data FROM rows WHERE kind = 'head'").fetchone()
-    head = deserialize(found[0]) if found else None
-    return head if isinstance(head, PlanCacheHeader) else None
+    found = connection.execute("SELECT data FROM rows WHERE kind = 'header'").fetchone()
+    header = deserialize(found[0]) if found else None
+    return header if isinstance(header, PlanCacheHeader) else None
 
 
-def _sum_revisions(sessions: Iterable[PolicyEngine]) -> int:
-    return sum(session.revision for session in list_dependency_trackers(sessions))
+def _sum_revisions(engines: Iterable[PolicyEngine]) -> int:
+    return sum(engine.revision for engine in list_dependency_trackers(engines))
 
 
-def _list_workload_rows(traces: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
+def _list_workload_rows(workloads: Mapping[Key, WorkloadRow | None]) -> Iterator[Row]:
     return (
-        ("trace", _SEPARATOR.join(key), at, serialize(trace)) for at, (key, trace) in enumerate(traces.items()) if trace is not None
+        ("workload", _SEPARATOR.join(key), at, serialize(row)) for at, (key, row) in enumerate(workloads.items()) if row is not None
     )
 
 
-def _list_cluster_rows(places: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
-    return (("place", name, 0, serialize(place)) for name, place in places.items() if place is not None)
+def _list_cluster_rows(clusters: Mapping[str, ClusterRow | None]) -> Iterator[Row]:
+    return (("cluster", name, 0, serialize(row)) for name, row in clusters.items() if row is not None)
 
 
 def _delete_corrupt(path: Path, error: Exception) -> None:
-    _log.warning("the cache %s is not readable and will be made anew: %s", path, error)
+    _log.warning("the cache %s is not readable and will be rebuilt: %s", path, error)
     path.unlink(missing_ok=True)
 
 
 def make_cache_key(source: str, output: OutputRepository, prefix: str, paths: tuple[str, ...]) -> str:
-    """What a ledger is made by and for: this program, and what tells one use of it from another on this machine."""
+    """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine."""
     parts = (identify_build(), source, output.repository.common_dir, output.branch, str(output.remote), prefix, *paths)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
