@@ -12,7 +12,7 @@ from gitsched.apis.engine import PolicyEngine, RecordsByKind, Snapshot
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config_section import SettingsSection
 from gitsched.apis.topology import Topology
-from gitsched.model.document import ApiKinds, Body, Key
+from gitsched.model.document import ApiKinds, Body, Document, Key
 from gitsched.model.finding import Issue
 from gitsched.model.observation import MetricQuery
 
@@ -78,6 +78,25 @@ class ClusterChoices(NamedTuple):
     read: Callable[[Iterable[tuple[Key, Body]]], Mapping[Key, frozenset[str]]]
 
 
+class StarterFiles(NamedTuple):
+    """What `gitsched init` writes: `settings` are appended to gitsched.yaml, `files` are by path. `fleet_hint` says how clusters are
+    described, and `docs_page` is the page of the documentation."""
+
+    settings: str
+    files: Mapping[str, str]
+    fleet_hint: str
+    docs_page: str
+
+
+class Export(NamedTuple):
+    """What `gitsched export NAME` prints: the decisions of the API as text or as an object, from its records and all templates."""
+
+    summary: str
+    description: str
+    format_text: Callable[[Iterable[tuple[Key, Body]], Iterable[Document]], str]
+    make_object: Callable[[Iterable[tuple[Key, Body]], Iterable[Document]], Body]
+
+
 class RemovedWorkload(NamedTuple):
     """A workload that only the previous output has, with its replicas by cluster; `dependent`: other workloads brought it along."""
 
@@ -137,6 +156,15 @@ class PolicyAPI:
     serializable: bool = False
     """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
     cluster_choices: ClusterChoices | None = None
+
+    load_starter: Callable[[], StarterFiles] | None = None
+    export: Export | None = None
+    native_explanation: str = ""
+    """What `gitsched explain --format NAME` prints for documents of the API (see Explanation.native)."""
+    explained_kinds: tuple[str, ...] = ()
+    """Kinds that `gitsched explain` accepts in any spelling of kubectl."""
+    short_names: Mapping[str, str] = field(default_factory=dict)
+    """Short names of kinds for `gitsched explain`, as the API's own command line has them."""
 
 
 def needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitsched.cli import options, output
+from gitsched.decide.registry import policy_apis
 
 if TYPE_CHECKING:
     from gitsched.model.explanation import ClusterExplanation, Explanation
 
+_SHAPES = {api.name: api.native_explanation for api in policy_apis() if api.native_explanation}
+
 SHORT_NAMES = {
-    "app": "Application",
     "cj": "CronJob",
     "cm": "ConfigMap",
     "crd": "CustomResourceDefinition",
@@ -30,11 +32,11 @@ SHORT_NAMES = {
     "sts": "StatefulSet",
     "svc": "Service",
 }
-"""Short names of kubectl, and of Krake's rok."""
+"""Short names of kubectl."""
 KINDS = (
     *SHORT_NAMES.values(),
     *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
-    *("Cluster", "MagnumCluster", "Placement"),
+    *(kind for api in policy_apis() for kind in api.explained_kinds),
 )
 
 
@@ -54,10 +56,10 @@ KINDS = (
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["gitsched", "ocm"]),
+    type=click.Choice(["gitsched", *_SHAPES]),
     default="gitsched",
     show_default=True,
-    help="What -o json and -o yaml are shaped like; ocm: Open Cluster Management's debug endpoint.",
+    help="; ".join(("What -o json and -o yaml are shaped like", *(f"{name}: {text}" for name, text in _SHAPES.items()))) + ".",
 )
 @options.LOG
 def command(
@@ -116,7 +118,9 @@ def _show_workload(found: Explanation, form: str, shape: str) -> None:
 
     native = found.native
     if shape != "gitsched" and native is None:
-        raise click.UsageError(f"{found.workload} is not decided by a Placement: there is nothing that --format {shape} could say")
+        raise click.UsageError(
+            f"{found.workload} has no explanation with --format {shape}: the policy API {shape!r} does not decide it"
+        )
     if form == "markdown":
         from gitsched.report.blocks import blocks_to_markdown
 
@@ -146,7 +150,11 @@ def parse_kind(text: str) -> str:
     """
     word, dot, group = text.partition(".")
     low = word.lower()
-    return (SHORT_NAMES.get(low) or next((kind for kind in KINDS if low in _list_spellings(kind)), word)) + dot + group
+    return (_find_short_name(low) or next((kind for kind in KINDS if low in _list_spellings(kind)), word)) + dot + group
+
+
+def _find_short_name(word: str) -> str | None:
+    return SHORT_NAMES.get(word) or next((api.short_names[word] for api in policy_apis() if word in api.short_names), None)
 
 
 def _list_spellings(kind: str) -> tuple[str, str]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gitsched.apis.policy_api import Export, PolicyAPI
 from gitsched.cli import options, output
+from gitsched.decide.registry import policy_apis
 
 if TYPE_CHECKING:
     from gitsched.model.document import Body
@@ -145,45 +147,42 @@ def _write_file(path: Path, text: str) -> None:
         raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
 
 
-@click.command("knative")
-@click.option("--revision", metavar="REVISION", help="Export what is decided at this branch, tag or commit.")
-@click.option("--worktree", is_flag=True, help="Export what is decided for the files as they lie in the worktree.")
-@options.SOURCE
-@options.TARGET
-@options.NOW
-@options.FORMAT
-@options.LOG
-def knative(
-    worktree: bool,
-    form: str,
-    log_format: str,
-    location: str,
-    output_repository: str | None,
-    **chosen: Any,
-) -> None:
-    """Print what was decided as patches: placements of event sources, marks of pods that are to be emptied, replicas.
+def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
+    """Return the command that prints the decisions of a policy API."""
 
-    They live in a status, or in objects that somebody else applies, so they cannot come from Git. The text is kubectl commands for a
-    shell. What the documents in the source say already is left out.
-    """
-    if worktree and chosen["revision"] is not None:
-        raise click.UsageError("--worktree and --revision exclude each other")
-    from gitsched.apis.knative.patches import format_kubectl_commands, make_patch_list, make_patches
-    from gitsched.reconcile import RunSettings, preview
+    @click.command(api.name, help=export.description)
+    @click.option("--revision", metavar="REVISION", help="Export what is decided at this branch, tag or commit.")
+    @click.option("--worktree", is_flag=True, help="Export what is decided for the files in the worktree.")
+    @options.SOURCE
+    @options.TARGET
+    @options.NOW
+    @options.FORMAT
+    @options.LOG
+    def print_export(
+        worktree: bool, form: str, log_format: str, location: str, output_repository: str | None, **chosen: Any
+    ) -> None:
+        if worktree and chosen["revision"] is not None:
+            raise click.UsageError("--worktree and --revision exclude each other")
+        from gitsched.reconcile import RunSettings, preview
 
-    output.configure_logging(log_format)
-    with output.show_progress("Planning"):
-        settings = RunSettings(location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen)
-        decided = preview(settings, complete=True).plan.decisions
-    records = (record for session in decided.engines if session.name == "knative" for record in session.records())
-    patches = make_patches(records, decided.catalog.templates.values())
-    output.show_as(form, lambda _: format_kubectl_commands(patches), lambda: make_patch_list(patches))
+        output.configure_logging(log_format)
+        with output.show_progress("Planning"):
+            settings = RunSettings(
+                location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen
+            )
+            decisions = preview(settings, complete=True).plan.decisions
+        records = [record for engine in decisions.engines if engine.name == api.name for record in engine.records()]
+        templates = decisions.catalog.templates.values()
+        output.show_as(form, lambda _: export.format_text(records, templates), lambda: export.make_object(records, templates))
+
+    return print_export
 
 
+_EXPORTS = {api.name: (api, api.export) for api in policy_apis() if api.export is not None}
 CONSUMERS = {
     "flux": "Print the objects with which Flux takes a cluster's directory.",
     "argocd": "Print the ApplicationSet with which Argo CD takes every directory.",
-    "knative": "Print what only an API server can take, as patches.",
+    **{name: export.summary for name, (_, export) in _EXPORTS.items()},
 }
 
 
@@ -194,7 +193,9 @@ class ConsumerGroup(click.Group):
         return list(CONSUMERS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        return {"flux": flux, "argocd": argocd, "knative": knative}.get(name)
+        if name in _EXPORTS:
+            return make_export_command(*_EXPORTS[name])
+        return {"flux": flux, "argocd": argocd}.get(name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
+from gitsched.apis.policy_api import StarterFiles
 from gitsched.cli import exit_codes, output
 from gitsched.cli.validate import find_worktree_root
+from gitsched.decide.registry import policy_apis
 
 SCHEMA_DIRECTORY = "../gitsched/schemas"
 """A clone of gitsched beside the repository: a path of this machine would be wrong on every other."""
@@ -24,138 +26,11 @@ spec:
   output:
     branch: placements # where decisions are committed; never the source branch
 """
-_KARMADA = f"""\
-# yaml-language-server: $schema=../{SCHEMA_DIRECTORY}/policy.karmada.io/v1alpha1/PropagationPolicy.json
-# Every Deployment of the namespace `default` runs on the first group of clusters that can take it: private ones, else the cloud.
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata:
-  name: example
-  namespace: default
-spec:
-  resourceSelectors:
-    - apiVersion: apps/v1
-      kind: Deployment
-  placement:
-    clusterAffinities:
-      - affinityName: private
-        labelSelector:
-          matchLabels:
-            ownership: private
-      - affinityName: cloud
-        labelSelector:
-          matchLabels:
-            ownership: cloud
-"""
-_OCM = """\
-# Whatever has the annotation `cluster.open-cluster-management.io/placement: example` in the namespace `default` runs on the best two
-# clusters with the label env=prod.
-apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: Placement
-metadata:
-  name: example
-  namespace: default
-spec:
-  numberOfClusters: 2
-  predicates:
-    - requiredClusterSelector:
-        labelSelector:
-          matchLabels:
-            env: prod
----
-# A namespace chooses from the cluster sets that are bound to it. This one has all clusters.
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSetBinding
-metadata:
-  name: global
-  namespace: default
-spec:
-  clusterSet: global
----
-apiVersion: cluster.open-cluster-management.io/v1beta2
-kind: ManagedClusterSet
-metadata:
-  name: global
-spec:
-  clusterSelector:
-    selectorType: LabelSelector
-    labelSelector: {}
-"""
-_KRAKE = """\
-# An application goes to one cluster of its namespace: here the best one with the label location=DE.
-api: kubernetes
-kind: Application
-metadata:
-  name: example
-  namespace: tenant-a
-spec:
-  manifest:
-    - apiVersion: v1
-      kind: ConfigMap
-      metadata:
-        name: example
-  constraints:
-    cluster:
-      labels: ["location is DE"]
-    migration: true
-"""
-_KNATIVE = """\
-# The consumers of an event source are spread over the pods of a StatefulSet.
-apiVersion: sources.knative.dev/v1beta1
-kind: KafkaSource
-metadata:
-  name: example
-  namespace: default
-spec:
-  consumers: 4
-"""
 
 
-class StarterFiles(NamedTuple):
-    """Files by their path, how to describe what is chosen from, and the page of the documentation."""
-
-    files: dict[str, str]
-    fleet_hint: str
-    docs_page: str
-
-
-STARTERS = {
-    "karmada": StarterFiles(
-        {
-            "gitsched.yaml": f"""\
-{_CONFIG}  karmada:
-    taintEviction: true # a committed NoExecute taint moves what does not tolerate it
-    missingFacts: assume # a Cluster written by hand serves every API and has room
-""",
-            "policies/example.yaml": _KARMADA,
-        },
-        "kind: Cluster, apiVersion: cluster.karmada.io/v1alpha1, with labels that policies choose by",
-        "docs/karmada.md",
-    ),
-    "ocm": StarterFiles(
-        {"gitsched.yaml": _CONFIG, "policies/example.yaml": _OCM},
-        "kind: ManagedCluster, apiVersion: cluster.open-cluster-management.io/v1, with labels that Placements choose by",
-        "docs/ocm.md",
-    ),
-    "krake": StarterFiles(
-        {"gitsched.yaml": _CONFIG, "applications/example.yaml": _KRAKE},
-        "kind: Cluster, api: kubernetes, in the namespace of its applications, with labels and status.state: ONLINE",
-        "docs/krake.md",
-    ),
-    "knative": StarterFiles(
-        {
-            "gitsched.yaml": f"""\
-{_CONFIG}  knative:
-    capacity: 20 # consumers that a pod holds
-    cluster: events # where the StatefulSet runs
-    statefulSet: knative-eventing/kafkasource-mt-adapter
-""",
-            "sources/example.yaml": _KNATIVE,
-        },
-        "the StatefulSet, its Pods and their Nodes, as `kubectl get -o yaml` prints them",
-        "docs/knative.md",
-    ),
-}
+def list_starters() -> dict[str, Callable[[], StarterFiles]]:
+    """Return the policy APIs that have starter files, by name."""
+    return {api.name: api.load_starter for api in policy_apis() if api.load_starter is not None}
 
 
 NEXT_STEPS = """
@@ -173,22 +48,23 @@ Next:
 @click.command("init")
 @click.option(
     "--api",
-    type=click.Choice(list(STARTERS)),
-    default="karmada",
+    type=click.Choice(list(list_starters())),
+    default=next(iter(list_starters())),
     show_default=True,
     help="Whose policies to begin with; all of them are read, whichever it is.",
 )
 @click.argument("directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
 def command(api: str, directory: Path) -> int:
     """Write gitsched.yaml and an example of a policy into DIRECTORY; files that exist stay as they are."""
-    starter = STARTERS[api]
-    lines = [f"{'wrote' if write_new_file(directory / name, text) else 'kept '} {name}" for name, text in starter.files.items()]
+    starter = list_starters()[api]()
+    files = {"gitsched.yaml": _CONFIG + starter.settings, **starter.files}
+    lines = [f"{'wrote' if write_new_file(directory / name, text) else 'kept '} {name}" for name, text in files.items()]
     git = (
         ""
         if find_worktree_root(str(directory))
         else "  git init                  decisions are made from the commits of a repository\n"
     )
-    *others, last = (name for name in STARTERS if name != api)
+    *others, last = (name for name in list_starters() if name != api)
     told = NEXT_STEPS.format(git=git, describe=starter.fleet_hint, page=starter.docs_page, others=f"{', '.join(others)} and {last}")
     output.show("\n".join(lines) + "\n" + told)
     return exit_codes.DONE

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from gitsched.apis.topology import CLUSTER
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.registry import reserved_groups
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.changes import Cause, Move
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
@@ -93,7 +94,6 @@ def _contains_secret(value: Any) -> bool:
 _FieldFilter = Callable[[Pointer], bool]
 MAX_CAUSES = 3
 """Differences of one document, and names in one sentence, that are told one by one."""
-_CLUSTER_KINDS = frozenset(("Cluster", "ManagedCluster"))
 _SCHEDULING_FIELDS = frozenset(
     (
         "replicas",
@@ -125,9 +125,11 @@ def compare_catalogs(before: Catalog, after: Catalog) -> CatalogComparison:
     """What two commits have to say."""
     old, new = _index_documents(before), _index_documents(after)
     settings = sorted(key for key in old.keys() | new.keys() if key.group in reserved_groups())
+    topologies = (api.topology for api in policy_apis() if api.topology is not None)
+    cluster_kinds = {(topology.group, topology.kind) for topology in topologies if topology.level == CLUSTER}
     clusters: dict[str, tuple[Key, ...]] = {}
     for key in settings:
-        if key.kind in _CLUSTER_KINDS:
+        if (key.group, key.kind) in cluster_kinds:
             name = f"{key.namespace}.{key.name}" if key.namespace else key.name
             clusters[name] = (*clusters.get(name, ()), key)
     changed = tuple(key for key in settings if _get_body(old, key) != _get_body(new, key))

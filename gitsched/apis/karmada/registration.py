@@ -21,7 +21,7 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, RemovedWorkload
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, RemovedWorkload, StarterFiles
 from gitsched.model.document import ApiKinds, Body
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))
@@ -65,6 +65,12 @@ def _read_removed_workload(record: Body) -> RemovedWorkload | None:
     return read_removed_workload(record)
 
 
+def _load_starter() -> StarterFiles:
+    from gitsched.apis.karmada.starter import STARTER  # only `gitsched init` needs it
+
+    return STARTER
+
+
 API = PolicyAPI(
     name="karmada",
     groups=GROUPS,
@@ -89,5 +95,7 @@ API = PolicyAPI(
     read_removed_workload=_read_removed_workload,
     list_ignored_codes=_list_ignored_codes,
     topology=TOPOLOGY,
+    load_starter=_load_starter,
+    explained_kinds=("Cluster",),
     serializable=True,
 )

@@ -5,12 +5,14 @@ Its documents are ordinary ones, which other APIs may place as well, so it has n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
-from gitsched.model.document import ApiKinds
+from gitsched.apis.policy_api import DocumentValidator, Export, PolicyAPI, StarterFiles
+from gitsched.model.document import ApiKinds, Body, Document, Key
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -29,6 +31,32 @@ def _find_validator(_group: str, kind: str) -> DocumentValidator | None:
     return validate_policies
 
 
+def _format_patches(records: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> str:
+    from gitsched.apis.knative.patches import format_kubectl_commands, make_patches  # only `gitsched export` needs it
+
+    return format_kubectl_commands(make_patches(records, documents))
+
+
+def _make_patch_list(records: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> Body:
+    from gitsched.apis.knative.patches import make_patch_list, make_patches  # as above
+
+    return make_patch_list(make_patches(records, documents))
+
+
+_EXPORT_HELP = (
+    "Print what was decided as patches: placements of event sources, marks of pods that are to be emptied, "
+    "replicas.\n\n"
+    "They live in a status, or in objects that somebody else applies, so they cannot come from Git. The text is "
+    "kubectl commands for a shell. What the documents in the source say already is left out."
+)
+
+
+def _load_starter() -> StarterFiles:
+    from gitsched.apis.knative.starter import STARTER  # only `gitsched init` needs it
+
+    return STARTER
+
+
 API = PolicyAPI(
     name="knative",
     groups=frozenset(),
@@ -42,5 +70,7 @@ API = PolicyAPI(
         (names.GROUP, names.KAFKA): frozenset(),
     },
     topology=TOPOLOGY,
+    load_starter=_load_starter,
+    export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _format_patches, _make_patch_list),
     replica_paths={(names.GROUP, names.KAFKA): (("spec", "consumers"),)},
 )

@@ -20,7 +20,7 @@ from gitsched.apis.krake.names import (
 from gitsched.apis.krake.secrets import SECRET_FIELDS
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.apis.krake.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, MetricSource, PolicyAPI, RemovedWorkload
+from gitsched.apis.policy_api import DocumentValidator, MetricSource, PolicyAPI, RemovedWorkload, StarterFiles
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
 from gitsched.model.observation import MetricQuery
 
@@ -68,6 +68,12 @@ def _list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
     return list_metric_queries(documents)
 
 
+def _load_starter() -> StarterFiles:
+    from gitsched.apis.krake.starter import STARTER  # only `gitsched init` needs it
+
+    return STARTER
+
+
 API = PolicyAPI(
     name="krake",
     groups=GROUPS,
@@ -88,4 +94,7 @@ API = PolicyAPI(
     read_removed_workload=_read_removed_workload,
     metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
     topology=TOPOLOGY,
+    load_starter=_load_starter,
+    explained_kinds=("Application", "Cluster", "MagnumCluster"),
+    short_names={"app": "Application"},
 )

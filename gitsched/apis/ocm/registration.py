@@ -18,7 +18,15 @@ from gitsched.apis.ocm.names import (
     ROLLOUT_REPORT,
 )
 from gitsched.apis.ocm.topology import TOPOLOGY
-from gitsched.apis.policy_api import ClusterChoices, ClusterScoring, DeliveryReports, DocumentValidator, PolicyAPI, ScoreMeasurement
+from gitsched.apis.policy_api import (
+    ClusterChoices,
+    ClusterScoring,
+    DeliveryReports,
+    DocumentValidator,
+    PolicyAPI,
+    ScoreMeasurement,
+    StarterFiles,
+)
 from gitsched.model.document import ApiKinds, Body, Key
 
 
@@ -67,6 +75,12 @@ def _build_addon_scores(
     return build_addon_scores(str(definition["metadata"]["name"]), clusters, scores, until)
 
 
+def _load_starter() -> StarterFiles:
+    from gitsched.apis.ocm.starter import STARTER  # only `gitsched init` needs it
+
+    return STARTER
+
+
 API = PolicyAPI(
     name="ocm",
     groups=GROUPS,
@@ -88,5 +102,8 @@ API = PolicyAPI(
     delivery_reports=DeliveryReports(GROUPS, _list_reporting_clusters, "ocm-statuses-unknown"),
     scoring=ClusterScoring((GITSCHED_GROUP, CLUSTER_SCORES), (GROUP, MANAGED_CLUSTER), _list_measurements, _build_addon_scores),
     topology=TOPOLOGY,
+    load_starter=_load_starter,
+    native_explanation="Open Cluster Management's debug endpoint",
+    explained_kinds=("Placement",),
     cluster_choices=ClusterChoices((GROUP, PLACEMENT_DECISION), _list_chosen_clusters),
 )
