@@ -1,9 +1,16 @@
-"""Builders of Knative documents as YAML text: the adapter's StatefulSet with its Pods, Nodes, event sources and settings."""
+"""Builders of Knative documents, as YAML text and as Python values, and runs of the Python API over them."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
+
+import yaml
+
+import gitsched
+
+Body = dict[str, Any]
 
 ADAPTER, NAMESPACE = "kafkasource-mt-adapter", "knative-eventing"
 MARK = "eventing.knative.dev/unschedulable"
@@ -56,3 +63,22 @@ def settings(capacity: int = 4, **more: Any) -> str:
 def pods(nodes: Mapping[int, str | None], marked: Container[int] = ()) -> str:
     """Return Pods by ordinal on the given nodes."""
     return "---\n".join(pod(ordinal, name, ordinal in marked) for ordinal, name in nodes.items())
+
+
+def parse(*texts: str) -> list[Body]:
+    """Return the documents of YAML texts as Python values."""
+    return [body for text in texts for body in yaml.safe_load_all(text)]
+
+
+def schedule(*texts: str, previous: Iterable[Body] = (), **knative: Any) -> gitsched.Schedule:
+    """Schedule documents with the given settings of spec.knative; the default capacity of a pod is 4."""
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    return gitsched.schedule(
+        parse(*texts), previous=list(previous), now=now, at=now, config={"knative": {"capacity": 4, **knative}}
+    )
+
+
+def placements(documents: Iterable[Any], name: str) -> dict[int, int]:
+    """Return the vreplicas of a source's record by ordinal."""
+    record = next(body for body in documents if (body["kind"], body["metadata"]["name"]) == ("KafkaSource", name))
+    return {int(entry["podName"].rsplit("-", 1)[1]): entry["vreplicas"] for entry in record["status"]["placements"]}

@@ -1,4 +1,4 @@
-"""Arguments of plug-ins are read as upstream reads them, before anything is placed."""
+"""Scheduler policies in ConfigMaps: arguments, weights, unknown and duplicate plug-ins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONG = "1" * 5000
 
 
 def read(name: str, args: object) -> int | str:
-    """The value of the argument, or the message of the one mistake."""
+    """Return the value of the argument, or the message of the only issue."""
     predicates = json.dumps([{"Name": name, "Args": args}])
     body = {"metadata": {"name": "config-scheduler"}, "data": {"predicates": predicates, "priorities": "[]"}}
     profile, issues = read_profile(body)
@@ -31,7 +31,7 @@ def read(name: str, args: object) -> int | str:
         (" null", 0),
     ],
 )
-def test_what_upstream_reads(args: str, value: int) -> None:
+def test_arguments_are_parsed_as_in_go(args: str, value: int) -> None:
     assert read("EvenPodSpread", args) == value
 
 
@@ -54,17 +54,42 @@ def test_what_upstream_reads(args: str, value: int) -> None:
     ],
     ids=lambda args: str(args)[:30],
 )
-def test_what_upstream_does_not_read(args: object) -> None:
+def test_invalid_arguments_are_rejected(args: object) -> None:
     assert str(read("EvenPodSpread", args)).startswith("EvenPodSpread: Args ")
 
 
-def test_a_source_may_have_more_partitions_than_vreplicas_fit_a_number_of_32_bits() -> None:
+def test_num_partitions_has_64_bits() -> None:
     assert read("NoMaxResourceCount", '{"NumPartitions": 2147483648}') == 2**31
     assert "64 bits" in str(read("NoMaxResourceCount", f'{{"NumPartitions": {2**63}}}'))
 
 
 @pytest.mark.parametrize("weight", ["11", "-1", "1.5", LONG])
-def test_a_weight_is_a_whole_number_up_to_ten(weight: str) -> None:
+def test_a_weight_is_an_integer_up_to_10(weight: str) -> None:
     priorities = f'[{{"Name": "LowestOrdinalPriority", "Weight": {weight}}}]'
     body = {"metadata": {"name": "config-scheduler"}, "data": {"predicates": "[]", "priorities": priorities}}
     assert [(issue.severity, issue.code) for issue in read_profile(body)[1]] == [("error", "knative-policy")]
+
+
+def test_unknown_plugins_are_ignored_with_a_suggestion() -> None:
+    body = {
+        "metadata": {"name": "config-scheduler"},
+        "data": {"predicates": '[{"Name": "PodFitsResource"}]', "priorities": "[]"},
+    }
+    profile, (issue,) = read_profile(body)
+    assert profile.predicates == ()
+    assert (issue.severity, issue.code) == ("warning", "knative-unknown-plugin")
+    assert issue.message.endswith("did you mean PodFitsResources?")
+
+
+def test_the_last_of_duplicate_priorities_is_used() -> None:
+    priorities = '[{"Name": "LowestOrdinalPriority", "Weight": 1}, {"Name": "LowestOrdinalPriority", "Weight": 3}]'
+    body = {"metadata": {"name": "config-scheduler"}, "data": {"predicates": "[]", "priorities": priorities}}
+    profile, (issue,) = read_profile(body)
+    assert [weight for _, weight in profile.priorities] == [3]
+    assert issue.code == "knative-duplicate-plugin"
+
+
+@pytest.mark.parametrize(("name", "codes"), [("config-scheduler", ["knative-policy"]), ("config-descheduler", [])])
+def test_predicates_are_optional_only_for_the_descheduler(name: str, codes: list[str]) -> None:
+    _, issues = read_profile({"metadata": {"name": name}, "data": {"priorities": "[]"}})
+    assert [issue.code for issue in issues] == codes
