@@ -52,10 +52,10 @@ def read_claim(annotations: dict[str, str]) -> Key | None:
     return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
 
 
-def format_clusters(clusters: Sequence[str]) -> str:
-    """List clusters in a message: the first three, and how many more."""
-    more = f" and {len(clusters) - _MAX_NAMED} more" if len(clusters) > _MAX_NAMED else ""
-    return ", ".join(clusters[:_MAX_NAMED]) + more
+def format_names(names: Sequence[str]) -> str:
+    """List names in a message: the first three, and how many more."""
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more
 
 
 def permanent_id_label(kind: str) -> str:

@@ -78,10 +78,10 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
         return "its policy is Lazy: an edit of the workload itself lets the policy act on it"
     evicting = sorted(target.cluster for target in kept.targets if target.evicting and target.cluster in wanted_clusters)
     if evicting:
-        named = names.format_clusters(evicting)
+        named = names.format_names(evicting)
         return f"a WorkloadRebalancer that names it can bring it there when its eviction from {named} is over"
     if rescheduled is not None and rescheduled.replicas_by_cluster.keys() != clusters:
-        return f"a WorkloadRebalancer that names it brings it to {names.format_clusters(sorted(rescheduled.replicas_by_cluster))}"
+        return f"a WorkloadRebalancer that names it brings it to {names.format_names(sorted(rescheduled.replicas_by_cluster))}"
     return "a WorkloadRebalancer that names it would leave it where it is"
 
 

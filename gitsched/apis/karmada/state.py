@@ -26,7 +26,7 @@ from gitsched.model.scheduling import Request
 
 
 class KarmadaState:
-    """What the documents and the previous output of one commit say.
+    """Data from the documents and the previous output of one commit.
 
     `snapshot` and `reschedule_triggers` are replaced when the engine is updated; everything else depends only on documents that make a
     new engine necessary. No other object keeps a reference to the snapshot: the engine is cached on disk without it.

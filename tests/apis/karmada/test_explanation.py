@@ -141,7 +141,7 @@ def test_a_claim_explains_why_a_policy_of_higher_priority_is_not_used(run: Any) 
     explanation = run(files(_policy("alpha", "priority: 0"), _policy("beta", "priority: 9")), after=first).explain("web")
     assert explanation.policy == "PropagationPolicy/default/alpha"
     assert explanation.claim.startswith("PropagationPolicy/default/alpha claimed it in an earlier run")
-    assert "whatever the priorities" in explanation.rejected_policies[0].why
+    assert "regardless of priorities" in explanation.rejected_policies[0].why
 
 
 @pytest.mark.parametrize(

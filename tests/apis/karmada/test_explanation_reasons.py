@@ -109,8 +109,8 @@ def test_regions_are_listed_with_their_scores(run: Any) -> None:
     - {spreadByField: cluster, minGroups: 1, maxGroups: 2}"""
     assert explain(run, f"{spread}\n    {DIVIDED}").selection == (
         "Spread over 1 to 2 clusters: eu-1, eu-2",
-        "taken: region eu, score 6000, clusters eu-1, eu-2",
-        "not taken: region us, score 6000, clusters us-1, us-2",
+        "selected: region eu, score 6000, clusters eu-1, eu-2",
+        "not selected: region us, score 6000, clusters us-1, us-2",
     )
 
 

@@ -65,7 +65,7 @@ def _report_missing_clusters(
     """Report assignments to clusters without a Cluster document: per workload if replicas are divided, else per cluster."""
     replicas = sum(assignment.replicas for assignment in missing)
     if requirements is not None and replicas:
-        where = names.format_clusters(sorted(assignment.name for assignment in missing))
+        where = names.format_names(sorted(assignment.name for assignment in missing))
         message = (
             f"{template.key} has {replicas} of its {requirements.replicas} replicas on {where}, without a Cluster document: "
             "no manifest is written there; a WorkloadRebalancer that names the workload reschedules them"
@@ -217,7 +217,7 @@ def keep_if_overrides_fail(
     for outcome in outcomes:
         unrendered = _list_unrendered_clusters(outcome, record)
         if unrendered:
-            why = f"it would be new in {names.format_clusters(unrendered)}, and its overrides cannot be applied for there"
+            why = f"it would be new in {names.format_names(unrendered)}, and its overrides cannot be applied for there"
             kept = keep_previous(state, template, attachment, why, record)
             findings = tuple(dict.fromkeys((*outcome.findings, *kept.findings))) if kept else ()
             return kept and kept._replace(

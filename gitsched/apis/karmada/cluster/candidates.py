@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.cluster.taints import (
-    MAX_NAMED,
     NO_TAINT_POLICIES,
     TAINTS_ADDED,
     AddedTaint,
@@ -20,7 +19,7 @@ from gitsched.apis.karmada.cluster.taints import (
     report_taint_changes,
     write_added_taints,
 )
-from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP
+from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP, format_names
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
@@ -229,7 +228,6 @@ def _report_assumed_facts(code: str, fact: str, assumption: str, documents: list
     if not others:
         message = f"Cluster {first.key.name} has no {fact}: assuming {assumption}"
         return [Finding("info", code, message, locate_document(first), first.key.resource)]
-    more = f" and {len(documents) - MAX_NAMED} more" if len(documents) > MAX_NAMED else ""
-    named = ", ".join(document.key.name for document in documents[:MAX_NAMED])
-    message = f"{len(documents)} Clusters have no {fact}: assuming {assumption} ({named}{more})"
+    named = format_names([document.key.name for document in documents])
+    message = f"{len(documents)} Clusters have no {fact}: assuming {assumption} ({named})"
     return [Finding("info", code, message, locate_document(first), first.key.resource)]

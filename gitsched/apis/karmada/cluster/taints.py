@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, Location, Severity
@@ -253,10 +254,6 @@ def _taint_identity(taint: Taint) -> _TaintIdentity:
     return taint.key, taint.effect
 
 
-MAX_NAMED = 3
-"""Maximum number of clusters named in one finding."""
-
-
 def derive_cluster_taints(
     clusters: Sequence[tuple[Document, Candidate]],
     previous: Mapping[Key, Body],
@@ -314,7 +311,6 @@ def _describe_added_taint(entry: AddedTaint, policies: ClusterTaintPolicies) -> 
 
 def _write_finding(note: _TaintNote, clusters: list[tuple[Key, Location | None]]) -> Finding:
     (first, location), count = clusters[0], len(clusters)
-    named = ", ".join(key.name for key, _ in clusters[:MAX_NAMED])
-    more = f" and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
-    message = f"Cluster{'s' if count > 1 else ''} {named}{more}: {note.text}"
+    named = format_names([key.name for key, _ in clusters])
+    message = f"Cluster{'s' if count > 1 else ''} {named}: {note.text}"
     return Finding(note.severity, note.code, message, location, first.resource)

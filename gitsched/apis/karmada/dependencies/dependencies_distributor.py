@@ -1,7 +1,7 @@
 """Dependencies distributor: which objects the workloads with propagateDeps refer to, and which decisions depend on each other.
 
-References are read from the templates alone, before any decision. An object that others refer to asks for their bindings, so dependents
-are decided first although outcomes are computed in the order of names.
+References are read from the templates alone, before any decision. The decision about an object needs the bindings of its dependents,
+so they are decided first although outcomes are computed in the order of names.
 """
 
 from __future__ import annotations

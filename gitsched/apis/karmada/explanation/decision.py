@@ -82,10 +82,10 @@ def explain(
 def _describe_dependents(state: KarmadaState, attachment: Attachment | None) -> tuple[str, ...]:
     """Return one line for each workload that depends on this one, with its clusters."""
     entries = []
-    for owner in attachment.dependents if attachment else ():
-        clusters = ", ".join(str(cluster.get("name")) for cluster in get_field(owner.body, "spec", "clusters") or ())
-        location = _format_location(state.snapshot.templates.get(owner.key))
-        entries.append(f"{owner.key}{f' ({location})' if location else ''}: {clusters or 'not placed itself'}")
+    for dependent in attachment.dependents if attachment else ():
+        clusters = ", ".join(str(cluster.get("name")) for cluster in get_field(dependent.body, "spec", "clusters") or ())
+        location = _format_location(state.snapshot.templates.get(dependent.key))
+        entries.append(f"{dependent.key}{f' ({location})' if location else ''}: {clusters or 'not placed itself'}")
     return tuple(entries)
 
 
@@ -150,7 +150,7 @@ def _explain_precedence(policy: PropagationPolicy, mine: SelectorRule, other: Se
 
 def _explain_lost_rule(rule: SelectorRule, policy: PropagationPolicy, claim: Key | None, rules: list[SelectorRule]) -> str:
     if claim == policy.key:
-        return f"{policy.key.title} claimed the workload earlier, and a claim is kept whatever the priorities"
+        return f"{policy.key.title} claimed the workload earlier, and a claim is kept regardless of priorities"
     winner = next(r for r in rules if r.policy.key == policy.key)
     if policy.is_namespaced and not rule.policy.is_namespaced:
         return "a ClusterPropagationPolicy comes after every PropagationPolicy of the workload's namespace"
@@ -380,4 +380,4 @@ def _explain_trigger(state: KarmadaState, policy: PropagationPolicy, current: Pr
 
 
 def _list_shares(outcome: Outcome) -> tuple[ReplicaShare, ...]:
-    return tuple(ReplicaShare(place.cluster, None, place.replicas) for place in outcome.targets if not place.evicting)
+    return tuple(ReplicaShare(target.cluster, None, target.replicas) for target in outcome.targets if not target.evicting)

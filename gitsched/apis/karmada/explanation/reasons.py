@@ -66,7 +66,7 @@ def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates,
         selected = {name for i in chosen for name in fleet.candidates[i].fields.get(REGION_FIELD, ())[:1]}
         regions = score_regions(request, fleet, ranked, spreads[REGION_FIELD], cluster)
         lines += [
-            f"{'taken' if region.name in selected else 'not taken'}: region {region.name}, score {region.score}, "
+            f"{'selected' if region.name in selected else 'not selected'}: region {region.name}, score {region.score}, "
             f"clusters {', '.join(fleet.names[i] for i in region.members)}"
             for region in sorted(regions, key=lambda region: (-region.score, region.name))
         ]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gitsched.apis.engine import Snapshot
 from gitsched.apis.karmada.defaulting import apply_defaults
-from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, format_clusters
+from gitsched.apis.karmada.names import CLUSTER_OVERRIDE, OVERRIDE, POLICY_GROUP, format_names
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json
 from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.policy.propagation_policy import BY_KIND, ResourceSelector, parse_affinity, parse_resource_selector
@@ -223,7 +223,7 @@ def _make_finding(template: Document, failure: InapplicableOverride, clusters: l
     rule, reason, pointer = failure
     policy, origin = rule.policy.key, rule.policy.origin
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rule.pointer)[1:]
-    kept = f"whose manifest in {format_clusters(clusters)} does not change"
+    kept = f"whose manifest in {format_names(clusters)} does not change"
     message = f"{policy.title} cannot be applied to {template.key}, {kept}: {path}.{reason}"
     written = FieldOrigin(origin, pointer) if origin is not None else None
     return Finding("error", "override-failed", message, locate_document(rule.policy), policy.resource, written)

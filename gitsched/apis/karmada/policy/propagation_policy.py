@@ -361,9 +361,9 @@ class PolicyIndex:
             self._general.setdefault((scope, api_version, kind), []).append(rule)
 
     def _list_rules(self, scope: str, template: Document) -> Iterator[SelectorRule]:
-        place = scope, template.api_version, template.key.kind
-        rules = self._named.get((*place, template.key.name), []) + self._general.get(place, [])
-        labelled = self._labelled.get(place)
+        index_key = scope, template.api_version, template.key.kind
+        rules = self._named.get((*index_key, template.key.name), []) + self._general.get(index_key, [])
+        labelled = self._labelled.get(index_key)
         labels = as_string_map(get_field(template.body, "metadata", "labels")) if rules or labelled else {}
         for key, values in labelled.items() if labelled else ():
             rules += values.get(labels.get(key, ""), ())

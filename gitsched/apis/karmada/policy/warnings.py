@@ -7,12 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from gitsched.apis.karmada.binding.target_clusters import read_suspension
+from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.model.document import Document, Key, get_field, is_known_group, parse_api_group
 from gitsched.model.finding import Finding, locate_document
-
-_MAX_NAMED = 3
-
 
 _KIND_SIMILARITY = 0.85
 
@@ -131,11 +129,10 @@ def _describe_misspelling(selector: ResourceSelector, resources: SelectableResou
 
 def _list_selected(selectors: list[ResourceSelector], namespaced: bool) -> str:
     described = []
-    for selector in selectors[:_MAX_NAMED]:
+    for selector in selectors:
         where = f"in namespace {selector.namespace}" if selector.namespace and not namespaced else ""
         described.append(" ".join(filter(None, (selector.kind, selector.name, where))))
-    more = f" and {len(selectors) - _MAX_NAMED} more" if len(selectors) > _MAX_NAMED else ""
-    return f"{', '.join(described)}{more}"
+    return format_names(described)
 
 
 def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names: Collection[str]) -> Iterator[Finding]:
@@ -147,10 +144,9 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
         )
         if not unknown:
             continue
-        more = f" and {len(unknown) - _MAX_NAMED} more" if len(unknown) > _MAX_NAMED else ""
         near = words.suggest(unknown[0]) if len(unknown) == 1 else ""
         hint = f"; did you mean {near}?" if near else ""
-        message = f"{policy.key.title} names clusters without a Cluster document: {', '.join(unknown[:_MAX_NAMED])}{more}{hint}"
+        message = f"{policy.key.title} names clusters without a Cluster document: {format_names(unknown)}{hint}"
         yield Finding("warning", "karmada-cluster-unknown", message, locate_document(policy.document), policy.key.resource)
 
 
