@@ -23,7 +23,7 @@ FORGES: dict[str, Callable[[str, str, int], CommentAPI]] = {"github": PullReques
 
 
 @pytest.fixture
-def talk(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]:
+def forge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]:
     monkeypatch.setattr(comments, "_MIN_DELAY", 0.01)
     monkeypatch.setattr(comments, "_MAX_DELAY", 0.02)
     server = FakeForge(TOKEN)
@@ -32,94 +32,94 @@ def talk(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]:
 
 
 @pytest.fixture(params=["a job's token of GitHub", "a person's token of GitHub", "a token of GitLab"])
-def place(request: pytest.FixtureRequest, talk: FakeForge) -> CommentAPI:
-    talk.account = None if request.param.startswith("a job") else OURS
-    return FORGES["gitlab" if request.param.endswith("GitLab") else "github"](talk.url, "acme/fleet", 5)
+def api(request: pytest.FixtureRequest, forge: FakeForge) -> CommentAPI:
+    forge.account = None if request.param.startswith("a job") else OURS
+    return FORGES["gitlab" if request.param.endswith("GitLab") else "github"](forge.url, "acme/fleet", 5)
 
 
-def test_the_first_plan_creates_a_comment_and_the_next_one_updates_it(talk: FakeForge, place: CommentAPI) -> None:
-    assert write_comment(place, TOKEN, FIRST) == "written"
-    assert write_comment(place, TOKEN, SECOND) == "renewed"
-    assert talk.texts == [SECOND]
+def test_the_first_plan_creates_a_comment_and_the_next_one_updates_it(forge: FakeForge, api: CommentAPI) -> None:
+    assert write_comment(api, TOKEN, FIRST) == "written"
+    assert write_comment(api, TOKEN, SECOND) == "renewed"
+    assert forge.texts == [SECOND]
 
 
-def test_an_unchanged_plan_is_not_sent_again(talk: FakeForge, place: CommentAPI) -> None:
-    write_comment(place, TOKEN, FIRST)
-    before = len(talk.asked)
-    assert write_comment(place, TOKEN, FIRST) == "unchanged"
-    assert {method for method, _ in talk.asked[before:]} == {"GET"}
+def test_an_unchanged_plan_is_not_sent_again(forge: FakeForge, api: CommentAPI) -> None:
+    write_comment(api, TOKEN, FIRST)
+    before = len(forge.asked)
+    assert write_comment(api, TOKEN, FIRST) == "unchanged"
+    assert {method for method, _ in forge.asked[before:]} == {"GET"}
 
 
-def test_the_comment_is_found_after_many_others(talk: FakeForge, place: CommentAPI) -> None:
-    talk.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
-    write_comment(place, TOKEN, FIRST)
-    write_comment(place, TOKEN, SECOND)
-    assert (len(talk.texts), talk.texts[-1]) == (251, SECOND)
+def test_the_comment_is_found_after_many_others(forge: FakeForge, api: CommentAPI) -> None:
+    forge.comments = [(number, OTHERS, False, "looks good") for number in range(1, 251)]
+    write_comment(api, TOKEN, FIRST)
+    write_comment(api, TOKEN, SECOND)
+    assert (len(forge.texts), forge.texts[-1]) == (251, SECOND)
 
 
-def test_a_comment_of_another_account_with_our_marker_is_not_changed(talk: FakeForge, place: CommentAPI) -> None:
-    """Its author could edit it after us, and what they write would look like ours."""
+def test_a_comment_of_another_account_with_our_marker_is_not_changed(forge: FakeForge, api: CommentAPI) -> None:
+    """Its author could edit gitsched's text."""
     forged = f"{MARK}\n\n### Nothing changes, merge it\n"
-    talk.comments = [(1, OTHERS, False, forged)]
-    assert write_comment(place, TOKEN, SECOND) == "written"
-    assert talk.texts == [forged, SECOND]
+    forge.comments = [(1, OTHERS, False, forged)]
+    assert write_comment(api, TOKEN, SECOND) == "written"
+    assert forge.texts == [forged, SECOND]
 
 
-def test_a_quoted_marker_is_ignored(talk: FakeForge, place: CommentAPI) -> None:
+def test_a_quoted_marker_is_ignored(forge: FakeForge, api: CommentAPI) -> None:
     quoted = f"> {MARK}\n\nWhat does this mean?"
-    talk.comments = [(1, OURS, True, quoted)]
-    write_comment(place, TOKEN, FIRST)
-    assert talk.texts == [quoted, FIRST]
+    forge.comments = [(1, OURS, True, quoted)]
+    write_comment(api, TOKEN, FIRST)
+    assert forge.texts == [quoted, FIRST]
 
 
-def test_plans_with_different_markers_have_separate_comments(talk: FakeForge, place: CommentAPI) -> None:
+def test_plans_with_different_markers_have_separate_comments(forge: FakeForge, api: CommentAPI) -> None:
     other = FIRST.replace("default", "edge")
     for text in (FIRST, other, SECOND):
-        write_comment(place, TOKEN, text)
-    assert talk.texts == [SECOND, other]
+        write_comment(api, TOKEN, text)
+    assert forge.texts == [SECOND, other]
 
 
-def test_a_busy_forge_is_retried(talk: FakeForge, place: CommentAPI) -> None:
-    talk.refusals = [(502, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
-    assert write_comment(place, TOKEN, FIRST) == "written"
+def test_a_busy_forge_is_retried(forge: FakeForge, api: CommentAPI) -> None:
+    forge.refusals = [(502, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
+    assert write_comment(api, TOKEN, FIRST) == "written"
 
 
-def test_a_forge_that_stays_busy_is_a_temporary_error(talk: FakeForge, place: CommentAPI) -> None:
-    talk.refusals = [(503, {})] * 20
+def test_a_forge_that_stays_busy_is_a_temporary_error(forge: FakeForge, api: CommentAPI) -> None:
+    forge.refusals = [(503, {})] * 20
     with pytest.raises(Temporary):
-        write_comment(place, TOKEN, FIRST)
+        write_comment(api, TOKEN, FIRST)
 
 
-def test_an_unreachable_forge_is_a_temporary_error(talk: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
-    talk.close()
+def test_an_unreachable_forge_is_a_temporary_error(forge: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge.close()
     with pytest.raises(Temporary) as told:
-        write_comment(PullRequestComments(talk.url, "acme/fleet", 5), TOKEN, FIRST)
+        write_comment(PullRequestComments(forge.url, "acme/fleet", 5), TOKEN, FIRST)
     assert TOKEN not in str(told.value)
 
 
 @pytest.mark.parametrize(
     ("code", "says"), [(403, "from a fork it is read-only"), (404, "no such pull request"), (401, "token"), (422, "too long")]
 )
-def test_a_rejection_is_explained_without_the_token(talk: FakeForge, place: CommentAPI, code: int, says: str) -> None:
-    talk.refusals = [(code, {})]
+def test_a_rejection_is_explained_without_the_token(forge: FakeForge, api: CommentAPI, code: int, says: str) -> None:
+    forge.refusals = [(code, {})]
     with pytest.raises(Permanent) as told:
-        write_comment(place, TOKEN, FIRST)
+        write_comment(api, TOKEN, FIRST)
     assert says in str(told.value)
     assert TOKEN not in str(told.value)
 
 
-def test_a_text_beyond_the_limit_is_rejected_and_keeps_the_old_comment(talk: FakeForge, place: CommentAPI) -> None:
-    write_comment(place, TOKEN, FIRST)
+def test_a_text_beyond_the_limit_is_rejected_and_keeps_the_old_comment(forge: FakeForge, api: CommentAPI) -> None:
+    write_comment(api, TOKEN, FIRST)
     with pytest.raises(Permanent):
-        write_comment(place, TOKEN, f"{MARK}\n{'x' * LIMIT}")
-    assert talk.texts == [FIRST]
+        write_comment(api, TOKEN, f"{MARK}\n{'x' * LIMIT}")
+    assert forge.texts == [FIRST]
 
 
 @pytest.mark.parametrize("text", ["", "### no mark", "<!-- gitsched:plan id= -->", "<!-- gitsched:plan id=a b -->\n", f" x{MARK}"])
-def test_a_text_without_a_marker_is_not_sent(talk: FakeForge, place: CommentAPI, text: str) -> None:
+def test_a_text_without_a_marker_is_not_sent(forge: FakeForge, api: CommentAPI, text: str) -> None:
     with pytest.raises(Permanent):
-        write_comment(place, TOKEN, text)
-    assert talk.asked == []
+        write_comment(api, TOKEN, text)
+    assert forge.asked == []
 
 
 PROGRAM = [sys.executable, "-m", "gitsched", "comment"]
@@ -129,22 +129,22 @@ def run(*arguments: str, data: str = FIRST, at: Path, **more: str) -> subprocess
     return subprocess.run([*PROGRAM, *arguments], input=data, cwd=at, env=os.environ | more, capture_output=True, text=True)
 
 
-def test_the_command_takes_the_project_from_origin_and_the_token_from_the_environment(talk: FakeForge, tmp_path: Path) -> None:
+def test_the_command_takes_the_project_from_origin_and_the_token_from_the_environment(forge: FakeForge, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
     subprocess.run(["git", "remote", "add", "origin", "https://github.com/acme/fleet.git"], cwd=tmp_path, check=True)
-    asked = ("-", "--forge", "github", "--request", "5", "--forge-api", talk.url)
+    asked = ("-", "--forge", "github", "--request", "5", "--forge-api", forge.url)
     done = run(*asked, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
     assert (done.returncode, done.stdout) == (0, "Written: the comment in #5 of acme/fleet\n"), done.stderr
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     done = run(*asked, "--forge-token-file", "token", data=SECOND, at=tmp_path)
     assert done.stdout == "Renewed: the comment in #5 of acme/fleet\n", done.stderr
-    assert talk.texts == [SECOND]
+    assert forge.texts == [SECOND]
 
 
-def test_without_a_token_no_request_is_sent(talk: FakeForge, tmp_path: Path) -> None:
-    places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
+def test_without_a_token_no_request_is_sent(forge: FakeForge, tmp_path: Path) -> None:
+    places = ("--forge-api", forge.url, "--forge-project", "acme/fleet")
     done = run("-", "--forge", "gitlab", "--request", "5", *places, at=tmp_path)
-    assert (done.returncode, talk.asked) == (2, [])
+    assert (done.returncode, forge.asked) == (2, [])
     assert "GITSCHED_FORGE_TOKEN" in done.stderr
 
 
@@ -155,8 +155,8 @@ def test_a_token_is_never_sent_unencrypted(tmp_path: Path) -> None:
     assert TOKEN not in done.stderr
 
 
-def test_exit_codes_distinguish_temporary_errors(talk: FakeForge, tmp_path: Path) -> None:
-    places = ("--forge-api", talk.url, "--forge-project", "acme/fleet")
-    talk.refusals = [(404, {})]
+def test_exit_codes_distinguish_temporary_errors(forge: FakeForge, tmp_path: Path) -> None:
+    places = ("--forge-api", forge.url, "--forge-project", "acme/fleet")
+    forge.refusals = [(404, {})]
     done = run("-", "--forge", "github", "--request", "5", *places, at=tmp_path, GITSCHED_FORGE_TOKEN=TOKEN)
     assert (done.returncode, "no such pull request" in done.stderr) == (1, True)

@@ -110,7 +110,7 @@ def test_a_temporary_failure_is_retried(api: Api, start: Start, outcomes: list[S
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "told"),
+    ("code", "body", "message"),
     [
         (401, '{"message": "Bad credentials"}', "status 401: Bad credentials"),
         (404, '{"message": "404 Project\\nNot\\u001b[31m Found"}', "status 404: 404 Project Not [31m Found"),
@@ -129,7 +129,7 @@ def test_a_permanent_failure_is_logged_once_and_not_retried(
     caplog: pytest.LogCaptureFixture,
     code: int,
     body: str,
-    told: str,
+    message: str,
 ) -> None:
     api.answers = [Said(code, body, (("Location", "http://127.0.0.1:1/"),) if code == 301 else ())]
     with caplog.at_level(logging.WARNING, "gitsched"):
@@ -138,7 +138,7 @@ def test_a_permanent_failure_is_logged_once_and_not_retried(
         reporter.report(DONE)
         until(lambda: outcomes == ["failed"])
     (record,) = caplog.records
-    assert record.getMessage() == f"GitHub did not accept the status of {COMMIT[:12]}: {told}"
+    assert record.getMessage() == f"GitHub did not accept the status of {COMMIT[:12]}: {message}"
     assert len(api.seen) == 1
 
 

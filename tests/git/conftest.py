@@ -64,11 +64,11 @@ def bare(tmp_path: Path, git: Git) -> Path:
 
 
 class Server:
-    """Git's smart HTTP on the loopback, with basic authentication and faults on demand.
+    """Git's smart HTTP on the loopback interface, with basic authentication and failures on demand.
 
-    `/open/...` and `/auth/...` (ada:secret) serve repositories below `root`; `/forbidden/...` says 403 and `/down/...` 503.
-    `lose_ack` lets the next push happen and drops its answer, while `down` everything gets 503;
-    `requests` holds each request's path and Authorization header.
+    `/open/...` and `/auth/...` (ada:secret) serve repositories below `root`; `/forbidden/...` returns 403 and `/down/...` 503.
+    `lose_ack` performs the next push and drops its response, while `down` is set every response is 503; `requests` has the path
+    and Authorization header of each request.
     """
 
     def __init__(self, root: Path) -> None:
@@ -157,7 +157,7 @@ class Server:
 
 @pytest.fixture
 def server(bare: Path, git: Git) -> Iterator[Server]:
-    """Serves `bare` to anybody at /open/bare.git, to ada at /auth/bare.git."""
+    """Serve `bare` without authentication at /open/bare.git, and with it at /auth/bare.git."""
     git("config", "http.receivepack", "true", at=bare)
     running = Server(bare.parent)
     yield running

@@ -29,7 +29,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def output(request: pytest.FixtureRequest, work: Path, bare: Path, git, cache: Path) -> OutputRepository:
-    """Each way to say where the output goes, by name; what it is pushed to is always `bare`."""
+    """The output in each kind of repository, by name; it is always pushed to `bare`."""
     url = f"file://{bare}"
     git("push", "-q", url, "main", at=work)
     git("remote", "add", "origin", url, at=work)

@@ -291,7 +291,7 @@ def test_a_trailer_of_many_lines_is_joined_in_linear_time():
 
 @pytest.mark.parametrize("below", ["", "refs"])
 def test_a_repository_committed_in_another_is_not_opened(tmp_path: Path, git, below: str):
-    """Its settings could name programs, and a checkout has put them there."""
+    """Its configuration could execute programs."""
     git("init", "-q", "-b", "main", str(tmp_path), at=tmp_path)
     inner = tmp_path / "apps" / "inner"
     git("init", "-q", "--bare", str(inner), at=tmp_path)

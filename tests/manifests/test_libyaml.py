@@ -32,7 +32,7 @@ def test_the_parser_has_the_methods_that_are_called(parser_class: Any, name: str
 
 
 def test_events_are_exactly_of_yamls_own_classes(parser_class: Any) -> None:
-    """Their class is compared with `is`, which a subclass would not survive."""
+    """The classes are compared with `is`, which fails for a subclass."""
     parser, classes = parser_class("a: [b]\n"), []
     while parser.check_event():
         classes.append(parser.get_event().__class__)
@@ -91,7 +91,7 @@ def test_a_syntax_error_has_its_place_and_libyamls_words(parser_class: Any) -> N
 
 
 def test_the_version_has_an_upper_bound() -> None:
-    """A private name may go in any minor version; what is installed for the tests is inside the bounds that users get."""
+    """A private name can disappear in any minor version; the installed version is inside the declared bounds."""
     packages = tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
     bounds = next(entry for entry in packages if entry.startswith("pyyaml"))
     assert bounds == "pyyaml>=6.0.2,<6.1"

@@ -182,7 +182,7 @@ def test_pathspec_is_still_too_slow_for_the_rule_limit() -> None:
     ],
 )
 def test_no_pattern_backtracks_exponentially(line: str, path: str) -> None:
-    """Each of them would, longer than anybody lives, if its wildcards were tried in every combination."""
+    """A backtracking matcher would try every combination of these wildcards."""
     assert not SourceIgnore.parse({"": line}).is_ignored(path)
 
 

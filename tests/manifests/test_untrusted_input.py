@@ -109,7 +109,7 @@ def test_items_after_too_many_errors_are_quarantined() -> None:
     ],
 )
 def test_parsing_takes_linear_time(data: bytes) -> None:
-    """A megabyte each: a quadratic step anywhere would take hours, which nobody fails to notice."""
+    """Each input has a megabyte: a quadratic step would take hours."""
     assert read_yaml(data).status in ("empty", "invalid", "not-a-resource", "resources")
 
 

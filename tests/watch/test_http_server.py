@@ -27,7 +27,7 @@ PATIENCE = 30.0
 
 
 class Site:
-    """A server with its bell. `ask` sends one request, `send` raw bytes; both return what came back."""
+    """A server with its wakeup. `ask` sends one request, `send` raw bytes; both return the response."""
 
     def __init__(self, address: str = "127.0.0.1:0", secret: Credential | None = None) -> None:
         self.bell = Wakeup()
@@ -230,7 +230,7 @@ def test_a_connection_serves_one_request(site: Site) -> None:
 
 
 def test_slow_clients_do_not_block_others_and_are_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of them than there is room for; each new one takes the place of the oldest."""
+    """More clients than connections: each new connection closes the oldest one."""
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 4)
     slow = [socket.create_connection((site.host, site.port), PATIENCE) for _ in range(12)]
     for connection in slow:

@@ -53,20 +53,20 @@ def test_no_vpod_exceeds_its_vreplicas_and_no_pod_its_capacity(
     adapter: AdapterStatefulSet, sources: list[Vpod], strategy: SchedulingStrategy, replaces: bool
 ) -> None:
     placed = run(adapter, sources, strategy._replace(reschedules_all=replaces))
-    held: dict[int, int] = {}
+    used: dict[int, int] = {}
     for source in sources:
         shares = placed[source.name]
         assert all(number > 0 for number in shares.values())
         assert list(shares) == sorted(shares)
         assert sum(shares.values()) <= source.expected
         for ordinal, number in shares.items():
-            held[ordinal] = held.get(ordinal, 0) + number
+            used[ordinal] = used.get(ordinal, 0) + number
     before: dict[int, int] = {}
     for source in sources:
         for ordinal, number in source.placements.items():
             before[ordinal] = before.get(ordinal, 0) + number
-    most = {ordinal: before.get(ordinal, 0) if replaces else 0 for ordinal in held}  # all or nothing leaves what there was
-    assert all(number <= max(adapter.capacity, most[ordinal]) for ordinal, number in held.items())
+    most = {ordinal: before.get(ordinal, 0) if replaces else 0 for ordinal in used}  # all or nothing leaves what there was
+    assert all(number <= max(adapter.capacity, most[ordinal]) for ordinal, number in used.items())
 
 
 @given(adapters(), vpods(), strategies())
@@ -129,31 +129,31 @@ def test_with_a_pod_limit_the_pods_with_most_capacity_are_used(
 ) -> None:
     profile = Profile((PodFitsResources(), NoMaxResourceCount(most)), profile.priorities)
     ledger = FreeCapacity(adapter, [taken])
-    rooms = sorted((max(ledger.free[ordinal], 0) for ordinal in adapter.pods), reverse=True)
+    capacities = sorted((max(ledger.free[ordinal], 0) for ordinal in adapter.pods), reverse=True)
     shares = schedule_vpod(Vpod("s", wanted, {}), adapter, ledger, SchedulingStrategy(profile, DEFAULT_DESCHEDULER_PROFILE))
     assert len(shares) <= most
-    assert sum(shares.values()) == min(wanted, sum(rooms[:most]))
+    assert sum(shares.values()) == min(wanted, sum(capacities[:most]))
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(0, 20), st.integers(0, 3))
-def test_the_skew_stays_within_its_limit_if_possible(rooms: list[int], wanted: int, skew: int) -> None:
-    adapter = even(len(rooms), 6)
+def test_the_skew_stays_within_its_limit_if_possible(capacities: list[int], wanted: int, skew: int) -> None:
+    adapter = even(len(capacities), 6)
     strategy = SchedulingStrategy(
         Profile((PodFitsResources(), EvenPodSpread(skew)), ((LowestOrdinalPriority(), 1),)), DEFAULT_DESCHEDULER_PROFILE
     )
-    others = {ordinal: 6 - room for ordinal, room in enumerate(rooms)}
+    others = {ordinal: 6 - room for ordinal, room in enumerate(capacities)}
     shares = schedule_vpod(Vpod("s", wanted, {}), adapter, FreeCapacity(adapter, [others]), strategy)
-    assert sum(shares.values()) == min(wanted, sum(rooms)), "nobody starves for evenness"
-    usable = [room for room in rooms if room]
+    assert sum(shares.values()) == min(wanted, sum(capacities)), "nobody starves for evenness"
+    usable = [room for room in capacities if room]
     levels = range(min(usable, default=-1) + 1)
     possible = any(level * len(usable) <= wanted <= sum(min(room, level + skew) for room in usable) for level in levels)
     if possible:
-        counts = [shares.get(ordinal, 0) for ordinal, room in enumerate(rooms) if room]
+        counts = [shares.get(ordinal, 0) for ordinal, room in enumerate(capacities) if room]
         assert max(counts) - min(counts) <= skew
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "after"),
+    ("wanted", "previous", "after"),
     [
         pytest.param(3, {0: 2, 1: 1}, {0: 2, 1: 1}, id="nothing to do"),
         pytest.param(4, {0: 3}, {0: 3, 1: 1}, id="one more goes where there is least"),
@@ -163,8 +163,8 @@ def test_the_skew_stays_within_its_limit_if_possible(rooms: list[int], wanted: i
         pytest.param(6, {0: 2, 9: 4}, {0: 2, 1: 2, 2: 1, 3: 1}, id="or moves"),
     ],
 )
-def test_default_profiles(wanted: int, held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
-    assert run(even(4, 5), [Vpod("s", wanted, held)], DEFAULT) == {"s": after}
+def test_default_profiles(wanted: int, previous: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
+    assert run(even(4, 5), [Vpod("s", wanted, previous)], DEFAULT) == {"s": after}
 
 
 def test_without_an_even_placement_the_pod_with_fewest_vreplicas_is_filled_first() -> None:
@@ -172,22 +172,24 @@ def test_without_an_even_placement_the_pod_with_fewest_vreplicas_is_filled_first
     strategy = SchedulingStrategy(
         Profile((PodFitsResources(), EvenPodSpread(1)), ((LowestOrdinalPriority(), 1),)), DEFAULT_DESCHEDULER_PROFILE
     )
-    held = {0: 1, **dict.fromkeys(range(1, 7), 9), 7: 2}
-    shares = schedule_vpod(Vpod("s", 60, held), adapter, FreeCapacity(adapter, [held, {0: 19}]), strategy)
-    assert shares == {**held, 7: 5}
+    previous = {0: 1, **dict.fromkeys(range(1, 7), 9), 7: 2}
+    shares = schedule_vpod(Vpod("s", 60, previous), adapter, FreeCapacity(adapter, [previous, {0: 19}]), strategy)
+    assert shares == {**previous, 7: 5}
 
 
 @pytest.mark.parametrize(
-    ("held", "after"),
+    ("previous", "after"),
     [
         pytest.param({0: 3, 1: 3}, {0: 3, 1: 3}, id="as it was, be it too much"),
         pytest.param({0: 3, 1: 1, 5: 2}, {0: 3, 1: 1}, id="what is on a pod that is gone goes first"),
         pytest.param({0: 9, 1: 1}, {0: 4}, id="a pod that holds more than it can is relieved"),
     ],
 )
-def test_replace_without_a_descheduler_profile_changes_all_or_nothing(held: VreplicasByOrdinal, after: VreplicasByOrdinal) -> None:
+def test_replace_without_a_descheduler_profile_changes_all_or_nothing(
+    previous: VreplicasByOrdinal, after: VreplicasByOrdinal
+) -> None:
     strategy = SchedulingStrategy(Profile((PodFitsResources(), EvenPodSpread(0, strict=True)), ()), None, reschedules_all=True)
-    assert run(even(3, 5), [Vpod("s", 4, held)], strategy) == {"s": after}
+    assert run(even(3, 5), [Vpod("s", 4, previous)], strategy) == {"s": after}
 
 
 def test_replace_spreads_evenly_over_pods_beyond_their_capacity() -> None:
@@ -202,6 +204,6 @@ def test_replace_moves_vreplicas_from_unschedulable_pods() -> None:
     strategy = SchedulingStrategy(
         Profile((NoMaxResourceCount(2, strict=True),), ((AvailabilityZonePriority(), 1),)), None, reschedules_all=True
     )
-    adapter, held = even(4, 2), {0: 1, 1: 1, 2: 1}
-    placed = schedule_vpod(Vpod("s", 4, held), adapter, FreeCapacity(adapter, [held, {0: 3, 1: 3}]), strategy)
+    adapter, previous = even(4, 2), {0: 1, 1: 1, 2: 1}
+    placed = schedule_vpod(Vpod("s", 4, previous), adapter, FreeCapacity(adapter, [previous, {0: 3, 1: 3}]), strategy)
     assert placed == {0: 2, 1: 2}, "a limit on the number of pods speaks of new ones"

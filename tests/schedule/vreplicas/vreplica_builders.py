@@ -23,7 +23,7 @@ MOST_PODS = 7
 
 @st.composite
 def adapters(draw: st.DrawFn) -> AdapterStatefulSet:
-    """Up to seven pods, some of which may take nothing; some nodes have none."""
+    """Up to seven pods, some of them unschedulable; some nodes have no pod."""
     zones = draw(st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz"), min_size=1))
     ordinals = draw(st.sets(st.integers(0, MOST_PODS - 1), min_size=1))
     marked = draw(st.sets(st.integers(0, MOST_PODS - 1), max_size=1))
@@ -55,7 +55,7 @@ def profiles(draw: st.DrawFn, strict: bool = False) -> Profile:
 def choose_slowly(
     adapter: AdapterStatefulSet, profile: Profile, free: Mapping[int, int], counts: VreplicasByOrdinal, among: list[int]
 ) -> int | None:
-    """The best pod by the rules as they are written: every pod against every other one."""
+    """The best pod by the rules: each pod is compared with every other."""
     fit = [o for o in among if all(_admits(p, o, adapter, free, counts) for p in profile.predicates)]
     return min(
         fit,
