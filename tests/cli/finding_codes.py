@@ -1,4 +1,4 @@
-"""Which finding codes the source can give: read from the syntax tree, so that no code can be added in silence."""
+"""List the finding codes of the source from its syntax tree, so that tests notice an undocumented code."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "gitsched"
-ROOMS = ("manifests", "apis", "decide", "simulate", "diff", "git", "reconcile")
+PACKAGES = ("manifests", "apis", "decide", "simulate", "diff", "git", "reconcile")
 
 
 @cache
 def find_codes() -> frozenset[str]:
-    """The codes of the whole package."""
-    trees = [ast.parse(path.read_text()) for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
+    """Return the codes of the complete package."""
+    trees = [ast.parse(path.read_text()) for name in PACKAGES for path in sorted((PACKAGE / name).rglob("*.py"))]
     files = [PACKAGE / "model" / "finding.py", PACKAGE / "cli" / "schedule.py"]
     return frozenset(find_codes_in([*trees, *(ast.parse(path.read_text()) for path in files)]))
 
 
 def find_codes_in(trees: list[ast.Module]) -> set[str]:
-    """Every string that is passed where a parameter or field is called `code`, with `*` for what an f-string fills in; and the first
-    member of the entries of a table that a `code` is unpacked from."""
+    """Return every string that is passed as a parameter or field `code` or `..._code`, with `*` for each value in an f-string; and the
+    first member of the entries of a table from which a `code` is unpacked. Krake's reason codes, in capital letters, are no finding codes.
+    """
     nodes = [node for tree in trees for node in ast.walk(tree)]
     constants = {
         target.id: node.value
@@ -31,14 +32,15 @@ def find_codes_in(trees: list[ast.Module]) -> set[str]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    takers = {name: position for node in nodes for name, position in _takers(node)}
+    takers = {name: positions for node in nodes for name, positions in _takers(node)}
     calls = [value for node in nodes if isinstance(node, ast.Call) for value in _passed(node, takers)]
     tables = [entry for tree in trees if _unpacks_code(tree) for entry in _first_of_tables(tree)]
-    return {code for value in (*calls, *tables) for code in _texts(value, constants)}
+    codes = {code for value in (*calls, *tables) for code in _texts(value, constants)}
+    return {code for code in codes if not code.isupper()}
 
 
 def _unpacks_code(tree: ast.Module) -> bool:
-    """Whether the module takes a code out of a table, as in `code, say = words`."""
+    """Return whether the module unpacks a code from a table, as in `code, message = row`."""
     targets = [target for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets]
     firsts = [target.elts[0] for target in targets if isinstance(target, ast.Tuple) and target.elts]
     return any(isinstance(first, ast.Name) and first.id == "code" for first in firsts)
@@ -50,26 +52,42 @@ def _first_of_tables(tree: ast.Module) -> Iterator[ast.expr]:
             yield from (value.elts[0] for value in node.value.values if isinstance(value, ast.Tuple) and value.elts)
 
 
-def _takers(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """A function or named tuple that takes a code, and at which position, without self."""
+def _takers(node: ast.AST) -> Iterator[tuple[str, list[int]]]:
+    """Yield a function, named tuple or exception that takes codes, and their positions, without self."""
     if isinstance(node, ast.ClassDef):
         fields = [entry.target.id for entry in node.body if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name)]
-        if "code" in fields and any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases):
-            yield node.name, fields.index("code")
-    if isinstance(node, ast.FunctionDef):
-        names = [argument.arg for argument in node.args.args if argument.arg != "self"]
-        if "code" in names:
-            yield node.name, names.index("code")
+        if _is_named_tuple(node) and (positions := _find_positions(fields)):
+            yield node.name, positions
+        for entry in node.body:
+            if isinstance(entry, ast.FunctionDef) and entry.name == "__init__" and (positions := _find_parameters(entry)):
+                yield node.name, positions
+    if isinstance(node, ast.FunctionDef) and (positions := _find_parameters(node)):
+        yield node.name, positions
 
 
-def _passed(call: ast.Call, takers: dict[str, int]) -> Iterator[ast.expr]:
+def _is_named_tuple(node: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+
+
+def _find_parameters(function: ast.FunctionDef) -> list[int]:
+    return _find_positions([argument.arg for argument in function.args.args if argument.arg != "self"])
+
+
+def _find_positions(names: list[str]) -> list[int]:
+    return [position for position, name in enumerate(names) if _is_code(name)]
+
+
+def _is_code(name: str | None) -> bool:
+    return name == "code" or bool(name and name.endswith("_code"))
+
+
+def _passed(call: ast.Call, takers: dict[str, list[int]]) -> Iterator[ast.expr]:
     name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if name in takers:
-        position = takers[name]
+    for position in takers.get(name, []):
         if len(call.args) > position and not any(isinstance(argument, ast.Starred) for argument in call.args[: position + 1]):
             yield call.args[position]
     if name in takers or name == "_replace":
-        yield from (keyword.value for keyword in call.keywords if keyword.arg == "code")
+        yield from (keyword.value for keyword in call.keywords if _is_code(keyword.arg))
 
 
 def _texts(value: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
