@@ -92,9 +92,9 @@ def test_a_forge_that_stays_busy_is_a_temporary_error(forge: FakeForge, api: Com
 
 def test_an_unreachable_forge_is_a_temporary_error(forge: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
     forge.close()
-    with pytest.raises(Temporary) as told:
+    with pytest.raises(Temporary) as caught:
         write_comment(PullRequestComments(forge.url, "acme/fleet", 5), TOKEN, FIRST)
-    assert TOKEN not in str(told.value)
+    assert TOKEN not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_an_unreachable_forge_is_a_temporary_error(forge: FakeForge, monkeypatch
 )
 def test_a_rejection_is_explained_without_the_token(forge: FakeForge, api: CommentAPI, code: int, says: str) -> None:
     forge.refusals = [(code, {})]
-    with pytest.raises(Permanent) as told:
+    with pytest.raises(Permanent) as caught:
         write_comment(api, TOKEN, FIRST)
-    assert says in str(told.value)
-    assert TOKEN not in str(told.value)
+    assert says in str(caught.value)
+    assert TOKEN not in str(caught.value)
 
 
 def test_a_text_beyond_the_limit_is_rejected_and_keeps_the_old_comment(forge: FakeForge, api: CommentAPI) -> None:

@@ -23,7 +23,7 @@ TABLE: list[tuple[type[GitschedError], str]] = [
     (Temporary, "error: RPC failed; curl 56 GnuTLS recv error\nfatal: early EOF"),
     (Temporary, "fatal: the remote end hung up unexpectedly"),
     (Temporary, "remote: fatal: write error: No space left on device\nerror: remote unpack failed: index-pack abnormal exit"),
-    (Temporary, "something nobody has seen before"),
+    (Temporary, "an unknown error"),
     (Temporary, ""),
     (Permanent, "remote: Repository not found.\nfatal: repository 'https://x/y/' not found"),
     (Permanent, "fatal: Authentication failed for 'https://x/'"),

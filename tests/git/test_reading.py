@@ -65,8 +65,8 @@ def test_an_ambiguous_abbreviation_is_rejected(bare: Path):
     tree = repository.write_tree({}, base=None, read=repository)
     seen: set[str] = set()
     for second in range(2000):
-        moment = datetime.fromtimestamp(second, UTC)
-        oid = repository.commit_tree(tree, [], "m", name="A", email="a", time=moment)
+        commit_time = datetime.fromtimestamp(second, UTC)
+        oid = repository.commit_tree(tree, [], "m", name="A", email="a", time=commit_time)
         if oid[:4] in seen:
             break
         seen.add(oid[:4])
@@ -295,7 +295,7 @@ def test_a_repository_committed_in_another_is_not_opened(tmp_path: Path, git, be
     git("init", "-q", "-b", "main", str(tmp_path), at=tmp_path)
     inner = tmp_path / "apps" / "inner"
     git("init", "-q", "--bare", str(inner), at=tmp_path)
-    assert open_repository(inner).is_bare, "one that nobody committed is somebody's own"
+    assert open_repository(inner).is_bare, "a repository that is not committed may be opened"
     for directory in ("objects", "refs"):
         (inner / directory / "kept").touch()
     git("add", "-A", "-f", at=tmp_path)

@@ -125,7 +125,7 @@ def test_only_changed_trees_are_written(bare: Path, git):
         pytest.param({"a": NewBlob(b"")}, ["a", "d"], id="a-file-instead-of-a-directory"),
         pytest.param({"a": NewBlob(b""), "a/b": None}, ["a", "d"], id="a-file-instead-of-a-directory-that-empties"),
         pytest.param({"d/e/f": NewBlob(b"")}, ["a/b", "a/c", "d/e/f"], id="a-directory-instead-of-a-file"),
-        pytest.param({"a": None, "a/n": NewBlob(b"")}, ["a/n", "d"], id="a-directory-made-anew"),
+        pytest.param({"a": None, "a/n": NewBlob(b"")}, ["a/n", "d"], id="a-directory-created-again"),
         pytest.param({"d/x": None}, ["a/b", "a/c", "d"], id="nothing-below-a-file"),
         pytest.param({"x/y/z": None}, ["a/b", "a/c", "d"], id="nothing-below-nothing"),
         pytest.param({"a": None, "d": None}, [], id="everything"),

@@ -140,7 +140,7 @@ def test_openshift_kinds_accept_more_names(version: str, kind: str, name: str) -
 
 
 @pytest.mark.parametrize(
-    ("version", "member", "told"),
+    ("version", "member", "reported"),
     [
         ("v1", "title", True),
         ("networking.k8s.io/v1", "title", True),
@@ -150,6 +150,6 @@ def test_openshift_kinds_accept_more_names(version: str, kind: str, name: str) -
         ("example.io/v1", "annotation", True),
     ],
 )
-def test_an_unknown_metadata_field_is_reported_for_kubernetes_kinds(version: str, member: str, told: bool) -> None:
-    known = [("unknown-field", ("metadata", member))] if told else []
+def test_an_unknown_metadata_field_is_reported_for_kubernetes_kinds(version: str, member: str, reported: bool) -> None:
+    known = [("unknown-field", ("metadata", member))] if reported else []
     assert codes({"name": "a", member: {}}, version, "Component") == known

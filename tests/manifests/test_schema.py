@@ -257,7 +257,7 @@ ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
 
 
 @pytest.mark.parametrize(
-    ("version", "kind", "told"),
+    ("version", "kind", "message"),
     [
         ("policy.karmada.io/v1", "PropagationPolicy", "error: PropagationPolicy is read as policy.karmada.io/v1alpha1, not as"),
         ("cluster.open-cluster-management.io/v1", "Placement", "is read as {0}/v1beta1 or {0}/v1alpha1, not as {0}/v1"),
@@ -276,8 +276,8 @@ ALL = SchemaValidator({**SHIPPED, KEY: SCHEMA})
         ("apps/v1", "Deployment", ""),
     ],
 )
-def test_a_misspelt_type_of_a_document_is_reported(version: str, kind: str, told: str) -> None:
+def test_a_misspelt_type_of_a_document_is_reported(version: str, kind: str, message: str) -> None:
     issues = ALL.validate({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": 3}).issues
-    said = [f"{issue.severity}: {issue.message}" for issue in issues]
-    assert len(said) == bool(told)
-    assert told.format(version.partition("/")[0]) in "".join(said)
+    issues = [f"{issue.severity}: {issue.message}" for issue in issues]
+    assert len(issues) == bool(message)
+    assert message.format(version.partition("/")[0]) in "".join(issues)

@@ -27,9 +27,9 @@ from gitsched.model.time import EPOCH, format_time, parse_duration, parse_time
     ],
 )
 def test_a_timestamp_is_parsed_as_utc(text: str, written: str) -> None:
-    moment = parse_time(text)
-    assert moment is not None
-    assert format_time(moment) == written
+    time = parse_time(text)
+    assert time is not None
+    assert format_time(time) == written
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_anything_else_is_not_a_timestamp(text: Any) -> None:
 
 
 def test_a_naive_datetime_counts_as_utc() -> None:
-    assert parse_time(datetime(1970, 1, 1)) == EPOCH  # noqa: DTZ001 - a moment without a zone is the point
+    assert parse_time(datetime(1970, 1, 1)) == EPOCH  # noqa: DTZ001 - tests a time without a zone
     assert parse_time(datetime(1970, 1, 1, tzinfo=UTC)) == EPOCH
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_a_formatted_time_parses_to_the_same_time(moment: datetime) -> None:
-    assert parse_time(format_time(moment)) == moment
+def test_a_formatted_time_parses_to_the_same_time(time: datetime) -> None:
+    assert parse_time(format_time(time)) == time
 
 
 @pytest.mark.parametrize(

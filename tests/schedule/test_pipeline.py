@@ -176,7 +176,7 @@ def static(*weights: tuple[int, str], **members: Any) -> dict[str, int]:
         pytest.param([(1, "a"), (3, "b")], {"a": 2, "b": 6}, id="no weight, no replicas"),
         pytest.param([(1, "eu"), (3, "b")], {"a": 2, "b": 6}, id="the largest of the rules that match"),
         pytest.param([(3, "b"), (1, "eu")], {"a": 2, "b": 6}, id="whatever their order"),
-        pytest.param([(5, "x")], {"a": 2, "b": 2, "c": 2, "d": 2}, id="weights that nobody has are no weights"),
+        pytest.param([(5, "x")], {"a": 2, "b": 2, "c": 2, "d": 2}, id="weights that match no cluster are ignored"),
         pytest.param([(1000, "a"), (1, "b")], {"a": 8}, id="too light for a replica"),
     ],
 )

@@ -15,7 +15,7 @@ NO_NODES = AdapterStatefulSet(capacity=4, replicas=3, pods={}, zones={})
 @pytest.mark.parametrize(
     ("wanted", "held", "packs", "replicas"),
     [
-        pytest.param(0, {}, False, 0, id="pods that nobody needs go"),
+        pytest.param(0, {}, False, 0, id="unused pods are removed"),
         pytest.param(2, {1: 2}, False, 2, id="what a source has keeps its pod"),
         pytest.param(5, {1: 2}, False, 3, id="no number of pods is a multiple of no node"),
         pytest.param(5, {1: 2}, True, 2, id="filling pods up spreads over no nodes"),

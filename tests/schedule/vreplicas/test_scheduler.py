@@ -143,7 +143,7 @@ def test_the_skew_stays_within_its_limit_if_possible(capacities: list[int], want
     )
     others = {ordinal: 6 - room for ordinal, room in enumerate(capacities)}
     shares = schedule_vpod(Vpod("s", wanted, {}), adapter, FreeCapacity(adapter, [others]), strategy)
-    assert sum(shares.values()) == min(wanted, sum(capacities)), "nobody starves for evenness"
+    assert sum(shares.values()) == min(wanted, sum(capacities)), "even spread never reduces the total"
     usable = [room for room in capacities if room]
     levels = range(min(usable, default=-1) + 1)
     possible = any(level * len(usable) <= wanted <= sum(min(room, level + skew) for room in usable) for level in levels)
