@@ -20,14 +20,14 @@ def place(count: int, name: str = "any") -> str:
 def test_a_plan_tells_what_a_placement_chooses(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placement=place(1))
     first = gitsched("plan")
-    assert "\nPlacement apps/any chooses none -> ash\n" in first.stdout, first.stdout
+    assert "\nPlacement apps/any selects none -> ash\n" in first.stdout, first.stdout
     gitsched("reconcile")
-    assert "chooses" not in gitsched("plan").stdout
+    assert "selects" not in gitsched("plan").stdout
     commit(fleet, placement=place(2))
     for base in ((), ("HEAD~1",)):
         told = gitsched("plan", *base, COLUMNS="200").stdout
-        assert told.startswith("No workload moves, but 1 Placement chooses other clusters: ")
-        assert "\nPlacement apps/any chooses ash -> ash, bru\n" in told
+        assert told.startswith("No workload moves, 1 Placement selects other clusters: ")
+        assert "\nPlacement apps/any selects ash -> ash, bru\n" in told
         assert "- `Placement apps/any`: `ash` → `ash, bru`" in gitsched("plan", *base, "-o", "markdown").stdout
         page = gitsched("plan", *base, "-o", "html").stdout
         assert '<th scope="row">Placement apps/any</th><td>ash</td><td>ash, bru</td>' in page
@@ -40,14 +40,14 @@ def test_a_run_tells_that_a_placement_chose(gitsched: Run, fleet: Path, commit: 
     gitsched("reconcile")
     commit(fleet, placement=place(2))
     done = gitsched("reconcile", COLUMNS="500").stdout
-    assert ": 1 Placement chooses other clusters, no workload moves, from commit " in done
-    assert "\nPlacement apps/any chooses ash -> ash, bru\n" in done
+    assert ": 1 Placement selects other clusters, no workload moves, from commit " in done
+    assert "\nPlacement apps/any selects ash -> ash, bru\n" in done
 
 
 def test_many_of_them_are_cut_short(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placements="---\n".join(place(1, f"p{at:02}") for at in range(25)))
     told = gitsched("plan").stdout
-    assert told.count(" chooses none -> ") == 20
+    assert told.count(" selects none -> ") == 20
     assert "\nand 5 more; use -o json for all\n" in told
 
 
@@ -55,7 +55,7 @@ def test_a_placement_that_goes_chooses_nothing_any_more(gitsched: Run, fleet: Pa
     commit(fleet, ocm=FLEET, placement=place(2))
     gitsched("reconcile")
     commit(fleet, placement=None)
-    assert "\nPlacement apps/any chooses ash, bru -> none\n" in gitsched("plan").stdout
+    assert "\nPlacement apps/any selects ash, bru -> none\n" in gitsched("plan").stdout
 
 
 def test_what_was_reviewed_is_the_choice_too(

@@ -129,7 +129,7 @@ def test_a_token_comes_from_the_environment_and_goes_only_to_the_server(
     ("answer", "why"),
     [
         (Response("", 500), "status 500"),
-        (Response('{"data": {"resultType": "matrix", "result": []}}'), "no instant vector"),
+        (Response('{"data": {"resultType": "matrix", "result": []}}'), "does not return an instant vector"),
         (Response('{"data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}}'), "no label 'cluster'"),
         (vector({"ash": "NaN"}), "Invalid value"),
     ],

@@ -1,4 +1,4 @@
-"""A rollout goes on as clusters report with commit statuses of a forge, one context each, on the output commit that they were given."""
+"""Rollouts that wait for commit statuses of a forge: one context for each cluster, on the output commits."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GROUPS = "{type: ProgressivePerGroup}"
 
 
 class Forge:
-    """Statuses by commit and context; whatever a commit is not known to have, it has none."""
+    """A forge with commit statuses by commit and context."""
 
     def __init__(self, server: Server, kind: str) -> None:
         self.server, self.kind = server, kind
-        self.said: dict[str, dict[str, str]] = {}
+        self.statuses: dict[str, dict[str, str]] = {}
         server.handle = self.answer
 
     def answer(self, received: Received) -> Response:
@@ -35,15 +35,15 @@ class Forge:
         before, after = PATHS[self.kind].split("{}")
         assert path.startswith(before)
         assert path.endswith(after)
-        said = self.said.get(path.removeprefix(before).removesuffix(after), {})
+        statuses = self.statuses.get(path.removeprefix(before).removesuffix(after), {})
         if self.kind == "gitlab":
             words = {"success": "success", "failure": "failed", "pending": "running"}
-            return Response(json.dumps([{"name": context, "status": words[state]} for context, state in said.items()]))
+            return Response(json.dumps([{"name": context, "status": words[state]} for context, state in statuses.items()]))
         member = "state" if self.kind == "github" else "status"
-        return Response(json.dumps({"statuses": [{"context": context, member: state} for context, state in said.items()]}))
+        return Response(json.dumps({"statuses": [{"context": context, member: state} for context, state in statuses.items()]}))
 
-    def say(self, commit: str, state: str, *clusters: str) -> None:
-        self.said.setdefault(commit, {}).update({f"flux/{cluster}": state for cluster in clusters})
+    def set_status(self, commit: str, state: str, *clusters: str) -> None:
+        self.statuses.setdefault(commit, {}).update({f"flux/{cluster}": state for cluster in clusters})
 
     @property
     def config(self) -> str:
@@ -63,27 +63,27 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def start(fleet: Any, forge: Forge, strategy: str = GROUPS) -> None:
-    """Green everywhere, and blue as far as it goes without a report."""
+    """Roll out green to all clusters, then blue as far as possible without reports."""
     clusters = {f"clusters/{name}.yaml": managed(name, stage) for name, stage in STAGES.items()}
     fleet.commit({"sets.yaml": SETS, "placement.yaml": PLACEMENT, "gitsched.yaml": forge.config, **clusters})
     fleet.commit({"web.yaml": replica_set("green", "{type: All}")})
     fleet.reconcile()
-    assert forge.server.seen == [], "nothing waits for a report"
+    assert forge.server.seen == [], "type All needs no reports"
     fleet.commit({"web.yaml": replica_set("blue", strategy)}, hour=1)
     fleet.reconcile(hour=1)
 
 
 @pytest.mark.parametrize("kind", PATHS)
-def test_the_next_group_follows_when_all_of_the_last_one_have_succeeded(fleet: Any, server: Server, kind: str) -> None:
+def test_the_next_group_starts_when_all_clusters_of_the_last_group_succeed(fleet: Any, server: Server, kind: str) -> None:
     forge = Forge(server, kind)
     start(fleet, forge)
     first = fleet.head
     assert colours(fleet) == HALF
-    forge.say(first, "success", "ash", "cph", "dub", "stranger")
-    forge.say(first, "pending", "bru")
+    forge.set_status(first, "success", "ash", "cph", "dub", "stranger")
+    forge.set_status(first, "pending", "bru")
     fleet.reconcile(hour=2)
-    assert fleet.head == first, "no report means wait"
-    forge.say(first, "success", "bru")
+    assert fleet.head == first, "waits without a report"
+    forge.set_status(first, "success", "bru")
     fleet.reconcile(hour=3)
     assert colours(fleet) == everywhere("blue")
     token = {"gitlab": "f00d", "github": "Bearer f00d", "gitea": "token f00d"}[kind]
@@ -98,12 +98,12 @@ def test_a_success_of_an_earlier_commit_does_not_count_for_the_next_one(fleet: A
     start(fleet, forge, "{type: Progressive, progressive: {maxConcurrency: 2}}")
     first = fleet.head
     assert colours(fleet) == HALF
-    forge.say(first, "success", *STAGES)
+    forge.set_status(first, "success", *STAGES)
     fleet.reconcile(hour=2)
     assert colours(fleet) == everywhere("blue")
     status = fleet.load("status/work.open-cluster-management.io/manifestworkreplicaset/shop/web.yaml")["status"]
-    assert status["summary"]["available"] == 2, "of cph and dub nobody knows yet: what they said was about green"
-    forge.say(fleet.head, "success", "cph", "dub")
+    assert status["summary"]["available"] == 2, "the statuses of cph and dub are about green"
+    forge.set_status(fleet.head, "success", "cph", "dub")
     fleet.reconcile(hour=3)
     assert (
         fleet.load("status/work.open-cluster-management.io/manifestworkreplicaset/shop/web.yaml")["status"]["summary"]["available"]
@@ -118,8 +118,8 @@ def test_a_status_of_an_earlier_commit_with_the_same_change_counts(fleet: Any, s
     fleet.commit({"clusters/eve.yaml": managed("eve", "other")}, hour=2)
     fleet.reconcile(hour=2)
     assert fleet.head != first
-    forge.say(first, "success", "ash")
-    forge.say(fleet.head, "success", "bru")
+    forge.set_status(first, "success", "ash")
+    forge.set_status(fleet.head, "success", "bru")
     fleet.reconcile(hour=3)
     assert colours(fleet) == everywhere("blue")
 
@@ -127,8 +127,8 @@ def test_a_status_of_an_earlier_commit_with_the_same_change_counts(fleet: Any, s
 def test_a_failure_stops_the_rollout(fleet: Any, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge)
-    forge.say(fleet.head, "success", "ash")
-    forge.say(fleet.head, "failure", "bru")
+    forge.set_status(fleet.head, "success", "ash")
+    forge.set_status(fleet.head, "failure", "bru")
     run = fleet.reconcile(hour=2)
     assert colours(fleet) == HALF
     assert "ocm-rollout-failed" in [finding.code for finding in run.plan.findings]
@@ -148,7 +148,7 @@ def test_the_rollout_waits_for_an_unreachable_forge_and_reports_it(fleet: Any, s
 def test_recorded_statuses_are_replayed_and_an_untrusted_branch_sends_no_query(fleet: Any, server: Server) -> None:
     forge = Forge(server, "github")
     start(fleet, forge)
-    forge.say(fleet.head, "success", "ash", "bru")
+    forge.set_status(fleet.head, "success", "ash", "bru")
     fleet.reconcile(hour=2)
     head, asked = fleet.head, len(server.seen)
     assert colours(fleet) == everywhere("blue")

@@ -1,4 +1,4 @@
-"""Regular expressions in CEL: what they cost, which bounds they have, and that nothing a pattern holds gets past them."""
+"""Regular expressions of CEL: their cost, the limits of patterns, and matches."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from gitsched.apis.ocm.cel.cluster_expressions import PER_CALL_LIMIT
 from gitsched.apis.ocm.cel.regex import InvalidPattern, compile_pattern, search
 
 
-class OverBudget(Exception):
+class LimitExceeded(Exception):
     pass
 
 
-class Meter:
-    """Adds up steps, as an evaluation does, and ends it at the limit of one expression and cluster."""
+class CostMeter:
+    """Adds up the cost as an evaluation does, up to the limit of one expression for one cluster."""
 
     def __init__(self, limit: int = PER_CALL_LIMIT) -> None:
         self.steps, self.limit = 0, limit
 
-    def spend(self, steps: int) -> None:
+    def charge(self, steps: int) -> None:
         assert steps >= 0
         self.steps += steps
         if self.steps > self.limit:
-            raise OverBudget
+            raise LimitExceeded
 
 
 def cost(pattern: str, text: str, count: int = 1) -> int:
-    meter = Meter()
-    search(pattern, text, meter.spend, count)
+    meter = CostMeter()
+    search(pattern, text, meter.charge, count)
     return meter.steps
 
 
 @pytest.mark.parametrize(
     ("pattern", "text", "steps"),
-    [  # what cel-go 0.29.2 says of matches(), without the step of the call itself
+    [  # the cost of matches() in cel-go 0.29.2, without the cost of the call
         ("", "", 0),
         ("a", "", 1),
         ("^1[.](30|31)[.][0-9]+$", "1.30.4", 6),
@@ -47,42 +47,42 @@ def cost(pattern: str, text: str, count: int = 1) -> int:
         ("é+é", "é" * 11, 2),
     ],
 )
-def test_an_ordinary_pattern_costs_what_it_costs_in_kubernetes(pattern: str, text: str, steps: int) -> None:
+def test_an_ordinary_pattern_has_the_cost_of_kubernetes(pattern: str, text: str, steps: int) -> None:
     assert cost(pattern, text) == steps
 
 
-def test_the_cost_is_the_same_whether_the_pattern_has_been_seen_before() -> None:
+def test_the_cost_does_not_depend_on_the_pattern_cache() -> None:
     assert len({cost(r"\pL+[0-9]{1,200}x", "abc" * 100) for _ in range(3)}) == 1
 
 
 @pytest.mark.parametrize(
     ("pattern", "text", "least"),
     [
-        ("[ab]*a[ab]{900}c", "ab" * 5_000, 90_000),  # keeps RE2's automaton from being cached
+        ("[ab]*a[ab]{900}c", "ab" * 5_000, 90_000),  # prevents RE2 from caching its automaton
         (r"\pL{100}", "x", 10_000),  # 120,000 instructions
         (r"\pL|" * 10_000, "x", PER_CALL_LIMIT),  # takes a second to compile to few instructions
     ],
 )
-def test_a_pattern_that_is_dear_to_run_or_compile_costs_more_than_in_kubernetes(pattern: str, text: str, least: int) -> None:
-    meter = Meter()
-    with contextlib.suppress(OverBudget):
-        search(pattern, text, meter.spend, 1)
+def test_an_expensive_pattern_costs_more_than_in_kubernetes(pattern: str, text: str, least: int) -> None:
+    meter = CostMeter()
+    with contextlib.suppress(LimitExceeded):
+        search(pattern, text, meter.charge, 1)
     assert meter.steps >= least
 
 
-def test_each_further_match_of_find_all_pays_for_what_it_may_look_at() -> None:
+def test_each_match_of_find_all_adds_the_cost_of_the_remaining_text() -> None:
     assert cost("a", "a" * 1_000, -1) > 1_000 + cost("a", "a" * 1_000)
-    with pytest.raises(OverBudget):
+    with pytest.raises(LimitExceeded):
         cost("a.*z|a", "a" * 100_000, -1)  # each search reads to the end
 
 
 @pytest.mark.parametrize(
     "pattern", [r"\pL{1000}", "(?:a{0,1000}b)" * 1_000, "a" * 100_001, "[" * 50_000, "(" * 50_000, "|" * 100_001]
 )
-def test_a_pattern_without_bounds_is_refused_and_pays_for_the_attempt(pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
-    meter = Meter()
+def test_a_pattern_above_the_limits_is_rejected_at_a_cost(pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
+    meter = CostMeter()
     with pytest.raises(InvalidPattern):
-        search(pattern, "a", meter.spend)
+        search(pattern, "a", meter.charge)
     assert meter.steps >= 60_000
     assert capfd.readouterr().err == ""
 
@@ -95,12 +95,12 @@ def test_nothing_is_written_to_stderr(pattern: str, capfd: pytest.CaptureFixture
     assert capfd.readouterr().err == ""
 
 
-def test_a_surrogate_is_the_replacement_character() -> None:
+def test_a_surrogate_becomes_the_replacement_character() -> None:
     assert search("^.$", "\ud800", lambda steps: None) == ["\ufffd"]
     assert search("\ud800", "\udfff", lambda steps: None) == ["\ufffd"]
 
 
-def test_a_pattern_may_be_used_by_many_threads() -> None:
+def test_patterns_are_thread_safe() -> None:
     text = "node-1 node-22 é-333 " * 50
 
     def find(number: int) -> list[str]:
@@ -128,13 +128,13 @@ def patterns(draw: st.DrawFn) -> str:
 
 @given(patterns(), st.text("ab1é \n", max_size=8))
 @settings(max_examples=300, deadline=None)
-def test_patterns_match_where_pythons_do(pattern: str, text: str) -> None:
-    """Both take the leftmost match and prefer the first alternative; only $ means another place."""
+def test_patterns_match_as_in_python(pattern: str, text: str) -> None:
+    """Both prefer the leftmost match and the first alternative; only $ differs."""
     theirs = re.compile(pattern.replace("$", r"\Z"), re.ASCII).search(text)
     assert search(pattern, text, lambda steps: None, 1) == ([] if theirs is None else [theirs[0]])
 
 
-def test_what_is_wrong_with_a_pattern_is_told() -> None:
+def test_an_invalid_pattern_has_a_reason() -> None:
     with pytest.raises(InvalidPattern, match="missing ]"):
         compile_pattern("[")
     with pytest.raises(InvalidPattern, match=re.escape(r"invalid escape sequence: \C")):
