@@ -1,4 +1,4 @@
-"""The conformance cases of the Common ClusterExpression Language: cel/README.md says where they are from and what a line means."""
+"""Conformance cases of the Common Expression Language; cel/README.md describes their source and format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from gitsched.apis.ocm.cel.checker import TypeEnvironment, infer_type
 from gitsched.apis.ocm.cel.cluster_expressions import PER_CALL_LIMIT
-from gitsched.apis.ocm.cel.interpreter import Activation, _compile  # a Program only tells whether an expression is true
+from gitsched.apis.ocm.cel.interpreter import Activation, _compile  # Program returns only whether the value is true
 from gitsched.apis.ocm.cel.parser import parse
 from gitsched.apis.ocm.cel.syntax import InvalidExpression
 from gitsched.apis.ocm.cel.types import EvaluationError, TypeValue, UInt
@@ -48,13 +48,13 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def read(tagged: Body) -> Any:
-    """A value as the evaluator has it."""
+    """Convert a recorded value to a value of the evaluator."""
     ((kind, value),) = tagged.items()
     return READERS[kind](value) if kind in READERS else value
 
 
 def write(value: Any) -> Any:
-    """A value with its type, so that no two different ones are equal; the order of a map's keys plays no part."""
+    """Return a value with its type, so that only identical values are equal; the order of map keys does not matter."""
     match value:
         case list():
             return "list", [write(entry) for entry in value]
@@ -66,7 +66,7 @@ def write(value: Any) -> Any:
 
 
 def evaluate(case: Body) -> tuple[str, Any]:
-    """The value of an expression, or where an error is found; `crash` for what no caller expects."""
+    """Return the value of an expression, or the phase of its error; `crash` for any other exception."""
     types: Mapping[str, str] = case.get("types", {})
     bindings = {name: read(value) for name, value in case.get("bindings", {}).items()}
     try:
@@ -78,7 +78,7 @@ def evaluate(case: Body) -> tuple[str, Any]:
         return "error", "check"
     except EvaluationError:
         return "error", "run"
-    except KeyError as problem:  # a variable that nobody has declared: only without a check
+    except KeyError as problem:  # an undeclared variable, possible only without the check
         return "crash", str(problem)
 
 
@@ -94,15 +94,15 @@ def test_expressions_have_the_results_of_the_specification(name: str) -> None:
     assert [(case["name"], case["expression"], evaluate(case)) for case in cases if not passes(case)] == []
 
 
-def test_the_list_of_what_is_not_supported_is_exact() -> None:
+def test_the_list_of_unsupported_cases_is_exact() -> None:
     by_name = {case["name"]: case for case in RECORDED}
     assert len(by_name) == len(RECORDED)
     assert sum(not name.startswith("ocm/") for name in by_name) == 1547
     assert len(set(UNSUPPORTED_NAMES)) == len(UNSUPPORTED_NAMES)
     assert set(UNSUPPORTED_NAMES) <= by_name.keys()
-    assert [name for name in UNSUPPORTED_NAMES if passes(by_name[name])] == [], "these pass: take them off the list"
+    assert [name for name in UNSUPPORTED_NAMES if passes(by_name[name])] == [], "these cases pass: remove them from the list"
 
 
-def test_the_documentation_lists_what_is_not_supported() -> None:
+def test_the_documentation_lists_the_unsupported_cases() -> None:
     rows = re.findall(r"^\| (.+) \| (\d+) \|$", DOCUMENTATION.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [(reason["reason"], str(len(reason["cases"]))) for reason in UNSUPPORTED.values()]

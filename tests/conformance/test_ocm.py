@@ -1,7 +1,7 @@
-"""Open Cluster Management's own outcomes: each case is an input that its real controller was given, and what it decided.
+"""Recorded results of Open Cluster Management's placement controller.
 
-ocm.jsonl.xz holds one JSON object a line: `resources` and `previous` are what `gitsched.schedule` takes, `now` the moment, `expect` the
-outcome. Where upstream drops or keeps decisions by chance, because a Placement is misconfigured, only the refusal is compared.
+ocm.jsonl.xz has one JSON object per line: `resources` and `previous` are the arguments of `gitsched.schedule`, `now` is the time,
+`expect` the result. For misconfigured Placements only the error is compared: upstream's decisions depend on timing.
 """
 
 from __future__ import annotations
@@ -35,31 +35,33 @@ def run(case: Body) -> Schedule:
     return gitsched.schedule(case["resources"], previous=case.get("previous") or [], now=parse_time(case["now"]))
 
 
-def refusals(result: Schedule) -> set[tuple[str, str, str]]:
+def list_errors(result: Schedule) -> set[tuple[str, str, str]]:
     return {finding.resource for finding in result.findings if finding.severity == "error" and finding.resource}
 
 
-def is_refused_upstream(want: Body) -> bool:
-    misconfigured = (want.get("conditions") or {}).get("PlacementMisconfigured", {}).get("status") == "True"
-    return bool(misconfigured or want.get("panic") or want.get("error"))
+def is_rejected_upstream(expectation: Body) -> bool:
+    misconfigured = (expectation.get("conditions") or {}).get("PlacementMisconfigured", {}).get("status") == "True"
+    return bool(misconfigured or expectation.get("panic") or expectation.get("error"))
 
 
-def expected(want: Body) -> dict[str, Any]:
-    """What a case says of one Placement, under the names of `observed`; what it is silent about is absent."""
-    facts: dict[str, Any] = {"decisions": want["decisions"]}
-    if want.get("numberOfSelectedClusters") is not None:
-        facts["selected"] = want["numberOfSelectedClusters"]
-    if want.get("conditions"):
-        facts["conditions"] = {kind: {name: said.get(name) for name in ASPECTS} for kind, said in want["conditions"].items()}
-    if want.get("groups") is not None:
-        facts["groups"] = [(g["name"], g["index"], len(g["clusters"]), g.get("objects") or []) for g in want["groups"]]
-    if want.get("scores"):
-        facts["scores"] = want["scores"]
+def expected(expectation: Body) -> dict[str, Any]:
+    """Return the recorded result of a Placement with the keys of `observed`, without keys that are not recorded."""
+    facts: dict[str, Any] = {"decisions": expectation["decisions"]}
+    if expectation.get("numberOfSelectedClusters") is not None:
+        facts["selected"] = expectation["numberOfSelectedClusters"]
+    if expectation.get("conditions"):
+        facts["conditions"] = {
+            kind: {name: condition.get(name) for name in ASPECTS} for kind, condition in expectation["conditions"].items()
+        }
+    if expectation.get("groups") is not None:
+        facts["groups"] = [(g["name"], g["index"], len(g["clusters"]), g.get("objects") or []) for g in expectation["groups"]]
+    if expectation.get("scores"):
+        facts["scores"] = expectation["scores"]
     return facts
 
 
 def observed(result: Schedule, namespace: str, name: str) -> dict[str, Any]:
-    """The same of a Placement that was decided here."""
+    """Return the result of a Placement."""
     documents = [body for body in result.documents if body["metadata"].get("namespace") == namespace]
     (placement,) = (body for body in documents if body["kind"] == "Placement" and body["metadata"]["name"] == name)
     slices = [d for d in documents if d["kind"] == "PlacementDecision" and d["metadata"]["labels"].get(PLACEMENT) == name]
@@ -80,23 +82,23 @@ def observed(result: Schedule, namespace: str, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_the_outcome_equals_that_of_the_placement_controller(case: Body) -> None:
     result = run(case)
-    refused = refusals(result)
-    for want in case["expect"].get("rejected", ()):
-        assert (want["kind"], want.get("namespace") or "", want["name"]) in refused, want.get("errors")
-    for at in (case["expect"].get("wakeups") or {}).values():
-        moment = parse_time(at)
-        assert moment is not None
+    errors = list_errors(result)
+    for expectation in case["expect"].get("rejected", ()):
+        assert (expectation["kind"], expectation.get("namespace") or "", expectation["name"]) in errors, expectation.get("errors")
+    for text in (case["expect"].get("wakeups") or {}).values():
+        wakeup = parse_time(text)
+        assert wakeup is not None
         assert result.next_wakeup is not None
-        assert result.next_wakeup <= moment
-    for want in case["expect"]["placements"]:
-        if want.get("skipped"):
+        assert result.next_wakeup <= wakeup
+    for expectation in case["expect"]["placements"]:
+        if expectation.get("skipped"):
             continue
-        if is_refused_upstream(want):
-            assert refused, "misconfigured, but nothing says so"
+        if is_rejected_upstream(expectation):
+            assert errors, "misconfigured, but there is no finding"
             continue
-        facts, got = expected(want), observed(result, want["namespace"], want["name"])
-        assert {name: got[name] for name in facts} == facts
+        facts, result_facts = expected(expectation), observed(result, expectation["namespace"], expectation["name"])
+        assert {name: result_facts[name] for name in facts} == facts
 
 
-def test_every_case_is_run() -> None:
+def test_all_recorded_cases_are_run() -> None:
     assert len(CASES) == len({case["id"] for case in CASES}) == 400
