@@ -62,7 +62,7 @@ def tenant(fleet: Fleet, prometheus: Prometheus) -> Fleet:
     return fleet
 
 
-def place(fleet: Fleet) -> str:
+def target_cluster(fleet: Fleet) -> str:
     return str(fleet.load(STATUS)["status"]["scheduled_to"]["name"])
 
 
@@ -93,13 +93,13 @@ def test_a_second_run_commits_nothing(tenant: Fleet) -> None:
 def test_a_better_cluster_wins_only_if_it_exceeds_the_stickiness(tenant: Fleet, prometheus: Prometheus) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
-    assert place(tenant) == "one"
+    assert target_cluster(tenant) == "one"
     # (0.5 + 0.1) / 1.1 is what staying is worth: more than b / 1.1 up to b = 0.6.
     prometheus.values = {"a": 0.5, "b": 0.59}
     assert not tenant.reconcile(1).changed
     prometheus.values = {"a": 0.5, "b": 0.61}
     run = tenant.reconcile(2)
-    assert place(tenant) == "two"
+    assert target_cluster(tenant) == "two"
     assert [move.after for move in run.plan.moves] == [{"tenant-a.two": None}]
     (move,) = run.plan.moves
     assert "two scores 0.5545, one scores 0.5455 with its stickiness" in move.reason
@@ -113,23 +113,23 @@ def test_an_application_that_moved_recently_stays(tenant: Fleet, prometheus: Pro
     tenant.reconcile()
     prometheus.values = {"a": 0.1, "b": 0.9}
     run = tenant.reconcile(1)
-    assert place(tenant) == "one"
+    assert target_cluster(tenant) == "one"
     assert run.plan.next_wakeup is not None
     assert run.plan.next_wakeup.isoformat() == "2026-03-02T10:00:00+00:00"
-    told = write_explanation(explain_resource(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
-    assert "From 2026-03-02T10:00:00Z on a better cluster can replace it." in told
+    text = write_explanation(explain_resource(tenant.settings(1), "Application", "tenant-a", "echo"), 160)
+    assert "From 2026-03-02T10:00:00Z on a better cluster can replace it." in text
     tenant.reconcile(2)
-    assert place(tenant) == "two"
+    assert target_cluster(tenant) == "two"
 
 
 def test_a_long_running_reconciler_observes_metrics_in_every_run(tenant: Fleet, prometheus: Prometheus) -> None:
     session = Reconciler(tenant.settings())
     prometheus.values = {"a": 0.9, "b": 0.1}
     session.run(at_hour(0))
-    assert place(tenant) == "one"
+    assert target_cluster(tenant) == "one"
     prometheus.values = {"a": 0.1, "b": 0.9}
     assert session.run(at_hour(1)).changed
-    assert place(tenant) == "two"
+    assert target_cluster(tenant) == "two"
     assert not session.run(at_hour(2)).changed
 
 
@@ -143,15 +143,15 @@ def test_a_failed_provider_keeps_the_placement(tenant: Fleet, prometheus: Promet
     assert {"stale-decision", "krake-failing-metric"} <= codes(run)
     prometheus.values = {"a": 0.1, "b": 0.9}
     tenant.reconcile(2)
-    assert place(tenant) == "two"
+    assert target_cluster(tenant) == "two"
 
 
 def test_a_failed_provider_is_reported_once(tenant: Fleet, prometheus: Prometheus) -> None:
     tenant.commit({f"clusters/{number}.yaml": cluster_yaml(f"c{number}", "a") for number in range(9)})
     prometheus.values = None
-    (told,) = (finding.message for finding in tenant.reconcile().plan.findings if finding.code == "krake-failing-metric")
-    assert "the metrics a, b of Cluster.kubernetes/tenant-a/c0, " in told
-    assert "and 8 more cannot be used: Failed to query Prometheus with provider 'p': it answered with status 503" in told
+    (message,) = (finding.message for finding in tenant.reconcile().plan.findings if finding.code == "krake-failing-metric")
+    assert "the metrics a, b of Cluster.kubernetes/tenant-a/c0, " in message
+    assert "and 8 more cannot be used: Failed to query Prometheus with provider 'p': it answered with status 503" in message
 
 
 def test_an_unscheduled_application_waits_for_a_failed_provider(tenant: Fleet, prometheus: Prometheus) -> None:
@@ -162,27 +162,27 @@ def test_an_unscheduled_application_waits_for_a_failed_provider(tenant: Fleet, p
     assert "unschedulable" in codes(run)
     prometheus.values = {"a": 0.1, "b": 0.9}
     tenant.reconcile(1)
-    assert place(tenant) == "two"
+    assert target_cluster(tenant) == "two"
 
 
 def test_with_on_failure_exclude_an_application_leaves_a_cluster_with_failed_metrics(tenant: Fleet, prometheus: Prometheus) -> None:
     tenant.commit({"gitsched.yaml": config("observations: {onFailure: exclude}"), "clusters/three.yaml": cluster_yaml("three")})
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
-    assert place(tenant) == "one"
+    assert target_cluster(tenant) == "one"
     prometheus.values = None
     tenant.reconcile(1)
-    assert place(tenant) == "three"
+    assert target_cluster(tenant) == "three"
     assert tenant.load("status/kubernetes/cluster/tenant-a/one.yaml")["status"]["state"] == "FAILING_METRICS"
 
 
 def test_a_duplicate_cluster_keeps_its_applications(tenant: Fleet) -> None:
     tenant.reconcile()
-    here = place(tenant)
-    tenant.commit({f"clusters/{here}-again.yaml": cluster_yaml(here, "a")}, hour=1)
+    current = target_cluster(tenant)
+    tenant.commit({f"clusters/{current}-again.yaml": cluster_yaml(current, "a")}, hour=1)
     tenant.reconcile(1)
-    assert place(tenant) == here
-    assert any(path.startswith(f"clusters/tenant-a.{here}/shop/") for path in tenant.files())
+    assert target_cluster(tenant) == current
+    assert any(path.startswith(f"clusters/tenant-a.{current}/shop/") for path in tenant.files())
 
 
 def test_a_duplicate_application_keeps_its_files(tenant: Fleet) -> None:
@@ -200,11 +200,11 @@ def test_recorded_values_can_be_reused_without_queries(tenant: Fleet, prometheus
     record = tenant.load("gitsched.json")
     assert record["observations"] == {"GlobalMetricsProvider//p/a": 0.9, "GlobalMetricsProvider//p/b": 0.1}
     assert record["observedAt"] == "2026-03-02T08:00:00Z"
-    asked = len(prometheus.server.seen)
+    queries_before = len(prometheus.server.seen)
     prometheus.values = {"a": 0.0, "b": 1.0}
     assert not tenant.reconcile(1, observations="recorded").changed
     assert not tenant.preview(1, observations="recorded", trusted=False).changed
-    assert len(prometheus.server.seen) == asked
+    assert len(prometheus.server.seen) == queries_before
 
 
 def test_a_changed_provider_url_is_planned_with_recorded_values_and_reported(
@@ -212,12 +212,12 @@ def test_a_changed_provider_url_is_planned_with_recorded_values_and_reported(
 ) -> None:
     prometheus.values = {"a": 0.9, "b": 0.1}
     tenant.reconcile()
-    evil = make_server()
+    other_server = make_server()
     tenant.git("checkout", "-q", "-b", "proposal")
-    tenant.commit({"metrics/provider.yaml": global_provider_yaml("prometheus", f"{{url: '{evil.url}'}}")}, hour=1)
+    tenant.commit({"metrics/provider.yaml": global_provider_yaml("prometheus", f"{{url: '{other_server.url}'}}")}, hour=1)
     for observations in ("live", "recorded"):
         run = tenant.preview(1, revision="proposal", observations=observations, trusted=False)
-        assert evil.seen == []
+        assert other_server.seen == []
         assert codes(run) == {"krake-provider-changed"}
         assert run.plan.moves == ()
     assert codes(tenant.preview(1, revision="main", observations="recorded", trusted=False)) == set(), (
@@ -240,10 +240,10 @@ def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
 ) -> None:
     """A branch that a stranger wrote may name the stranger's commit as the one that it was made from."""
     tenant.reconcile()
-    evil = make_server()
+    other_server = make_server()
     monkeypatch.setenv("OPERATORS", CANARY)
     tenant.git("checkout", "-q", "-b", "proposal")
-    source = global_provider_yaml("influx", f"{{url: '{evil.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
+    source = global_provider_yaml("influx", f"{{url: '{other_server.url}', org: o, bucket: b, tokenFrom: {{env: OPERATORS}}}}")
     tenant.commit({"metrics/provider.yaml": source, "gitsched.yaml": config("output: {branch: theirs}")}, hour=1)
     reconcile(tenant.settings(1, branch="proposal", observations="recorded"))
     assert (
@@ -253,9 +253,9 @@ def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
     looking = tenant.settings(2, revision="proposal", observations="live", trusted=False)
     assert "krake-not-asked" in codes(compare_plans(looking).run)
     assert "krake-provider-changed" in codes(compare_plans(looking, "main").run)
-    assert evil.seen == []
+    assert other_server.seen == []
     compare_plans(looking._replace(output_branch="theirs"))
-    assert evil.seen != [], "whoever names the branch trusts it"
+    assert other_server.seen != [], "naming the branch on the command line makes it trusted"
 
 
 def test_compared_plans_use_the_same_values(tenant: Fleet, prometheus: Prometheus) -> None:
@@ -263,9 +263,9 @@ def test_compared_plans_use_the_same_values(tenant: Fleet, prometheus: Prometheu
     tenant.reconcile()
     tenant.git("checkout", "-q", "-b", "proposal")
     tenant.commit({"README.md": "hello"}, hour=1)
-    asked = len(prometheus.server.seen)
+    queries_before = len(prometheus.server.seen)
     compare_plans(tenant.settings(2, revision="proposal", observations="live", trusted=False), "main")
-    assert len(prometheus.server.seen) - asked == 2, "two metrics, once each"
+    assert len(prometheus.server.seen) - queries_before == 2, "two metrics, once each"
 
 
 def test_a_new_provider_is_reported_with_its_location(tenant: Fleet, prometheus: Prometheus) -> None:
@@ -292,7 +292,7 @@ def test_a_damaged_record_is_repaired(tenant: Fleet, tmp_path: Path, damage: str
     execute("-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "By hand", at=clone)
     tenant.git("update-ref", "refs/heads/placements", execute("rev-parse", "HEAD", at=clone))
     tenant.reconcile(1)
-    assert place(tenant) in ("one", "two")
+    assert target_cluster(tenant) in ("one", "two")
 
 
 @pytest.fixture
@@ -410,7 +410,7 @@ def test_a_duplicate_document_moves_nothing(tenant: Fleet, prometheus: Prometheu
     tenant.commit({"copy.yaml": copy}, hour=1)
     run = tenant.reconcile(1)
     assert "duplicate-identity" in codes(run)
-    assert (place(tenant), run.plan.moves) == ("one", ())
+    assert (target_cluster(tenant), run.plan.moves) == ("one", ())
 
 
 def test_a_duplicate_cloud_moves_nothing(fleet: Fleet) -> None:
@@ -419,14 +419,14 @@ def test_a_duplicate_cloud_moves_nothing(fleet: Fleet) -> None:
         "api: infrastructure\nkind: Cloud\nmetadata: {name: c, namespace: tenant-a, labels: {zone: x}}\n"
         f"spec: {{type: openstack, openstack: {{url: u, auth: {auth}}}}}\n"
     )
-    heir = cluster_yaml("heir").replace("name: heir,", "name: heir, inherit_labels: true,").rstrip("}\n")
-    heir += ", scheduled_to: {api: infrastructure, kind: Cloud, namespace: tenant-a, name: c}}\n"
+    inheriting = cluster_yaml("inheriting").replace("name: inheriting,", "name: inheriting, inherit_labels: true,").rstrip("}\n")
+    inheriting += ", scheduled_to: {api: infrastructure, kind: Cloud, namespace: tenant-a, name: c}}\n"
     other = cluster_yaml("other").replace("location: DE", "zone: x")
-    fleet.commit({"cloud.yaml": cloud, "heir.yaml": heir, "echo.yaml": application_yaml(more=ZONE)})
+    fleet.commit({"cloud.yaml": cloud, "inheriting.yaml": inheriting, "echo.yaml": application_yaml(more=ZONE)})
     fleet.reconcile()
-    assert place(fleet) == "heir"
+    assert target_cluster(fleet) == "inheriting"
     fleet.commit({"again.yaml": cloud, "other.yaml": other, "new.yaml": application_yaml("new", ZONE)}, hour=1)
     run = fleet.reconcile(1)
-    assert place(fleet) == "heir"
+    assert target_cluster(fleet) == "inheriting"
     assert fleet.load(STATUS.replace("echo", "new"))["status"]["scheduled_to"]["name"] == "other"
     assert "stale-decision" in codes(run)

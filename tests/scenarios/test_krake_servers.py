@@ -18,7 +18,7 @@ from tests.builders.krake import application_yaml, cluster_yaml, global_metric_y
 from tests.metrics.conftest import Received, Response, Server
 from tests.metrics.conftest import documents as provider_documents
 from tests.scenarios.conftest import Fleet
-from tests.scenarios.test_krake import codes, place
+from tests.scenarios.test_krake import codes, target_cluster
 
 PATIENCE = 60.0
 """Seconds after which a server that was just started is taken to be broken."""
@@ -108,21 +108,21 @@ def test_an_application_follows_prometheus_beyond_the_threshold_and_stays_when_i
     lay_out(fleet, global_provider_yaml("prometheus", f"{{url: '{prometheus.url}'}}"))
     settle(exporter, prometheus, a=0.9, b=0.1)
     fleet.reconcile()
-    assert place(fleet) == "one"
+    assert target_cluster(fleet) == "one"
     settle(exporter, prometheus, a=0.5, b=0.59)
     assert not fleet.reconcile(1).changed, "better, but not beyond the threshold"
     settle(exporter, prometheus, a=0.5, b=0.61)
     assert fleet.reconcile(2).changed
-    assert place(fleet) == "two"
+    assert target_cluster(fleet) == "two"
     prometheus.stop()
     run = fleet.reconcile(3)
     assert not run.changed
-    assert place(fleet) == "two"
+    assert target_cluster(fleet) == "two"
     assert "stale-decision" in codes(run)
 
 
 def ksql(values: dict[str, float]) -> Callable[[Received], Response]:
-    """KSQL's answer to the statement that asks for one row."""
+    """Return ksqlDB's response to the statement for one row."""
 
     def answer(received: Received) -> Response:
         assert (received.method, received.path) == ("POST", "/query")
@@ -135,7 +135,7 @@ def ksql(values: dict[str, float]) -> Callable[[Received], Response]:
 
 
 def influx(values: dict[str, float]) -> Callable[[Received], Response]:
-    """InfluxDB's answer to a Flux query, for whoever has the token."""
+    """Return InfluxDB's response to a Flux query with the right token."""
 
     def answer(received: Received) -> Response:
         assert (received.method, received.path) == ("POST", "/api/v2/query?org=o")
@@ -167,10 +167,10 @@ def test_an_application_follows_ksql_and_influxdb(
     lay_out(fleet, global_provider_yaml(source[0], f"{{{source[1].format(url=server.url)}}}"))
     server.handle = speak({"a": 0.9, "b": 0.1})
     assert fleet.reconcile().plan.findings == ()
-    assert place(fleet) == "one"
+    assert target_cluster(fleet) == "one"
     server.handle = speak({"a": 0.1, "b": 0.9})
     fleet.reconcile(1)
-    assert place(fleet) == "two"
+    assert target_cluster(fleet) == "two"
     server.close()
     run = fleet.reconcile(2)
     assert not run.changed

@@ -1,4 +1,4 @@
-"""A mistake in what decides about vreplicas moves nothing and takes nothing away."""
+"""Invalid settings, policies and StatefulSets keep vreplicas and pods."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ def test_invalid_settings_keep_pods_and_placements(fleet: Fleet, files: Mapping[
     after = {path: fleet.read(path) for path in fleet.files() if path.startswith(("clusters/", "status/"))}
     assert after == before
     assert [entry for entry in fleet.load("gitsched.json")["findings"] if entry["severity"] in ("error", "warning")]
-    mended = {"gitsched.yaml": settings(cluster="events"), "policy.yaml": policy(f"[{FITS}]"), "again.yaml": None}
-    events.commit({path: mended[path] for path in files}, 2)
-    assert any("shop/more" in message for message in events.findings("knative-pending")), "it goes on when the mistake is mended"
+    corrected = {"gitsched.yaml": settings(cluster="events"), "policy.yaml": policy(f"[{FITS}]"), "again.yaml": None}
+    events.commit({path: corrected[path] for path in files}, 2)
+    assert any("shop/more" in message for message in events.findings("knative-pending")), (
+        "scheduling continues when the error is corrected"
+    )
 
 
 def test_invalid_settings_keep_marks(fleet: Fleet) -> None:
@@ -81,10 +83,10 @@ def test_only_as_many_pods_as_help_are_requested(fleet: Fleet) -> None:
 def test_kept_placements_are_explained(fleet: Fleet) -> None:
     events = VreplicaFleet(fleet)
     events.commit(MISTAKES["no capacity"], 1)
-    asked = [("KafkaSource", "shop", "orders"), ("StatefulSet", NAMESPACE, ADAPTER)]
-    told = [explain_resource(fleet.settings(1), *resource) for resource in asked]
-    assert all("knative.capacity is not set" in explanation.policy_reason for explanation in told)
-    assert [[(share.cluster, share.replicas) for share in explanation.result] for explanation in told] == [
+    resources = [("KafkaSource", "shop", "orders"), ("StatefulSet", NAMESPACE, ADAPTER)]
+    explanations = [explain_resource(fleet.settings(1), *resource) for resource in resources]
+    assert all("knative.capacity is not set" in explanation.policy_reason for explanation in explanations)
+    assert [[(share.cluster, share.replicas) for share in explanation.result] for explanation in explanations] == [
         [(f"{ADAPTER}-0", 2), (f"{ADAPTER}-1", 2), (f"{ADAPTER}-2", 2)],
         [("events", 6)],
     ]

@@ -1,4 +1,4 @@
-"""Normal operation of Knative's vreplicas, N1 to N3, and how pods are emptied and taken away."""
+"""Normal operation of Knative's vreplicas (N1 to N3), and compaction and removal of pods."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_n2_a_rolling_upgrade_of_all_nodes_moves_nothing(fleet: Fleet) -> None:
     events = VreplicaFleet(fleet)
     before = events.fleet.head
     for step, (name, zone) in enumerate(events.zones.items()):
-        home = dict(events.nodes_by_ordinal)
-        refuge = "n2" if name != "n2" else "n0"
+        original = dict(events.nodes_by_ordinal)
+        other_node = "n2" if name != "n2" else "n0"
         events.commit({f"nodes/{name}.yaml": node(name, zone, cordoned=True)}, step + 0.1)
-        events.move(step + 0.2, **{f"p{o}": None for o, place in home.items() if place == name})
-        events.move(step + 0.3, **{f"p{o}": refuge for o, place in home.items() if place == name})
+        events.move(step + 0.2, **{f"p{o}": None for o, node_name in original.items() if node_name == name})
+        events.move(step + 0.3, **{f"p{o}": other_node for o, node_name in original.items() if node_name == name})
         events.commit({f"nodes/{name}.yaml": node(name, zone)}, step + 0.4)
-        events.move(step + 0.5, **{f"p{o}": place for o, place in home.items()})
+        events.move(step + 0.5, **{f"p{o}": node_name for o, node_name in original.items()})
     assert events.fleet.head == before
 
 
@@ -72,7 +72,7 @@ def test_pods_are_emptied_after_one_refresh_period_and_removed_after_another(fle
     run = fleet.reconcile(1.2)
     assert events.marked() == {3, 4, 5}
     assert events.placements("full") == {0: 3, 1: 3, 2: 3}
-    assert events.placements() == {0: 1, 1: 1, 2: 1}, "nobody else is touched"
+    assert events.placements() == {0: 1, 1: 1, 2: 1}, "other sources are not affected"
     assert events.replicas == 6, "make before break: the pods are still there"
     assert [f.message for f in run.plan.findings if f.code == "knative-moved"] == events.findings("knative-moved") != []
     fleet.reconcile(2.2)

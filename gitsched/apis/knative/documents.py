@@ -247,7 +247,7 @@ def find_adapter(snapshot: Snapshot) -> Document:
     for found in candidate_sets:
         if len(found) == 1:
             return found[0]
-    problem = f"found no unique StatefulSet {named}" if named else "cannot tell which StatefulSet runs the vreplicas"
+    problem = f"found no unique StatefulSet {named}" if named else "found no unique StatefulSet that runs the vreplicas"
     message = f"{problem}: commit it, and name it as NAMESPACE/NAME in knative.statefulSet"
     raise VpodSchedulingError(Finding("error", "knative-adapter", message))
 
@@ -261,7 +261,7 @@ def _read_strategy(snapshot: Snapshot, adapter: Key) -> SchedulingStrategy:
     max_fill_up = bool(settings.policy)
     unconfigured = (
         Profile((), ()) if max_fill_up else DEFAULT_SCHEDULER_PROFILE
-    )  # not even the pods that go at a time depend on a profile that nobody asks
+    )  # MAXFILLUP uses no profile, not even for the scale factor
     scheduler_profile = read_profile(scheduler, strict)[0] if scheduler is not None else unconfigured
     descheduler_profile = read_profile(descheduler, strict)[0] if descheduler is not None else None
     if descheduler_profile is None and not (strict and scheduler is not None):

@@ -10,8 +10,10 @@ from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
 
 
 class AutoscalerConfig(NamedTuple):
-    """`leader` false leaves the number of pods to somebody else; `skip` is how a caller says so for one run. `compact_age` is how long
-    ago pods were last emptied, where the caller knows better than the output branch."""
+    """Settings of the autoscaler. Without `leader`, or with `skip` in one run, the number of pods does not change.
+
+    `compact_age` is the time since the last compaction; it replaces the time recorded on the output branch.
+    """
 
     attempt_scale_down: bool = True
     leader: bool = True
@@ -21,7 +23,7 @@ class AutoscalerConfig(NamedTuple):
 
 
 class VpodKind(NamedTuple):
-    """A kind of event source; `replicas_path` is where it says how many vreplicas it wants."""
+    """A kind of event source; `replicas_path` is the path of its number of vreplicas."""
 
     api_version: str
     kind: str
@@ -29,8 +31,10 @@ class VpodKind(NamedTuple):
 
 
 class KnativeConfig(NamedTuple):
-    """`capacity` counts vreplicas a pod, None while nobody said; `scale_up` is keep or replace. `stateful_set` is "", a name, or
-    namespace/name. `reserved` are vreplicas promised but not in a status yet, by source (namespace/name) and pod."""
+    """Settings of Knative. `capacity` is the number of vreplicas per pod (None: not set); `scale_up` is keep or replace.
+
+    `stateful_set` is "", a name, or namespace/name. `reserved` are vreplicas that no status shows yet, by source (namespace/name) and pod.
+    """
 
     capacity: int | None = None
     policy: str = ""

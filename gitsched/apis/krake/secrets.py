@@ -7,14 +7,14 @@ from typing import Any, Final, cast
 from gitsched.model.document import Body
 
 SECRET_FIELDS: Final = frozenset(("auth", "kubeconfig", "password", "token"))
-"""Members that say how a cluster, cloud or metrics provider is reached."""
+"""Fields with credentials of a cluster, cloud or metrics provider."""
 _REDACTED = "withheld"
 
 
 def remove_secrets(body: Body) -> Body:
     """Return the document with every text below a secret member replaced, so that it keeps its form; the same object without any.
 
-    The objects of an Application are left alone: they are hidden as a whole where the Application is placed nowhere.
+    The objects of an Application are not changed: all of them are hidden while the Application has no cluster.
     """
     return cast("Body", _redact(body, secret=False))
 

@@ -9,8 +9,10 @@ from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
 
 
 class KrakeConfig(NamedTuple):
-    """`stickiness` is a weight; `stickiness_formula` is document or krake; `metric_constraints` says what they look at: weighted,
-    normalised or raw values."""
+    """Settings of Krake's scheduler. `stickiness` is a weight; `stickiness_formula` is document or krake.
+
+    `metric_constraints` is the kind of value that metric constraints compare: weighted, normalised or raw.
+    """
 
     reschedule_after: timedelta = timedelta(seconds=60)
     stickiness: float = 0.1

@@ -59,6 +59,6 @@ def test_a_new_cluster_only_takes_the_ties_that_it_wins(equal_applications: Sche
     runs.records = equal_applications.records
     before = targets(equal_applications)
     runs.run(86_400)
-    moved = {name: place for name, place in targets(runs).items() if place != before[name]}
+    moved = {name: target for name, target in targets(runs).items() if target != before[name]}
     assert set(moved.values()) == {"new"}
     assert 50 <= len(moved) <= 135
