@@ -1,4 +1,4 @@
-"""Measure a reconcile of a generated repository, stage by stage, beside git and PyYAML on the same input."""
+"""Measure a reconcile of a generated repository by stage, compared with git and PyYAML on the same input."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ def main() -> None:
     parser.add_argument("--manifests", type=int, default=sizes.manifests, metavar="N")
     parser.add_argument("--clusters", type=int, default=sizes.clusters, metavar="N")
     parser.add_argument("--policies", type=int, default=sizes.policies, metavar="N")
-    parser.add_argument("--places", type=int, default=sizes.places, metavar="N", help="clusters that a workload lands on, about")
+    parser.add_argument(
+        "--places", type=int, default=sizes.places, metavar="N", help="approximate number of clusters of a workload"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N")
-    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="manifests changed one after another")
+    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="number of single-manifest changes")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--profile", type=Path, metavar="FILE", help="also write the hottest functions, from runs of their own")
-    parser.add_argument("--generate", type=Path, metavar="DIRECTORY", help="only write the repository there, and measure nothing")
+    parser.add_argument("--profile", type=Path, metavar="FILE", help="also write the hottest functions, measured in separate runs")
+    parser.add_argument(
+        "--generate", type=Path, metavar="DIRECTORY", help="only write the repository to DIRECTORY, without measuring"
+    )
     arguments = parser.parse_args()
     size = Size(arguments.manifests, arguments.clusters, arguments.policies, arguments.places)
     if min(*size, arguments.rounds) < 1:

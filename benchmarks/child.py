@@ -1,7 +1,7 @@
-"""What one process measures of itself, as JSON on stdout: each figure comes from a process of its own, so that none warms another.
+"""Measure the runs of one process and print JSON. Each figure comes from a separate process, so that no run profits from another.
 
 python -m benchmarks.child resident REPOSITORY CACHE ROUNDS [PROFILE]    a cold run, then one for each round's change
-python -m benchmarks.child fresh REPOSITORY CACHE 1 [PROFILE]            one run on what the disk remembers
+python -m benchmarks.child fresh REPOSITORY CACHE 1 [PROFILE]            one run on the cache on disk
 python -m benchmarks.child load REPOSITORY                               PyYAML's C loader over the files of the worktree
 """
 
@@ -34,9 +34,9 @@ def main(arguments: list[str]) -> None:
 
 
 def measure_runs(mode: str, place: Path, cache: Path, rounds: int) -> dict[str, Any]:
-    """The stages of the first run and of each later one, beside git's own seconds for the change that caused it."""
+    """Return the stages of the first run and of each later one, and git's own seconds for the change that caused it."""
     meter = Meter()
-    reconcile = make_session(place, cache)
+    reconcile = open_reconciler(place, cache)
     meter.install()
     with meter.run() as first:
         reconcile()
@@ -53,8 +53,8 @@ def measure_runs(mode: str, place: Path, cache: Path, rounds: int) -> dict[str, 
 
 
 def profile_runs(mode: str, place: Path, cache: Path, rounds: int, into: Path) -> dict[str, Any]:
-    """Append the hottest functions of the same runs to a file; these runs are slower and not for the clock."""
-    reconcile = make_session(place, cache)
+    """Append the hottest functions of the same runs to a file; these runs are slower and are not timed."""
+    reconcile = open_reconciler(place, cache)
     with into.open("a", encoding="utf-8") as file:
         _profile(f"{mode}: the first run", reconcile, file)
         if mode == "resident":
@@ -67,18 +67,18 @@ def profile_runs(mode: str, place: Path, cache: Path, rounds: int, into: Path) -
     return {}
 
 
-def make_session(place: Path, cache: Path) -> Callable[[], Any]:
-    """A reconcile that remembers what the earlier calls read."""
+def open_reconciler(place: Path, cache: Path) -> Callable[[], Any]:
+    """Return a function that reconciles, with caches between its calls."""
     from gitsched.reconcile import Reconciler
     from gitsched.reconcile.run import RunSettings
 
     now = datetime.fromtimestamp(START + 86400, UTC)  # no commit of a round is in the future
-    session = Reconciler(RunSettings(now=now, cache=cache, location=str(place)))
-    return lambda: session.run(now)
+    reconciler = Reconciler(RunSettings(now=now, cache=cache, location=str(place)))
+    return lambda: reconciler.run(now)
 
 
 def load(place: Path) -> Mapping[str, float]:
-    """Seconds that PyYAML's C loader takes for all documents, which are dropped at once, and the memory it reaches."""
+    """Return the seconds of PyYAML's C loader for all documents, which are dropped at once, and the highest memory."""
     import yaml
 
     files = list(read_files(place).values())

@@ -1,4 +1,4 @@
-"""A fleet and its workloads as files, from a seed: the same size and seed give the same bytes on any machine."""
+"""Generate the files of clusters and workloads from a seed: the same size and seed give the same bytes on any machine."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from benchmarks.policies import Fleet, cluster_policy, namespaced_policy
 T = TypeVar("T")
 
 REGIONS = {"eu-central": "onprem", "eu-west": "onprem", "us-east": "onprem", "us-west": "aws", "ap-south": "aws", "ap-east": "gcp"}
-"""Region → provider. Private data centres first, as in examples/repo."""
+"""Provider by region. Private data centres first, as in examples/repo."""
 PER_NAMESPACE = 50
 TAINTED = 50
-"""One cluster in so many is in maintenance."""
+"""One in this many clusters is in maintenance."""
 KINDS = ((0.6, deployment), (0.85, config_map), (1.0, service))
 """Cumulative shares of the kinds of manifests."""
 
 
 class Size(NamedTuple):
-    """`places` is on how many clusters a workload lands, about."""
+    """Numbers of objects. `places` is the approximate number of clusters of a workload."""
 
     manifests: int = 10_000
     clusters: int = 1_000
@@ -30,26 +30,26 @@ class Size(NamedTuple):
 
 
 class Dice:
-    """Draws by `random()` alone, whose sequence Python promises to keep."""
+    """Random choices that use `random()` only, because Python guarantees its sequence."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def below(self, limit: int) -> int:
-        """A whole number from 0 up to, but without, the limit."""
+        """Return an integer from 0 up to the limit, exclusive."""
         return int(self._random.random() * limit)
 
     def pick(self, values: Sequence[T]) -> T:
-        """One of the values."""
+        """Return one of the values."""
         return values[self.below(len(values))]
 
     def share(self) -> float:
-        """A number from 0 up to, but without, 1."""
+        """Return a number from 0 up to 1, exclusive."""
         return self._random.random()
 
 
 def generate(size: Size, seed: int) -> dict[str, bytes]:
-    """Path → content of every file: clusters/, policies/ and apps/<namespace>/, a manifest a file."""
+    """Return the content of every file by path: clusters/, policies/ and apps/<namespace>/, one manifest per file."""
     dice = Dice(seed)
     pools = max(1, size.clusters // size.places)
     names = [f"{list(REGIONS)[i % len(REGIONS)]}-{i:04}" for i in range(size.clusters)]
@@ -62,9 +62,9 @@ def generate(size: Size, seed: int) -> dict[str, bytes]:
 
 
 def change(files: Mapping[str, bytes], round_: int) -> tuple[str, bytes]:
-    """A path and its new content: one Deployment gets another image and one replica more. Each round changes another file."""
+    """Return a path and its new content: a Deployment with another image and one more replica. Each round changes another file."""
     paths = sorted(path for path in files if "/deployment-" in path)
-    path = paths[round_ * 7919 % len(paths)]  # a prime, so that rounds do not meet in one namespace
+    path = paths[round_ * 7919 % len(paths)]  # a prime, so that the rounds use different namespaces
     before, mark, after = files[path].decode().partition("\n  replicas: ")
     count, _, rest = after.partition("\n")
     return path, f"{before}{mark}{int(count) + 1}\n{rest.replace('/app:1.', f'/app:2.{round_}.')}".encode()
@@ -132,7 +132,7 @@ spec:
 
 
 def _policies(size: Size, fleet: Fleet, namespaces: list[str]) -> Iterator[tuple[str, str]]:
-    """Three in four are for the whole fleet and select by label; the others win in their namespace whatever its labels."""
+    """Return the policies. Three in four are cluster-wide and select by label; the others select everything in their namespace."""
     for number in range(size.policies):
         if number % 4 == 3:
             namespace = namespaces[number * 11 % len(namespaces)]

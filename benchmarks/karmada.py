@@ -1,4 +1,4 @@
-"""Measure how many bindings a second the Karmada profile decides, beside Karmada's own scheduler on the very same inputs.
+"""Measure how many bindings a second the Karmada profile decides, compared with Karmada's own scheduler on the same inputs.
 
     python -m benchmarks.karmada
 
@@ -28,7 +28,7 @@ UPSTREAM = {
     "aggregated": {10: 1211, 100: 141, 1000: 10.8},
     "region-spread": {10: 581, 100: 198, 1000: 13.7},
 }
-"""Bindings per CPU second of Karmada's scheduler core, by input and number of clusters."""
+"""Bindings that Karmada's scheduler decides per CPU second, by input and number of clusters."""
 CONFIG = {"karmada": {"missingFacts": "strict", "taintEviction": False}}
 
 
@@ -40,7 +40,7 @@ class Rate(NamedTuple):
 
 
 def measure(case: dict[str, Any]) -> Rate:
-    """Decide every binding of an input once, nothing remembered from before."""
+    """Decide every binding of an input once, without caches."""
     with clock(pipeline, "schedule") as spent:
         start = process_time()
         result = gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]), config=CONFIG)
@@ -50,7 +50,7 @@ def measure(case: dict[str, Any]) -> Rate:
 
 
 def search_regions(count: int) -> float:
-    """CPU seconds for the choice of up to half of `count` regions; upstream looks at all combinations of them."""
+    """CPU seconds for the choice of up to half of `count` regions; upstream checks all combinations of them."""
     regions = [Region(f"r{i:03}", 1000 * (i * 7 % 11) + i % 3, list(range(1 + i * 5 % 9))) for i in range(count)]
     start = process_time()
     select_regions(regions, 3, count // 2, count)

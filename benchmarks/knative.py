@@ -1,4 +1,4 @@
-"""Measure how fast the vreplicas of one source are placed, beside Knative's own scheduler on the very same inputs.
+"""Measure how fast the vreplicas of one source are placed, compared with Knative's own scheduler on the same inputs.
 
     python -m benchmarks.knative
 
@@ -45,20 +45,22 @@ UPSTREAM: dict[str, dict[tuple[int, int], float | None]] = {
         (10000, 500): None,
     },
 }
-"""CPU seconds of upstream by profile, vreplicas and pods; None where nobody waited for it. The profile `zone` has one predicate, `seed`
-the three that the design document shows; both spread over zones and prefer low ordinals. 80 is extrapolated."""
+"""CPU seconds of upstream by profile, vreplicas and pods; None where it was not measured, because it takes too long.
+
+The profile `zone` has one predicate, `seed` the three of the design document; both spread over zones and prefer low ordinals. 80 is
+extrapolated."""
 ROUNDS = 5
 
 
 class Times(NamedTuple):
-    """CPU seconds: `core` for the placing, `whole` from documents to documents."""
+    """CPU seconds: `core` for scheduling only, `whole` from documents to documents."""
 
     core: float
     whole: float
 
 
 def measure(case: dict[str, Any]) -> Times:
-    """Place the source of an input once, nothing remembered from before."""
+    """Place the source of an input once, without caches."""
     config = {"knative": {"capacity": case["config"]["capacity"], "scaleUp": "replace", "autoscaler": case["config"]["autoscaler"]}}
     with clock(scheduler, "schedule_vpod") as spent:
         start = process_time()
@@ -72,7 +74,7 @@ def measure(case: dict[str, Any]) -> Times:
 
 
 def read(profile: str, vreplicas: int, pods: int) -> dict[str, Any]:
-    """One input."""
+    """Read one input."""
     with lzma.open(INPUTS / f"{profile}-{vreplicas}v-{pods}p.json.xz", "rt", encoding="utf-8") as file:
         case: dict[str, Any] = json.load(file)
         return case

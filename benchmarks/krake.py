@@ -1,4 +1,4 @@
-"""Measure how many applications a second the Krake profile decides, beside Krake's own scheduler on the very same inputs.
+"""Measure how many applications a second the Krake profile decides, compared with Krake's own scheduler on the same inputs.
 
     python -m benchmarks.krake
 
@@ -22,34 +22,34 @@ from gitsched.model.time import parse_time
 
 INPUTS = Path(__file__).with_name("inputs") / "krake"
 UPSTREAM = {10: 0.0020, 100: 0.0177, 1000: 0.467}
-"""CPU seconds that Krake takes for one application with five metrics a cluster, by number of clusters."""
+"""CPU seconds of Krake for one application with five metrics per cluster, by number of clusters."""
 CROWD = 1000
 ROUNDS = 5
 
 
 class Cost(NamedTuple):
-    """CPU seconds of a run: by the scheduler alone, and from documents to documents (validated, decided, written)."""
+    """CPU seconds of a run: of the scheduler alone, and from documents to documents (validated, decided, written)."""
 
     core: float
     whole: float
 
 
 def read(clusters: int) -> dict[str, Any]:
-    """The recorded input: clusters with five metrics each, and one application."""
+    """Read the recorded input: clusters with five metrics each, and one application."""
     with lzma.open(INPUTS / f"clusters-{clusters}.json.xz", "rt", encoding="utf-8") as file:
         case: dict[str, Any] = json.load(file)
     return case
 
 
 def multiply_applications(case: dict[str, Any], count: int) -> list[dict[str, Any]]:
-    """The documents of an input with `count` applications that are equal but for their names."""
+    """Return the documents of an input with `count` applications that differ only in their names."""
     rest = [document for document in case["resources"] if document["kind"] != "Application"]
     (one,) = (document for document in case["resources"] if document["kind"] == "Application")
     return rest + [{**one, "metadata": {**one["metadata"], "name": f"app-{number}"}} for number in range(count)]
 
 
 def measure(case: dict[str, Any], count: int) -> Cost:
-    """Decide so many applications in one run, nothing remembered from before."""
+    """Decide `count` applications in one run, without caches."""
     documents = multiply_applications(case, count)
     with clock(KrakeEngine, "__init__") as spent:
         start = process_time()
@@ -62,7 +62,7 @@ def measure(case: dict[str, Any], count: int) -> Cost:
 
 
 def best(case: dict[str, Any], count: int) -> Cost:
-    """The least of several runs, of each figure for itself."""
+    """Return the minimum of several runs for each figure."""
     costs = [measure(case, count) for _ in range(ROUNDS)]
     return Cost(min(cost.core for cost in costs), min(cost.whole for cost in costs))
 

@@ -1,4 +1,4 @@
-"""The workloads of a generated repository, as a person would write them: comments, block style, about a kilobyte for a Deployment."""
+"""Generate workloads in the style of hand-written manifests: comments, block style, about a kilobyte for a Deployment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Workload(NamedTuple):
-    """`lane` is the policy that selects it by label; `salt` makes contents differ."""
+    """`lane` is the number of the policy that selects the workload by label; `salt` makes contents differ."""
 
     name: str
     namespace: str
@@ -16,7 +16,7 @@ class Workload(NamedTuple):
 
 
 def deployment(workload: Workload) -> str:
-    """An apps/v1 Deployment with one container, probes and resources."""
+    """Return an apps/v1 Deployment with one container, probes and resources."""
     name = workload.name
     return f"""\
 # {name} of {workload.namespace}; owned by the team of the same name.
@@ -63,7 +63,7 @@ spec:
 
 
 def config_map(workload: Workload) -> str:
-    """A ConfigMap with a few scalars and a file."""
+    """Return a ConfigMap with a few scalars and a file."""
     return f"""\
 apiVersion: v1
 kind: ConfigMap
@@ -81,7 +81,7 @@ data:
 
 
 def service(workload: Workload) -> str:
-    """A Service in front of a Deployment."""
+    """Return the Service of a Deployment."""
     return f"""\
 apiVersion: v1
 kind: Service

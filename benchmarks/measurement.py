@@ -1,4 +1,4 @@
-"""All figures of one comparison, each from a process of its own, over two equal repositories made for it."""
+"""Measure all figures of one comparison, each in a separate process, on two equal generated repositories."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Process(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """`cold` is the first run, nothing cached. `warm` are the runs of a resident session, one for each changed manifest, and `warm_git`
+    """`cold` is the first run, nothing cached. `warm` are the runs of a resident process, one for each changed manifest, and `warm_git`
     is what git needed to commit those changes. `fresh` is an instrumented run in a new process. `processes` are `gitsched reconcile`:
     a cold one, then one for each change of `processes_git`; `idle` is one after no change, `start` is `gitsched --help`, what any
     command takes to begin with. `load` is PyYAML on the same files. Times are in seconds.
@@ -51,13 +51,13 @@ class Measurement(NamedTuple):
 
 
 def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
-    """Generate and measure; `scratch` is an empty directory that receives both repositories and caches."""
+    """Generate and measure. `scratch` is an empty directory for both repositories and caches."""
     files = generate(size, seed)
     resident, separate = scratch / "resident", scratch / "separate"
     source = create(resident, files)
     create(separate, files)
     load = _child("load", resident)
-    session = _child("resident", resident, scratch / "resident-cache", rounds)
+    measured = _child("resident", resident, scratch / "resident-cache", rounds)
 
     cache = scratch / "separate-cache"
     processes = [_run(separate, cache, "reconcile")]
@@ -73,9 +73,9 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
         _machine(),
         source,
         len(files),
-        _stages(session["first"]),
-        [_stages(stages) for stages in session["later"]],
-        session["git"],
+        _stages(measured["first"]),
+        [_stages(stages) for stages in measured["later"]],
+        measured["git"],
         _stages(fresh["first"]),
         processes,
         seconds,
@@ -86,7 +86,7 @@ def measure(size: Size, seed: int, rounds: int, scratch: Path) -> Measurement:
 
 
 def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> None:
-    """Write the hottest functions of a cold run, of a resident one after a change, and of one in a fresh process after a change."""
+    """Write the hottest functions of a cold run, of a run after a change in the same process, and of one in a new process."""
     files = generate(size, seed)
     into.write_text("", encoding="utf-8")
     create(scratch / "profiled", files)
@@ -95,7 +95,7 @@ def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> No
     create(place, files)
     _run(place, cache, "reconcile")
     commit_change(place, files, 1)
-    _run(place, cache, "reconcile")  # reads for the first time what the cold run wrote
+    _run(place, cache, "reconcile")  # the first run that reads the output of the cold run
     commit_change(place, files, 2)
     _child("fresh", place, cache / "gitsched", 1, into)
 
@@ -108,7 +108,7 @@ def _child(mode: str, place: Path, *more: object) -> dict[str, Any]:
 
 
 def _run(place: Path, cache: Path, verb: str) -> Process:
-    """A command of gitsched as anyone would run it, with a cache of its own."""
+    """Run a command of gitsched with a separate cache."""
     variables = environment() | {"XDG_CACHE_HOME": str(cache)}
     start = perf_counter()
     child = subprocess.Popen([GITSCHED, verb], cwd=place, env=variables, stdout=subprocess.DEVNULL)
@@ -121,11 +121,11 @@ def _run(place: Path, cache: Path, verb: str) -> Process:
 
 
 def _compare(one: Path, other: Path, runs: int) -> None:
-    """The time of a wrong result is worth nothing: whatever was remembered on the way, each run made the same commit in both."""
+    """Check that each run made the same commit in both repositories, whatever was cached."""
     ours, theirs = (git(place, "rev-list", "placements").split() for place in (one, other))
     if ours != theirs or len(ours) != runs:
         sys.exit(
-            f"{runs} runs made {len(ours)} commits in one session and {len(theirs)} in separate processes, equal: {ours == theirs}"
+            f"{runs} runs made {len(ours)} commits in one process and {len(theirs)} in separate processes, equal: {ours == theirs}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: the calls between the stages of a reconcile, timed in the running program."""
+"""Measure the time and memory of each stage of a reconcile, by timing calls in the running program."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 STAGES = ("list", "cache", "parse", "validate", "schedule", "render", "commit", "other")
-"""In the order of the arrows. `list` includes reading blobs, `cache` is what is kept on disk between processes, `schedule` includes the
-catalogue of identities; `other` is what lies between the calls that are timed."""
+"""In the order of a run. `list` includes reading blobs, `cache` is the cache on disk, `schedule` includes the catalog of identities;
+`other` is everything between the timed calls."""
 
 POINTS = (
     ("list", "gitsched.git.repository", "Repository.entries"),
@@ -37,7 +37,7 @@ POINTS = (
     ("commit", "gitsched.git.repository", "Repository.commit_tree"),
     ("commit", "gitsched.git.output", "OutputRepository.publish"),
 )
-"""Stage, module and name of every call that is timed. A name that is gone is an error, so that no stage is quietly empty."""
+"""Stage, module and name of every timed call. A missing name is an error, so that no stage is empty by mistake."""
 
 SPLIT = {
     ("parse", "validate"),
@@ -47,7 +47,7 @@ SPLIT = {
     ("schedule", "list"),
     ("schedule", "cache"),
 }
-"""Outer and inner stage where the inner one counts for itself; any other call inside a stage belongs to that stage."""
+"""Outer and inner stages that are counted separately; any other call inside a stage counts for that stage."""
 
 _INTERVAL = 0.01
 _WORTH_A_LOOK = 0.002
@@ -55,7 +55,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stage(NamedTuple):
-    """Wall time in seconds without that of inner stages, the highest resident memory seen meanwhile in bytes, and how many calls."""
+    """Wall time in seconds without inner stages, the highest resident memory in bytes, and the number of calls."""
 
     seconds: float = 0.0
     peak: int = 0
@@ -63,13 +63,13 @@ class Stage(NamedTuple):
 
 
 class Meter:
-    """Times the points while a `run` is on. Memory is sampled a hundred times a second and wherever a longer call ends."""
+    """Times the calls during a `run`. Memory is sampled a hundred times a second and after each longer call."""
 
     def __init__(self) -> None:
         self._reset()
 
     def install(self) -> None:
-        """Put the stopwatch around every point of this process, once."""
+        """Wrap every timed function of this process, once."""
         for stage, module, name in POINTS:
             owner: Any = import_module(module)
             *path, last = name.split(".")
@@ -79,7 +79,7 @@ class Meter:
 
     @contextmanager
     def run(self) -> Iterator[dict[str, Stage]]:
-        """Measure what happens inside; the yielded mapping is filled when it ends."""
+        """Measure the block; the yielded mapping is filled at its end."""
         self._reset()
         result: dict[str, Stage] = {}
         done = threading.Event()
@@ -131,7 +131,7 @@ class Meter:
 
 
 def resident() -> int:
-    """Resident memory of this process in bytes; 0 where the system has no /proc."""
+    """Return the resident memory of this process in bytes; 0 where the system has no /proc."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - a hundred times a second
             return int(file.read().split()[1]) * _PAGE

@@ -1,4 +1,4 @@
-"""Measure how fast Placements are decided, beside Open Cluster Management's own controller on the very same inputs.
+"""Measure how fast Placements are decided, compared with Open Cluster Management's own controller on the same inputs.
 
     python -m benchmarks.ocm
 
@@ -28,14 +28,14 @@ UPSTREAM = {
     "addon": {100: 0.60, 1000: 6.7, 5000: 57},
     "full": {100: 0.62, 1000: 7.2, 5000: 57},
 }
-"""Milliseconds for a Placement, by input and number of clusters."""
+"""Milliseconds of the upstream controller for a Placement, by input and number of clusters."""
 PLACEMENTS = 21
 CLAIM = "id.k8s.io"
 
 
 class Times(NamedTuple):
     """CPU milliseconds: `first` for the first Placement of a run, which reads scores and capacities into columns; `further` the median
-    of the others, each with predicates of its own; `whole` from documents to documents, all Placements together."""
+    of the others, each with its own predicates; `whole` from documents to documents, all Placements together."""
 
     first: float
     further: float
@@ -43,7 +43,7 @@ class Times(NamedTuple):
 
 
 def multiply(case: dict[str, Any]) -> dict[str, Any]:
-    """The input with several Placements in place of one. Each leaves out another cluster, so that none can use the other's selection."""
+    """Return the input with several Placements instead of one. Each excludes another cluster, so that none reuses a selection."""
     (placement,) = (body for body in case["resources"] if body["kind"] == "Placement")
     placements = []
     for index in range(PLACEMENTS):
@@ -57,7 +57,7 @@ def multiply(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(case: dict[str, Any]) -> Times:
-    """Decide every Placement of an input once, nothing remembered from before."""
+    """Decide every Placement of an input once, without caches."""
     with clock(scheduling, "schedule_placement") as spent:
         start = process_time()
         gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]))

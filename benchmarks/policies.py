@@ -1,4 +1,4 @@
-"""The policies of a generated repository: every way of placing that is measured, in turn."""
+"""Generate policies: each kind of placement that is measured, in turn."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import NamedTuple
 
 
 class Fleet(NamedTuple):
-    """The names of the clusters; cluster i has the label of pool i modulo `pools`."""
+    """Names of the clusters; cluster i has the label of pool i modulo `pools`."""
 
     names: Sequence[str]
     pools: int
 
     def members(self, pool: int) -> Sequence[str]:
-        """The clusters of a pool."""
+        """Return the clusters of a pool."""
         return self.names[pool % self.pools :: self.pools]
 
 
 def cluster_policy(number: int, fleet: Fleet) -> str:
-    """A ClusterPropagationPolicy for all workloads with the label of its lane."""
+    """Return a ClusterPropagationPolicy for all workloads with the label of its lane."""
     return _policy("ClusterPropagationPolicy", number, "", f"labelSelector: {{matchLabels: {{lane: lane-{number:02}}}}}", fleet)
 
 
 def namespaced_policy(number: int, namespace: str, fleet: Fleet) -> str:
-    """A PropagationPolicy for everything in its namespace."""
+    """Return a PropagationPolicy for everything in its namespace."""
     return _policy("PropagationPolicy", number, namespace, "", fleet)
 
 

@@ -1,4 +1,4 @@
-"""Generated files as a Git repository: one pack, fixed identity and dates, so that commit ids are the same everywhere."""
+"""Write generated files as a Git repository: one pack, fixed identity and dates, so that commit ids are the same on any machine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NAME, ADDRESS = "Pat Platform", "pat@example.com"
 
 
 def environment(round_: int = 0) -> dict[str, str]:
-    """The environment for git and gitsched: nobody's configuration, the identity and date of a round's commit.
+    """Return the environment for git and gitsched: no user configuration, and the identity and date of the commit of a round.
 
-    Python keeps its bytecode, as it does for anyone who installed gitsched; without it each process would compile every module anew.
+    Python keeps its bytecode, as for an installed gitsched; otherwise each process would compile every module.
     """
     when = datetime.fromtimestamp(START + 60 * round_, UTC).isoformat()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
@@ -38,14 +38,14 @@ def environment(round_: int = 0) -> dict[str, str]:
 
 
 def git(place: Path, *words: str, round_: int = 0, data: bytes = b"") -> str:
-    """What a git command prints; CalledProcessError when it fails."""
+    """Return the output of a git command. Raise CalledProcessError when it fails."""
     command = ["git", "-C", str(place), *words]
     done = subprocess.run(command, input=data, env=environment(round_), stdout=subprocess.PIPE, check=True)
     return done.stdout.decode().strip()
 
 
 def create(place: Path, files: Mapping[str, bytes]) -> str:
-    """Make a repository with a worktree whose branch main has one commit with the files; its id.
+    """Create a repository with a worktree whose branch main has one commit with the files. Return the id of the commit.
 
     Objects are in one pack, as after a clone, and git never collects garbage in the background of a measurement.
     """
@@ -60,7 +60,7 @@ def create(place: Path, files: Mapping[str, bytes]) -> str:
 
 
 def _stream(files: Mapping[str, bytes]) -> Iterable[bytes]:
-    """The input of git fast-import for one commit."""
+    """Return the input of git fast-import for one commit."""
     message = b"The fleet\n"
     stamp = f"{NAME} <{ADDRESS}> {START} +0000"
     yield f"commit refs/heads/main\nauthor {stamp}\ncommitter {stamp}\ndata {len(message)}\n".encode() + message
@@ -69,15 +69,15 @@ def _stream(files: Mapping[str, bytes]) -> Iterable[bytes]:
 
 
 def read_files(place: Path) -> dict[str, bytes]:
-    """Path → content of every file of the worktree."""
+    """Return the content of every file of the worktree by path."""
     found = sorted(path for path in place.rglob("*.yaml") if path.is_file())
     return {path.relative_to(place).as_posix(): path.read_bytes() for path in found}
 
 
 def commit_change(place: Path, files: Mapping[str, bytes], round_: int) -> float:
-    """Change the manifest of a round and commit it; the seconds that `git add` and `git commit` took."""
+    """Change the manifest of a round and commit it. Return the seconds of `git add` and `git commit`."""
     path, data = change(files, round_)
-    git(place, "update-index", "-q", "--refresh")  # what any earlier git command would have done
+    git(place, "update-index", "-q", "--refresh")  # as any earlier git command would have done
     (place / path).write_bytes(data)
     start = perf_counter()
     git(place, "add", "--", path, round_=round_)

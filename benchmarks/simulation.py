@@ -1,4 +1,4 @@
-"""Measure the resilience table of a generated fleet: every single loss of a cluster and of a region, and an explanation with its what-ifs.
+"""Measure the resilience table of a generated fleet: every loss of a cluster or region, and an explanation with counterfactuals.
 
 python -m benchmarks.simulation [--manifests N] [--clusters N]
 """
@@ -21,7 +21,7 @@ from gitsched.reconcile.source_simulation import simulate_source_losses
 
 
 class Timing(NamedTuple):
-    """Wall time in seconds with a warm cache; `losses` is how often something was lost."""
+    """Wall time in seconds with a warm cache; `losses` is the number of simulated losses."""
 
     name: str
     losses: int
@@ -29,7 +29,7 @@ class Timing(NamedTuple):
 
 
 def measure(size: Size, scratch: Path) -> list[Timing]:
-    """A sweep over clusters, one over regions, and one explanation; the commit is read and planned in each of them."""
+    """Measure all losses of clusters, all losses of regions, and one explanation. Each reads and plans the commit."""
     place = scratch / "fleet"
     create(place, generate(size, 1))
     settings = RunSettings(datetime.fromtimestamp(START + 86400, UTC), scratch / "cache", str(place))

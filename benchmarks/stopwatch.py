@@ -1,4 +1,4 @@
-"""CPU time of calls inside a run that is otherwise left as it is."""
+"""Measure the CPU time of calls inside a run without changing the run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def clock(owner: Any, name: str) -> Iterator[list[float]]:
-    """CPU seconds of each call of `owner.name` within, in their order. `owner` is a module or a class that calls it by this name."""
+    """Measure the CPU seconds of each call of `owner.name` in the block, in order. `owner` is a module or class that has this name."""
     spent: list[float] = []
     call = getattr(owner, name)
 

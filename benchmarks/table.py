@@ -1,4 +1,4 @@
-"""A measurement as text."""
+"""Format a measurement as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MEBI = 1 << 20
 
 
 def format_measurement(measurement: Measurement) -> str:
-    """The stages of every kind of run, the reference points, and the ratios between them."""
+    """Return the stages of every kind of run, the reference values, and their ratios."""
     m = measurement
     columns: list[tuple[str, Stages]] = [("cold", m.cold)]
     if m.warm:
@@ -63,7 +63,7 @@ def _ratios(m: Measurement) -> str:
 
 
 def _median(runs: Sequence[Stages]) -> Stages:
-    """Stage by stage; the memory is the highest of all runs."""
+    """Return the median of each stage; the memory is the maximum of all runs."""
     return {
         stage: Stage(median(run[stage].seconds for run in runs), max(run[stage].peak for run in runs), runs[-1][stage].calls)
         for stage in STAGES
