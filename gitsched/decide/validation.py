@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gitsched.apis.gitsched import config
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI
-from gitsched.apis.schemas import list_schemas
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
+from gitsched.apis.proposals import set_at
+from gitsched.apis.schemas import list_schemas, shipped_schemas
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.registry import find_policy_api, policy_apis
 from gitsched.manifests.schema import SchemaValidator
@@ -120,11 +121,23 @@ def _find_validator(group: str, kind: str, name: str) -> DocumentValidator | Non
     return None
 
 
+def _list_config_schemas(apis: Iterable[PolicyAPI]) -> list[Mapping[SchemaKey, Body]]:
+    """Return the schema of Config with the sections of APIs that bring a schema; nothing if there are none."""
+    sections = {api.settings.name: api.settings.schema for api in apis if api.settings is not None and api.settings.schema}
+    if not sections:
+        return []
+    key = (config.GROUP, config.VERSION, config.KIND)
+    schema = shipped_schemas()[key]
+    for name, section in sections.items():
+        schema = set_at(schema, ("properties", "spec", "properties", name), section)
+    return [{key: schema}]
+
+
 _schemas: dict[tuple[PolicyAPI, ...], SchemaValidator] = {}
 
 
 def _load_schemas() -> SchemaValidator:
     apis = policy_apis()
     if apis not in _schemas:
-        _schemas[apis] = SchemaValidator(list_schemas(api.schemas for api in apis))
+        _schemas[apis] = SchemaValidator(list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)]))
     return _schemas[apis]

@@ -116,8 +116,12 @@ class ConfigSection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettingsSection(Generic[T]):
-    """The section of a policy API in the spec of gitsched.yaml: its name, the settings where it is missing, and its parser."""
+    """The section of a policy API in the spec of gitsched.yaml: its name, the settings where it is missing, and its parser.
+
+    `schema` is the JSON Schema of the section, for an API whose section is not in the schema of Config that gitsched ships.
+    """
 
     name: str
     default: T
     parse: Callable[[ConfigSection], T]
+    schema: Mapping[str, Any] | None = None

@@ -20,6 +20,7 @@ from typing import Any
 from gitsched import __version__
 from gitsched.apis.engine import Snapshot
 from gitsched.apis.gitsched.config import Config
+from gitsched.decide.registry import policy_apis
 from gitsched.git import open_repository
 from gitsched.model.errors import Permanent
 from gitsched.model.time import EPOCH
@@ -71,7 +72,7 @@ _SUFFIXES = (".py", ".json")
 
 @cache
 def identify_build() -> str:
-    """Return the version and a digest of what is installed: the same on every machine with the same wheel and the same Python."""
+    """Return the version and a digest of what is installed and registered: the same on every machine with the same wheel and Python."""
     return identify_package(Path(__file__).parents[2])
 
 
@@ -84,7 +85,7 @@ def identify_package(package: Path) -> str:
     record = package.parent / f"{package.name}-{__version__}.dist-info" / "RECORD"
     installed = record.read_text(encoding="utf-8").splitlines() if record.is_file() else []
     listed = [line for line in installed if line.startswith(f"{package.name}/") and ",sha256=" in line]
-    text = "\n".join((sys.version, *sorted(listed or _list_files(package))))
+    text = "\n".join((sys.version, *(api.name for api in policy_apis()), *sorted(listed or _list_files(package))))
     return f"{__version__}-{blake2b(text.encode('utf-8', 'surrogateescape'), digest_size=6).hexdigest()}"
 
 

@@ -36,6 +36,7 @@ metadata:
   annotations: {fleet.example.io/sites: "2"}
 spec: {replicas: 2}
 """
+CONFIG = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec:\n"
 SOURCE = {"sites/a.yaml": site("a"), "sites/b.yaml": site("b"), "sites/c.yaml": site("c"), "web.yaml": WEB}
 
 
@@ -108,6 +109,25 @@ def test_reconcile_moves_a_workload_when_a_cluster_goes_offline(gitsched: Run, r
     commit(repository)
     assert gitsched("reconcile", *NOW).returncode == 0
     assert "- b\n  - c" in read_output(repository, "status/fleet.example.io/siteplacement/shop/web.yaml")
+
+
+def test_the_api_has_its_own_section_of_settings(gitsched: Run, repository: Path) -> None:
+    (repository / "gitsched.yaml").write_text(CONFIG + "  sites: {limit: 1}\n")
+    assert "warning" not in gitsched("validate").stdout
+    commit(repository)
+    assert gitsched("reconcile", *NOW).returncode == 0
+    assert "sites:\n  - a\n" in read_output(repository, "status/fleet.example.io/siteplacement/shop/web.yaml")
+    (repository / "gitsched.yaml").write_text(CONFIG + "  sites: {limit: many}\n")
+    result = gitsched("validate")
+    assert (result.returncode != 0, "gitsched.yaml:5" in result.stdout) == (True, True)
+
+
+def test_init_writes_the_starter_files_of_the_api(gitsched: Run, repository: Path) -> None:
+    result = gitsched("init", "--api", "sites")
+    assert result.returncode == 0, result.stderr
+    assert "limit: 3" in (repository / "gitsched.yaml").read_text()
+    assert "kind: Site" in (repository / "sites/example.yaml").read_text()
+    assert "warning" not in gitsched("validate").stdout
 
 
 def test_explain_shows_the_policy_and_why_a_cluster_is_rejected(gitsched: Run, repository: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
-from gitsched.apis.policy_api import PolicyAPI
+from gitsched.apis.gitsched.config_section import SettingsSection
+from gitsched.apis.policy_api import PolicyAPI, StarterFiles
 from gitsched.apis.topology import ClusterLocation, Topology, copy_as
 from gitsched.model.document import ApiKinds, Body, Document, Key, get_field
 from gitsched.model.planned_files import ClusterInfo
@@ -14,6 +16,7 @@ from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 
 GROUP, KIND, VERSION = "fleet.example.io", "Site", "v1"
 ANNOTATION = f"{GROUP}/sites"
+EXAMPLE = "apiVersion: fleet.example.io/v1\nkind: Site\nmetadata: {name: example}\nspec: {region: eu}\n"
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -23,6 +26,18 @@ SCHEMA = {
         "spec": {"type": "object", "properties": {"region": {"type": "string"}, "offline": {"type": "boolean"}}},
     },
 }
+
+
+class SiteSettings(NamedTuple):
+    limit: int = 100
+
+
+SETTINGS = SettingsSection(
+    "sites",
+    SiteSettings(),
+    lambda section: SiteSettings(section.get_integer("limit", SiteSettings().limit, 0) or 0),
+    {"type": "object", "properties": {"limit": {"type": "integer"}}},
+)
 
 
 class SiteEngine(PolicyEngine):
@@ -39,7 +54,8 @@ class SiteEngine(PolicyEngine):
         wanted = get_field(template.body, "metadata", "annotations", ANNOTATION)
         if wanted is None:
             return None
-        chosen = [site.name for site in self.evaluate_candidates(template) if site.eligible][: int(wanted)]
+        chosen = [site.name for site in self.evaluate_candidates(template) if site.eligible]
+        chosen = chosen[: min(int(wanted), self.snapshot.config.settings_of(SETTINGS).limit)]
         record = Key(GROUP, "SitePlacement", template.key.namespace, template.key.name)
         body: Body = {
             "apiVersion": f"{GROUP}/{VERSION}",
@@ -82,6 +98,8 @@ API = PolicyAPI(
     groups=frozenset({GROUP}),
     create_engine=SiteEngine,
     kinds=ApiKinds(cluster_scoped=frozenset({(GROUP, KIND)})),
+    settings=SETTINGS,
     schemas={(GROUP, VERSION, KIND): SCHEMA},
+    load_starter=lambda: StarterFiles("  sites:\n    limit: 3\n", {"sites/example.yaml": EXAMPLE}, "kind: Site", "docs/sites.md"),
     topology=Topology(GROUP, KIND, _read_location, _mark_unreachable, _mark_unreachable, None, copy_as),
 )
