@@ -81,29 +81,28 @@ class ParsedFile(NamedTuple):
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Restore a file from the result of `to_json`."""
-        status, documents, problems, unreadable, reason, patches = value
+        status, documents, issues, unreadable, reason, kustomize_inputs = value
         return cls(
             status,
             tuple([_parse_document(*document) for document in documents]),
             tuple(
                 [
                     FileIssue(s, code, message, line, column, tuple(resource) if resource else None)
-                    for s, code, message, line, column, resource in problems
+                    for s, code, message, line, column, resource in issues
                 ]
             ),
             unreadable,
             reason,
-            tuple(patches),
+            tuple(kustomize_inputs),
         )
 
 
 def _parse_document(body: Body, index: int, item: int, line: int, column: int, text: list[Any], broken: bool) -> ParsedDocument:
-    whole, start, end, cuts, marks = text
-    if cuts is not None:
-        cuts = tuple([(a, b) for a, b in cuts])
-    return ParsedDocument(
-        body, index, item, line, column, SourceSpans(whole, start, end, cuts, tuple([(p, a, b) for p, a, b in marks])), broken
-    )
+    whole_file, start, end, server_owned, editable = text
+    if server_owned is not None:
+        server_owned = tuple([(a, b) for a, b in server_owned])
+    spans = SourceSpans(whole_file, start, end, server_owned, tuple([(path, a, b) for path, a, b in editable]))
+    return ParsedDocument(body, index, item, line, column, spans, broken)
 
 
 def reject_large_file(size: int, path: str, limits: Limits = DEFAULT_LIMITS) -> ParsedFile:

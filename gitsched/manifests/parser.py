@@ -262,8 +262,8 @@ class _FileParser:
         if self._validate is not None:
             result = self._validate(body)
             checked = result.body
-            known = {issue.pointer for issue in issues}
-            issues.extend(issue for issue in result.issues if issue.pointer not in known)
+            reported_pointers = {issue.pointer for issue in issues}
+            issues.extend(issue for issue in result.issues if issue.pointer not in reported_pointers)
         for issue in issues:
             issues_of_document.append(
                 FileIssue(

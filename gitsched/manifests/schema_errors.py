@@ -40,11 +40,11 @@ def explain_errors(body: Body, schema: Body, compiled: Compiled) -> list[Issue]:
 
 
 def _iterate_issues(body: Body, schema: Body) -> Iterator[Issue]:
-    by_place: dict[Pointer, list[_Error]] = {}
+    by_location: dict[Pointer, list[_Error]] = {}
     for error in Draft202012Validator(schema, registry=Registry()).iter_errors(body):
-        by_place.setdefault(tuple(error.absolute_path), []).append(error)
-    for pointer in sorted(by_place, key=_path_sort_key):
-        errors = by_place[pointer]
+        by_location.setdefault(tuple(error.absolute_path), []).append(error)
+    for pointer in sorted(by_location, key=_path_sort_key):
+        errors = by_location[pointer]
         missing = [error for error in errors if error.validator == "required"]
         if len(missing) == len(errors):
             for error in missing:

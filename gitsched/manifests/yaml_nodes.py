@@ -204,11 +204,11 @@ class Constructor:
     def _report_duplicate(self, node: Any, name: str, key: Any) -> None:
         if len(self.errors) >= MAX_ISSUES:
             return
-        silent_constructor = Constructor(self.line)
+        temporary_constructor = Constructor(self.line)
         first = next(
             k
             for k, _ in node.value
-            if k.__class__ is ScalarNode and not is_merge_key(k) and silent_constructor.construct_key(k) == name
+            if k.__class__ is ScalarNode and not is_merge_key(k) and temporary_constructor.construct_key(k) == name
         )
         self._add_error("duplicate-key", f"duplicate key '{_shorten(name)}': line {self._line_of(first)} has it already", key)
 

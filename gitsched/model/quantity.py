@@ -96,10 +96,10 @@ def _format_quantity(quantity: Quantity) -> str:
     if not left:
         return "0"
     if quantity.binary and left % NANO == 0 and abs(left) >= 1024 * NANO:
-        whole, power = left // NANO, 0
-        while power < 6 and whole % 1024 == 0:
-            whole, power = whole // 1024, power + 1
-        return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
+        units, power = left // NANO, 0
+        while power < 6 and units % 1024 == 0:
+            units, power = units // 1024, power + 1
+        return f"{units}{_BINARY_SUFFIX.get(power, '')}"
     power = -3
     while power < 6 and left % 1000 == 0:
         left, power = left // 1000, power + 1

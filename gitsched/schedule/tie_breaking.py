@@ -131,14 +131,14 @@ class _PdqSorter:
     def _choose_pivot(self, start: int, size: int) -> tuple[int, int]:
         """Return a position for the pivot, and the number of reversed comparisons."""
         quarter = size // 4
-        places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
+        positions = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0
         if size >= _SHORTEST_NINTHER:
-            for digest, position in enumerate(places):
-                places[digest], reversed_comparisons = self._median(position - 1, position, position + 1)
-                swaps += reversed_comparisons
-        pivot, reversed_comparisons = self._median(*places)
-        return pivot, swaps + reversed_comparisons
+            for index, position in enumerate(positions):
+                positions[index], reversed_count = self._median(position - 1, position, position + 1)
+                swaps += reversed_count
+        pivot, reversed_count = self._median(*positions)
+        return pivot, swaps + reversed_count
 
     def _median(self, low: int, middle: int, high: int) -> tuple[int, int]:
         swaps = 0

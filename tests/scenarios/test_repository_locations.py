@@ -146,7 +146,7 @@ def test_push_may_be_enabled_in_the_settings(pair: Fleet, remote: Path) -> None:
 def test_the_source_branch_is_never_written(pair: Fleet) -> None:
     before = pair.git("for-each-ref")
     for name in ("main", "refs/heads/main"):
-        with pytest.raises(Permanent, match="source's own branch"):
+        with pytest.raises(Permanent, match="is the source branch"):
             pair.reconcile(output_branch=name)
     assert pair.git("for-each-ref") == before
 
