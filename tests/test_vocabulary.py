@@ -18,6 +18,7 @@ GLOSSARY = ROOT / "docs" / "architecture.md"
 HOMONYMS = {
     ("page", "gitsched/report/page/*"): "the HTML page of `plan -o html`",
     ("page", "gitsched/cli/plan.py"): "the HTML page of `plan -o html`",
+    ("page", "tests/docs/*"): "a page of the documentation",
 }
 """(retired word, path) → the usual meaning that the word has there."""
 SHARED_CLASS_NAMES: Mapping[str, str] = {}

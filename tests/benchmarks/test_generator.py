@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_commit(files: dict[str, bytes], tmp_path: 
     assert create(tmp_path / "three", generate(SMALL, seed=2)) != one
 
 
-def test_it_has_the_size_that_was_asked_for(files: dict[str, bytes]) -> None:
+def test_the_repository_has_the_requested_size(files: dict[str, bytes]) -> None:
     assert [sum(path.startswith(room) for path in files) for room in ("apps/", "clusters/", "policies/")] == [300, 60, 8]
 
 

@@ -17,7 +17,7 @@ def place(count: int, name: str = "any") -> str:
     return to_yaml(placement(name, "apps", count))
 
 
-def test_a_plan_tells_what_a_placement_chooses(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_a_plan_lists_the_clusters_that_a_placement_selects(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placement=place(1))
     first = gitsched("plan")
     assert "\nPlacement apps/any selects none -> ash\n" in first.stdout, first.stdout
@@ -35,7 +35,7 @@ def test_a_plan_tells_what_a_placement_chooses(gitsched: Run, fleet: Path, commi
         assert (choice["by"]["name"], choice["before"], choice["after"]) == ("any", ["ash"], ["ash", "bru"])
 
 
-def test_a_run_tells_that_a_placement_chose(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_a_run_reports_the_selection_of_a_placement(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placement=place(1))
     gitsched("reconcile")
     commit(fleet, placement=place(2))

@@ -278,7 +278,7 @@ def test_programs_get_a_list(gitsched: Run, pushed: Path, form: str) -> None:
     assert (listed["kind"], [item["kind"] for item in listed["items"]]) == ("List", ["GitRepository", "Kustomization"])
 
 
-def test_the_page_shows_what_is_printed(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
+def test_the_documentation_shows_the_output(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "consume.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     shown = [list(yaml.safe_load_all(block)) for block in blocks]

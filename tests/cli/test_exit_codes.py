@@ -37,7 +37,9 @@ def test_an_exception_has_the_code_of_what_to_do_next(error: BaseException, code
         ([ERROR], "none", 0, False, True, 2),
     ],
 )
-def test_a_run_is_judged(findings: list[Finding], fail_on: FailOn, pending: int, refused: bool, changes: bool, code: int) -> None:
+def test_exit_code_of_a_run(
+    findings: list[Finding], fail_on: FailOn, pending: int, refused: bool, changes: bool, code: int
+) -> None:
     assert get_run_code(findings, fail_on, pending=pending, refused=refused, changes=changes) == code
 
 
@@ -50,9 +52,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr(gitsched.cli.LazyGroup, "get_command", lambda self, ctx, name: command)
 
 
-def test_a_bug_is_told_in_a_line_with_a_request_to_report_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bug_is_one_line_with_a_request_to_report_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     raising(monkeypatch, ZeroDivisionError("0 of 0"))
     monkeypatch.delenv("GITSCHED_DEBUG", raising=False)
     assert gitsched.cli.main(["broken"]) == 3

@@ -44,7 +44,7 @@ def test_a_broken_object_is_explained_by_its_finding(gitsched: Run, fleet: Path,
     assert "[invalid-labels]" in found.stdout
 
 
-def test_after_an_eviction_the_group_that_was_left_is_told_too_and_each_rule_with_its_line(
+def test_an_explanation_after_an_eviction_shows_the_abandoned_group_and_the_line_of_each_rule(
     gitsched: Run, fleet: Path, commit: Callable[..., None]
 ) -> None:
     assert gitsched("reconcile").returncode == 0
@@ -79,7 +79,7 @@ spec:
 UNFIT = "      plaintext:\n      - {path: /spec/replicas, operator: replace, value: 1}\n      - {path: /spec/nothing, operator: remove}\n"
 
 
-def test_what_changes_the_manifest_is_told_and_one_that_does_not_fit_with_its_line(
+def test_explain_lists_overrides_and_the_line_of_an_inapplicable_one(
     gitsched: Run, fleet: Path, commit: Callable[..., None]
 ) -> None:
     commit(fleet, team=OVERRIDE)

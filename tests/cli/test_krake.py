@@ -66,7 +66,7 @@ def test_explain_says_how_clusters_fare_for_whoever_must_not_move(gitsched: Run,
     assert "one      yes   score" in told
 
 
-def test_a_proposal_that_sends_the_questions_elsewhere_is_told_in_its_plan(
+def test_a_plan_reports_a_proposal_that_changes_a_provider(
     gitsched: Run, tenant: Path, git: Callable[..., str], commit: Callable[..., None]
 ) -> None:
     address = "  type: prometheus\n  prometheus: {url: 'http://127.0.0.1:%d'}\n"
@@ -81,7 +81,7 @@ def test_a_proposal_that_sends_the_questions_elsewhere_is_told_in_its_plan(
         assert (found.returncode, "[krake-provider-changed]" in found.stdout) == (0, True), found.stdout + found.stderr
 
 
-def test_a_constraint_that_yaml_cut_in_two_is_told_as_one(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+def test_a_constraint_split_by_yaml_is_reported_once(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
     commit(tenant, app=DOCUMENTS["app"].replace("[zone is x]", "[zone in (x, y)]"))
     found = gitsched("validate", at=tenant)
     assert found.returncode == 1

@@ -38,7 +38,9 @@ class Site:
         process.wait_for(lambda: process.events("listen") != [])
         (self.address,) = process.events("listen")[0]["addresses"]
 
-    def ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, str]:
+    def send_request(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, str]:
         connection = HTTPConnection(self.address, timeout=PATIENCE)
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()
@@ -49,11 +51,11 @@ class Site:
     def push(self, body: bytes = b"{}", secret: str = SECRET) -> int:
         """What a forge sends when somebody pushed."""
         digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-        return self.ask("POST", "/hook", body, {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"})[0]
+        return self.send_request("POST", "/hook", body, {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"})[0]
 
     def scrape(self) -> dict[str, float]:
         """Samples by name and labels: `name{a=b,c=d}`."""
-        code, text = self.ask("GET", "/metrics")
+        code, text = self.send_request("GET", "/metrics")
         assert code == 200
         found = {}
         for family in text_string_to_metric_families(text):
@@ -113,9 +115,9 @@ def outputs(git: Git, at: Path) -> int:
     return int(git("rev-list", "--count", "placements", at=at))
 
 
-def test_a_webhook_places_what_was_pushed_and_metrics_tell_of_it(listening: Callable[..., Site], push: Callable[..., str]) -> None:
+def test_a_webhook_triggers_a_run_and_metrics_count_it(listening: Callable[..., Site], push: Callable[..., str]) -> None:
     site = listening(*NEVER)
-    site.process.wait_for(lambda: site.ask("GET", "/readyz") == (200, "ok\n"))
+    site.process.wait_for(lambda: site.send_request("GET", "/readyz") == (200, "ok\n"))
     before = site.scrape()
     assert before["gitsched_decisions{state=placed}"] == before["gitsched_decisions_changed_total"] == 1
     assert before["gitsched_push_to_commit_seconds_count"] == 0, "nobody knows when the first commit was pushed"
@@ -150,29 +152,29 @@ def test_a_burst_of_webhooks_is_few_looks(listening: Callable[..., Site]) -> Non
 def test_prometheus_has_nothing_to_say_against_the_metrics(listening: Callable[..., Site]) -> None:
     site = listening(*NEVER)
     site.process.wait_for(lambda: site.count_runs() == 1)
-    _, text = site.ask("GET", "/metrics")
+    _, text = site.send_request("GET", "/metrics")
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.prometheus
-def test_prometheus_takes_the_alerts_of_the_page(tmp_path: Path) -> None:
+def test_alerts_in_the_documentation_are_valid_for_prometheus(tmp_path: Path) -> None:
     (alerts,) = re.findall(r"^```yaml\n(groups:\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "alerts.yaml").write_text(alerts)
     done = subprocess.run(["promtool", "check", "rules", "alerts.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_metric_is_on_the_page_and_every_one_on_the_page_is_there(listening: Callable[..., Site]) -> None:
+def test_metrics_in_the_documentation_equal_those_of_the_service(listening: Callable[..., Site]) -> None:
     site = listening(*NEVER)
     site.process.wait_for(lambda: site.count_runs() == 1)
-    _, text = site.ask("GET", "/metrics")
+    _, text = site.send_request("GET", "/metrics")
     served = set(re.findall(r"^# TYPE (gitsched_\w+)", text, re.MULTILINE))
     told = set(re.findall(r"^\| `(gitsched_\w+)`", PAGE, re.MULTILINE))
     assert served == told - {"gitsched_next_wakeup_timestamp_seconds"}, "which is there only when there is one"
 
 
-def test_the_page_sets_variables_that_there_are_and_nothing_else() -> None:
+def test_variables_in_the_documentation_exist() -> None:
     known = {option.envvar for option in command.params if isinstance(option, click.Option)} | {
         WEBHOOK_SECRET_VARIABLE,
         FORGE_TOKEN_VARIABLE,
@@ -212,13 +214,13 @@ def test_a_remote_that_is_down_is_waited_for_and_probes_say_so(
         arguments = ("-C", remote.url("open", bare.name), "--listen", "[::1]:0", *NEVER)
         site = Site(watcher(tmp_path, *arguments, GITSCHED_WEBHOOK_SECRET=SECRET))
         site.process.wait_for(lambda: site.process.events("temporary") != [])
-        code, text = site.ask("GET", "/readyz")
+        code, text = site.send_request("GET", "/readyz")
         assert (code, text.partition(",")[0]) == (503, "a repository cannot be reached")
         assert "127.0.0.1" not in text, "the address is in the log alone"
-        assert site.ask("GET", "/healthz")[0] == 200, "an outage of others is no reason to start anew"
+        assert site.send_request("GET", "/healthz")[0] == 200, "an outage of others is no reason to start anew"
         assert site.scrape()["gitsched_ready"] == 0
         remote.down = False
-        site.process.wait_for(lambda: site.ask("GET", "/readyz")[0] == 200)
+        site.process.wait_for(lambda: site.send_request("GET", "/readyz")[0] == 200)
         assert outputs(git, bare) == 1
         assert site.scrape()["gitsched_reconcile_duration_seconds_count{result=temporary}"] >= 1
         assert site.process.end() == 0
@@ -252,7 +254,7 @@ def test_a_push_that_is_under_way_is_finished_before_the_end(
     site = listening(*NEVER)
     site.process.wait_for((gate / "begun").exists)
     site.process.process.send_signal(signal.SIGTERM)
-    site.process.wait_for(lambda: site.ask("GET", "/readyz") == (503, "shutting down\n"))
+    site.process.wait_for(lambda: site.send_request("GET", "/readyz") == (503, "shutting down\n"))
     (gate / "go").touch()
     assert site.process.process.wait(PATIENCE) == 0
     assert committed(site) == [git("rev-parse", "placements", at=bare)]
@@ -267,21 +269,21 @@ def test_a_push_that_hangs_is_given_up_and_the_next_watcher_goes_on(
     site.process.wait_for((gate / "begun").exists)
     site.process.process.send_signal(signals[0])
     for number in signals[1:]:
-        site.process.wait_for(lambda: site.ask("GET", "/readyz")[1] == "shutting down\n")
+        site.process.wait_for(lambda: site.send_request("GET", "/readyz")[1] == "shutting down\n")
         site.process.process.send_signal(number)
     assert site.process.process.wait(PATIENCE) == code
     assert site.process.events("abandoned") != []
     assert "Traceback" not in site.process.log.read_text()
     (gate / "go").touch()
     other = listening(*NEVER)
-    other.process.wait_for(lambda: other.ask("GET", "/readyz")[0] == 200)
+    other.process.wait_for(lambda: other.send_request("GET", "/readyz")[0] == 200)
     assert outputs(git, bare) == 1
     git("fsck", "--strict", at=bare)
     assert other.process.end() == 0
 
 
 @pytest.mark.parametrize("kind", ["github", "gitlab"])
-def test_the_forge_is_told_what_became_of_each_commit(
+def test_the_forge_receives_a_status_for_each_commit(
     listening: Callable[..., Site], push: Callable[..., str], bare: Path, git: Git, api: Api, kind: str
 ) -> None:
     site = listening(
@@ -315,7 +317,7 @@ def test_a_commit_that_cannot_be_planned_at_all_is_a_failure_too(
     assert api.seen[0].path.endswith(source)
     assert api.seen[0].body["state"] == "failure"
     assert api.seen[0].body["description"].startswith("gitsched.yaml is broken (gitsched.yaml:1:1")
-    assert site.ask("GET", "/readyz")[1].startswith("the run cannot succeed without a change")
+    assert site.send_request("GET", "/readyz")[1].startswith("the run cannot succeed without a change")
     mended = push(gitsched=None)
     site.push()
     site.process.wait_for(lambda: len(api.seen) == 2)
@@ -355,7 +357,7 @@ def test_a_forge_that_is_away_holds_up_nothing(listening: Callable[..., Site], p
         ([], {"GITSCHED_INTERVAL": "often"}, 2, "GITSCHED_INTERVAL"),
     ],
 )
-def test_what_cannot_be_is_told_at_once(
+def test_impossible_options_are_reported_at_start(
     gitsched: Run, arguments: list[str], variables: dict[str, str], code: int, reason: str
 ) -> None:
     done = gitsched("watch", *arguments, **variables)
@@ -365,7 +367,7 @@ def test_what_cannot_be_is_told_at_once(
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_in_use_is_told_at_once(gitsched: Run) -> None:
+def test_a_port_in_use_is_reported_at_start(gitsched: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = gitsched("watch", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
     assert done.returncode == 1

@@ -42,7 +42,7 @@ def test_the_output_branch_is_checked_out(gitsched: Run, fleet: Path, git: Calla
     )
 
 
-def test_a_remote_that_nobody_knows_is_not_said_to_be_pushed_to(gitsched: Run) -> None:
+def test_an_unknown_remote_is_not_reported_as_pushed(gitsched: Run) -> None:
     assert gitsched("plan", "--fetch", "upstream").stderr.endswith("has no remote 'upstream'\n")
 
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_not_there(gitsched: Run) -> None:
     ],
     ids=["tab", "value", "no type"],
 )
-def test_validate_tells_broken_settings_beside_everything_else(
+def test_validate_reports_broken_settings_with_other_findings(
     gitsched: Run, commit: Callable[..., None], fleet: Path, text: str, told: str
 ) -> None:
     commit(fleet, gitsched=text, other="apiVersion: cluster.karmada.io/v1\nkind: Cluster\nmetadata: {name: a}\n")
@@ -85,7 +85,7 @@ def test_a_misspelt_command(gitsched: Run, word: str, told: str) -> None:
     assert (done.returncode, told in done.stderr) == (2, True)
 
 
-def test_a_fleet_without_clusters_is_told(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
+def test_a_source_without_clusters_is_reported(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
     said = "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.\n"
     assert said not in gitsched("plan").stdout
     commit(fleet, one=None, two=None)

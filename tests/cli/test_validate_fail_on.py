@@ -11,7 +11,7 @@ from tests.cli.conftest import POLICY, Run
 
 
 @pytest.mark.parametrize(("what", "code"), [("error", 0), ("unschedulable", 1), ("none", 0)])
-def test_a_workload_without_a_place_counts_when_asked(
+def test_an_unplaced_workload_fails_validation_on_request(
     gitsched: Run, fleet: Path, commit: Callable[..., None], what: str, code: int
 ) -> None:
     commit(fleet, policy=POLICY.replace("ownership: private", "ownership: nobody").replace("ownership: cloud", "ownership: nobody"))

@@ -23,7 +23,7 @@ def places(text: str) -> dict[str, dict[str, int]]:
     return {entry["workload"]["name"]: {share["cluster"]: share["replicas"] for share in entry["clusters"]} for entry in found}
 
 
-def test_a_plan_writes_nothing_and_a_reconcile_does_what_it_said(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
+def test_a_plan_writes_nothing_and_reconcile_does_what_it_shows(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
     before = git("for-each-ref", at=fleet)
     planned = gitsched("plan", "-o", "json")
     assert git("for-each-ref", at=fleet) == before
@@ -34,7 +34,7 @@ def test_a_plan_writes_nothing_and_a_reconcile_does_what_it_said(gitsched: Run, 
     assert json.loads(done.stdout)["output"]["after"] == git("rev-parse", "placements", at=fleet)
 
 
-def test_detailed_exit_code_tells_changes_from_none(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_detailed_exit_code_reports_changes(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     assert gitsched("plan", "--detailed-exitcode").returncode == 2
     assert gitsched("reconcile").returncode == 0
     same = gitsched("plan", "--detailed-exitcode")
@@ -58,7 +58,7 @@ def test_a_mistake_fails_the_pipeline_but_what_is_valid_is_committed(
     assert gitsched("validate", "--fail-on", "none").returncode == 0
 
 
-def test_a_workload_without_a_place_fails_only_when_asked_to(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_an_unplaced_workload_fails_a_run_only_on_request(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, one=None, two=None)
     assert gitsched("plan").returncode == 0
     assert gitsched("plan", "--fail-on", "unschedulable").returncode == 1

@@ -102,7 +102,7 @@ def test_no_error_of_the_input_ends_it() -> None:
     assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "time", "retry"]
 
 
-def test_pauses_double_up_to_a_limit_and_never_undercut_what_was_asked_for() -> None:
+def test_pauses_double_up_to_a_limit_and_respect_retry_after() -> None:
     pauses = [compute_backoff(failures, Temporary("down")) for failures in range(1, 40)]
     assert pauses == sorted(pauses)
     assert pauses[1] == 2 * pauses[0]

@@ -31,7 +31,7 @@ def list_names(path: Path) -> set[str]:
     return names
 
 
-def test_the_page_answers_at_least_thirty_questions() -> None:
+def test_the_documentation_answers_at_least_thirty_questions() -> None:
     text = (ROOT / "docs" / "where.md").read_text(encoding="utf-8")
     assert len(ROWS) == len(re.findall(r"^\| .*\?.* \|$", text, re.MULTILINE)) >= 30
     assert len({row["question"] for row in ROWS}) == len(ROWS)
@@ -46,6 +46,6 @@ def test_every_answer_names_a_definition_that_a_search_finds(row: dict[str, str]
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_every_path_of_the_code_that_a_page_names_exists(page: str) -> None:
+def test_every_code_path_in_the_documentation_exists(page: str) -> None:
     named = set(PATH.findall((ROOT / page).read_text(encoding="utf-8")))
     assert {path for path in named if not (PACKAGE / path).exists() and not (ROOT / path).exists()} - OUTPUT == set()

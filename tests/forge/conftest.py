@@ -20,7 +20,7 @@ class Received(NamedTuple):
     body: dict[str, Any]
 
 
-class Said(NamedTuple):
+class CannedResponse(NamedTuple):
     code: int = 201
     body: str = "{}"
     headers: tuple[tuple[str, str], ...] = ()
@@ -31,7 +31,7 @@ class Api(LocalServer):
 
     def __init__(self) -> None:
         self.seen: list[Received] = []
-        self.answers = [Said()]
+        self.answers = [CannedResponse()]
         outer = self
 
         class Handler(BaseHTTPRequestHandler):

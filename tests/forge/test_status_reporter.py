@@ -18,7 +18,7 @@ from gitsched.forge.project import link_commit, open_status_api
 from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
 from gitsched.model.errors import Permanent
 
-from .conftest import Api, Said, Until
+from .conftest import Api, CannedResponse, Until
 
 TOKEN = "glpat-0123456789abcdef"
 COMMIT = "6dcb09b5b57875f334f61aebed695e2e4193db5e"
@@ -78,7 +78,7 @@ def test_gitlab_rejects_a_repeated_state_and_that_counts_as_sent(
     api: Api, start: Start, outcomes: list[StatusOutcome], until: Until
 ) -> None:
     reason = 'Cannot transition status via :succeed from :success (Reason(s): Status cannot transition via "succeed")'
-    api.answers = [Said(400, json.dumps({"message": reason}))]
+    api.answers = [CannedResponse(400, json.dumps({"message": reason}))]
     start("gitlab").report(DONE)
     until(lambda: outcomes == ["sent"])
 
@@ -95,15 +95,17 @@ def test_a_long_description_is_truncated_to_the_limit_of_the_forge(
 @pytest.mark.parametrize(
     "bad",
     [
-        Said(502, "<html>Bad Gateway</html>"),
-        Said(429, '{"message": "slow down"}', (("Retry-After", "0"),)),
-        Said(403, '{"message": "API rate limit exceeded"}', (("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1"))),
-        Said(403, '{"message": "You have exceeded a secondary rate limit."}', (("Retry-After", "0"),)),
+        CannedResponse(502, "<html>Bad Gateway</html>"),
+        CannedResponse(429, '{"message": "slow down"}', (("Retry-After", "0"),)),
+        CannedResponse(403, '{"message": "API rate limit exceeded"}', (("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1"))),
+        CannedResponse(403, '{"message": "You have exceeded a secondary rate limit."}', (("Retry-After", "0"),)),
     ],
     ids=["502", "429", "rate limit", "secondary rate limit"],
 )
-def test_a_temporary_failure_is_retried(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, bad: Said) -> None:
-    api.answers = [bad, bad, Said()]
+def test_a_temporary_failure_is_retried(
+    api: Api, start: Start, outcomes: list[StatusOutcome], until: Until, bad: CannedResponse
+) -> None:
+    api.answers = [bad, bad, CannedResponse()]
     start().report(DONE)
     until(lambda: outcomes == ["sent"])
     assert len(api.seen) == 3
@@ -131,7 +133,7 @@ def test_a_permanent_failure_is_logged_once_and_not_retried(
     body: str,
     message: str,
 ) -> None:
-    api.answers = [Said(code, body, (("Location", "http://127.0.0.1:1/"),) if code == 301 else ())]
+    api.answers = [CannedResponse(code, body, (("Location", "http://127.0.0.1:1/"),) if code == 301 else ())]
     with caplog.at_level(logging.WARNING, "gitsched"):
         reporter = start()
         reporter.report(DONE)
@@ -154,7 +156,7 @@ def test_no_token_is_logged(
         file.write_text(f"{TOKEN}\u00e9\x00")
         start(token=Credential("token", path=file)).report(DONE)
         start(at=dead).report(DONE)
-        api.answers = [Said(401, json.dumps({"message": "Bad credentials"}))]
+        api.answers = [CannedResponse(401, json.dumps({"message": "Bad credentials"}))]
         start().report(DONE)
         until(lambda: len(outcomes) == 3)
     assert set(outcomes) == {"failed"}
@@ -178,7 +180,7 @@ def test_a_token_is_read_again_for_every_status(
 
 
 def test_a_newer_status_replaces_a_queued_one(api: Api, start: Start, outcomes: list[StatusOutcome], until: Until) -> None:
-    api.answers = [Said(503, "", (("Retry-After", "1"),)), Said()]
+    api.answers = [CannedResponse(503, "", (("Retry-After", "1"),)), CannedResponse()]
     reporter = start()
     reporter.report(DONE)
     until(lambda: len(api.seen) == 1)
@@ -195,7 +197,7 @@ def test_close_sends_queued_statuses_and_does_not_wait_for_an_unreachable_forge(
     reporter.report(DONE)
     reporter.close(30)
     assert outcomes == ["sent"]
-    api.answers = [Said(503, "", (("Retry-After", "600"),))]
+    api.answers = [CannedResponse(503, "", (("Retry-After", "600"),))]
     reporter = start()
     reporter.report(DONE)
     before = time.monotonic()

@@ -41,7 +41,7 @@ def test_events_are_exactly_of_yamls_own_classes(parser_class: Any) -> None:
     assert classes == [getattr(yaml, f"{name}Event") for name in (*names, "DocumentEnd", "StreamEnd")]
 
 
-def test_the_composer_asks_the_class_for_tags(parser_class: Any) -> None:
+def test_the_composer_resolves_tags_by_the_class(parser_class: Any) -> None:
     """`resolve`, `descend_resolver` and `ascend_resolver` are called for each node, and what `resolve` returns becomes its tag."""
     calls: list[str] = []
 

@@ -53,7 +53,7 @@ def test_the_action_is_valid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("title", WORKFLOWS)
-def test_the_workflows_of_the_page_are_valid(title: str, tmp_path: Path) -> None:
+def test_documented_workflows_are_valid(title: str, tmp_path: Path) -> None:
     check("vendor.github-workflows", WORKFLOWS[title], tmp_path)
 
 

@@ -82,7 +82,7 @@ def test_a_kept_file_is_found_under_its_own_path() -> None:
         ("\0", "_00"),
     ],
 )
-def test_strange_names_are_escaped(text: str, escaped: str) -> None:
+def test_special_characters_in_names_are_escaped(text: str, escaped: str) -> None:
     assert escape_segment(text) == escaped
 
 

@@ -76,14 +76,14 @@ def test_the_first_and_the_last_of_several_documents(place: Place, resolve: Reso
         assert resolve(plan_manifest(place(source, document=WEB)), source) == WEB
 
 
-def test_a_dump_whose_text_cannot_be_cut_is_written_anew(place: Place) -> None:
+def test_a_dump_without_removable_spans_is_rewritten(place: Place) -> None:
     file = plan_manifest(place(DUMPED, cuts=None, marks=REPLICAS), ("spec.replicas", 2))
     assert file == NewBlob(
         b"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  replicas: 2\n"
     )
 
 
-def test_an_item_of_a_list_is_written_anew(place: Place) -> None:
+def test_an_item_of_a_list_is_rewritten(place: Place) -> None:
     source = 'apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: "on"}}\n'
     expected = b'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  mode: "on"\n'
     assert plan_manifest(place(source, item=0)) == NewBlob(expected)

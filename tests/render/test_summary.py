@@ -66,11 +66,11 @@ gitsched plan --observations recorded
 """
 
 
-def page(summary: ReadmeContent) -> str:
+def write(summary: ReadmeContent) -> str:
     return write_readme(summary).data.decode()
 
 
-def test_a_page_in_full() -> None:
+def test_a_complete_readme() -> None:
     summary = ReadmeContent(
         source=OID,
         version="0.1.0",
@@ -84,15 +84,15 @@ def test_a_page_in_full() -> None:
         unclaimed=2,
         repository="https://me:secret@example.com/a/b?token=secret",
     )
-    assert page(summary) == GOLDEN
+    assert write(summary) == GOLDEN
 
 
-def test_an_empty_repository_has_a_page_too() -> None:
-    assert page(ReadmeContent(OID, "0.1.0", EPOCH)).count("None.") == 3
+def test_an_empty_repository_has_a_readme() -> None:
+    assert write(ReadmeContent(OID, "0.1.0", EPOCH)).count("None.") == 3
 
 
-def test_the_next_moment_is_named() -> None:
-    assert "Next change without a commit: 1970-01-01T00:00:00Z." in page(ReadmeContent(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
+def test_the_next_wakeup_is_named() -> None:
+    assert "Next change without a commit: 1970-01-01T00:00:00Z." in write(ReadmeContent(OID, "0.1.0", EPOCH, next_wakeup=EPOCH))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloa
     fleet = [FleetRow(f"c{n}", "", "", 0, 0) for n in range(clusters)]
     everywhere = [("c0", 1)] * 1000
     decisions = [DecisionRow(f"w{n}", "p", everywhere) for n in range(workloads)]
-    text = page(ReadmeContent(OID, "0.1.0", EPOCH, fleet, decisions))
+    text = write(ReadmeContent(OID, "0.1.0", EPOCH, fleet, decisions))
     assert (len(re.findall(r"^\| `c", text, re.M)), len(re.findall(r"^\| `w", text, re.M))) == shown
     for total, part in zip((clusters, workloads), shown, strict=True):
         assert (f"and {total - part} more," in text) == (total > part)
@@ -113,7 +113,7 @@ def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloa
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_names_stay_in_their_cell(text: str) -> None:
     row = FleetRow(text, text, text, 1, 1)
-    lines = page(ReadmeContent(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()
+    lines = write(ReadmeContent(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()
     cells = [line.split("|") for line in lines if line.startswith(("| `", "| <code>"))]
     assert [len(cell) for cell in cells] == [7, 5]
 
@@ -135,4 +135,4 @@ def test_a_long_name_is_cut() -> None:
 
 
 def test_nothing_but_an_object_id_reaches_the_command_to_copy() -> None:
-    assert "git checkout COMMIT\n" in page(ReadmeContent("x; rm -rf ~", "0.1.0", EPOCH))
+    assert "git checkout COMMIT\n" in write(ReadmeContent("x; rm -rf ~", "0.1.0", EPOCH))

@@ -165,5 +165,5 @@ def test_what_nobody_should_overlook_comes_first() -> None:
     assert "0/2 clusters are available" in head
 
 
-def test_several_comments_are_told_apart() -> None:
+def test_comments_are_distinguished_by_their_mark() -> None:
     assert write_markdown(review(1), identity="eu.prod").startswith("<!-- gitsched:plan id=eu.prod -->\n")

@@ -39,7 +39,7 @@ def test_every_move_is_counted_once_and_replicas_balance(entries: list[Move]) ->
     assert set(counts.gaining) | set(counts.losing) == counts.clusters.keys()
 
 
-def test_kinds_of_moves_and_what_is_said_of_them() -> None:
+def test_kinds_of_moves_and_their_descriptions() -> None:
     key = Key("apps", "Deployment", "shop", "web")
     lost, first, resized, moved = (
         Move(key, {"a": 4}, {}, ""),
@@ -53,7 +53,7 @@ def test_kinds_of_moves_and_what_is_said_of_them() -> None:
     assert format_cluster_deltas(count_moves([moved, resized]), gaining=True) == "b (+1 workload, +4 replicas), a (+2 replicas)"
 
 
-def test_what_moves_most_is_told_first() -> None:
+def test_the_most_common_move_comes_first() -> None:
     key = Key("apps", "Deployment", "shop", "web")
     one, two = Cause("a taint"), Cause("a label")
     entries = [Move(key, {}, {"a": 1}, "", (cause,)) for cause in (one, two, two)]

@@ -78,7 +78,7 @@ def test_a_built_wheel_contains_the_schemas(tmp_path: Path) -> None:
     assert not (site / "schemas").exists()
 
 
-def test_a_schema_is_parsed_once_and_only_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_schema_is_parsed_once_and_on_demand(tmp_path: Path) -> None:
     directory = tmp_path / "example.io" / "v1"
     directory.mkdir(parents=True)
     (directory / "Good.json").write_text('{"title": "Good"}')

@@ -14,7 +14,7 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, n
 """
 
 
-def room(pods: int) -> str:
+def capacity(pods: int) -> str:
     return f"status:\n  resourceSummary:\n    allocatable: {{pods: '{pods}'}}\n"
 
 
@@ -112,9 +112,13 @@ CASES = [
         id="weight",
     ),
     pytest.param(
-        {POLICY: divide("cart", EVERY), "clusters/w1.yaml": cluster("w1") + room(8), "clusters/w3.yaml": cluster("w3") + room(5)},
+        {
+            POLICY: divide("cart", EVERY),
+            "clusters/w1.yaml": cluster("w1") + capacity(8),
+            "clusters/w3.yaml": cluster("w3") + capacity(5),
+        },
         "a WorkloadRebalancer rescheduled it and it had capacity for 13 replicas instead of 5 (clusters/w3.yaml:10)",
-        {"clusters/w3.yaml": cluster("w3") + room(13), "again.yaml": REBALANCER},
+        {"clusters/w3.yaml": cluster("w3") + capacity(13), "again.yaml": REBALANCER},
         id="room",
     ),
 ]
@@ -139,7 +143,7 @@ def test_the_change_is_the_one_that_brings_it_there(
     assert answer["replicas"] == placed["w3"]
 
 
-def test_several_obstacles_are_told_together(fleet: Fleet, explain: Explain) -> None:
+def test_several_obstacles_are_reported_together(fleet: Fleet, explain: Explain) -> None:
     tolerant = cluster("w3", region="east").replace(
         "spec:\n", "spec:\n  taints: [{key: a, effect: NoSchedule}, {key: b, effect: NoExecute}]\n"
     )
@@ -161,7 +165,7 @@ def test_several_obstacles_are_told_together(fleet: Fleet, explain: Explain) -> 
     assert "it would get 1 replica" in told
 
 
-def test_nothing_of_what_is_asked_is_written(shop: Fleet, explain: Explain) -> None:
+def test_counterfactuals_write_nothing(shop: Fleet, explain: Explain) -> None:
     before = shop.git("for-each-ref"), shop.files()
     explain("deploy/pay", "--why-not", "e1")
     explain("deploy/pay")
@@ -174,7 +178,7 @@ def test_without_the_option_every_cluster_that_is_not_used_has_its_line(shop: Fl
     assert [line.split(":")[0].strip() for line in section.splitlines()] == ["e1", "e2"]
 
 
-def test_a_large_fleet_is_not_asked_unasked(fleet: Fleet, explain: Explain) -> None:
+def test_counterfactuals_of_a_large_fleet_are_computed_only_on_request(fleet: Fleet, explain: Explain) -> None:
     files = {f"clusters/c{i:02}.yaml": cluster(f"c{i:02}") for i in range(12)}
     fleet.commit(files | {"cart.yaml": deployment("cart"), "p.yaml": divide("cart", "clusterNames: [c00]", DUPLICATED)})
     fleet.reconcile()
@@ -203,7 +207,7 @@ def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: 
         (("cluster/w1", "--why-not", "w2"), "is not a workload, and no API decides about it"),
     ],
 )
-def test_what_is_not_there_is_said_in_one_line(shop: Fleet, explain: Explain, arguments: tuple[str, ...], message: str) -> None:
+def test_an_unknown_cluster_is_one_line(shop: Fleet, explain: Explain, arguments: tuple[str, ...], message: str) -> None:
     told = explain(*arguments, code=1)
     assert message in told
     assert "Traceback" not in told
@@ -219,7 +223,7 @@ def test_a_cluster_says_what_runs_there_and_what_keeps_the_rest_away(shop: Fleet
     assert {entry["resource"]: entry["free"] for entry in found["room"]} == {"cpu": "100", "memory": "1Ti", "pods": "50"}
 
 
-def test_room_that_the_plan_is_about_to_use_is_taken_off(shop: Fleet, explain: Explain) -> None:
+def test_capacity_used_by_the_plan_is_subtracted(shop: Fleet, explain: Explain) -> None:
     shop.commit({"apps/site.yaml": deployment("site", 12)}, hour=1)
     found = explain("cluster/e1", "-o", "json")
     assert {entry["resource"]: (entry["free"], entry["left"]) for entry in found["room"]}["pods"] == ("50", "40")
@@ -245,7 +249,7 @@ def test_what_a_cluster_could_take_is_counted_against_what_is_left(fleet: Fleet,
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "yaml"])
-def test_a_cluster_is_told_in_every_form(shop: Fleet, explain: Explain, form: str) -> None:
+def test_a_cluster_is_described_in_every_format(shop: Fleet, explain: Explain, form: str) -> None:
     told = explain("cluster/e1", "-o", form)
     assert "e1" in told
     assert "site" in told

@@ -18,7 +18,7 @@ def test_a_lost_cluster_moves_what_runs_there_and_the_reason_says_what_has_no_pl
     assert (found["homeless"], found["short"]) == (1, 3)
 
 
-def test_what_only_loses_one_of_several_copies_is_told_in_one_line(shop: Fleet, simulate: Simulate) -> None:
+def test_workloads_that_lose_one_of_several_copies_are_one_line(shop: Fleet, simulate: Simulate) -> None:
     told = simulate("--lose", "e2")
     assert "1 workload loses one of several copies: Deployment default/site.\n" in told
     assert "0 short" not in told
@@ -56,7 +56,7 @@ def test_a_toleration_for_a_time_has_run_out_when_a_cluster_is_drained(fleet: Fl
     assert places(effects(simulate("--drain", "w1", "-o", "json"))["pay"]["after"]) == {"w2": 3}
 
 
-def test_replicas_that_do_not_fit_beside_what_others_take_wait_for_room(fleet: Fleet, simulate: Simulate) -> None:
+def test_replicas_that_exceed_the_free_capacity_wait(fleet: Fleet, simulate: Simulate) -> None:
     """Each workload alone fits on w2, both do not: the first by name gets the room."""
     files = {
         "clusters/w1.yaml": cluster("w1", pods=50),
@@ -86,7 +86,7 @@ def test_what_is_requested_counts_and_not_only_pods(fleet: Fleet, simulate: Simu
     assert simulate("--lose", "w1", "-o", "json")["full"] == [{"cluster": "w2", "sent": 4, "waiting": 1, "resource": "cpu"}]
 
 
-def test_a_cluster_that_does_not_say_what_room_it_has_is_taken_to_have_enough_and_named(fleet: Fleet, simulate: Simulate) -> None:
+def test_a_cluster_of_unknown_capacity_is_assumed_sufficient_and_named(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit(SHOP | {"clusters/w2.yaml": cluster("w2", zone="wb")})
     fleet.reconcile()
     assert "Free capacity unknown, assumed to be sufficient: w2." in simulate("--lose", "w1")
@@ -111,7 +111,7 @@ def test_workloads_grow_by_a_factor_rounded_up(fleet: Fleet, simulate: Simulate,
     assert sum(count or 0 for count in places(told["cart"]["after"]).values()) == grown["cart"] if "cart" in grown else True
 
 
-def test_growth_beyond_the_room_of_all_clusters_leaves_replicas_without_a_place(fleet: Fleet, simulate: Simulate) -> None:
+def test_growth_beyond_the_capacity_of_all_clusters_leaves_unplaced_replicas(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit(SHOP | {"policies/pay.yaml": divide("pay", "clusterNames: [w1, w2]")})
     fleet.reconcile()
     found = simulate("--scale", "pay=100", "-o", "json")
@@ -120,7 +120,7 @@ def test_growth_beyond_the_room_of_all_clusters_leaves_replicas_without_a_place(
     assert "not enough" in told["why"]
 
 
-def test_static_weights_do_not_ask_for_room_so_that_growth_beyond_it_waits(shop: Fleet, simulate: Simulate) -> None:
+def test_static_weights_ignore_capacity_and_excess_replicas_wait(shop: Fleet, simulate: Simulate) -> None:
     found = simulate("--scale", "pay=100", "-o", "json")
     assert (found["short"], found["waiting"], [crowd["cluster"] for crowd in found["full"]]) == (0, 297 - 100, ["w1", "w2"])
 
@@ -219,7 +219,7 @@ def test_a_cluster_that_only_does_not_answer_keeps_its_workloads_unless_a_policy
     assert (told["short"], places(told["after"])) == (0, {"w2": 3})
 
 
-def test_a_sweep_over_silent_clusters_shows_what_needs_a_policy(shop: Fleet, simulate: Simulate) -> None:
+def test_all_losses_of_unreachable_clusters_show_which_workloads_need_a_policy(shop: Fleet, simulate: Simulate) -> None:
     gone = simulate("--sweep", "clusters", "-o", "json")
     silent = simulate("--sweep", "clusters", "--lost", "silent", "-o", "json")
     assert [sum(row["short"] for row in table["losses"]) for table in (gone, silent)] == [0, 7]

@@ -164,7 +164,7 @@ def test_a_lost_cluster_of_krake_leaves_an_application_without_a_place(simulate:
     assert "cannot be drained: its API knows no such thing" in simulate("--drain", "tenant-a.one", code=1)
 
 
-def test_the_label_that_an_application_asks_for_is_told(krake: Fleet, explain: Explain) -> None:
+def test_the_required_label_of_an_application_is_reported(krake: Fleet, explain: Explain) -> None:
     answer = explain("application/tenant-a/echo", "--why-not", "tenant-a.two", "-o", "json")["advice"][0]
     assert answer["changes"][0]["text"] == "it had the label location=DE"
     krake.commit({"one.yaml": cluster_yaml("one").replace("location: DE", "location: FR"), "two.yaml": cluster_yaml("two")}, hour=1)

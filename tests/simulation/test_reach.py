@@ -40,7 +40,7 @@ MORE = st.sampled_from(["", "    spreadConstraints: [{spreadByField: cluster, ma
 
 
 @st.composite
-def grounds(draw: st.DrawFn) -> Baseline:
+def baselines(draw: st.DrawFn) -> Baseline:
     documents: list[Any] = []
     for name in NAMES:
         pods = draw(st.sampled_from([None, 2, 20]))
@@ -54,15 +54,15 @@ def grounds(draw: st.DrawFn) -> Baseline:
 
 
 @settings(max_examples=60)
-@given(grounds(), st.sampled_from(NAMES), st.booleans())
-def test_whom_a_loss_cannot_touch_need_not_be_asked(ground: Baseline, name: str, silent: bool) -> None:
+@given(baselines(), st.sampled_from(NAMES), st.booleans())
+def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(ground: Baseline, name: str, silent: bool) -> None:
     everyone = ground._replace(relevant_clusters=dict.fromkeys(ground.relevant_clusters))
     scenario = Scenario(lose=(FailureDomain("cluster", name),), unreachable=silent)
     assert simulate(ground, scenario) == simulate(everyone, scenario)
 
 
 @settings(max_examples=40)
-@given(grounds(), st.sampled_from(NAMES))
+@given(baselines(), st.sampled_from(NAMES))
 def test_after_a_loss_nothing_runs_on_what_is_lost_and_nothing_is_counted_twice(ground: Baseline, name: str) -> None:
     found = simulate(ground, Scenario(lose=(FailureDomain("cluster", name),)))
     for effect in found.effects:
@@ -73,7 +73,7 @@ def test_after_a_loss_nothing_runs_on_what_is_lost_and_nothing_is_counted_twice(
 
 
 @settings(max_examples=30)
-@given(grounds(), st.sampled_from(NAMES), st.sampled_from(NAMES))
+@given(baselines(), st.sampled_from(NAMES), st.sampled_from(NAMES))
 def test_one_simulation_leaves_no_trace_in_the_next(ground: Baseline, name: str, other: str) -> None:
     scenario = Scenario(lose=(FailureDomain("cluster", name),))
     first = simulate(ground, scenario)

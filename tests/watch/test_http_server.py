@@ -27,7 +27,7 @@ PATIENCE = 30.0
 
 
 class Site:
-    """A server with its wakeup. `ask` sends one request, `send` raw bytes; both return the response."""
+    """A server with its wakeup. `send_request` sends one request, `send` raw bytes; both return the response."""
 
     def __init__(self, address: str = "127.0.0.1:0", secret: Credential | None = None) -> None:
         self.bell = Wakeup()
@@ -38,7 +38,9 @@ class Site:
         pages = HttpRoutes(condition, self.meters, secret=secret, request_run=self.bell.request_run)
         self.server = HttpServer(self.sockets, pages)
 
-    def ask(self, method: str, path: str, body: bytes | Iterator[bytes] | None = None, **headers: str) -> tuple[int, str, str]:
+    def send_request(
+        self, method: str, path: str, body: bytes | Iterator[bytes] | None = None, **headers: str
+    ) -> tuple[int, str, str]:
         connection = HTTPConnection(self.host, self.port, timeout=PATIENCE)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         response: HTTPResponse = connection.getresponse()
@@ -54,7 +56,7 @@ class Site:
 
     def count(self, outcome: str) -> float:
         """Webhooks by what became of them, as a scrape says."""
-        _, text, _ = self.ask("GET", "/metrics")
+        _, text, _ = self.send_request("GET", "/metrics")
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         return next(s.value for s in samples if s.name == "gitsched_webhooks_total" and s.labels == {"outcome": outcome})
 
@@ -96,46 +98,46 @@ def site(open_site: Open) -> Site:
 
 def test_a_signed_webhook_requests_a_run_and_its_body_is_ignored(site: Site) -> None:
     for number, body in enumerate((b"", b"{}", b"\x00\xff" * 50_000, b'{"ref": "refs/heads/main", "after": "$(reboot)"}'), 1):
-        assert site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
+        assert site.send_request("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
         assert site.bell.take_request() is not None
         assert site.count("accepted") == number
 
 
 def test_a_webhook_without_a_valid_signature_requests_no_run(site: Site) -> None:
-    assert site.ask("POST", "/hook", b"{}")[0] == 401
-    assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{ }"))[0] == 401
-    assert site.ask("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{}", "another"))[0] == 401
-    assert site.ask("POST", "/hook", b"{}", X_Gitlab_Token="another")[0] == 401
+    assert site.send_request("POST", "/hook", b"{}")[0] == 401
+    assert site.send_request("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{ }"))[0] == 401
+    assert site.send_request("POST", "/hook", b"{}", X_Hub_Signature_256=sign(b"{}", "another"))[0] == 401
+    assert site.send_request("POST", "/hook", b"{}", X_Gitlab_Token="another")[0] == 401
     assert site.bell.take_request() is None
     assert (site.count("unsigned"), site.count("refused"), site.count("accepted")) == (1, 3, 0)
-    assert site.ask("POST", "/hook", b"{}", X_Gitlab_Token=SECRET)[0] == 202
+    assert site.send_request("POST", "/hook", b"{}", X_Gitlab_Token=SECRET)[0] == 202
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"])
 def test_the_webhook_accepts_post_only(site: Site, method: str) -> None:
-    code, _, allowed = site.ask(method, "/hook", X_Hub_Signature_256=sign(b""))
+    code, _, allowed = site.send_request(method, "/hook", X_Hub_Signature_256=sign(b""))
     assert (code, allowed) == (405, "POST")
     assert site.bell.take_request() is None
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
 def test_probes_are_read_only_and_head_has_no_body(site: Site, path: str) -> None:
-    assert site.ask("POST", path, b"x")[::2] == (405, "GET, HEAD")
-    code, text, _ = site.ask("HEAD", f"{path}?verbose")
+    assert site.send_request("POST", path, b"x")[::2] == (405, "GET, HEAD")
+    code, text, _ = site.send_request("HEAD", f"{path}?verbose")
     assert text == ""
-    assert code == site.ask("GET", path)[0] == (503 if path == "/readyz" else 200)
+    assert code == site.send_request("GET", path)[0] == (503 if path == "/readyz" else 200)
     raw = site.send(f"HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     assert raw.endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize("path", ["/", "/hook/", "/HOOK", "/hook/../hook", "//hook", "/%68ook", "/metrics/x", "/.git/config", "*"])
 def test_other_paths_are_not_found(site: Site, path: str) -> None:
-    assert site.ask("POST", path, b"", X_Hub_Signature_256=sign(b""))[0] == 404
+    assert site.send_request("POST", path, b"", X_Hub_Signature_256=sign(b""))[0] == 404
 
 
 def test_without_a_secret_the_webhook_is_disabled() -> None:
     site = Site()
-    assert site.ask("POST", "/hook", b"", X_Hub_Signature_256=sign(b"", ""))[0] == 404
+    assert site.send_request("POST", "/hook", b"", X_Hub_Signature_256=sign(b"", ""))[0] == 404
     site.server.close()
 
 
@@ -143,18 +145,18 @@ def test_a_secret_file_is_read_for_every_webhook(open_site: Open, tmp_path: Path
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
     site = open_site(secret=Credential("webhook secret", path=file))
-    assert site.ask("POST", "/hook", b"", X_Signature=sign(b""))[0] == 202
+    assert site.send_request("POST", "/hook", b"", X_Signature=sign(b""))[0] == 202
     file.write_text("the next one\n")
-    assert site.ask("POST", "/hook", b"", X_Signature=sign(b""))[0] == 401
-    assert site.ask("POST", "/hook", b"", X_Signature=sign(b"", "the next one"))[0] == 202
+    assert site.send_request("POST", "/hook", b"", X_Signature=sign(b""))[0] == 401
+    assert site.send_request("POST", "/hook", b"", X_Signature=sign(b"", "the next one"))[0] == 202
     file.unlink()
-    assert site.ask("POST", "/hook", b"", X_Signature=sign(b"", "the next one"))[0] == 503
-    assert site.ask("GET", "/healthz")[0] == 200
+    assert site.send_request("POST", "/hook", b"", X_Signature=sign(b"", "the next one"))[0] == 503
+    assert site.send_request("GET", "/healthz")[0] == 200
 
 
 def test_a_body_may_be_chunked_or_follow_100_continue(site: Site) -> None:
     body = b"a" * 100_000
-    assert site.ask("POST", "/hook", iter([body[:1], body[1:]]), X_Hub_Signature_256=sign(body))[0] == 202
+    assert site.send_request("POST", "/hook", iter([body[:1], body[1:]]), X_Hub_Signature_256=sign(body))[0] == 202
     head = (
         f"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nX-Hub-Signature-256: {sign(b'{}')}\r\n\r\n"
     )
@@ -168,11 +170,11 @@ def test_a_body_may_be_chunked_or_follow_100_continue(site: Site) -> None:
 def test_a_body_that_is_too_large_is_rejected_with_413(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "MAX_BODY_BYTES", 1000)
     body = b"a" * 3_000_000
-    code, text, _ = site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))
+    code, text, _ = site.send_request("POST", "/hook", body, X_Hub_Signature_256=sign(body))
     assert (code, text) == (413, "the body may have at most 1000 bytes\n")
     chunked = iter([body[:900], body[:101]])
-    assert site.ask("POST", "/hook", chunked, X_Hub_Signature_256=sign(body[:1001]))[0] == 413
-    assert site.ask("POST", "/hook", body[:1000], X_Hub_Signature_256=sign(body[:1000]))[0] == 202
+    assert site.send_request("POST", "/hook", chunked, X_Hub_Signature_256=sign(body[:1001]))[0] == 413
+    assert site.send_request("POST", "/hook", body[:1000], X_Hub_Signature_256=sign(body[:1000]))[0] == 202
     head = b"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\nExpect: 100-continue\r\nX-Gitlab-Token: x\r\n\r\n"
     assert site.send(head).startswith(b"HTTP/1.1 413 ")
 
@@ -212,7 +214,7 @@ def test_a_body_that_is_too_large_is_rejected_with_413(site: Site, monkeypatch: 
 )
 def test_a_malformed_request_gets_a_response_and_the_server_continues(site: Site, data: bytes, code: int) -> None:
     assert site.send(data).startswith(f"HTTP/1.1 {code} ".encode())
-    assert site.ask("GET", "/healthz")[0] == 200
+    assert site.send_request("GET", "/healthz")[0] == 200
     assert site.bell.take_request() is None
 
 
@@ -220,7 +222,7 @@ def test_a_malformed_request_gets_a_response_and_the_server_continues(site: Site
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_bytes_stop_the_server(site: Site, data: bytes) -> None:
     site.send(data)
-    assert site.ask("GET", "/healthz")[0] == 200
+    assert site.send_request("GET", "/healthz")[0] == 200
 
 
 def test_a_connection_serves_one_request(site: Site) -> None:
@@ -235,9 +237,9 @@ def test_slow_clients_do_not_block_others_and_are_disconnected(site: Site, monke
     slow = [socket.create_connection((site.host, site.port), PATIENCE) for _ in range(12)]
     for connection in slow:
         connection.sendall(b"POST /hook HTTP/1.1\r\nX-")
-        assert site.ask("GET", "/healthz")[0] == 200
+        assert site.send_request("GET", "/healthz")[0] == 200
     body = b"{}"
-    assert site.ask("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
+    assert site.send_request("POST", "/hook", body, X_Hub_Signature_256=sign(body))[0] == 202
     assert receive(slow[0]) == b""
     for connection in slow:
         connection.close()
@@ -261,7 +263,7 @@ def test_a_complete_exchange_has_one_deadline(site: Site, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("address", ["[::1]:0", "localhost:0", ":0", "127.0.0.1:0"])
 def test_every_form_of_an_address_is_accepted(open_site: Open, address: str) -> None:
     site = open_site(address)
-    assert site.ask("GET", "/healthz")[1] == "ok\n"
+    assert site.send_request("GET", "/healthz")[1] == "ok\n"
     assert len({opened.getsockname()[1] for opened in site.sockets}) == 1
     if address == "[::1]:0":
         assert format_address(site.sockets[0]) == f"[::1]:{site.port}"
@@ -286,11 +288,11 @@ def test_a_closed_server_refuses_connections(open_site: Open) -> None:
     site = open_site()
     site.server.close()
     with pytest.raises(ConnectionRefusedError):
-        site.ask("GET", "/healthz")
+        site.send_request("GET", "/healthz")
 
 
 def test_metrics_are_in_openmetrics_format_if_the_client_prefers_it(site: Site) -> None:
-    _, text, _ = site.ask("GET", "/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    _, text, _ = site.send_request("GET", "/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
     assert text.endswith("# EOF\n")
 
 

@@ -57,7 +57,7 @@ def defaults_of(node: dict[str, Any]) -> dict[str, Any]:
     return made | {name: spec for name, spec in inner.items() if spec}
 
 
-def test_nothing_needs_to_be_said() -> None:
+def test_every_setting_is_optional() -> None:
     config = parse_config({})
     assert config == Config()
     assert (config.source.branch, config.output.branch, config.output.author.name) == ("", "placements", "gitsched")
@@ -68,7 +68,7 @@ def test_nothing_needs_to_be_said() -> None:
     assert config.settings_of(KRAKE).reschedule_after == timedelta(seconds=60)
 
 
-def test_the_schema_tells_the_same_defaults() -> None:
+def test_the_schema_has_the_same_defaults() -> None:
     spec = defaults_of(SCHEMA["properties"]["spec"])
     assert spec["karmada"]["missingFacts"] == "assume"
     assert parse_config(spec) == Config()

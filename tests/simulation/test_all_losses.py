@@ -35,7 +35,7 @@ def test_a_fleet_that_does_not_say_where_it_stands_has_no_zones_to_lose(fleet: F
     assert simulate("--sweep", "zones") == "No zone found in the cluster documents, so there is no loss to simulate.\n"
 
 
-def test_a_change_that_takes_the_way_out_is_told_with_its_line(shop: Fleet, simulate: Simulate) -> None:
+def test_a_change_that_removes_the_last_alternative_is_reported_with_its_line(shop: Fleet, simulate: Simulate) -> None:
     base = shop.git("rev-parse", "HEAD")
     narrow = SHOP["policies/cart.yaml"].replace("[w1, w2, e1]", "[w1, w2]")
     shop.commit({"policies/cart.yaml": narrow}, hour=1)
@@ -91,7 +91,7 @@ def test_names_cannot_become_markup(fleet: Fleet, simulate: Simulate, form: str)
         assert {row.count(" | ") for row in rows[:3]} == {7}
 
 
-def test_the_page_loads_nothing_and_runs_nothing(shop: Fleet, simulate: Simulate) -> None:
+def test_the_html_report_loads_nothing_and_runs_nothing(shop: Fleet, simulate: Simulate) -> None:
     page = simulate("--sweep", "clusters", "-o", "html")
     assert page.startswith("<!doctype html>")
     assert not any(word in page for word in ("http:", "https:", "<script", "src="))
@@ -140,7 +140,7 @@ def test_the_comment_has_the_line_and_the_table_folded(narrowed: str, plan: Simu
     assert [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| `")] == ["`west`", "`east`"]
 
 
-def test_the_page_has_the_table(narrowed: str, plan: Simulate) -> None:
+def test_the_html_report_has_the_table(narrowed: str, plan: Simulate) -> None:
     page = plan(narrowed, "--resilience", "regions", "-o", "html")
     assert 'id="resilience"' in page
     assert "losing region west leaves Deployment default/cart unplaced" in page
@@ -152,7 +152,7 @@ def test_without_a_base_the_plan_has_the_table_of_what_it_makes(shop: Fleet, pla
     assert plan("--resilience", "zones", "-o", "json")["resilience"]["by"] == "zone"
 
 
-def test_a_comment_that_has_no_room_for_the_table_keeps_the_sentence(fleet: Fleet, plan: Simulate) -> None:
+def test_a_comment_too_small_for_the_table_keeps_the_sentence(fleet: Fleet, plan: Simulate) -> None:
     clusters = [f"{'n' * 40}-{number:02}" for number in range(20)]
     workloads = [f"{'w' * 60}-{number:03}" for number in range(150)]
     files = {f"{name}.yaml": cluster(name, region=f"region-{name}") for name in clusters}

@@ -47,7 +47,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     """Opens a page from a file; whatever it asks the network for, or complains of, fails the test."""
     troubles: list[str] = []
 
-    def open_page(html: str) -> Page:
+    def open_html(html: str) -> Page:
         path = tmp_path / "page.html"
         path.write_text(html, encoding="utf-8")
         page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -57,7 +57,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         page.goto(path.as_uri())
         return page
 
-    yield open_page
+    yield open_html
     assert not troubles
 
 
@@ -84,7 +84,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_page(make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(session.source.repository, run.plan)))
 
 
-def crowd() -> str:
+def make_large_fleet() -> str:
     """A thousand workloads, each on three of a hundred clusters."""
     names = [f"cluster-{number:03}" for number in range(CLUSTERS)]
     facts = {name: ClusterInfo(name, {"tier": "a"}, f"region-{number % 5}") for number, name in enumerate(names)}
@@ -182,7 +182,7 @@ def test_without_scripts_everything_but_the_matrix_is_there(example: str, browse
 
 
 def test_a_thousand_workloads_on_a_hundred_clusters_can_be_read_to_the_end(show: Open) -> None:
-    page = show(crowd())
+    page = show(make_large_fleet())
     assert page.locator("#fleet-count").inner_text() == "1000 workloads on 100 clusters"
     assert page.locator("#fleet-window tbody tr").count() < WORKLOADS
     page.locator("#fleet-window tbody th").first.focus()
@@ -196,8 +196,8 @@ def test_a_thousand_workloads_on_a_hundred_clusters_can_be_read_to_the_end(show:
     assert page.locator("#fleet-window td.here").all_inner_texts() == ["2"]
 
 
-def test_the_same_reason_stands_in_the_page_only_once() -> None:
-    html = crowd()
+def test_each_reason_is_stored_once() -> None:
+    html = make_large_fleet()
     assert html.count("taint of cluster-007") == 1
     assert len(html) < 2_000_000
 
@@ -225,7 +225,7 @@ def test_hostile_names_stay_text(show: Open) -> None:
     assert page.locator("main img").count() == 0
 
 
-def test_files_that_differ_are_in_the_page_and_workloads_that_stay_are_told(show: Open) -> None:
+def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
     key = Key("apps", "Deployment", "shop", "web")
     rendered = [
         ManifestChange("shop/deployment-web.yaml", ("fra", "ams"), "1", "2", "@@ -1 +1 @@\n-replicas: 1\n+replicas: <b>2</b>\n"),
@@ -250,7 +250,7 @@ def test_files_that_differ_are_in_the_page_and_workloads_that_stay_are_told(show
     assert "sha256:1234" in page.locator("header").inner_text()
 
 
-def test_losses_stand_in_the_page_the_bad_ones_marked(show: Open) -> None:
+def test_losses_are_shown_and_bad_ones_marked(show: Open) -> None:
     web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
     harmed = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
     rows = tuple(
@@ -273,7 +273,7 @@ def test_losses_stand_in_the_page_the_bad_ones_marked(show: Open) -> None:
     assert good.get_attribute("class") is None
 
 
-def test_an_empty_fleet_is_a_page_as_well(show: Open) -> None:
+def test_an_empty_fleet_is_shown(show: Open) -> None:
     page = show(write_page(Review("", "placements"), FleetView({}, {})))
     assert page.locator("#fleet-count").inner_text() == "0 workloads on 0 clusters"
     assert "No workload moves." in page.inner_text("body")

@@ -53,7 +53,7 @@ def shared(verb: str) -> set[str]:
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb in COMMANDS if verb != "export"), *(f"export {form}" for form in CONSUMERS)])
-def test_every_option_of_a_verb_is_on_the_page_and_every_option_on_the_page_is_one(verb: str) -> None:
+def test_options_in_the_documentation_equal_those_of_the_commands(verb: str) -> None:
     said = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
     # `schedule` and `watch` are said to have what the tables give others, but for these.
     said -= {"watch": {"-o", "--output"}}.get(verb, set())
@@ -69,7 +69,7 @@ def test_every_verb_has_a_section_and_a_line_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/ci.md", "docs/cli.md"])
-def test_every_page_has_the_same_exit_codes_as_the_program(page: str) -> None:
+def test_exit_codes_in_the_documentation_equal_those_of_the_program(page: str) -> None:
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", (ROOT / page).read_text(), re.MULTILINE)
     assert {int(code) for code, _ in rows} | ({130} if page == "docs/ci.md" else set()) == exit_codes.MEANINGS.keys()
     if page == "docs/cli.md":
@@ -77,14 +77,14 @@ def test_every_page_has_the_same_exit_codes_as_the_program(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
-def test_every_command_that_a_page_shows_has_the_options_it_is_shown_with(page: str) -> None:
+def test_commands_in_the_documentation_use_existing_options(page: str) -> None:
     shown = re.findall(r"gitsched ([\w-]+)((?: [^`\n#;|]+)?)", (ROOT / page).read_text())
     for verb, rest in shown:
         if verb in COMMANDS:
             assert set(re.findall(r"(?<= )(--?[a-z][\w-]*)", rest)) <= flags(verb) | {"--help"}, (verb, rest)
 
 
-def test_every_member_of_the_json_is_on_the_page() -> None:
+def test_every_json_key_is_documented() -> None:
     text = sections()["JSON"]
     for value in (serialize_review(Review("", "")), serialize_findings([]), serialize_explanation(Explanation(""))):
         json.dumps(value)
