@@ -1,5 +1,5 @@
-"""The command line: one module for each command, loaded when it is called. Turns arguments and environment into typed values; no
-logic."""
+"""The command line: one module for each command, imported when the command runs. Parses arguments and environment variables into typed
+values; contains no logic."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import click
 from gitsched.cli import exit_codes
 
 COMMANDS = {
-    "init": "Write gitsched.yaml and an example of a policy into a repository.",
-    "validate": "Check manifests, clusters and policies; plan and write nothing.",
-    "plan": "Show what a commit would change, against another one or the output branch.",
-    "reconcile": "Plan, and commit to the output branch.",
-    "watch": "Reconcile whenever the source moves or a deadline passes.",
-    "explain": "Say why a workload is where it is.",
-    "simulate": "Say what would happen if a cluster or a region were lost.",
-    "scores": "Turn observations of clusters into scores that Placements use.",
-    "export": "Print what Flux, Argo CD and API servers need besides the output branch.",
-    "comment": "Write a plan into a pull or merge request, or renew it there.",
-    "schedule": "Decide without Git: documents in, decided documents out.",
-    "help-code": "Say what a finding means, and what to do about it.",
+    "init": "Write gitsched.yaml and an example policy into a repository.",
+    "validate": "Check manifests, clusters and policies without writing anything.",
+    "plan": "Show the changes of a commit, relative to another commit or the output branch.",
+    "reconcile": "Schedule workloads and commit the result to the output branch.",
+    "watch": "Reconcile when the source changes or a deadline passes.",
+    "explain": "Explain why a workload is placed on its clusters.",
+    "simulate": "Simulate the loss of a cluster or a region, and other events.",
+    "scores": "Compute AddOnPlacementScores from metrics.",
+    "export": "Print objects for Flux and Argo CD, and patches for API servers.",
+    "comment": "Create or update the comment of a plan on a pull or merge request.",
+    "schedule": "Schedule documents without Git and print the result.",
+    "help-code": "Print the cause and the fix of a finding.",
     "version": "Print the version.",
 }
 
@@ -33,7 +33,7 @@ ALIASES = {"diff": "plan"}
 
 
 class LazyGroup(click.Group):
-    """Imports the module of a verb when it is called, so that `--help` and every verb cost only themselves."""
+    """A group that imports the module of a command only when the command is used."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -46,12 +46,12 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        word = args[0]
-        if not word.startswith("-") and word not in COMMANDS and word not in ALIASES:
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS and name not in ALIASES:
             from difflib import get_close_matches  # rarely needed
 
-            near = get_close_matches(word[:100], COMMANDS, n=1)
-            ctx.fail(f"there is no command {word[:100]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            similar = get_close_matches(name[:100], COMMANDS, n=1)
+            ctx.fail(f"there is no command {name[:100]!r}" + (f"; did you mean {similar[0]}?" if similar else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -62,32 +62,32 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gitsched", message="gitsched %(version)s")
 def cli() -> None:
-    """Place Kubernetes workloads on a fleet of clusters, with Git as the control plane.
+    """Schedule Kubernetes workloads on a fleet of clusters, with Git as the control plane.
 
     Reads the manifests, clusters and policies of a commit, and commits the decisions to an output branch.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. Without arguments the process is taken to be over afterwards."""
+    """Run one command and return its exit code. Without arguments, the process is expected to exit afterwards."""
     try:
         return _run(arguments)
     finally:
         if arguments is None:
-            gc.freeze()  # what is left need not be looked through for cycles once more
+            gc.freeze()  # skip the garbage collection at interpreter exit
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="gitsched", standalone_mode=False)
-    except click.exceptions.Exit as ending:
-        return ending.exit_code
+    except click.exceptions.Exit as exit_request:
+        return exit_request.exit_code
     except click.ClickException as error:
         error.show()
         return exit_codes.USAGE
     except (KeyboardInterrupt, click.Abort):
         return exit_codes.INTERRUPTED
-    # The last line of defence: whatever else goes wrong is told in one line and has its own exit code.
+    # Any other exception is a bug: print one line and return the exit code for it.
     except Exception as error:  # noqa: BLE001
         return _report_error(error)
     return code if isinstance(code, int) else exit_codes.DONE

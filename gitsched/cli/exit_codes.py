@@ -1,33 +1,35 @@
-"""Exit codes: their meanings, and which one a run or an error leads to."""
+"""Exit codes: their meanings, and the code for a result or an error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from gitsched.cli import exit_codes
 from gitsched.model.errors import Conflict, GitschedError, Temporary
-from gitsched.model.finding import Finding
-from gitsched.report.review import Review
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gitsched.model.finding import Finding
+    from gitsched.report.review import Review
 
 FailOn = Literal["error", "unschedulable", "none"]
 
 DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED = 0, 1, 2, 3, 4, 130
 CHANGES = USAGE
-"""Under `plan --detailed-exitcode`."""
+"""The exit code of `plan --detailed-exitcode` if there are changes."""
 
 MEANINGS = {
-    DONE: "done; warnings are allowed",
-    FINDINGS: "a finding of severity error, a refusal of the guard, or input or settings that cannot be used",
-    USAGE: "wrong usage; under `plan --detailed-exitcode` also: there are changes",
+    DONE: "success; there may be warnings",
+    FINDINGS: "a finding of severity error, a change refused by the guard, or invalid input or settings",
+    USAGE: "wrong usage; with `plan --detailed-exitcode` also: there are changes",
     BUG: "a bug in gitsched",
-    TEMPORARY: "temporary: a remote did not answer, or five races in a row were lost",
+    TEMPORARY: "temporary failure: a remote did not answer, or five concurrent updates in a row prevented the push",
     INTERRUPTED: "interrupted",
 }
 
 
 def get_error_code(error: BaseException) -> int:
-    """The code for what a command raised."""
+    """Return the exit code for an exception."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, Temporary | Conflict):
@@ -38,9 +40,9 @@ def get_error_code(error: BaseException) -> int:
 def get_run_code(
     findings: Iterable[Finding], fail_on: FailOn, *, pending: int = 0, refused: bool = False, changes: bool = False
 ) -> int:
-    """The code for a command that ended: `pending` counts workloads without a place, `changes` is only for --detailed-exitcode.
+    """Return the exit code for a result; `pending` is the number of unplaced workloads, `changes` is for --detailed-exitcode.
 
-    A refusal counts whatever --fail-on says: nothing was written. Errors win over changes.
+    A refused change fails regardless of --fail-on, because nothing was written. Errors take precedence over changes.
     """
     if refused:
         return FINDINGS
@@ -51,9 +53,9 @@ def get_run_code(
     return CHANGES if changes else DONE
 
 
-def get_review_code(reviewed: Review, fail_on: exit_codes.FailOn, *, detailed: bool = False) -> int:
-    """The exit code for a run; `detailed` is --detailed-exitcode."""
-    return exit_codes.get_run_code(
+def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False) -> int:
+    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode."""
+    return get_run_code(
         reviewed.findings,
         fail_on,
         pending=reviewed.states["pending"],

@@ -32,7 +32,7 @@ SHORT_NAMES = {
     "sts": "StatefulSet",
     "svc": "Service",
 }
-"""Short names of kubectl."""
+"""Short names as in kubectl."""
 KINDS = (
     *SHORT_NAMES.values(),
     *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
@@ -42,12 +42,12 @@ KINDS = (
 
 @click.command("explain")
 @click.argument("workload", metavar="KIND/NAME")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workload; `default` by default.")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workload.  [default: default]")
 @click.option(
-    "--why-not", metavar="CLUSTER", multiple=True, help="Only say what is against this cluster, and what would change that."
+    "--why-not", metavar="CLUSTER", multiple=True, help="Only explain why this cluster is not selected, and what would select it."
 )
-@click.option("--revision", "--at", metavar="REVISION", help="Explain at this branch, tag or commit.")
-@click.option("--worktree", is_flag=True, help="Explain the files as they lie in the worktree.")
+@click.option("--revision", "--at", metavar="REVISION", help="Explain the result for this branch, tag or commit.")
+@click.option("--worktree", is_flag=True, help="Explain the result for the files of the worktree.")
 @options.RECORDED_METRICS
 @options.SOURCE
 @options.TARGET
@@ -59,7 +59,7 @@ KINDS = (
     type=click.Choice(["gitsched", *_SHAPES]),
     default="gitsched",
     show_default=True,
-    help="; ".join(("What -o json and -o yaml are shaped like", *(f"{name}: {text}" for name, text in _SHAPES.items()))) + ".",
+    help="; ".join(("Schema of -o json and -o yaml", *(f"{name}: {text}" for name, text in _SHAPES.items()))) + ".",
 )
 @options.LOG
 def command(
@@ -74,10 +74,10 @@ def command(
     output_repository: str | None,
     **chosen: Any,
 ) -> None:
-    """Say which policy a workload has and why, which groups were tried, what is against each cluster, how replicas are divided.
+    """Explain the policy of a workload, the groups that were tried, why clusters are rejected, and how replicas are divided.
 
-    KIND may be written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME does without -n. For cluster/NAME (a
-    ManagedCluster, too): what runs there, what room is left, and why not more.
+    KIND is written as for kubectl (deploy, deployments, Deployment); KIND/NAMESPACE/NAME replaces -n. For cluster/NAME (also a
+    ManagedCluster): the workloads that run there, the free capacity, and why other workloads do not run there.
     """
     kind, space, name = parse_workload(workload, namespace)
     if worktree and chosen["revision"] is not None:
@@ -134,30 +134,31 @@ def _show_workload(found: Explanation, form: str, shape: str) -> None:
 
 
 def parse_workload(text: str, namespace: str | None) -> tuple[str, str, str]:
-    """Kind, namespace and name; the namespace is `default` where nobody gave one."""
+    """Return kind, namespace and name; without a namespace it is `default`."""
     parts = text.split("/")
     if len(parts) not in (2, 3) or not all(parts):
-        raise click.UsageError(f"{text!r} is neither KIND/NAME nor KIND/NAMESPACE/NAME")
+        raise click.UsageError(f"invalid workload {text!r}: expected KIND/NAME or KIND/NAMESPACE/NAME")
     if len(parts) == 3 and namespace not in (None, parts[1]):
-        raise click.UsageError(f"-n {namespace} and {text!r} name two namespaces")
+        raise click.UsageError(f"-n {namespace} and {text!r} name different namespaces")
     return parse_kind(parts[0]), parts[1] if len(parts) == 3 else namespace or "default", parts[-1]
 
 
 def parse_kind(text: str) -> str:
-    """A kind, with its group (deployments.apps) if there is one, from how kubectl lets people write it.
+    """Return the kind, with its group if given, for a name as in kubectl: a kind, a plural or a short name, as in deployments.apps.
 
-    What is not Kubernetes' own is passed on as it is.
+    Unknown names are returned unchanged.
     """
-    word, dot, group = text.partition(".")
-    low = word.lower()
-    return (_find_short_name(low) or next((kind for kind in KINDS if low in _list_spellings(kind)), word)) + dot + group
+    name, dot, group = text.partition(".")
+    lower = name.lower()
+    return (_find_short_name(lower) or next((kind for kind in KINDS if lower in _list_spellings(kind)), name)) + dot + group
 
 
-def _find_short_name(word: str) -> str | None:
-    return SHORT_NAMES.get(word) or next((api.short_names[word] for api in policy_apis() if word in api.short_names), None)
+def _find_short_name(name: str) -> str | None:
+    return SHORT_NAMES.get(name) or next((api.short_names[name] for api in policy_apis() if name in api.short_names), None)
 
 
 def _list_spellings(kind: str) -> tuple[str, str]:
-    word = kind.lower()
-    plural = f"{word}es" if word.endswith("ss") else f"{word[:-1]}ies" if word.endswith("cy") else f"{word}s"
-    return word, plural
+    singular = kind.lower()
+    if singular.endswith("ss"):
+        return singular, f"{singular}es"
+    return singular, f"{singular[:-1]}ies" if singular.endswith("cy") else f"{singular}s"

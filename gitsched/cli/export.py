@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 URL_OPTION = click.option(
-    "--url", metavar="URL", help="How delivery tools reach the repository with the output branch; its remote by default."
+    "--url", metavar="URL", help="URL under which delivery tools reach the output repository; the URL of its remote by default."
 )
 CLUSTER_OPTION = click.option("--cluster", "clusters", metavar="NAME", multiple=True, help="Only this cluster; may be repeated.")
 
@@ -33,18 +33,20 @@ def _read_secret_name(_ctx: click.Context, _parameter: click.Parameter, value: s
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write DIRECTORY/CLUSTER/NAME.yaml for every cluster instead of printing.",
+    help="Write DIRECTORY/CLUSTER/NAME.yaml for each cluster instead of printing to stdout.",
 )
 @URL_OPTION
-@click.option("--name", metavar="NAME", help="What both objects are called; `placements` and `placed` by default.")
-@click.option("--namespace", metavar="NAMESPACE", default="flux-system", show_default=True, help="Where the objects live.")
-@click.option("--secret", "access", metavar="SECRET", callback=_read_secret_name, help="Credentials for the repository.")
+@click.option("--name", metavar="NAME", help="Name of both objects; `placements` and `placed` by default.")
+@click.option("--namespace", metavar="NAMESPACE", default="flux-system", show_default=True, help="Namespace of the objects.")
+@click.option(
+    "--secret", "access", metavar="SECRET", callback=_read_secret_name, help="Secret with credentials for the repository."
+)
 @click.option(
     "--verify",
     "keys",
     metavar="SECRET",
     callback=_read_secret_name,
-    help="Public keys: only signed commits are taken; `gitsched-keys` if the settings have commits signed.",
+    help="Secret with public keys; Flux then accepts only signed commits. `gitsched-keys` by default if commits are signed.",
 )
 @options.SOURCE
 @options.TARGET
@@ -62,41 +64,41 @@ def flux(
     form: str,
     **chosen: Any,
 ) -> None:
-    """Print GitRepository and Kustomization of a cluster, to be applied in it by its own Flux.
+    """Print the GitRepository and Kustomization of a cluster, to be applied in that cluster by its own Flux.
 
-    The objects of different clusters have the same names, so they are printed for one cluster, or written to a file for each.
+    The objects of different clusters have the same names: print them for one cluster, or write a file for each cluster.
     """
     from gitsched.render.delivery_tools import FluxOptions, make_flux_objects
     from gitsched.render.layout import escape_segment
 
     found = _read_delivery(url, clusters, chosen)
     keys = keys or ("gitsched-keys" if found.signed else "")
-    choice = FluxOptions((name, name) if name else FluxOptions().names, namespace, access, keys)
-    wanted = clusters or found.clusters
+    options = FluxOptions((name, name) if name else FluxOptions().names, namespace, access, keys)
+    selected = clusters or found.clusters
     if directory is not None:
-        for cluster in wanted:
-            place = directory / escape_segment(cluster) / f"{choice.names[0]}.yaml"
-            _write_file(place, _format_stream(make_flux_objects(found.branch, cluster, choice)))
-        output.show(f"wrote {len(wanted)} file{'' if len(wanted) == 1 else 's'} to {directory}\n")
+        for cluster in selected:
+            path = directory / escape_segment(cluster) / f"{options.names[0]}.yaml"
+            _write_file(path, _format_stream(make_flux_objects(found.branch, cluster, options)))
+        output.show(f"wrote {len(selected)} file{'' if len(selected) == 1 else 's'} to {directory}\n")
         return
-    if len(wanted) != 1:
-        known = f"there are {len(wanted)} clusters" if wanted else "there is no cluster yet"
-        raise click.UsageError(f"{known}: name one with --cluster, or write a file for each with --directory")
-    _print_objects(make_flux_objects(found.branch, wanted[0], choice), form)
+    if len(selected) != 1:
+        number = f"there are {len(selected)} clusters" if selected else "there is no cluster yet"
+        raise click.UsageError(f"{number}: select one with --cluster, or write a file for each cluster with --directory")
+    _print_objects(make_flux_objects(found.branch, selected[0], options), form)
 
 
 @click.command("argocd")
 @CLUSTER_OPTION
 @URL_OPTION
-@click.option("--name", metavar="NAME", default="placed", show_default=True, help="What the ApplicationSet is called.")
-@click.option("--namespace", metavar="NAMESPACE", default="argocd", show_default=True, help="Where it lives.")
-@click.option("--project", metavar="PROJECT", default="default", show_default=True, help="The Applications' project.")
+@click.option("--name", metavar="NAME", default="placed", show_default=True, help="Name of the ApplicationSet.")
+@click.option("--namespace", metavar="NAMESPACE", default="argocd", show_default=True, help="Namespace of the ApplicationSet.")
+@click.option("--project", metavar="PROJECT", default="default", show_default=True, help="Project of the Applications.")
 @click.option(
     "--generator",
     type=click.Choice(["files", "directories"]),
     default="files",
     show_default=True,
-    help="Find clusters by their cluster.json, whose members templates can use, or by their directories.",
+    help="Generate from cluster.json files, whose members are template parameters, or from directories.",
 )
 @options.SOURCE
 @options.TARGET
@@ -106,9 +108,9 @@ def flux(
 def argocd(
     clusters: tuple[str, ...], url: str | None, name: str, namespace: str, project: str, generator: Any, form: str, **chosen: Any
 ) -> None:
-    """Print an ApplicationSet with an Application for each cluster, to be applied beside Argo CD.
+    """Print an ApplicationSet that creates an Application for each cluster, to be applied where Argo CD runs.
 
-    Clusters must be known to Argo CD by the names that they have here.
+    Argo CD must know the clusters by the same names as gitsched.
     """
     from gitsched.render.delivery_tools import ArgoOptions, make_argocd_objects
 
@@ -125,7 +127,7 @@ def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, A
         found = read_delivery_source(RunSettings(output=chosen.pop("output_repository"), **chosen), url)
     unknown = sorted(set(clusters) - set(found.clusters))
     if unknown:
-        raise click.UsageError(f"there is no cluster {', '.join(map(repr, unknown))}")
+        raise click.UsageError(f"unknown cluster: {', '.join(map(repr, unknown))}")
     return found
 
 
@@ -151,8 +153,8 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
     """Return the command that prints the decisions of a policy API."""
 
     @click.command(api.name, help=export.description)
-    @click.option("--revision", metavar="REVISION", help="Export what is decided at this branch, tag or commit.")
-    @click.option("--worktree", is_flag=True, help="Export what is decided for the files in the worktree.")
+    @click.option("--revision", metavar="REVISION", help="Export the result for this branch, tag or commit.")
+    @click.option("--worktree", is_flag=True, help="Export the result for the files of the worktree.")
     @options.SOURCE
     @options.TARGET
     @options.NOW
@@ -180,14 +182,14 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
 
 _EXPORTS = {api.name: (api, api.export) for api in policy_apis() if api.export is not None}
 CONSUMERS = {
-    "flux": "Print the objects with which Flux takes a cluster's directory.",
-    "argocd": "Print the ApplicationSet with which Argo CD takes every directory.",
+    "flux": "Print the Flux objects that deliver the directory of a cluster.",
+    "argocd": "Print the Argo CD ApplicationSet that delivers all directories.",
     **{name: export.summary for name, (_, export) in _EXPORTS.items()},
 }
 
 
 class ConsumerGroup(click.Group):
-    """One command a consumer; only the one that is called is imported."""
+    """A group with one command for each consumer."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(CONSUMERS)
@@ -204,4 +206,4 @@ class ConsumerGroup(click.Group):
 
 @click.group("export", cls=ConsumerGroup)
 def command() -> None:
-    """Print what other programs need besides the output branch. Writes nothing to Git."""
+    """Print objects and patches for other programs. Writes nothing to Git."""

@@ -14,10 +14,10 @@ from gitsched.cli.validate import find_worktree_root
 from gitsched.decide.registry import policy_apis
 
 SCHEMA_DIRECTORY = "../gitsched/schemas"
-"""A clone of gitsched beside the repository: a path of this machine would be wrong on every other."""
+"""Relative path of a clone of gitsched next to the repository; an absolute path would be wrong on other machines."""
 _CONFIG = f"""\
 # yaml-language-server: $schema={SCHEMA_DIRECTORY}/gitsched.io/v1alpha1/Config.json
-# Settings of gitsched. Everything has a default; this file could be empty, or missing.
+# Settings of gitsched. All settings have defaults, so this file may be empty or missing.
 apiVersion: gitsched.io/v1alpha1
 kind: Config
 metadata:
@@ -36,12 +36,12 @@ def list_starters() -> dict[str, Callable[[], StarterFiles]]:
 NEXT_STEPS = """
 Next:
 {git}  describe the fleet        {describe}
-  gitsched validate         every mistake with file, line and column
-  gitsched plan --worktree  what would be placed where; writes nothing
-  git add . && git commit   decisions are made from commits
-  gitsched reconcile        commits the decisions to the branch `placements`
+  gitsched validate         list all mistakes with file, line and column
+  gitsched plan --worktree  show the planned placements without writing anything
+  git add . && git commit   gitsched schedules from commits
+  gitsched reconcile        commit the decisions to the branch `placements`
 
-{page} of gitsched says more. Policies of {others} have starts of their own: --api.
+See {page} of gitsched. For policies of {others}, use --api.
 """
 
 
@@ -51,27 +51,23 @@ Next:
     type=click.Choice(list(list_starters())),
     default=next(iter(list_starters())),
     show_default=True,
-    help="Whose policies to begin with; all of them are read, whichever it is.",
+    help="The policy API of the example; gitsched reads the policies of all APIs.",
 )
 @click.argument("directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
 def command(api: str, directory: Path) -> int:
-    """Write gitsched.yaml and an example of a policy into DIRECTORY; files that exist stay as they are."""
+    """Write gitsched.yaml and an example policy into DIRECTORY. Existing files are not changed."""
     starter = list_starters()[api]()
     files = {"gitsched.yaml": _CONFIG + starter.settings, **starter.files}
-    lines = [f"{'wrote' if write_new_file(directory / name, text) else 'kept '} {name}" for name, text in files.items()]
-    git = (
-        ""
-        if find_worktree_root(str(directory))
-        else "  git init                  decisions are made from the commits of a repository\n"
-    )
+    lines = [f"{'wrote' if write_new_file(directory / name, content) else 'kept '} {name}" for name, content in files.items()]
+    git = "" if find_worktree_root(str(directory)) else "  git init                  gitsched reads the commits of a repository\n"
     *others, last = (name for name in list_starters() if name != api)
-    told = NEXT_STEPS.format(git=git, describe=starter.fleet_hint, page=starter.docs_page, others=f"{', '.join(others)} and {last}")
-    output.show("\n".join(lines) + "\n" + told)
+    text = NEXT_STEPS.format(git=git, describe=starter.fleet_hint, page=starter.docs_page, others=f"{', '.join(others)} and {last}")
+    output.show("\n".join(lines) + "\n" + text)
     return exit_codes.DONE
 
 
 def write_new_file(path: Path, text: str) -> bool:
-    """Whether the file was written: one that exists, even as a dangling link, is never touched."""
+    """Write a file and return whether it was written; an existing file, even a dangling link, is not changed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

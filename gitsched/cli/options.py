@@ -18,7 +18,7 @@ _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
 
 
 def combine(*decorators: Decorator) -> Decorator:
-    """Several options as one decorator, in the order in which help shows them."""
+    """Combine options into one decorator, in the order of --help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for decorator in reversed(decorators):
@@ -29,7 +29,7 @@ def combine(*decorators: Decorator) -> Decorator:
 
 
 def add_environment_variables(command: click.Command) -> None:
-    """Let every option of a command be given by a variable, too: --cache-dir by GITSCHED_CACHE_DIR."""
+    """Add an environment variable to each option of a command, such as GITSCHED_CACHE_DIR for --cache-dir."""
     for option in command.params:
         if isinstance(option, click.Option):
             option.envvar = option.envvar or "GITSCHED_" + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
@@ -37,13 +37,13 @@ def add_environment_variables(command: click.Command) -> None:
 
 
 def read_now(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> datetime:
-    """--now, else the clock: commands read it once and nothing below them does."""
+    """Return the value of --now, else the current time. This is the only place where commands read the clock."""
     if value is None:
         return datetime.now(UTC)
-    moment = parse_time(value)
-    if moment is None:
-        raise click.BadParameter(f"{value!r} is no RFC 3339 time such as 2026-01-12T09:00:00Z")
-    return moment
+    time = parse_time(value)
+    if time is None:
+        raise click.BadParameter(f"{value!r} is not an RFC 3339 time such as 2026-01-12T09:00:00Z")
+    return time
 
 
 def _read_author(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str] | None:
@@ -62,19 +62,19 @@ def _read_signing(_ctx: click.Context, _parameter: click.Parameter, value: str |
 
 def _read_branch(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None:
-        from gitsched.apis.gitsched.config import check_branch_name  # not every command writes
+        from gitsched.apis.gitsched.config import check_branch_name  # loaded only if the option is used
 
-        wanted = check_branch_name(value)
-        if wanted:
-            raise click.BadParameter(f"{value!r} is not {wanted}")
+        expected = check_branch_name(value)
+        if expected:
+            raise click.BadParameter(f"{value!r} is not {expected}")
     return value
 
 
 def find_cache_directory() -> Path:
-    """Where private copies and memory are kept between runs; all of it may be deleted at any moment."""
+    """Return the default cache directory, whose content may be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification wants relative values ignored.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "gitsched"  # noqa: PTH117  # on the text, before it is a Path
+    # The XDG specification says to ignore relative values.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "gitsched"  # noqa: PTH117  # Path("") would be relative
 
 
 def _read_cache_directory(_ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
@@ -87,20 +87,18 @@ CACHE = click.option(
     "cache",
     type=click.Path(file_okay=False, path_type=Path),
     callback=_read_cache_directory,
-    help="Where private copies are kept; $XDG_CACHE_HOME/gitsched by default.",
+    help="Cache directory; $XDG_CACHE_HOME/gitsched by default.",
 )
-NOW = click.option(
-    "--now", metavar="TIME", callback=read_now, help="What deadlines are compared with (RFC 3339); the clock by default."
-)
+NOW = click.option("--now", metavar="TIME", callback=read_now, help="Time for deadlines (RFC 3339); the current time by default.")
 LOG = click.option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How stderr is written."
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format of the log on stderr."
 )
 
 
 def choose_format(*forms: str) -> Decorator:
-    """-o, with the first form as its default."""
+    """Return the option -o, with the first form as its default."""
     return click.option(
-        "-o", "--output", "form", type=click.Choice(forms), default=forms[0], show_default=True, help="How stdout is written."
+        "-o", "--output", "form", type=click.Choice(forms), default=forms[0], show_default=True, help="Output format."
     )
 
 
@@ -110,24 +108,24 @@ FAIL_ON = click.option(
     type=click.Choice(["error", "unschedulable", "none"]),
     default="error",
     show_default=True,
-    help="What makes the exit code 1: findings of severity error; also workloads without a place; nothing.",
+    help="Exit with 1 on findings of severity error, also on unplaced workloads, or never.",
 )
 
 SOURCE = combine(
     LOCATION,
-    click.option("--branch", metavar="NAME", help="Source branch; the one that HEAD names by default."),
+    click.option("--branch", metavar="NAME", help="Source branch; the branch of HEAD by default."),
     click.option("--path", "paths", metavar="PATH", multiple=True, help="Read only this directory or file; may be repeated."),
     CACHE,
 )
 TARGET = combine(
-    click.option("--output-repository", metavar="LOCATION", help="Where to write, a path or a URL; the source by default."),
-    click.option("--output-branch", metavar="NAME", callback=_read_branch, help="Branch to write; `placements` by default."),
+    click.option("--output-repository", metavar="LOCATION", help="Output repository: a path or a URL; the source by default."),
+    click.option("--output-branch", metavar="NAME", callback=_read_branch, help="Output branch; `placements` by default."),
 )
 FETCH = click.option(
     "--fetch",
     "push",
     metavar="REMOTE",
-    help="Compare with the output branch as this remote has it now; with the one in this repository by default.",
+    help="Compare with the output branch of this remote; with that of this repository by default.",
 )
 COMMIT = combine(
     click.option(
@@ -135,14 +133,14 @@ COMMIT = combine(
         metavar="REMOTE",
         is_flag=False,
         flag_value="origin",
-        help="Push the output branch to this remote (`origin` if none is named); a remote repository is always pushed to.",
+        help="Push the output branch to this remote (`origin` if none is given). A remote output repository is always pushed to.",
     ),
-    click.option("--author", metavar="'NAME <EMAIL>'", callback=_read_author, help="Who the commits are from."),
+    click.option("--author", metavar="'NAME <EMAIL>'", callback=_read_author, help="Author of the commits."),
     click.option("--sign", "signing", metavar="ssh:PATH|gpg:KEY", callback=_read_signing, help="Sign the commits."),
     click.option(
         "--require-reviewed",
         is_flag=True,
-        help="Commit what a new source commit changes only if it is the plan that its trailer Gitsched-Reviewed names.",
+        help="Commit the changes of a new source commit only if they match the plan of its trailer Gitsched-Reviewed.",
     ),
 )
 
@@ -151,14 +149,14 @@ _HOSTS_VARIABLE = "GITSCHED_METRICS_HOSTS"
 
 
 def _read_hosts(_ctx: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The hosts, also as a list with commas. What could match none is refused: nobody would find out why nothing is asked."""
+    """Return the hosts, which may also be separated by commas. A value that cannot match any host is a usage error."""
     hosts = tuple(host.strip().removeprefix("[").removesuffix("]") for text in value for host in text.split(",") if host.strip())
     for host in hosts:
         if not re.fullmatch(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?|[0-9a-fA-F]*:[0-9a-fA-F:.]*:[0-9a-fA-F.]*", host):
-            raise click.BadParameter(f"{host!r} is no host, nor '*.' and a domain; it has neither a port nor a path")
-    # A variable that is set and empty is most often one of a pipeline that nobody filled in: it must not open what it was to close.
+            raise click.BadParameter(f"{host!r} is not a host or '*.' and a domain, without port and path")
+    # An empty variable is usually a pipeline variable without value. It must not allow all hosts.
     if not hosts and (value or _HOSTS_VARIABLE in os.environ):
-        raise click.BadParameter(f"no host is named; without the option, and with {_HOSTS_VARIABLE} not set, all may be asked")
+        raise click.BadParameter(f"no host given; to allow all hosts, omit the option and unset {_HOSTS_VARIABLE}")
     return hosts or None
 
 
@@ -169,24 +167,24 @@ HOSTS = click.option(
     multiple=True,
     envvar=_HOSTS_VARIABLE,
     callback=_read_hosts,
-    help="Ask only providers of metrics at this host, or *.domain; may be repeated. All that the documents name by default.",
+    help="Query only metrics providers at this host, or *.domain; may be repeated. All hosts of the documents by default.",
 )
 
 
-def _choose_observations(*choices: str, told: str) -> Decorator:
-    """--observations with the first choice as its default, and whom they may be asked of."""
-    option = click.option("--observations", type=click.Choice(choices), default=choices[0], show_default=True, help=told)
+def _choose_observations(*choices: str, help_text: str) -> Decorator:
+    """Return the options --observations, with the first choice as its default, and --metrics-host."""
+    option = click.option("--observations", type=click.Choice(choices), default=choices[0], show_default=True, help=help_text)
     return combine(option, HOSTS)
 
 
 RECORDED_METRICS = _choose_observations(
     "recorded",
     "live",
-    told="Metrics as the output branch recorded them, or of now, from providers that are what the output branch was made with.",
+    help_text="Use the metrics recorded in the output branch, or query the providers with which the output branch was made.",
 )
-"""How metrics are come by for whoever only looks."""
+"""Metrics options of commands that do not write."""
 LIVE_METRICS = _choose_observations(
-    "live", "recorded", told="Ask the providers of metrics, or take what the output branch recorded."
+    "live", "recorded", help_text="Query the metrics providers, or use the metrics recorded in the output branch."
 )
-ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Let a commit pass that the guard would refuse.")
+ALLOW_REMOVALS = click.option("--allow-removals", is_flag=True, help="Allow a commit that the guard would refuse.")
 RUN_CONDITIONS = combine(ALLOW_REMOVALS, NOW)

@@ -1,4 +1,4 @@
-"""Write results to stdout, and logs and progress to stderr."""
+"""Write results to stdout, reports to files (--report), and logs, progress and CI annotations to stderr."""
 
 from __future__ import annotations
 
@@ -7,37 +7,47 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from gitsched.model.errors import Permanent
+from gitsched.model.finding import Finding
+from gitsched.model.scheduling import Outcome
+
+if TYPE_CHECKING:
+    from gitsched.report.review import Review
 
 DEFAULT_WIDTH = 160
-"""Columns where nobody looks at a terminal, and COLUMNS does not say."""
+"""The width if stdout is not a terminal and COLUMNS is not set."""
 
 _CI_COMMAND = re.compile(r"(##(?:vso|teamcity)?)\[", re.IGNORECASE)
 LOGGER = logging.getLogger("gitsched")
 
 
 def show(text: str) -> None:
-    """Write to stdout. A reader that has gone (`| head`) is no error: the exit code still tells what the command found."""
+    """Write to stdout. A closed pipe (`| head`) is not an error: the exit code still reports the result of the command."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more while it closes stdout, so give it another one.
+        # Redirect stdout, because Python would report the error again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_text(text: str) -> None:
-    """As `show`, of what people read."""
+    """Write text for people to stdout, with CI commands escaped."""
     from gitsched.report.terminal import escape_ci_commands
 
     show(escape_ci_commands(text))
 
 
 def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, Any]]) -> None:
-    """Write a result as text for the present width, or as JSON or YAML."""
+    """Write a result as text for the current width, or as JSON or YAML."""
     if form == "text":
         show_text(text(find_width()))
     elif form == "json":
@@ -49,19 +59,19 @@ def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, 
 
 
 def format_json(data: dict[str, Any]) -> str:
-    """Data as every JSON of the program is written."""
+    """Return data as indented JSON with CI commands escaped."""
     import json
 
     return escape_json(json.dumps(data, indent=2)) + "\n"
 
 
 def escape_json(text: str) -> str:
-    """JSON to the same effect, in which the runner of a pipeline finds no command to itself."""
+    """Return equivalent JSON in which a CI runner finds no commands."""
     return _CI_COMMAND.sub(r"\1\\u005b", text)
 
 
 def find_width() -> int:
-    """Columns of the terminal, or COLUMNS, or enough."""
+    """Return the width of the terminal, else COLUMNS, else a default."""
     return (
         shutil.get_terminal_size((80 if sys.stdout.isatty() else DEFAULT_WIDTH, 24)).columns if _is_width_known() else DEFAULT_WIDTH
     )
@@ -73,19 +83,18 @@ def _is_width_known() -> bool:
 
 @contextmanager
 def show_progress(message: str) -> Iterator[None]:
-    """A sign of life on stderr while something takes time, if stderr is a terminal."""
+    """Show a spinner with a message on stderr, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
-    # Here, because a pipeline should not pay for it.
-    from rich.console import Console
+    from rich.console import Console  # loaded only for a terminal
 
     with Console(stderr=True).status(message):
         yield
 
 
 class _LogFormatter(logging.Formatter):
-    """One line a record: a JSON object, or time, level and message. `extra={"fields": {...}}` adds members."""
+    """Formats a record as one line: a JSON object, or time, level and message. `extra={"fields": {...}}` adds JSON members."""
 
     def __init__(self, form: str) -> None:
         super().__init__()
@@ -105,9 +114,123 @@ class _LogFormatter(logging.Formatter):
 
 
 def configure_logging(form: str) -> None:
-    """Let gitsched's log go to stderr, in text or JSON."""
+    """Write gitsched's log to stderr, as text or JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(_LogFormatter(form))
     LOGGER.handlers = [handler]
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False
+
+
+ANNOTATIONS = "github"
+_DEVICE_DIRECTORIES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+class ReportRequest(NamedTuple):
+    """The format and file of a report; annotations have no file."""
+
+    form: str
+    path: Path | None = None
+
+
+def report_option(*more: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Return the option --report with the common formats and the given additional ones."""
+    forms = ("sarif", "junit", *more)
+    names = "|".join((*(f"{form}=FILE" for form in forms), ANNOTATIONS))
+
+    def read(_ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[ReportRequest, ...]:
+        return tuple(_parse_report(value, forms, names) for value in values)
+
+    return click.option(
+        "--report",
+        "wanted",
+        metavar=names,
+        multiple=True,
+        callback=read,
+        help="Also write a report to FILE, or GitHub Actions annotations to stderr; may be repeated.",
+    )
+
+
+def _parse_report(value: str, forms: Collection[str], names: str) -> ReportRequest:
+    form, _, file = value.partition("=")
+    if value == ANNOTATIONS:
+        return ReportRequest(ANNOTATIONS)
+    if form not in forms or not file:
+        raise click.BadParameter(f"{value!r} is not one of {names}")
+    path = Path(file)
+    if path.is_dir() or not path.parent.is_dir():
+        raise click.BadParameter(f"{file} is a directory" if path.is_dir() else f"there is no directory {path.parent}")
+    return ReportRequest(form, path)
+
+
+REPORT_OPTION = report_option()
+ReportWriter = Callable[[], str]
+
+
+def list_report_writers(
+    findings: Sequence[Finding], outcomes: Iterable[Outcome] = (), paths: Collection[str] = ()
+) -> dict[str, ReportWriter]:
+    """Return the writers of the formats that all commands support; see `write_annotations` for `paths`."""
+
+    def sarif() -> str:
+        from gitsched import __version__
+        from gitsched.report.finding_codes import read_codes
+        from gitsched.report.sarif import write_sarif
+
+        return write_sarif(findings, read_codes(read_documentation("findings.md")), __version__)
+
+    def junit() -> str:
+        from gitsched.report.junit import write_junit
+
+        return write_junit(findings, outcomes)
+
+    def annotations() -> str:
+        from gitsched.report.annotations import write_annotations
+
+        return write_annotations(findings, paths)
+
+    return {"sarif": sarif, "junit": junit, ANNOTATIONS: annotations}
+
+
+def format_outputs(review: Review) -> str:
+    """Return values for later pipeline steps as lines of NAME=VALUE, for `$GITHUB_OUTPUT` and GitLab's dotenv reports.
+
+    `changed` is true if there is a new commit, or for a plan, if there would be one; `sha` is the head of the output branch or "".
+    """
+    outputs = {
+        "changed": str(review.changed and not review.refused).lower(),
+        "sha": review.after or review.before or "",
+        "moves": len(review.moves),
+        "unplaced": review.states["pending"],
+        "errors": sum(finding.severity == "error" for finding in review.findings),
+    }
+    return "".join(f"{name}={value}\n" for name, value in outputs.items())
+
+
+def write_reports(reports: Iterable[ReportRequest], writers: Mapping[str, ReportWriter]) -> None:
+    """Write the requested reports. Annotations go to stderr, which the runner reads, too."""
+    for report in reports:
+        text = writers[report.form]()
+        if report.path is None:
+            sys.stderr.write(text)
+            continue
+        _write_file(report.path, text)
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write a file. Symbolic links other than devices such as /dev/stdout are refused, because a commit can point them anywhere."""
+    if path.is_symlink() and path.parent not in _DEVICE_DIRECTORIES:
+        raise Permanent(f"cannot write {path}: it is a symbolic link; remove it, or use the path of its target")
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise Permanent(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_documentation(name: str) -> str:
+    """Return a page of docs/, which is in gitsched/docs in a wheel and next to the package in a checkout."""
+    from importlib.resources import files  # only documentation needs it
+
+    package = files("gitsched")
+    inside = package.joinpath("docs")
+    return (inside if inside.is_dir() else package.joinpath("..", "docs")).joinpath(name).read_text("utf-8")

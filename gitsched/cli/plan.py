@@ -1,4 +1,4 @@
-"""gitsched plan: show what a commit would change, without writing anything."""
+"""gitsched plan: show the changes of a commit without writing anything."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output, reports, scenario_options
+from gitsched.cli import exit_codes, options, output, scenario_options
 
 MAX_CHARS, MIN_CHARS = 65_024, 16_384
-"""Characters of a comment: GitHub takes 65,536, and whoever posts it may want a line of their own; and what no comment can do without."""
+"""The default and minimum length of a comment. GitHub allows 65,536 characters; the rest is reserved for the program that posts it."""
 
 
 def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", value):
-        raise click.BadParameter(f"{value!r} is not made of 1 to 64 letters, digits, '.', '_' and '-'")
+        raise click.BadParameter(f"{value!r} does not consist of 1 to 64 letters, digits, '.', '_' and '-'")
     return value
 
 
@@ -23,21 +23,21 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
 @click.argument("base", required=False)
 @click.argument("head", required=False)
 @click.option("--revision", metavar="REVISION", help="Compare this branch, tag or commit with the output branch.")
-@click.option("--worktree", is_flag=True, help="Plan the files as they lie in the worktree, committed or not.")
-@click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if something would change.")
+@click.option("--worktree", is_flag=True, help="Plan the files of the worktree, including uncommitted changes.")
+@click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if there are changes.")
 @options.RECORDED_METRICS
 @options.SOURCE
 @options.TARGET
 @options.FETCH
 @options.RUN_CONDITIONS
 @options.FAIL_ON
-@reports.report_option("markdown", "json", "html", "env")
+@output.report_option("markdown", "json", "html", "env")
 @click.option(
     "--max-chars",
     type=click.IntRange(min=MIN_CHARS),
     default=MAX_CHARS,
     show_default=True,
-    help="How long the Markdown may be; what does not fit is left out in the order of docs/review.md.",
+    help="Maximum length of the Markdown; what does not fit is omitted in the order of docs/review.md.",
 )
 @click.option(
     "--comment-id",
@@ -45,12 +45,12 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
     default="default",
     show_default=True,
     callback=_read_comment_id,
-    help="Goes into the hidden first line of the Markdown, by which the comment of an earlier run is found.",
+    help="Identifies the comment in the hidden first line of the Markdown, so that a later run can update it.",
 )
 @click.option(
     "--resilience",
     type=click.Choice(list(scenario_options.FAILURE_DOMAINS)),
-    help="Also say what losing each of them would do, with BASE in comparison with that.",
+    help="Also simulate losing each of them; with BASE, compare the results.",
 )
 @options.choose_format("text", "markdown", "json", "yaml", "html")
 @options.LOG
@@ -65,20 +65,19 @@ def command(
     log_format: str,
     location: str,
     output_repository: str | None,
-    wanted: tuple[reports.ReportRequest, ...],
+    wanted: tuple[output.ReportRequest, ...],
     max_chars: int,
     comment_id: str,
     resilience: str | None,
     **chosen: Any,
 ) -> int:
-    """Show which workloads would move where, and why. Writes nothing.
+    """Show which workloads would move, and why. Writes nothing.
 
-    Without arguments, the source branch is compared with the output branch. With BASE, the plan of HEAD (a branch, tag or commit; what
-    is checked out by default) is compared with the plan of BASE: what a merge would change. `diff` is another name of this command.
+    Without arguments, compare the source branch with the output branch. With BASE, compare the plan of HEAD (a branch, tag or commit;
+    the checked-out commit by default) with the plan of BASE: the changes of a merge. `diff` is an alias of this command.
     """
     if sum((worktree, revision is not None, head is not None)) > 1 or (revision is not None and base is not None):
-        raise click.UsageError("--worktree, --revision and HEAD exclude each other, and --revision needs no BASE")
-    from gitsched.cli.exit_codes import get_review_code
+        raise click.UsageError("use only one of --worktree, --revision and HEAD, and do not use --revision with BASE")
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.comparison import compare_plans
     from gitsched.report.markdown import write_markdown
@@ -98,7 +97,7 @@ def command(
         compared = compare_plans(settings, base)
         found = compared.review
         if resilience is not None:
-            from gitsched.reconcile.source_simulation import assess_resilience  # a plan alone does without
+            from gitsched.reconcile.source_simulation import assess_resilience  # loaded only with --resilience
 
             found = found._replace(resilience=assess_resilience(compared, scenario_options.FAILURE_DOMAINS[resilience]))
 
@@ -128,12 +127,12 @@ def command(
     else:
         output.show_as(form, lambda width: write_plan(found, width), data)
     findings = found.new_findings if base is not None else found.findings
-    writers = reports.list_report_writers(findings, found.outcomes, found.changed_paths)
+    writers = output.list_report_writers(findings, found.outcomes, found.changed_paths)
     writers |= {
         "markdown": markdown,
         "html": page,
         "json": lambda: output.format_json(data()),
-        "env": lambda: reports.format_outputs(found),
+        "env": lambda: output.format_outputs(found),
     }
-    reports.write_reports(wanted, writers)
-    return get_review_code(found, fail_on, detailed=detailed)
+    output.write_reports(wanted, writers)
+    return exit_codes.get_review_code(found, fail_on, detailed=detailed)

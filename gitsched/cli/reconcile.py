@@ -1,4 +1,4 @@
-"""gitsched reconcile: plan, and commit the result to the output branch."""
+"""gitsched reconcile: schedule workloads and commit the result to the output branch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output, reports
+from gitsched.cli import exit_codes, options, output
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
     "--reviewed",
     metavar="DIGEST|FILE",
     callback=_read_reviewed,
-    help="The plan that was reviewed: its digest, or what `gitsched plan -o json` wrote. The source commit's trailer by default.",
+    help="The reviewed plan: its digest, or the output of `gitsched plan -o json`. By default, the trailer of the source commit.",
 )
 @options.LIVE_METRICS
 @options.RUN_CONDITIONS
 @options.FAIL_ON
-@reports.report_option("env")
+@output.report_option("env")
 @options.FORMAT
 @options.LOG
 def command(
@@ -47,14 +47,13 @@ def command(
     log_format: str,
     location: str,
     output_repository: str | None,
-    wanted: tuple[reports.ReportRequest, ...],
+    wanted: tuple[output.ReportRequest, ...],
     **chosen: Any,
 ) -> int:
-    """Decide where everything runs, and commit that to the output branch.
+    """Schedule all workloads and commit the result to the output branch.
 
-    Commits only if a decision or a manifest changed. Findings do not stop what is valid.
+    Commits only if a decision or a manifest changes. Invalid documents do not affect valid ones.
     """
-    from gitsched.cli.exit_codes import get_review_code
     from gitsched.reconcile import RunSettings, reconcile
     from gitsched.reconcile.run import make_review
     from gitsched.report.serialization import serialize_review
@@ -65,6 +64,6 @@ def command(
         run = reconcile(RunSettings(location=location, output=output_repository, **chosen))
     found = make_review(run)
     output.show_as(form, lambda width: write_run(found, width), lambda: serialize_review(found))
-    writers = reports.list_report_writers(found.findings, found.outcomes)
-    reports.write_reports(wanted, {**writers, "env": lambda: reports.format_outputs(found)})
-    return get_review_code(found, fail_on)
+    writers = output.list_report_writers(found.findings, found.outcomes)
+    output.write_reports(wanted, {**writers, "env": lambda: output.format_outputs(found)})
+    return exit_codes.get_review_code(found, fail_on)

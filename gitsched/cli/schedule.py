@@ -1,4 +1,4 @@
-"""gitsched schedule: schedule the documents of files and print the result; uses no Git repository and no stored state."""
+"""gitsched schedule: schedule the documents of files and print the result, without a Git repository."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _read_now(ctx: click.Context, parameter: click.Parameter, value: str | None)
 @click.command("schedule")
 @click.option("-f", "--filename", "names", metavar="FILE", multiple=True, help="File of documents, `-` for stdin; may be repeated.")
 @click.argument("more", metavar="[FILE]...", nargs=-1)
-@click.option("--previous", metavar="FILE", multiple=True, help="Documents that an earlier run printed, to continue from.")
+@click.option("--previous", metavar="FILE", multiple=True, help="Output of an earlier run to continue from.")
 @click.option(
     "--now",
     metavar="TIME",
     callback=_read_now,
-    help="What deadlines are compared with (RFC 3339); the latest time in the documents by default.",
+    help="Time for deadlines (RFC 3339); the latest time in the documents by default.",
 )
 @options.FAIL_ON
 @click.option(
@@ -52,12 +52,12 @@ def command(
     form: str,
     log_format: str,
 ) -> int:
-    """Schedule the documents of files, and print the decided ones.
+    """Schedule the documents of files and print the scheduled documents.
 
-    A Config among the documents (apiVersion gitsched.io/v1alpha1) gives the settings. Findings go to stderr.
+    A Config among the documents (apiVersion gitsched.io/v1alpha1) contains the settings. Findings go to stderr.
     """
     if not names:
-        raise click.UsageError("which documents? Give at least one -f FILE, or -f - for stdin")
+        raise click.UsageError("no documents: use at least one -f FILE, or -f - for stdin")
     from gitsched import schedule
 
     output.configure_logging(log_format)
@@ -76,7 +76,7 @@ def command(
 
 
 def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
-    """The documents of files in order, and what cannot be read of them."""
+    """Return the documents of files in order, and findings for those that cannot be read."""
     from gitsched.manifests.parser import parse_file
 
     bodies: list[Body] = []
@@ -99,14 +99,14 @@ def read_documents(names: Iterable[str]) -> tuple[list[Body], list[Finding]]:
 
 
 def _make_empty_finding(path: str, file: ParsedFile) -> Finding:
-    """A file of a repository may be no manifest; one that somebody names is meant as one."""
+    """Return a finding for a file without documents: unlike files of a repository, a file on the command line must be a manifest."""
     if file.status == "empty":
         return Finding("warning", "no-documents", "the file is empty", Location(path, 1, 1))
-    return Finding("error", "no-documents", f"no document in it: {file.reason}", Location(path, 1, 1))
+    return Finding("error", "no-documents", f"the file contains no document: {file.reason}", Location(path, 1, 1))
 
 
 def format_documents(documents: list[dict[str, Any]], form: str) -> str:
-    """A YAML stream, or a JSON `kind: List`."""
+    """Return a YAML stream, or a JSON `kind: List`."""
     if form == "json":
         import json
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 WEBHOOK_SECRET_VARIABLE, FORGE_TOKEN_VARIABLE = "GITSCHED_WEBHOOK_SECRET", "GITSCHED_FORGE_TOKEN"
-"""What must not be on a command line, where every process can read it."""
+"""Environment variables for secrets, because all processes can read the command line."""
 
 SERVICE = options.combine(
     click.option(
@@ -33,7 +33,7 @@ SERVICE = options.combine(
     click.option(
         "--webhook-secret-file",
         type=_FILE,
-        help=f"What webhooks are signed with, one secret a line; or ${WEBHOOK_SECRET_VARIABLE}. Without a secret there is no /hook.",
+        help=f"File with webhook secrets, one per line; by default ${WEBHOOK_SECRET_VARIABLE}. Without a secret, /hook is disabled.",
     ),
     click.option(
         "--debounce",
@@ -41,17 +41,17 @@ SERVICE = options.combine(
         default=1.0,
         show_default=True,
         metavar="SECONDS",
-        help="Looks that webhooks ask for are so far apart at least.",
+        help="Minimum time between two runs that webhooks trigger.",
     ),
-    click.option("--status", type=click.Choice(["github", "gitlab"]), help="Tell this forge what became of each source commit."),
-    click.option("--forge-api", metavar="URL", help="The forge's API, where the source's address does not say it."),
-    click.option("--forge-project", metavar="OWNER/NAME", help="The project there, where the source's address does not say it."),
-    click.option("--forge-token-file", type=_FILE, help=f"The token for statuses; or ${FORGE_TOKEN_VARIABLE}."),
+    click.option("--status", type=click.Choice(["github", "gitlab"]), help="Set the status of each source commit on this forge."),
+    click.option("--forge-api", metavar="URL", help="URL of the forge's API, if it cannot be derived from the URL of the source."),
+    click.option("--forge-project", metavar="OWNER/NAME", help="The project, if it cannot be derived from the URL of the source."),
+    click.option("--forge-token-file", type=_FILE, help=f"File with the token for statuses; by default ${FORGE_TOKEN_VARIABLE}."),
 )
 
 
 class ServiceOptions(NamedTuple):
-    """What these options said."""
+    """The values of the service options."""
 
     listen: str | None
     webhook_secret_file: Path | None
@@ -61,26 +61,24 @@ class ServiceOptions(NamedTuple):
     forge_token_file: Path | None
 
 
-class _SessionContext(NamedTuple):
-    session: Reconciler
+class _ReconcilerContext(NamedTuple):
+    reconciler: Reconciler
     status: ForgeKind | None
     fail_on: exit_codes.FailOn
 
     def commit_time(self, commit: str) -> datetime:
-        return self.session.source.repository.commit(commit).time
+        return self.reconciler.source.repository.commit(commit).time
 
     def head_commit(self) -> str:
         from gitsched.model.errors import GitschedError
 
         try:
-            return self.session.source.resolve_branch(self.session.settings.branch)
+            return self.reconciler.source.resolve_branch(self.reconciler.settings.branch)
         except GitschedError:
             return ""
 
     def is_success(self, review: Review) -> bool:
-        from gitsched.cli.exit_codes import get_review_code
-
-        return get_review_code(review, self.fail_on) == exit_codes.DONE
+        return exit_codes.get_review_code(review, self.fail_on) == exit_codes.DONE
 
     def link_commit(self, review: Review, commit: str) -> str:
         from gitsched.forge.project import link_commit
@@ -88,61 +86,63 @@ class _SessionContext(NamedTuple):
         return link_commit(self.status, review.output_repository, commit) if self.status else ""
 
 
-def open_service(asked: ServiceOptions, session: Reconciler, bell: Wakeup, fail_on: exit_codes.FailOn) -> WatchService:
-    """The service, listening already. Raises what says in one line what is wrong with the options."""
+def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup, fail_on: exit_codes.FailOn) -> WatchService:
+    """Return the service, which is already listening. Raises a usage error for invalid combinations of options."""
     from gitsched.watch.service import WatchService
 
-    hook = _take_credential("webhook secret", WEBHOOK_SECRET_VARIABLE, asked.webhook_secret_file, session)
-    token = _take_credential("token of the forge", FORGE_TOKEN_VARIABLE, asked.forge_token_file, session)
-    if hook is not None and asked.listen is None:
-        raise click.UsageError("a webhook secret is of use only with --listen")
-    if asked.status is None and (asked.forge_api or asked.forge_project or asked.forge_token_file):
-        raise click.UsageError("--forge-api, --forge-project and --forge-token-file are of use only with --status")
-    if asked.status is not None and token is None:
-        raise click.UsageError(f"--status needs a token: --forge-token-file, or the variable {FORGE_TOKEN_VARIABLE}")
+    webhook_secret = _take_credential("webhook secret", WEBHOOK_SECRET_VARIABLE, chosen.webhook_secret_file, reconciler)
+    token = _take_credential("token of the forge", FORGE_TOKEN_VARIABLE, chosen.forge_token_file, reconciler)
+    if webhook_secret is not None and chosen.listen is None:
+        raise click.UsageError("a webhook secret requires --listen")
+    if chosen.status is None and (chosen.forge_api or chosen.forge_project or chosen.forge_token_file):
+        raise click.UsageError("--forge-api, --forge-project and --forge-token-file require --status")
+    if chosen.status is not None and token is None:
+        raise click.UsageError(f"--status requires a token: use --forge-token-file or set {FORGE_TOKEN_VARIABLE}")
 
-    service = WatchService(_SessionContext(session, asked.status, fail_on), session.settings.output_branch or "placements", bell)
-    if asked.listen is not None:
-        _listen(asked.listen, service, hook)
-    if asked.status is not None and token is not None:
+    context = _ReconcilerContext(reconciler, chosen.status, fail_on)
+    service = WatchService(context, reconciler.settings.output_branch or "placements", wakeup)
+    if chosen.listen is not None:
+        _listen(chosen.listen, service, webhook_secret)
+    if chosen.status is not None and token is not None:
         from gitsched.forge.project import open_status_api
         from gitsched.forge.status_reporter import StatusReporter
 
-        forge = open_status_api(asked.status, _find_repository_url(session), api=asked.forge_api, project=asked.forge_project)
+        forge = open_status_api(chosen.status, _find_repository_url(reconciler), api=chosen.forge_api, project=chosen.forge_project)
         service.set_status_reporter(StatusReporter(forge, token, service.count_status))
     return service
 
 
-def _listen(address: str, service: WatchService, hook: Credential | None) -> None:
+def _listen(address: str, service: WatchService, webhook_secret: Credential | None) -> None:
     from gitsched.watch.http_server import format_address, listen
 
     sockets = listen(address)
-    service.serve(sockets, hook)
-    places = [format_address(opened) for opened in sockets]
-    fields = {"event": "listen", "addresses": places, "hook": hook is not None}
-    output.LOGGER.info("listening on %s%s", ", ".join(places), "" if hook else ", without a webhook", extra={"fields": fields})
+    service.serve(sockets, webhook_secret)
+    addresses = [format_address(opened) for opened in sockets]
+    fields = {"event": "listen", "addresses": addresses, "hook": webhook_secret is not None}
+    suffix = "" if webhook_secret else ", without a webhook"
+    output.LOGGER.info("listening on %s%s", ", ".join(addresses), suffix, extra={"fields": fields})
 
 
-def _take_credential(name: str, variable: str, path: Path | None, session: Reconciler) -> Credential | None:
-    """A secret that can be read now, or None. The variable is taken away: no child of this process needs it."""
+def _take_credential(name: str, variable: str, path: Path | None, reconciler: Reconciler) -> Credential | None:
+    """Return a readable secret, or None. The variable is removed from the environment, so that child processes do not inherit it."""
     from gitsched.forge.credentials import Credential
 
     value = os.environ.pop(variable, "")
     if path is None and not value:
         return None
     secret = Credential(name, value=value if path is None else "", path=path)
-    if session.source.url is None:
-        secret.check_outside(Path(session.source.repository.root))
+    if reconciler.source.url is None:
+        secret.check_outside(Path(reconciler.source.repository.root))
     secret.read()
     return secret
 
 
-def _find_repository_url(session: Reconciler) -> str | None:
-    """The address of the source on its forge: its own, or that of the remote that is pushed to."""
+def _find_repository_url(reconciler: Reconciler) -> str | None:
+    """Return the URL of the source on its forge: its own URL, or that of the remote that is pushed to."""
     from gitsched.git import is_url
     from gitsched.git.refs import find_remote_url
 
-    source, push = session.source, session.settings.push or "origin"
+    source, push = reconciler.source, reconciler.settings.push or "origin"
     if source.url is not None:
         return source.url
     return push if is_url(push) else find_remote_url(source.repository, push)

@@ -1,5 +1,4 @@
-"""gitsched simulate: show the effect of losing, draining or adding clusters, zones, regions or providers, or of scaling
-workloads."""
+"""gitsched simulate: show the effect of losing, draining or adding clusters, zones, regions or providers, or of scaling workloads."""
 
 from __future__ import annotations
 
@@ -19,40 +18,38 @@ T = TypeVar("T")
 
 
 @click.command("simulate")
-@click.option(
-    "--lose", metavar="WHAT", multiple=True, help="CLUSTER, or node/NAME, zone/NAME, region/NAME or provider/NAME is lost."
-)
-@click.option("--drain", metavar="WHAT", multiple=True, help="As --lose, but what tolerates every taint stays.")
-@click.option("--add", metavar="FILE", multiple=True, help="Clusters are added whose documents are in FILE; `-` is stdin.")
-@click.option("--add-like", metavar="CLUSTER=NEW", multiple=True, help="A cluster NEW is added that is like CLUSTER, and empty.")
+@click.option("--lose", metavar="WHAT", multiple=True, help="Lose a CLUSTER, node/NAME, zone/NAME, region/NAME or provider/NAME.")
+@click.option("--drain", metavar="WHAT", multiple=True, help="As --lose, but workloads that tolerate all taints stay.")
+@click.option("--add", metavar="FILE", multiple=True, help="Add the clusters of FILE; `-` is stdin.")
+@click.option("--add-like", metavar="CLUSTER=NEW", multiple=True, help="Add an empty cluster NEW that is otherwise like CLUSTER.")
 @click.option(
     "--scale",
     metavar="WORKLOADS=FACTOR",
     multiple=True,
-    help="Replicas are multiplied, and rounded up. WORKLOADS is [[KIND/]NAMESPACE/]NAME with * and ?, or labels as KEY=VALUE,...",
+    help="Multiply replicas, rounded up. WORKLOADS is [[KIND/]NAMESPACE/]NAME with * and ?, or labels as KEY=VALUE,...",
 )
-@click.option("--fresh", is_flag=True, help="Forget what was decided before: everything is placed as if for the first time.")
+@click.option("--fresh", is_flag=True, help="Ignore previous placements: schedule all workloads as if for the first time.")
 @click.option(
     "--sweep",
     type=click.Choice(list(scenario_options.FAILURE_DOMAINS)),
-    help="Lose each of them, one at a time: the resilience of the whole fleet.",
+    help="Lose each of them, one at a time, to show the resilience of the fleet.",
 )
 @click.option(
     "--lost",
     type=click.Choice(["gone", "silent"]),
     default="gone",
     show_default=True,
-    help="What --lose and --sweep mean: gone for good, or it does not answer, and only what policies do about that happens.",
+    help="Meaning of --lose and --sweep: the cluster is removed (gone), or unreachable, so that only policies react (silent).",
 )
-@click.option("--against", metavar="REVISION", help="With --sweep: who fares worse, or better, than at this revision.")
-@click.option("--revision", metavar="REVISION", help="Simulate at this branch, tag or commit.")
-@click.option("--worktree", is_flag=True, help="Simulate the files as they lie in the worktree.")
+@click.option("--against", metavar="REVISION", help="With --sweep: compare with this revision.")
+@click.option("--revision", metavar="REVISION", help="Simulate this branch, tag or commit.")
+@click.option("--worktree", is_flag=True, help="Simulate the files of the worktree.")
 @click.option(
     "--fail-on",
     type=click.Choice(["short", "none"]),
     default="none",
     show_default=True,
-    help="What makes the exit code 1: replicas or workloads without a place, with --against more of them; nothing.",
+    help="Exit with 1 if replicas or workloads cannot be placed, with --against if more than before, or never.",
 )
 @options.SOURCE
 @options.TARGET
@@ -77,17 +74,17 @@ def command(
     output_repository: str | None,
     **chosen: Any,
 ) -> int:
-    """Say what would move, what would no longer fit and how many replicas would be missing. Nothing is written, no cluster is asked.
+    """Show which workloads would move, which would not fit, and how many replicas would be missing. Writes nothing, contacts no cluster.
 
-    What is lost, drained, added and scaled happens all at once. --sweep loses one after the other instead.
+    All events of the options happen at the same time. With --sweep, each loss is simulated on its own.
     """
     if worktree and chosen["revision"] is not None:
         raise click.UsageError("--worktree and --revision exclude each other")
-    asked = any((lose, drain, add, add_like, scale, fresh))
-    if asked == bool(sweep):
-        raise click.UsageError("say either what happens (--lose, --drain, --add, --add-like, --scale, --fresh) or --sweep")
+    has_event = any((lose, drain, add, add_like, scale, fresh))
+    if has_event == bool(sweep):
+        raise click.UsageError("use either an event (--lose, --drain, --add, --add-like, --scale, --fresh) or --sweep")
     if against is not None and not sweep:
-        raise click.UsageError("--against needs --sweep")
+        raise click.UsageError("--against requires --sweep")
     output.configure_logging(log_format)
     from gitsched.reconcile.run import RunSettings
     from gitsched.simulate.scenario import Scenario
@@ -153,7 +150,7 @@ def _compare_failures(against: str, settings: RunSettings, by: str, silent: bool
 
 
 class ResultFormats(NamedTuple, Generic[T]):
-    """One result in every form."""
+    """The writers of one kind of result."""
 
     title: str
     text: Callable[[T, int], str]

@@ -1,4 +1,4 @@
-"""gitsched validate: check all documents and report every finding with file, line and column."""
+"""gitsched validate: check all documents and report findings with file, line and column."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output, reports
+from gitsched.cli import exit_codes, options, output
 from gitsched.model.finding import Finding
 
 
@@ -17,7 +17,7 @@ from gitsched.model.finding import Finding
 @options.SOURCE
 @options.NOW
 @options.FAIL_ON
-@reports.REPORT_OPTION
+@output.REPORT_OPTION
 @options.FORMAT
 @options.LOG
 def command(
@@ -26,13 +26,13 @@ def command(
     fail_on: exit_codes.FailOn,
     log_format: str,
     location: str,
-    wanted: tuple[reports.ReportRequest, ...],
+    wanted: tuple[output.ReportRequest, ...],
     **chosen: Any,
 ) -> int:
     """Check manifests, clusters and policies against their schemas and against each other.
 
-    Reads the worktree, where there is one; with a REVISION that commit. With a PATH everything is checked, since policies and what
-    they select are checked against each other, and what is found below PATH is shown.
+    Checks the worktree if there is one, or the commit of REVISION. With PATH, all documents are checked, because policies and the
+    documents that they select are checked together, but only findings below PATH are shown.
     """
     from gitsched.reconcile import RunSettings, validate_source
     from gitsched.report.serialization import serialize_findings
@@ -40,10 +40,10 @@ def command(
 
     output.configure_logging(log_format)
     root = find_worktree_root(location)
-    # The wildcard of git's own commands: what exists as a file is a path, all else a revision.
+    # As in git commands, an argument that exists as a file is a path, and a revision otherwise.
     path = Path(location, target) if target is not None and Path(location, target).exists() else None
     if path is not None and root is None:
-        raise click.UsageError(f"{target} is a path, but {location} is no worktree; give a revision")
+        raise click.UsageError(f"{target} is a path, but {location} is not a worktree; use a revision")
     if path is None and target is not None and target.endswith((".yaml", ".yml", ".json")):
         raise click.UsageError(f"there is no file {target}")
     settings = RunSettings(
@@ -57,20 +57,20 @@ def command(
     if path is not None and root is not None:
         findings = filter_below(findings, path.resolve(), root)
     output.show_as(form, lambda width: write_findings(findings, width), lambda: serialize_findings(findings))
-    reports.write_reports(wanted, reports.list_report_writers(findings))
+    output.write_reports(wanted, output.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
     return exit_codes.get_run_code(findings, fail_on, pending=pending)
 
 
 def find_worktree_root(location: str) -> Path | None:
-    """The top of the worktree that a path is in; None for bare repositories and URLs."""
+    """Return the root of the worktree that contains a path; None for bare repositories and URLs."""
     path = Path(location).resolve()
-    return next((place for place in (path, *path.parents) if (place / ".git").exists()), None) if path.is_dir() else None
+    return next((parent for parent in (path, *path.parents) if (parent / ".git").exists()), None) if path.is_dir() else None
 
 
 def filter_below(findings: Iterable[Finding], path: Path, root: Path) -> list[Finding]:
-    """The findings in a file or below a directory of the worktree."""
+    """Return the findings in a file or directory of the worktree."""
     if not path.is_relative_to(root):
-        raise click.UsageError(f"{path} is outside of the worktree {root}")
+        raise click.UsageError(f"{path} is outside the worktree {root}")
     top = PurePosixPath(path.relative_to(root).as_posix())
     return [finding for finding in findings if finding.location and PurePosixPath(finding.location.path).is_relative_to(top)]

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to look at a remote; refs on this machine are seen at once.",
+    help="How often to poll a remote; changes of local refs are detected immediately.",
 )
-@click.option("--once", is_flag=True, help="Run once and leave, like reconcile, with the log of watch.")
+@click.option("--once", is_flag=True, help="Run once and exit, like reconcile, but with the log of watch.")
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
     default=20.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a run that has begun may go on after SIGTERM or SIGINT.",
+    help="How long a started run may continue after SIGTERM or SIGINT.",
 )
 @service_options.SERVICE
 @options.SOURCE
@@ -57,47 +57,46 @@ def command(
     now: datetime,
     **chosen: Any,
 ) -> int:
-    """Reconcile whenever the source moves or a deadline passes.
+    """Reconcile when the source changes or a deadline passes.
 
-    Mistakes in the input are logged and waited out. SIGTERM ends it with 0, SIGINT (Ctrl-C) with 130; a run that has begun is ended
-    first, or given up after --grace seconds and at a second signal, which leaves nothing half done.
+    Errors are logged, and the next run tries again. SIGTERM exits with 0, SIGINT (Ctrl-C) with 130. A started run is completed first;
+    it is aborted after --grace seconds or at a second signal, which leaves no partial output.
     """
     from gitsched.reconcile import RunSettings
 
     output.configure_logging(log_format)
-    asked = service_options.ServiceOptions(*(chosen.pop(name) for name in service_options.ServiceOptions._fields))
+    service = service_options.ServiceOptions(*(chosen.pop(name) for name in service_options.ServiceOptions._fields))
     settings = RunSettings(location=location, output=output_repository, now=now, **chosen)
     if once:
         return _run_once(settings, fail_on)
     from gitsched.watch import RunAborted, Wakeup, handle_signals
 
-    bell = Wakeup()
-    with handle_signals(bell, timedelta(seconds=grace)) as ending:
+    wakeup = Wakeup()
+    with handle_signals(wakeup, timedelta(seconds=grace)) as handler:
         try:
-            _run(settings, asked, bell, fail_on, (timedelta(seconds=interval), timedelta(seconds=debounce)))
+            _run(settings, service, wakeup, fail_on, (timedelta(seconds=interval), timedelta(seconds=debounce)))
         except RunAborted:
-            output.LOGGER.warning("the run was given up where it was", extra={"fields": {"event": "abandoned"}})
-    output.LOGGER.info("ended", extra={"fields": {"event": "end"}})
-    return exit_codes.INTERRUPTED if ending.signal_number == signal.SIGINT else exit_codes.DONE
+            output.LOGGER.warning("run aborted", extra={"fields": {"event": "abandoned"}})
+    output.LOGGER.info("stopped", extra={"fields": {"event": "end"}})
+    return exit_codes.INTERRUPTED if handler.signal_number == signal.SIGINT else exit_codes.DONE
 
 
 options.add_environment_variables(command)
 
 
 def _run_once(settings: RunSettings, fail_on: exit_codes.FailOn) -> int:
-    from gitsched.cli.exit_codes import get_review_code
     from gitsched.reconcile import Reconciler
     from gitsched.reconcile.run import make_review
 
     found = make_review(Reconciler(settings).run(settings.now))
     RunLog().write(found)
-    return get_review_code(found, fail_on)
+    return exit_codes.get_review_code(found, fail_on)
 
 
 def _run(
     settings: RunSettings,
-    asked: service_options.ServiceOptions,
-    bell: Wakeup,
+    chosen: service_options.ServiceOptions,
+    wakeup: Wakeup,
     fail_on: exit_codes.FailOn,
     times: tuple[timedelta, timedelta],
 ) -> None:
@@ -105,28 +104,28 @@ def _run(
     from gitsched.reconcile import Reconciler
     from gitsched.watch import watch
 
-    session = Reconciler(settings)
-    service = service_options.open_service(asked, session, bell, fail_on)
+    reconciler = Reconciler(settings)
+    service = service_options.open_service(chosen, reconciler, wakeup, fail_on)
     try:
         output.LOGGER.info("watching %s", redact(settings.location), extra={"fields": {"event": "start"}})
         interval, debounce = times
-        watch(session, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service), wakeup=bell)
+        watch(reconciler, interval=interval, debounce=debounce, listener=WatchListener(RunLog(), service), wakeup=wakeup)
     finally:
         service.close()
 
 
 class WatchListener(NamedTuple):
-    """Who is told of what the loop does."""
+    """Passes the attempts of the loop to the log and the service."""
 
     run_log: RunLog
     service: WatchService
 
     def begin(self) -> None:
-        """A look begins, which is not worth a line."""
+        """Start an attempt; nothing is logged."""
         self.service.begin()
 
     def end(self, attempt: ReconcileAttempt) -> None:
-        """It is over; what went wrong is told by the loop."""
+        """End an attempt; the loop logs errors."""
         from gitsched.reconcile.run import make_review
 
         found = make_review(attempt.run) if attempt.run is not None else None
@@ -136,7 +135,7 @@ class WatchListener(NamedTuple):
 
 
 class RunLog:
-    """The log of a resident process: one line for each run that changed something, findings when they are new."""
+    """The log of the watch process: one line for each run with a change, and new findings."""
 
     def __init__(self) -> None:
         self.known_findings: frozenset[str] = frozenset()
@@ -145,13 +144,13 @@ class RunLog:
         self.reviewed: Sequence[str] = ()
 
     def write(self, found: Review) -> None:
-        """Tell what is new since the last run."""
-        fresh = {str(finding): finding for finding in found.findings if finding.severity != "info"}
-        for text, finding in fresh.items():
+        """Log what is new since the last run."""
+        current = {str(finding): finding for finding in found.findings if finding.severity != "info"}
+        for text, finding in current.items():
             if text not in self.known_findings:
                 log = output.LOGGER.error if finding.severity == "error" else output.LOGGER.warning
                 log("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
-        self.known_findings = frozenset(fresh)
+        self.known_findings = frozenset(current)
         if found.refused and found.refused != self.refused:
             output.LOGGER.error("refused: %s", found.refused, extra={"fields": {"event": "refused", "source": found.source}})
         self.refused = found.refused
@@ -168,8 +167,8 @@ class RunLog:
         from gitsched.report.terminal import format_count
 
         source, after, wakeup = found.source, found.after, found.next_wakeup
-        moment = format_time(wakeup) if wakeup else None
-        fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "nextWakeup": moment}
+        next_wakeup = format_time(wakeup) if wakeup else None
+        fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "nextWakeup": next_wakeup}
         message = (
             f"committed {abbreviate_oid(after)}, {format_count(len(found.moves), 'workload')} moved"
             if after

@@ -13,8 +13,17 @@ from gitsched.model.observation import write_observations
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.time import format_time
 from gitsched.render.layout import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
-from gitsched.render.readme import DecisionRow, FleetRow, ReadmeContent, write_readme
-from gitsched.render.run_metadata import CommitCause, RunMetadata, write_commit_message, write_hydrator_metadata, write_run_metadata
+from gitsched.render.run_metadata import (
+    CommitCause,
+    DecisionRow,
+    FleetRow,
+    ReadmeContent,
+    RunMetadata,
+    write_commit_message,
+    write_hydrator_metadata,
+    write_readme,
+    write_run_metadata,
+)
 
 
 def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:

@@ -20,7 +20,7 @@ from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome
 from gitsched.render.layout import status_path
-from gitsched.render.readme import MAX_ROWS
+from gitsched.render.run_metadata import MAX_ROWS
 
 
 class PreviousOutput(NamedTuple):

@@ -1,1 +1,1 @@
-"""Compare two plans: moves with their causes, manifest differences, retained placements, resilience."""
+"""Comparison of two plans: moves with their causes, manifest changes, retained placements, resilience."""

@@ -1,5 +1,4 @@
-"""Find why a workload moves: fields that differ between two commits in its document, its policy and its clusters, and the rule that
-rejects a cluster."""
+"""Find the causes of a move: changed fields of the workload, its policy and its clusters, and the rule that rejects a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from gitsched.model.finding import FieldOrigin, Location, Pointer, locate_docume
 from gitsched.model.scheduling import Outcome
 
 MAX_FIELDS = 50
-"""Differences that are looked at in one document."""
+"""The maximum number of differences that are reported for one document."""
 _MAX_VALUE_LENGTH = 48
 _MISSING = object()
 _SERVER_FIELDS = frozenset(
@@ -28,7 +27,7 @@ _SECRET_NAMES = ("kubeconfig", "token", "password", "auth", "secret", "credentia
 
 
 class FieldDifference(NamedTuple):
-    """A member that differs. `text` is like `spec.replicas 2 -> 4`; `gone` says that the later version has no such member."""
+    """A field that differs. `text` is like `spec.replicas 2 -> 4`; `gone` is true if the later version does not have the field."""
 
     pointer: Pointer
     text: str
@@ -36,7 +35,7 @@ class FieldDifference(NamedTuple):
 
 
 def list_field_differences(before: Body, after: Body) -> list[FieldDifference]:
-    """The first differences between two documents; what servers stamp on them is left out."""
+    """Return the first differences between two documents, without fields that API servers set."""
     return list(islice(_compare_values(before, after, ()), MAX_FIELDS))
 
 
@@ -54,15 +53,13 @@ def _compare_values(before: Any, after: Any, pointer: Pointer) -> Iterator[Field
 
 
 def _compare_lists(before: list[Any], after: list[Any], pointer: Pointer) -> Iterator[FieldDifference]:
-    """Entries that both have at the ends are the same ones; between them, an equal number is compared and the rest came or went."""
+    """Compare two lists: skip equal entries at both ends, then compare the others by position."""
     shortest = min(len(before), len(after))
-    head = next((at for at in range(shortest) if before[at] != after[at]), shortest)
-    tail = next((at for at in range(shortest - head) if before[-1 - at] != after[-1 - at]), shortest - head)
+    head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
+    tail = next((i for i in range(shortest - head) if before[-1 - i] != after[-1 - i]), shortest - head)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    for at in range(max(len(old), len(new))):
-        yield from _compare_values(
-            old[at] if at < len(old) else _MISSING, new[at] if at < len(new) else _MISSING, (*pointer, head + at)
-        )
+    for i in range(max(len(old), len(new))):
+        yield from _compare_values(old[i] if i < len(old) else _MISSING, new[i] if i < len(new) else _MISSING, (*pointer, head + i))
 
 
 def _describe_difference(before: Any, after: Any, pointer: Pointer) -> str:
@@ -93,7 +90,7 @@ def _contains_secret(value: Any) -> bool:
 
 _FieldFilter = Callable[[Pointer], bool]
 MAX_CAUSES = 3
-"""Differences of one document, and names in one sentence, that are told one by one."""
+"""The number of differences of one document, and of names in one sentence, that are listed."""
 _SCHEDULING_FIELDS = frozenset(
     (
         "replicas",
@@ -108,11 +105,11 @@ _SCHEDULING_FIELDS = frozenset(
         "propagate",
     )
 )
-"""Members of a workload that a policy or the scheduler looks at; all else can change without moving it."""
+"""Fields of a workload that a policy or the scheduler reads; other fields cannot cause a move."""
 
 
 class CatalogComparison(NamedTuple):
-    """The documents of two commits by identity, and by how outcomes and moves name policies and clusters."""
+    """The documents of two commits by key, and the keys of policies and clusters by the names that outcomes and moves use."""
 
     before: Mapping[Key, Document]
     after: Mapping[Key, Document]
@@ -122,7 +119,7 @@ class CatalogComparison(NamedTuple):
 
 
 def compare_catalogs(before: Catalog, after: Catalog) -> CatalogComparison:
-    """What two commits have to say."""
+    """Index the documents of two commits and find those that differ."""
     old, new = _index_documents(before), _index_documents(after)
     settings = sorted(key for key in old.keys() | new.keys() if key.group in reserved_groups())
     topologies = (api.topology for api in policy_apis() if api.topology is not None)
@@ -137,22 +134,22 @@ def compare_catalogs(before: Catalog, after: Catalog) -> CatalogComparison:
 
 
 def find_causes(
-    move: Move, was: Outcome | None, now: Outcome | None, ground: CatalogComparison, explanation: Explanation | None
+    move: Move, before: Outcome | None, after: Outcome | None, catalogs: CatalogComparison, explanation: Explanation | None
 ) -> tuple[Cause, ...]:
-    """The causes of a move, the most telling first; none where only time has passed."""
-    own = list(_list_workload_causes(move, ground))
-    policies = [] if now is None else list(_list_policy_causes(move, was, now, ground))
-    clusters = list(_list_cluster_causes(move, ground, explanation))
+    """Return the causes of a move, the most specific first; empty if only time has passed."""
+    own = list(_list_workload_causes(move, catalogs))
+    policies = [] if after is None else list(_list_policy_causes(move, before, after, catalogs))
+    clusters = list(_list_cluster_causes(move, catalogs, explanation))
     found = [*policies, *own, *clusters] if move.before else [*own, *policies, *clusters]
-    deselected = now is None and move.key in ground.after
+    deselected = after is None and move.key in catalogs.after
     if deselected:
-        found = own  # whatever became of its clusters, nobody asks for it any more
+        found = own  # no policy selects the workload, so changes of clusters do not matter
     if deselected or not found:
-        known = {key for keys in ground.clusters.values() for key in keys}
-        others = [key for key in ground.changed_keys if key not in known] or ground.changed_keys
-        found += [cause for key in others[:MAX_CAUSES] for cause in _list_document_causes(key, ground)]
-    # What somebody changed says more than a rule that stood before.
-    paths = {document.origin.path for key in ground.changed_keys if (document := ground.after.get(key)) and document.origin}
+        cluster_keys = {key for keys in catalogs.clusters.values() for key in keys}
+        others = [key for key in catalogs.changed_keys if key not in cluster_keys] or catalogs.changed_keys
+        found += [cause for key in others[:MAX_CAUSES] for cause in _list_document_causes(key, catalogs)]
+    # A changed document is a better explanation than an existing rule.
+    paths = {document.origin.path for key in catalogs.changed_keys if (document := catalogs.after.get(key)) and document.origin}
     return tuple(sorted(dict.fromkeys(found), key=lambda cause: not _is_from_change(cause, move, paths)))
 
 
@@ -160,67 +157,67 @@ def _is_from_change(cause: Cause, move: Move, paths: set[str]) -> bool:
     return cause.location is None or cause.removed or cause.location.path in paths or cause.text.startswith(move.key.title)
 
 
-def _list_workload_causes(move: Move, ground: CatalogComparison) -> Iterator[Cause]:
-    old, new = ground.before.get(move.key), ground.after.get(move.key)
+def _list_workload_causes(move: Move, catalogs: CatalogComparison) -> Iterator[Cause]:
+    old, new = catalogs.before.get(move.key), catalogs.after.get(move.key)
     if new is None:
         if old is not None:
-            yield Cause("it is not in the repository any more", locate_document(old), removed=True)
+            yield Cause("removed from the source", locate_document(old), removed=True)
     elif old is None:
-        yield Cause("it is new in the repository", locate_document(new))
+        yield Cause("added to the source", locate_document(new))
     else:
         yield from _list_field_causes(
             move.key, old, new, lambda pointer: move.key.group in reserved_groups() or bool(_SCHEDULING_FIELDS & set(pointer))
         )
 
 
-def _list_policy_causes(move: Move, was: Outcome | None, now: Outcome, ground: CatalogComparison) -> Iterator[Cause]:
-    # Of what lies on the output branch only the places are known: its policy is taken to be the same one.
-    before = was.policy if was is not None else now.policy if move.before else ""
-    for name in now.policy.split(", "):
-        key = ground.policies.get(name)
+def _list_policy_causes(move: Move, before: Outcome | None, after: Outcome, catalogs: CatalogComparison) -> Iterator[Cause]:
+    # The output branch records clusters but not policies, so the policy is assumed to be unchanged.
+    policy_before = before.policy if before is not None else after.policy if move.before else ""
+    for name in after.policy.split(", "):
+        key = catalogs.policies.get(name)
         if key is None:
             continue
-        old, new = ground.before.get(key), ground.after.get(key)
+        old, new = catalogs.before.get(key), catalogs.after.get(key)
         if new is None:
             continue
-        if name not in before.split(", ") or old is None:
-            yield Cause(_describe_policy_change(name, before, ground), locate_document(new))
+        if name not in policy_before.split(", ") or old is None:
+            yield Cause(_describe_policy_change(name, policy_before, catalogs), locate_document(new))
         else:
             yield from _list_field_causes(key, old, new, lambda pointer: pointer[0] == "spec")
 
 
-def _describe_policy_change(name: str, before: str, ground: CatalogComparison) -> str:
+def _describe_policy_change(name: str, before: str, catalogs: CatalogComparison) -> str:
     if not before or before == name:
         return f"{name} selects it"
-    former = ground.policies.get(before)
-    gone = ", which is gone" if former is not None and former not in ground.after else ""
-    return f"{name} takes it over from {before}{gone}"
+    former = catalogs.policies.get(before)
+    removed = ", which was removed" if former is not None and former not in catalogs.after else ""
+    return f"{name} selects it instead of {before}{removed}"
 
 
-def _list_cluster_causes(move: Move, ground: CatalogComparison, explanation: Explanation | None) -> Iterator[Cause]:
-    left = sorted(move.before.keys() - move.after.keys())
-    refused = _find_rejections(explanation) if explanation else {}
-    told: dict[str, list[ExplainedCandidate]] = {}
-    for name in left:
-        if name in refused and any(key in ground.after for key in ground.clusters.get(name, ())):
-            told.setdefault(refused[name].result.reason, []).append(refused[name])
-    for reason, candidates in told.items():
+def _list_cluster_causes(move: Move, catalogs: CatalogComparison, explanation: Explanation | None) -> Iterator[Cause]:
+    lost = sorted(move.before.keys() - move.after.keys())
+    rejections = _find_rejections(explanation) if explanation else {}
+    by_reason: dict[str, list[ExplainedCandidate]] = {}
+    for name in lost:
+        if name in rejections and any(key in catalogs.after for key in catalogs.clusters.get(name, ())):
+            by_reason.setdefault(rejections[name].result.reason, []).append(rejections[name])
+    for reason, candidates in by_reason.items():
         yield Cause(
             f"{_format_names(c.result.name for c in candidates)}: {reason}", _parse_location(candidates[0]), candidates[0].field
         )
-    known = {candidate.result.name for candidates in told.values() for candidate in candidates}
-    touched = sorted(
+    explained = {candidate.result.name for candidates in by_reason.values() for candidate in candidates}
+    changed = sorted(
         name for name in move.before.keys() | move.after.keys() if move.before.get(name, -1) != move.after.get(name, -1)
     )
-    for name in touched:
-        if name not in known:
-            for key in ground.clusters.get(name, ()):
-                if key in ground.changed_keys:
-                    yield from _list_document_causes(key, ground)
+    for name in changed:
+        if name not in explained:
+            for key in catalogs.clusters.get(name, ()):
+                if key in catalogs.changed_keys:
+                    yield from _list_document_causes(key, catalogs)
 
 
 def _find_rejections(explanation: Explanation) -> dict[str, ExplainedCandidate]:
-    """What speaks against each cluster, in the first group that it was tried in: a later one may just not be meant for it."""
+    """Return the rejected clusters with the result of the first group in which they were tried, since later groups may target others."""
     order = {attempt.name: position for position, attempt in enumerate(explanation.attempts)}
     found: dict[str, ExplainedCandidate] = {}
     for entry in sorted(explanation.candidates, key=lambda entry: order.get(entry.group, len(order))):
@@ -228,12 +225,12 @@ def _find_rejections(explanation: Explanation) -> dict[str, ExplainedCandidate]:
     return {name: entry for name, entry in found.items() if not entry.result.eligible}
 
 
-def _list_document_causes(key: Key, ground: CatalogComparison) -> Iterator[Cause]:
-    old, new = ground.before.get(key), ground.after.get(key)
+def _list_document_causes(key: Key, catalogs: CatalogComparison) -> Iterator[Cause]:
+    old, new = catalogs.before.get(key), catalogs.after.get(key)
     if new is None and old is not None:
-        yield Cause(f"{key.title} is gone", locate_document(old), removed=True)
+        yield Cause(f"{key.title} removed", locate_document(old), removed=True)
     elif old is None and new is not None:
-        yield Cause(f"{key.title} is new", locate_document(new))
+        yield Cause(f"{key.title} added", locate_document(new))
     elif old is not None and new is not None:
         yield from _list_field_causes(key, old, new, lambda pointer: pointer[0] != "metadata" or "labels" in pointer)
 
@@ -255,9 +252,9 @@ def _parse_location(candidate: ExplainedCandidate) -> Location | None:
 
 
 def _format_names(names: Iterable[str]) -> str:
-    known = sorted(names)
-    more = f" and {len(known) - MAX_CAUSES} more" if len(known) > MAX_CAUSES else ""
-    return ", ".join(known[:MAX_CAUSES]) + more
+    ordered = sorted(names)
+    more = f" and {len(ordered) - MAX_CAUSES} more" if len(ordered) > MAX_CAUSES else ""
+    return ", ".join(ordered[:MAX_CAUSES]) + more
 
 
 def _index_documents(catalog: Catalog) -> dict[Key, Document]:

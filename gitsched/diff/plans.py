@@ -1,4 +1,4 @@
-"""Compare two plans: moves, clusters chosen by Placements, manifests delivered to clusters, and the plan that somebody reviewed."""
+"""Compare two plans: moves, clusters selected by Placements, manifests of clusters, and a reviewed plan with the current one."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_diges
 from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key
 
 
-def list_moves_between(base: Plan, head: Plan, held: Collection[Key]) -> tuple[Move, ...]:
-    """What `head` changes against `base`, in the order of the outcomes; what only `base` places comes last.
+def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tuple[Move, ...]:
+    """Return the moves from `base` to `head` in the order of the outcomes; workloads that only `base` places come last.
 
-    `held` are the documents that the later commit has.
+    `documents` are the keys of the documents of the later commit.
     """
     moves = []
     for key, outcome in head.outcomes.items():
-        known = base.outcomes.get(key)
-        earlier = known.replicas_by_cluster if known is not None else {}
+        base_outcome = base.outcomes.get(key)
+        earlier = base_outcome.replicas_by_cluster if base_outcome is not None else {}
         if earlier != outcome.replicas_by_cluster:
             moves.append(Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome)))
     for key, outcome in base.outcomes.items():
         if key not in head.outcomes and outcome.replicas_by_cluster:
-            moves.append(Move(key, outcome.replicas_by_cluster, {}, _UNSELECTED if key in held else _GONE))
+            moves.append(Move(key, outcome.replicas_by_cluster, {}, _UNSELECTED if key in documents else _REMOVED))
     return tuple(moves)
 
 
-_GONE = "it is not in the repository any more"
-_UNSELECTED = "no policy selects it any more"
+_REMOVED = "removed from the source"
+_UNSELECTED = "no longer selected by a policy"
 
 
 def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
-    """Return the clusters that documents chose without placing a workload, from the records of an output."""
+    """Return the clusters that Placements without workloads select, according to the records of an output branch."""
     found: dict[Key, frozenset[str]] = {}
     for api in policy_apis():
         choices = api.cluster_choices
@@ -54,7 +54,7 @@ def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
 
 
 def list_choices(decided: DecisionSet) -> dict[Key, frozenset[str]]:
-    """The same of a plan."""
+    """Return the clusters that Placements select according to a plan."""
     return read_choices({key: body for session in decided.engines for key, body in session.records()})
 
 
@@ -67,9 +67,9 @@ def compare_choices(before: Mapping[Key, frozenset[str]], after: Mapping[Key, fr
 
 
 MAX_MANIFESTS = 200
-"""Manifests whose text is compared; the others are counted."""
+"""The number of manifests with a diff; the others are counted."""
 MAX_DIFF_LINES = 120
-"""Lines of one difference."""
+"""The maximum number of lines of one diff."""
 _MAX_LINES = 2_000
 _MAX_SIZE = 200_000
 _SECRET_PREFIX = "secret-"  # noqa: S105 - how the names of manifests of Secrets begin
@@ -79,7 +79,7 @@ ReadBlob = Callable[[str], bytes]
 
 
 class FileChange(NamedTuple):
-    """A manifest that a cluster gets otherwise: its path on the output branch, and the blobs (hex), None where there is none."""
+    """A changed manifest: its path on the output branch, and its blob ids (hex), None if it does not exist."""
 
     path: str
     before: str | None
@@ -87,9 +87,9 @@ class FileChange(NamedTuple):
 
 
 def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: BlobLookup) -> tuple[FileChange, ...]:
-    """Which of the changed paths of the output are manifests; the lookups give the blob of a path.
+    """Return the changed paths of the output that are manifests; the lookups return the blob id of a path.
 
-    What only keeps the books (cluster.json, the list of files, a Namespace that comes or goes along) is left out.
+    cluster.json, kustomization.yaml and Namespaces that are added or removed are left out.
     """
     found = []
     for path in changed:
@@ -101,18 +101,18 @@ def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: Blo
 
 
 def compare_manifests(
-    differences: Iterable[FileChange], former: Callable[[], Iterable[str]], before: BlobLookup, read: ReadBlob
+    changes: Iterable[FileChange], former: Callable[[], Iterable[str]], before: BlobLookup, read: ReadBlob
 ) -> DeliveryChanges:
-    """The manifests with what differs in them; what is the same for several clusters is told once.
+    """Return the changed manifests with their diffs; identical changes on several clusters are combined.
 
-    `former` are the paths that the output had, asked for only where something is new.
+    `former` returns the paths of the previous output; it is called only if there are new manifests.
     """
-    entries = list(differences)
+    entries = list(changes)
     groups: dict[tuple[str, str | None, str | None], list[str]] = {}
     for path, old, new in entries:
         groups.setdefault((_relative_path(path), old, new), []).append(path.split("/")[1])
     known = _find_copies({path for path, old, _ in groups if old is None}, former)
-    # What changes in place says more than what comes or goes as it was.
+    # Changed manifests are more informative than added and removed ones, so they come first.
     order = sorted(groups, key=lambda group: (group[1] is None or group[2] is None, group[0], group[1] or "", group[2] or ""))
     rendered = []
     for path, old, new in order[:MAX_MANIFESTS]:
@@ -124,12 +124,12 @@ def compare_manifests(
 
 
 def _relative_path(path: str) -> str:
-    """The path relative to the cluster's directory."""
+    """Return the path relative to the directory of the cluster."""
     return path.split("/", 2)[2]
 
 
 def _find_copies(paths: set[str], former: Callable[[], Iterable[str]]) -> dict[str, str]:
-    """For each path below a cluster's directory, the first cluster that had something there."""
+    """Return the first cluster that had a manifest at each of the relative paths."""
     found: dict[str, str] = {}
     for path in sorted(former()) if paths else ():
         cluster, _, inner = path.removeprefix(f"{CLUSTERS}/").partition("/")
@@ -140,33 +140,32 @@ def _find_copies(paths: set[str], former: Callable[[], Iterable[str]]) -> dict[s
 
 def _compare_manifest(entry: ManifestChange, source: str | None, read: ReadBlob) -> ManifestChange:
     if entry.after is None or source == entry.after:
-        return entry  # what goes needs no text, and what is copied as it was has no difference
+        return entry  # a removed manifest and an identical copy have no diff
     if entry.path.rpartition("/")[2].startswith(_SECRET_PREFIX):
-        return entry._replace(note="a Secret: its text is not shown")
+        return entry._replace(note="Secret, content not shown")
     data = [b"" if blob is None else read(blob) for blob in (source, entry.after)]
     if any(len(text) > _MAX_SIZE for text in data):
-        return entry._replace(note="too large to be compared here")
+        return entry._replace(note="too large for a diff")
     old, new = (text.decode("utf-8", "replace").splitlines() for text in data)
     if max(len(old), len(new)) > _MAX_LINES:
-        return entry._replace(note="too long to be compared here")
-    from difflib import unified_diff  # only plans compare texts
+        return entry._replace(note="too long for a diff")
+    from difflib import unified_diff  # loaded only if there is a diff
 
     lines = list(unified_diff(old, new, lineterm=""))[2:]
-    left = len(lines) - MAX_DIFF_LINES
-    note = f"{left} more lines are not shown" if left > 0 else ""
+    omitted = len(lines) - MAX_DIFF_LINES
+    note = f"{omitted} more lines not shown" if omitted > 0 else ""
     return entry._replace(diff="\n".join(lines[:MAX_DIFF_LINES]), note=note)
 
 
 MAX_WORKLOADS = 10
-"""Workloads whose difference from the reviewed plan is told."""
+"""The number of workloads whose difference from the reviewed plan is listed."""
 _DIGEST_PATTERN = re.compile(rf"{DIGEST_PREFIX}[0-9a-f]{{64}}")
 
 ClusterReplicas = Mapping[str, int | None]
 
 
 class ReviewedPlan(NamedTuple):
-    """The plan that somebody reviewed. `output` is the head of the output branch that it was computed over; `moves` are None where only
-    the digest is known."""
+    """A reviewed plan. `output` is the head of the output branch on which it was planned; `moves` is None if only the digest is known."""
 
     digest: str
     output: str = ""
@@ -174,14 +173,14 @@ class ReviewedPlan(NamedTuple):
 
 
 class ReviewComparison(NamedTuple):
-    """`same` says that the run does what was reviewed; `lines` tell it."""
+    """`same` is true if the run makes the reviewed changes; `lines` describe the result."""
 
     same: bool
     lines: tuple[str, ...]
 
 
 def parse_reviewed_plan(text: str) -> ReviewedPlan:
-    """From a digest, or from what `gitsched plan -o json` printed; Permanent for anything else."""
+    """Parse a digest or the output of `gitsched plan -o json`. Raises Permanent for anything else."""
     if _DIGEST_PATTERN.fullmatch(text.strip()):
         return ReviewedPlan(text.strip())
     try:
@@ -192,14 +191,14 @@ def parse_reviewed_plan(text: str) -> ReviewedPlan:
         }
         found = ReviewedPlan(data["digest"], data["output"]["before"] or "", moves)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Permanent(f"neither a plan's digest ({DIGEST_PREFIX}...) nor what `gitsched plan -o json` printed") from error
+        raise Permanent(f"not the digest of a plan ({DIGEST_PREFIX}...) or the output of `gitsched plan -o json`") from error
     if not _DIGEST_PATTERN.fullmatch(str(found.digest)):
         raise Permanent("the plan has no digest")
     return found
 
 
 def find_reviewed_digest(source: Commit) -> ReviewedPlan | None:
-    """The review that a commit's trailer names; the last one counts."""
+    """Return the reviewed plan of a commit's last trailer Gitsched-Reviewed; None without a valid one."""
     digests = [text.strip() for name, text in source.trailers if name.lower() == REVIEWED_TRAILER.lower()]
     return ReviewedPlan(digests[-1]) if digests and _DIGEST_PATTERN.fullmatch(digests[-1]) else None
 
@@ -214,12 +213,12 @@ def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...]
 
 
 def compare_with_review(reviewed: ReviewedPlan, digest: str, output: str | None, moves: tuple[Move, ...]) -> ReviewComparison:
-    """What differs between a reviewed plan and the one of a run over the output branch at `output`."""
+    """Compare a reviewed plan with the plan of a run on the output branch at `output`."""
     if reviewed.digest == digest:
         return ReviewComparison(True, (f"As reviewed: plan {digest}.",))
-    over = f", computed over {abbreviate_oid(reviewed.output)} of the output branch," if reviewed.output else ""
-    now = f" over {abbreviate_oid(output)}" if output else ""
-    lines = [f"Not as reviewed: the reviewed plan{over} is {reviewed.digest}, this one{now} is {digest}."]
+    reviewed_base = f" on output commit {abbreviate_oid(reviewed.output)}" if reviewed.output else ""
+    base = f" on output commit {abbreviate_oid(output)}" if output else ""
+    lines = [f"Not as reviewed: the reviewed plan{reviewed_base} is {reviewed.digest}, the current plan{base} is {digest}."]
     if reviewed.moves is not None:
         lines += _list_workload_differences(reviewed.moves, {move.key: (move.before, move.after) for move in moves})
     return ReviewComparison(False, tuple(lines))
@@ -230,16 +229,16 @@ def _list_workload_differences(
 ) -> list[str]:
     different = sorted(key for key in reviewed.keys() | found.keys() if reviewed.get(key) != found.get(key))
     lines = [
-        f"  {format_key(key)}: reviewed {_format_move(reviewed.get(key))}; now {_format_move(found.get(key))}"
+        f"  {format_key(key)}: reviewed: {_format_move(reviewed.get(key))}; now: {_format_move(found.get(key))}"
         for key in different[:MAX_WORKLOADS]
     ]
     if len(different) > MAX_WORKLOADS:
         lines.append(f"  and {len(different) - MAX_WORKLOADS} more workloads")
-    return lines or ["  The same workloads move in the same way, but some manifest is delivered otherwise."]
+    return lines or ["  The moves are the same, but some rendered manifests differ."]
 
 
 def _format_move(move: tuple[ClusterReplicas, ClusterReplicas] | None) -> str:
-    return "it stays as it is" if move is None else f"{format_clusters(move[0])} -> {format_clusters(move[1])}"
+    return "no change" if move is None else f"{format_clusters(move[0])} -> {format_clusters(move[1])}"
 
 
 def _read_cluster_replicas(entries: list[dict[str, Any]]) -> dict[str, int | None]:

@@ -1,8 +1,8 @@
 """Find workloads that a policy change affects but that keep their placement because of scheduling history.
 
-Policy APIs remember: a workload that went to a later group of clusters does not come back by itself when the earlier one recovers, for
-one. So taking a change back does not take back what it did. Both commits are decided as if nothing had ever been placed; where those
-differ and the plan does not follow, something remembered is the reason.
+Scheduling depends on previous decisions. For example, a workload that moved to a later group of clusters does not return by itself when
+the earlier group recovers, so reverting a change does not revert its effect. To find such workloads, both commits are scheduled without
+previous decisions. If these results differ but the plan does not follow, scheduling history is the reason.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from gitsched.simulate.baseline import Baseline, decide_changed_catalog, make_ba
 from gitsched.simulate.scenario import edit_catalog
 
 _AFTER_PLAN = timedelta(seconds=1)
-"""Somebody asks after the plan was carried out."""
+"""The time between carrying out the plan and a request to reschedule."""
 
 
 class CommitInput(NamedTuple):
-    """A commit to be decided as if for the first time."""
+    """A commit to be scheduled as if for the first time."""
 
     documents: Iterable[RawDocument]
     config: Config
@@ -36,48 +36,50 @@ class CommitInput(NamedTuple):
 
 
 def find_retained(
-    before: CommitInput, after: CommitInput, now: datetime, decided: DecisionSet, moment: datetime
+    before: CommitInput, after: CommitInput, now: datetime, decided: DecisionSet, applied_at: datetime
 ) -> tuple[RetainedWorkload, ...]:
-    """The workloads of a plan that stay though the change of rules concerns them, in their order.
+    """Return the workloads of a plan that keep their clusters although the change affects them, in the order of the outcomes.
 
-    `decided` is the plan of the later rules, and `moment` when it will have been carried out.
-
-    What moves all the same is no stay, nor is what only goes where other workloads go.
+    `decided` is the plan of the later commit, and `applied_at` the time when it is carried out. Workloads that move, and attached
+    workloads that follow others, are not included.
     """
     old, new, outcomes = _decide_without_history(before, now), _decide_without_history(after, now), decided.outcomes
-    staying: dict[Key, Outcome] = {}
+    retained: dict[Key, Outcome] = {}
     for key, outcome in outcomes.items():
-        fresh, known = new.get(key), old.get(key)
-        if fresh is None or outcome.state != "placed" or not outcome.policy or not fresh.replicas_by_cluster:
+        expected, expected_before = new.get(key), old.get(key)
+        if expected is None or outcome.state != "placed" or not outcome.policy or not expected.replicas_by_cluster:
             continue
-        stays = {place.cluster for place in outcome.previous_targets if not place.evicting} == outcome.replicas_by_cluster.keys()
-        moved = known is None or known.replicas_by_cluster.keys() != fresh.replicas_by_cluster.keys()
-        if stays and moved and fresh.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
-            staying[key] = outcome
-    if not staying:
+        previous = {target.cluster for target in outcome.previous_targets if not target.evicting}
+        affected = expected_before is None or expected_before.replicas_by_cluster.keys() != expected.replicas_by_cluster.keys()
+        stays = previous == outcome.replicas_by_cluster.keys()
+        if stays and affected and expected.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
+            retained[key] = outcome
+    if not retained:
         return ()
-    remedies = _find_remedies(staying, new, make_baseline(decided, after.config, moment, after.observations))
+    remedies = _find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
     return tuple(
         RetainedWorkload(key, outcome.replicas_by_cluster, new[key].replicas_by_cluster, remedies[key])
-        for key, outcome in staying.items()
+        for key, outcome in retained.items()
     )
 
 
-def _find_remedies(staying: Mapping[Key, Outcome], wanted: Mapping[Key, Outcome], ground: Baseline) -> Mapping[Key, str]:
-    """What would bring each workload where it is wanted. Where its API can be asked to place it anew, that is tried."""
-    catalog, templates = ground.decisions.catalog, ground.decisions.templates
-    remedies = dict.fromkeys(staying, "it goes there when something else makes it be scheduled anew")
-    for session in ground.decisions.engines:
-        keys = [key for key, outcome in staying.items() if outcome.api == session.name]
-        if not keys or not isinstance(session, Rescheduling):
+def _find_remedies(retained: Mapping[Key, Outcome], expected: Mapping[Key, Outcome], baseline: Baseline) -> Mapping[Key, str]:
+    """Return how each workload can be moved to the expected clusters. If its API supports rescheduling, the result is simulated."""
+    catalog, templates = baseline.decisions.catalog, baseline.decisions.templates
+    remedies = dict.fromkeys(retained, "it moves there when another change causes it to be rescheduled")
+    for engine in baseline.decisions.engines:
+        keys = [key for key, outcome in retained.items() if outcome.api == engine.name]
+        if not keys or not isinstance(engine, Rescheduling):
             continue
-        asked = edit_catalog(catalog, {}, (session.make_rescheduling_document(templates[key] for key in keys),))
-        anew = decide_changed_catalog(ground._replace(time=ground.time + _AFTER_PLAN), asked, set(keys)).outcomes
-        remedies |= {key: session.describe_remedy(templates[key], staying[key], anew.get(key), wanted[key]) for key in keys}
+        changed = edit_catalog(catalog, {}, (engine.make_rescheduling_document(templates[key] for key in keys),))
+        rescheduled = decide_changed_catalog(baseline._replace(time=baseline.time + _AFTER_PLAN), changed, set(keys)).outcomes
+        remedies |= {
+            key: engine.describe_remedy(templates[key], retained[key], rescheduled.get(key), expected[key]) for key in keys
+        }
     return remedies
 
 
-def _decide_without_history(rules: CommitInput, now: datetime) -> Mapping[Key, Outcome]:
+def _decide_without_history(commit: CommitInput, now: datetime) -> Mapping[Key, Outcome]:
     return decide(
-        rules.documents, {}, rules.config, rules.source_time, max(now, rules.source_time), observations=rules.observations
+        commit.documents, {}, commit.config, commit.source_time, max(now, commit.source_time), observations=commit.observations
     ).outcomes

@@ -96,13 +96,13 @@ def list_capacity_reporters(sessions: Iterable[PolicyEngine]) -> dict[str, Capac
 
 
 def decide_changed_catalog(
-    ground: Baseline, catalog: Catalog, only: Collection[Key] | None = None, fresh: bool = False
+    baseline: Baseline, catalog: Catalog, only: Collection[Key] | None = None, fresh: bool = False
 ) -> SimulationResult:
     """Decide the workloads of a changed catalog; of the templates `only` these, where they are named. `fresh` knows of no records."""
-    end, now = ground.time + _TIMER_HORIZON, ground.time
-    known: Mapping[Key, datetime | None] = {key: outcome.wakeup for key, outcome in ground.decisions.outcomes.items()}
+    end, now = baseline.time + _TIMER_HORIZON, baseline.time
+    known: Mapping[Key, datetime | None] = {key: outcome.wakeup for key, outcome in baseline.decisions.outcomes.items()}
     for _ in range(_MAX_TIMER_ROUNDS):
-        after = _decide_at(ground, catalog, {} if fresh else ground.records, now, only)
+        after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only)
         started = (o.wakeup for key, o in after.outcomes.items() if o.wakeup is not None and o.wakeup != known.get(key))
         due = [moment for moment in started if now < moment <= end]
         if not due:
@@ -112,7 +112,7 @@ def decide_changed_catalog(
 
 
 def _decide_at(
-    ground: Baseline, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None
+    baseline: Baseline, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     world = Snapshot(
@@ -120,10 +120,10 @@ def _decide_at(
         catalog.templates,
         broken,
         records,
-        ground.config,
-        ground.time,
+        baseline.config,
+        baseline.time,
         now,
-        ground.observations,
+        baseline.observations,
         catalog.duplicate_api_documents,
         catalog.read_order,
     )

@@ -22,7 +22,7 @@ class CapacityCheck(NamedTuple):
     unknown_capacity: tuple[str, ...]
 
 
-def check_capacity(ground: Baseline, after: SimulationResult, places: PlacedReplicas) -> CapacityCheck:
+def check_capacity(baseline: Baseline, after: SimulationResult, places: PlacedReplicas) -> CapacityCheck:
     """Let replicas start in the order of namespaces and names, as long as there is room.
 
     `places` are the clusters of what was decided anew. What the plan itself starts takes its room first.
@@ -33,11 +33,11 @@ def check_capacity(ground: Baseline, after: SimulationResult, places: PlacedRepl
     waiting: dict[Key, int] = {}
     crowds: dict[str, list[int | str]] = {}
     assumed: set[str] = set()
-    plan = ground.decisions.outcomes
+    plan = baseline.decisions.outcomes
     for key, outcome in plan.items():
         if outcome.api in sessions:
-            for cluster, more in _list_increases(outcome.replicas_by_cluster, ground.running_replicas.get(key, {})):
-                ask = sessions[outcome.api].resource_request(ground.decisions.templates[key])
+            for cluster, more in _list_increases(outcome.replicas_by_cluster, baseline.running_replicas.get(key, {})):
+                ask = sessions[outcome.api].resource_request(baseline.decisions.templates[key])
                 _reserve(taken.setdefault((outcome.api, cluster), {}), ask, more)
     for key in sorted(places, key=lambda key: (key.namespace, key.name, key)):
         api = after.outcomes[key].api
@@ -49,7 +49,7 @@ def check_capacity(ground: Baseline, after: SimulationResult, places: PlacedRepl
             if room is None:
                 assumed.add(cluster)
                 continue
-            ask = sessions[api].resource_request(ground.decisions.templates[key])
+            ask = sessions[api].resource_request(baseline.decisions.templates[key])
             used = taken.setdefault((api, cluster), {})
             fits, resource = count_fitting_replicas(room, used, ask)
             fits = min(fits, more)

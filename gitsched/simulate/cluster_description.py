@@ -23,14 +23,14 @@ FITS = "could run there, and run elsewhere"
 """Why something is not there that nothing speaks against."""
 
 
-def describe_cluster(ground: Baseline, cluster: str, findings: Iterable[Finding] = ()) -> ClusterExplanation:
+def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Finding] = ()) -> ClusterExplanation:
     """A cluster that is among the sites of the plan. `findings` are all that are known; those about it are shown."""
-    entries = index_clusters(ground.decisions.catalog)[cluster]
+    entries = index_clusters(baseline.decisions.catalog)[cluster]
     bodies = [document.body for _, document, _ in entries]
     origin = entries[0][1].origin
     resources = {document.key.resource for _, document, _ in entries}
     sites = [site for _, _, site in entries]
-    left, reasons = _measure_free_capacity(ground, cluster), _explain_absences(ground, cluster)
+    left, reasons = _measure_free_capacity(baseline, cluster), _explain_absences(baseline, cluster)
     return ClusterExplanation(
         name=cluster,
         location=f"{origin.path}:{origin.line}" if origin else "",
@@ -39,9 +39,9 @@ def describe_cluster(ground: Baseline, cluster: str, findings: Iterable[Finding]
         zones=next((site.zones for site in sites if site.zones), ()),
         labels={name: text for body in bodies for name, text in as_string_map(get_field(body, "metadata", "labels")).items()},
         remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
-        running=tuple(_list_workloads(ground, cluster)),
+        running=tuple(_list_workloads(baseline, cluster)),
         free_resources=None if left is None else tuple(_list_resources(*left)),
-        eligible=tuple(_list_candidates(ground, reasons, left)),
+        eligible=tuple(_list_candidates(baseline, reasons, left)),
         absence_reasons=_group_absences(reasons),
     )
 
@@ -54,11 +54,13 @@ def _list_remarks(bodies: Iterable[Body]) -> Iterator[str]:
             yield f"taint {parse_taint(taint)}"
 
 
-def _list_workloads(ground: Baseline, cluster: str) -> Iterator[ClusterWorkload]:
-    for key, outcome in sorted(ground.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])):
+def _list_workloads(baseline: Baseline, cluster: str) -> Iterator[ClusterWorkload]:
+    for key, outcome in sorted(
+        baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
+    ):
         for place in outcome.targets:
             if place.cluster == cluster:
-                known = cluster in ground.running_replicas.get(key, {})
+                known = cluster in baseline.running_replicas.get(key, {})
                 yield ClusterWorkload(key, place.replicas, outcome.policy, not known and not place.evicting, place.evicting)
 
 
@@ -70,16 +72,16 @@ class RemainingCapacity(NamedTuple):
     planned: Mapping[str, int]
 
 
-def _measure_free_capacity(ground: Baseline, cluster: str) -> RemainingCapacity | None:
+def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacity | None:
     """What is free by the first API that knows it."""
-    for api, session in list_capacity_reporters(ground.decisions.engines).items():
+    for api, session in list_capacity_reporters(baseline.decisions.engines).items():
         room = session.free_capacity().get(cluster)
         if room is None:
             continue
         taken: dict[str, int] = {}
-        for key, outcome in ground.decisions.outcomes.items():
-            more = _count_increase(outcome, ground.running_replicas.get(key, {}), cluster) if outcome.api == api else 0
-            for name, amount in session.resource_request(ground.decisions.templates[key]) if more else ():
+        for key, outcome in baseline.decisions.outcomes.items():
+            more = _count_increase(outcome, baseline.running_replicas.get(key, {}), cluster) if outcome.api == api else 0
+            for name, amount in session.resource_request(baseline.decisions.templates[key]) if more else ():
                 taken[name] = taken.get(name, 0) + amount * more
         return RemainingCapacity(api, room, taken)
     return None
@@ -90,16 +92,20 @@ def _list_resources(_api: str, room: Capacity, taken: Mapping[str, int]) -> Iter
         yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - taken.get(name, 0)))
 
 
-def _list_candidates(ground: Baseline, reasons: Mapping[Key, str], left: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
+def _list_candidates(baseline: Baseline, reasons: Mapping[Key, str], left: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
     """The workloads that run there, and those that could."""
-    for key, outcome in sorted(ground.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])):
+    for key, outcome in sorted(
+        baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
+    ):
         here = key not in reasons
         if not here and reasons[key] != FITS:
             continue
         more = None
         if left is not None and outcome.api == left.api and outcome.replicas is not None:
-            session = list_capacity_reporters(ground.decisions.engines)[left.api]
-            more = count_fitting_replicas(left.capacity, left.planned, session.resource_request(ground.decisions.templates[key]))[0]
+            session = list_capacity_reporters(baseline.decisions.engines)[left.api]
+            more = count_fitting_replicas(left.capacity, left.planned, session.resource_request(baseline.decisions.templates[key]))[
+                0
+            ]
         yield EligibleWorkload(key, here, more)
 
 
@@ -111,11 +117,11 @@ def _format_amount(resource: str, count: int) -> str:
     return format_count(resource, count, binary=resource in ("memory", "ephemeral-storage"))
 
 
-def _explain_absences(ground: Baseline, cluster: str) -> dict[Key, str]:
+def _explain_absences(baseline: Baseline, cluster: str) -> dict[Key, str]:
     """The reason of every workload that is not there."""
-    outcomes = ground.decisions.outcomes.items()
+    outcomes = baseline.decisions.outcomes.items()
     absent = ((key, outcome) for key, outcome in outcomes if all(place.cluster != cluster for place in outcome.targets))
-    return {key: _explain_absence(ground, key, outcome, cluster) for key, outcome in absent}
+    return {key: _explain_absence(baseline, key, outcome, cluster) for key, outcome in absent}
 
 
 def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
@@ -126,13 +132,13 @@ def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
     return tuple(sorted(found, key=lambda absence: (-absence.workloads, absence.reason)))
 
 
-def _explain_absence(ground: Baseline, key: Key, outcome: Outcome, cluster: str) -> str:
-    session = next(session for session in ground.decisions.engines if session.name == outcome.api)
-    verdicts = session.evaluate_own(*_make_reference(key)) or session.evaluate_candidates(ground.decisions.templates[key])
+def _explain_absence(baseline: Baseline, key: Key, outcome: Outcome, cluster: str) -> str:
+    session = next(session for session in baseline.decisions.engines if session.name == outcome.api)
+    verdicts = session.evaluate_own(*_make_reference(key)) or session.evaluate_candidates(baseline.decisions.templates[key])
     verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
     if verdict is None:
         groups = next(api.groups for api in policy_apis() if api.name == outcome.api)
-        known = any(document.key.group in groups for _, document, _ in index_clusters(ground.decisions.catalog)[cluster])
+        known = any(document.key.group in groups for _, document, _ in index_clusters(baseline.decisions.catalog)[cluster])
         if not known:
             return f"decided by {outcome.api}, which has no such cluster"
         return outcome.reason if outcome.state != "placed" else "decided among other clusters"

@@ -19,18 +19,18 @@ _AFTER_PLAN = timedelta(seconds=1)
 """Somebody makes the changes after what is decided."""
 
 
-def find_counterfactuals(ground: Baseline, key: Key, clusters: Iterable[str]) -> tuple[Counterfactual, ...]:
+def find_counterfactuals(baseline: Baseline, key: Key, clusters: Iterable[str]) -> tuple[Counterfactual, ...]:
     """What would bring a workload to each of some clusters where it does not run."""
-    template = ground.decisions.templates[key]
-    found = ground.decisions.outcomes.get(key)
+    template = baseline.decisions.templates[key]
+    found = baseline.decisions.outcomes.get(key)
     shares = found.replicas_by_cluster if found is not None else {}
-    return tuple(_find_counterfactual(ground, template, cluster) for cluster in clusters if cluster not in shares)
+    return tuple(_find_counterfactual(baseline, template, cluster) for cluster in clusters if cluster not in shares)
 
 
-def _find_counterfactual(ground: Baseline, template: Document, cluster: str) -> Counterfactual:
+def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -> Counterfactual:
     """One change after another, each looked for in the world that the earlier ones made."""
-    later = ground._replace(time=ground.time + _AFTER_PLAN)
-    catalog, sessions = ground.decisions.catalog, ground.decisions.engines
+    later = baseline._replace(time=baseline.time + _AFTER_PLAN)
+    catalog, sessions = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
     while len(changes) < _MAX_CHANGES:
         edit = next(
@@ -49,9 +49,9 @@ def _find_counterfactual(ground: Baseline, template: Document, cluster: str) -> 
         shares = after.outcomes[template.key].replicas_by_cluster if template.key in after.outcomes else {}
         if cluster in shares:
             return Counterfactual(
-                cluster, _restore_origins(changes, ground.decisions.catalog), sufficient=True, replicas=shares[cluster]
+                cluster, _restore_origins(changes, baseline.decisions.catalog), sufficient=True, replicas=shares[cluster]
             )
-    return Counterfactual(cluster, _restore_origins(changes, ground.decisions.catalog))
+    return Counterfactual(cluster, _restore_origins(changes, baseline.decisions.catalog))
 
 
 def _restore_origins(changes: list[ProposedChange], catalog: Catalog) -> tuple[ProposedChange, ...]:

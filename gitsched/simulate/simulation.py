@@ -22,16 +22,16 @@ from gitsched.simulate.scenario import (
 ReplicasByWorkload = dict[Key, dict[str, int | None]]
 
 
-def simulate(ground: Baseline, scenario: Scenario) -> Simulation:
+def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     """Let a scenario happen to a plan. Permanent where it names what is not there."""
-    changed = apply_scenario(ground.decisions.catalog, scenario, ground.config, ground.time, ground.has_inner_placements)
-    after = decide_changed_catalog(ground, changed.catalog, _list_affected(ground, scenario, changed), scenario.fresh)
-    known = ground.decisions.outcomes
+    changed = apply_scenario(baseline.decisions.catalog, scenario, baseline.config, baseline.time, baseline.has_inner_placements)
+    after = decide_changed_catalog(baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh)
+    known = baseline.decisions.outcomes
     places: ReplicasByWorkload = {
         key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()
     }
-    crowding = check_capacity(ground, after, places)
-    for key in ground.decisions.quarantined & known.keys():  # nobody decides about them until their documents are mended
+    crowding = check_capacity(baseline, after, places)
+    for key in baseline.decisions.quarantined & known.keys():  # nobody decides about them until their documents are mended
         places[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
     effects = []
     for key in sorted(places, key=lambda key: (key.namespace, key.name, key)):
@@ -40,7 +40,7 @@ def simulate(ground: Baseline, scenario: Scenario) -> Simulation:
         )
         if effect.moves or effect.lost_replicas:
             effects.append(effect)
-    inside = list(_evaluate_inner_placements(ground, after, changed.lost))
+    inside = list(_evaluate_inner_placements(baseline, after, changed.lost))
     effects += [effect for effect in inside if effect.moves or effect.lost_replicas]
     alone = (
         scenario.lose[0]
@@ -61,21 +61,21 @@ def simulate(ground: Baseline, scenario: Scenario) -> Simulation:
     )
 
 
-def simulate_all_losses(ground: Baseline, by: str, silent: bool = False) -> Resilience:
+def simulate_all_losses(baseline: Baseline, by: str, silent: bool = False) -> Resilience:
     """Every single loss of a cluster, node, zone, region or provider, the worst first; `silent` ones only do not answer."""
-    catalog = ground.decisions.catalog
+    catalog = baseline.decisions.catalog
     rows = [
-        simulate(ground, Scenario(lose=(FailureDomain(by, name),), unreachable=silent))
-        for name in list_failure_domains(catalog, by, ground.has_inner_placements)
+        simulate(baseline, Scenario(lose=(FailureDomain(by, name),), unreachable=silent))
+        for name in list_failure_domains(catalog, by, baseline.has_inner_placements)
     ]
     rooms = (
-        room for session in list_capacity_reporters(ground.decisions.engines).values() for room in session.free_capacity().items()
+        room for session in list_capacity_reporters(baseline.decisions.engines).values() for room in session.free_capacity().items()
     )
     return Resilience(
         by,
         len(index_clusters(catalog)),
-        len(ground.decisions.outcomes)
-        + sum(len(session.inner_placements()) for session in list_inner_placement_reporters(ground.decisions.engines)),
+        len(baseline.decisions.outcomes)
+        + sum(len(session.inner_placements()) for session in list_inner_placement_reporters(baseline.decisions.engines)),
         tuple(sorted(rows, key=_make_sort_key)),
         tuple(sorted(name for name, room in rooms if room is None)),
     )
@@ -86,11 +86,11 @@ def list_inner_placement_reporters(sessions: Iterable[PolicyEngine]) -> list[Inn
     return [session for session in sessions if isinstance(session, InnerPlacementReporting)]
 
 
-def _evaluate_inner_placements(ground: Baseline, after: SimulationResult, lost: Collection[str]) -> Iterator[WorkloadEffect]:
+def _evaluate_inner_placements(baseline: Baseline, after: SimulationResult, lost: Collection[str]) -> Iterator[WorkloadEffect]:
     """What is placed inside a cluster does nothing on a lost node, though it stays there."""
     before = {
         key: load
-        for session in list_inner_placement_reporters(ground.decisions.engines)
+        for session in list_inner_placement_reporters(baseline.decisions.engines)
         for key, load in session.inner_placements().items()
     }
     for key, load in (
@@ -117,12 +117,12 @@ def _make_sort_key(row: Simulation) -> tuple[int, int, int, str]:
     return (-len(row.unplaced), -(row.shortfall + row.waiting), -row.moved, row.domain.name if row.domain else "")
 
 
-def _list_affected(ground: Baseline, scenario: Scenario, changed: ChangedCatalog) -> Collection[Key] | None:
+def _list_affected(baseline: Baseline, scenario: Scenario, changed: ChangedCatalog) -> Collection[Key] | None:
     """The workloads whose decision can be another one; None for all."""
     if scenario.add or scenario.copies or scenario.scale or scenario.fresh:
         return None
     gone = {*changed.lost, *changed.drained}
-    return frozenset(key for key, reach in ground.relevant_clusters.items() if reach is None or not gone.isdisjoint(reach))
+    return frozenset(key for key, reach in baseline.relevant_clusters.items() if reach is None or not gone.isdisjoint(reach))
 
 
 def _drop_lost(shares: Mapping[str, int | None], lost: Collection[str]) -> dict[str, int | None]:

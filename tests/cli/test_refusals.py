@@ -133,5 +133,5 @@ def test_a_report_does_not_follow_a_link(gitsched: Run, fleet: Path, tmp_path: P
     (fleet / "plan.md").symlink_to(outside)
     done = gitsched("plan", "--report", "markdown=plan.md")
     assert (done.returncode, outside.read_text()) == (1, "untouched")
-    assert "plan.md: it is a symbolic link; remove it, or name the file that it leads to" in done.stderr
+    assert "plan.md: it is a symbolic link; remove it, or use the path of its target" in done.stderr
     assert "<!-- gitsched:plan" in gitsched("plan", "--report", "markdown=/dev/stdout").stdout

@@ -100,7 +100,7 @@ def test_story_2_metrics_that_the_hub_collects_choose_and_end_in_time(
     commit(place, source=ASKED.replace("URL", f"{server.url}/thanos"))
     done = gitsched("scores", *AT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "scores/default.yaml: scores of 4 clusters; without any score, which counts as 0: edi\n"
+    assert done.stdout == "scores/default.yaml: scores of 4 clusters; clusters without score, which counts as 0: edi\n"
     assert parse_qs(urlsplit(asked[0].path).query) == {"query": ["free by (cluster)"]}
     assert urlsplit(asked[0].path).path == "/thanos/api/v1/query"
     assert {name: scores["cpuratio"] for name, (_, scores) in read(place).items()} == {

@@ -350,7 +350,7 @@ def test_a_forge_that_is_away_holds_up_nothing(listening: Callable[..., Site], p
             "cannot be read from ../nowhere: No such file",
         ),
         ([], {"GITSCHED_WEBHOOK_SECRET": SECRET}, 2, "only with --listen"),
-        (["--status", "github"], {}, 2, "--status needs a token"),
+        (["--status", "github"], {}, 2, "--status requires a token"),
         (["--status", "github"], {"GITSCHED_FORGE_TOKEN": TOKEN}, 1, "--forge-api"),
         (["--forge-project", "a/b"], {}, 2, "only with --status"),
         (["--listen", "127.0.0.1:0", "--webhook-secret-file", "web.yaml"], {}, 1, "inside the repository"),

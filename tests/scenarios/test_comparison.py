@@ -48,15 +48,16 @@ def reasons(review: Review) -> dict[str, list[str]]:
             id="a policy's clusters",
         ),
         pytest.param({"apps/web.yaml": deployment("web", 5)}, "web", "spec.replicas 2 -> 5 (apps/web.yaml:7)", id="replicas"),
-        pytest.param({"apps/new.yaml": deployment("new")}, "new", "it is new in the repository (apps/new.yaml:1)", id="a new one"),
-        pytest.param({"apps/web.yaml": None}, "web", "it is not in the repository any more (was apps/web.yaml:1)", id="one less"),
+        pytest.param({"apps/new.yaml": deployment("new")}, "new", "added to the source (apps/new.yaml:1)", id="a new one"),
+        pytest.param({"apps/web.yaml": None}, "web", "removed from the source (was apps/web.yaml:1)", id="one less"),
         pytest.param(
-            {"clusters/first.yaml": None}, "web", "Cluster/first is gone (was clusters/first.yaml:1)", id="a cluster less"
+            {"clusters/first.yaml": None}, "web", "Cluster/first removed (was clusters/first.yaml:1)", id="a cluster less"
         ),
         pytest.param(
             {"policies/all.yaml": None, "policies/other.yaml": policy("second", name="other")},
             "web",
-            "PropagationPolicy/default/other takes it over from PropagationPolicy/default/all, which is gone (policies/other.yaml:1)",
+            "PropagationPolicy/default/other selects it instead of PropagationPolicy/default/all, which was removed "
+            "(policies/other.yaml:1)",
             id="another policy",
         ),
     ],
@@ -116,7 +117,7 @@ def test_differences_from_the_review_are_listed_and_refused_on_request(placed: F
     refused = placed.reconcile(2, reviewed=seen, require_reviewed=True)
     assert (refused.after, refused.refused) == (None, "this is not what was reviewed")
     assert "Not as reviewed: " in refused.reviewed[0]
-    assert refused.reviewed[1:] == ("  Deployment default/more: reviewed it stays as it is; now nowhere -> second 2",)
+    assert refused.reviewed[1:] == ("  Deployment default/more: reviewed: no change; now: nowhere -> second 2",)
     told = placed.reconcile(2, reviewed=seen)
     assert told.after is not None
     assert told.reviewed[1:] == refused.reviewed[1:]

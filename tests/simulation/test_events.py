@@ -156,11 +156,11 @@ def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "say either what happens"),
-        (("--lose", "w1", "--sweep", "zones"), 2, "say either what happens"),
+        ((), 2, "use either an event"),
+        (("--lose", "w1", "--sweep", "zones"), 2, "use either an event"),
         (("--lose", "moon"), 1, "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
         (("--lose", "provider/moon"), 1, "there is no provider 'moon'; there are: own"),
-        (("--lose", "planet/mars"), 2, "'planet/mars' is neither a cluster nor one of"),
+        (("--lose", "planet/mars"), 2, "'planet/mars' is not a cluster or one of"),
         (("--scale", "cart"), 2, "is not of the form WORKLOADS=FACTOR"),
         (("--scale", "cart=1e9"), 2, "is not of the form WORKLOADS=FACTOR"),
         (("--scale", "nobody=2"), 1, "no workload with replicas is selected by 'nobody'"),
@@ -168,7 +168,7 @@ def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate
         (("--add-like", "w1=w2"), 1, "there is a cluster 'w2' already"),
         (("--add-like", "moon=w9"), 1, "there is no cluster 'moon' to make another one like"),
         (("--add", "nothing.yaml"), 2, "cannot read nothing.yaml"),
-        (("--lose", "w1", "--against", "main"), 2, "--against needs --sweep"),
+        (("--lose", "w1", "--against", "main"), 2, "--against requires --sweep"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(
