@@ -110,4 +110,4 @@ def test_a_workload_without_a_policy_is_removed_for_that_reason_only(fleet: Flee
     fleet.reconcile()
     fleet.commit({"policy.yaml": None, "2.yaml": None}, hour=1)
     (move,) = compare_plans(fleet.settings(1)).review.moves
-    assert (dict(move.after), move.main_reason) == ({}, "PropagationPolicy/default/all is gone (was policy.yaml:1)")
+    assert (dict(move.after), move.main_reason) == ({}, "PropagationPolicy/default/all removed (was policy.yaml:1)")
