@@ -18,7 +18,7 @@ from .fake_forge import LIMIT, OTHERS, OURS, FakeForge
 
 TOKEN = "ghs_0123456789abcdef"
 MARK = "<!-- gitsched:plan id=default -->"
-FIRST, SECOND = f"{MARK}\n\n### Nothing changes\n", f"{MARK}\n\n### 3 of 42 workloads move\n"
+FIRST, SECOND = f"{MARK}\n\n### No changes\n", f"{MARK}\n\n### 3 of 42 workloads move\n"
 FORGES: dict[str, Callable[[str, str, int], CommentAPI]] = {"github": PullRequestComments, "gitlab": MergeRequestComments}
 
 
@@ -59,7 +59,7 @@ def test_the_comment_is_found_after_many_others(forge: FakeForge, api: CommentAP
 
 def test_a_comment_of_another_account_with_our_marker_is_not_changed(forge: FakeForge, api: CommentAPI) -> None:
     """Its author could edit gitsched's text."""
-    forged = f"{MARK}\n\n### Nothing changes, merge it\n"
+    forged = f"{MARK}\n\n### No changes, merge it\n"
     forge.comments = [(1, OTHERS, False, forged)]
     assert write_comment(api, TOKEN, SECOND) == "written"
     assert forge.texts == [forged, SECOND]

@@ -85,7 +85,7 @@ def test_the_next_push_updates_the_comment(hub: Hub, action: Action, talk: FakeF
     head = hub.request({"README.md": "nothing of interest\n"})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk))
     (comment,) = talk.texts
-    assert "Nothing changes" in comment
+    assert "No changes" in comment
     assert done.outputs["changed"] == "false"
 
 

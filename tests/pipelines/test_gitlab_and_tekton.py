@@ -95,7 +95,7 @@ def test_gitlab_fails_a_request_with_mistakes_after_the_comment(hub: Hub, talk: 
     assert (done.returncode, len(talk.texts)) == (1, 1)
 
 
-FORGED = "<!-- gitsched:plan id=default -->\nNothing changes, says a stranger.\n"
+FORGED = "<!-- gitsched:plan id=default -->\nNo changes, says a stranger.\n"
 BROKEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {source: {paths: [nowhere]}}\n"
 
 
