@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gitsched.apis.engine import PolicyEngine, Snapshot
+from gitsched.decide.catalog import RawDocument, resolve_key
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
 from gitsched.decide.plan import Plan, build_plan
 from gitsched.decide.plan_state import (
@@ -22,6 +23,7 @@ from gitsched.decide.plan_state import (
     make_workload_row,
     strip_outcome,
 )
+from gitsched.decide.registry import reserved_groups
 from gitsched.decide.rendered_tree import (
     BlobLookup,
     RenderCache,
@@ -56,6 +58,22 @@ class SourceDiff(NamedTuple):
 
     documents: Mapping[Key, Document]
     findings: Mapping[str, tuple[Finding, ...]]
+
+
+def match_documents(
+    before: Iterable[RawDocument], after: Iterable[RawDocument], kind_scopes: Mapping[tuple[str, str], bool]
+) -> dict[Key, Document] | None:
+    """Return the documents of a file by identity; None unless all are templates with the same identities as before."""
+    old, new = list(before), list(after)
+    if [document[3:] for document in old] != [document[3:] for document in new]:
+        return None
+    found = {}
+    for document in new:
+        key = resolve_key(document, kind_scopes)
+        if key is None or document.group in reserved_groups() or document.kind == "CustomResourceDefinition":
+            return None
+        found[key] = Document(key, document.api_version, document.body, document.origin)
+    return found
 
 
 class IncrementalPlan(NamedTuple):

@@ -22,10 +22,9 @@ from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source_tree import read_config
 from gitsched.render.layout import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, status_path
-from gitsched.render.records import LOCAL_CONFIG, make_record
+from gitsched.render.records import make_record, strip_record
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 
-_MAPPINGS = ("metadata", "spec", "status")
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)
 """Names at the root of a branch that gitsched may take over: those it writes, and those that forges put into a new repository."""
 
@@ -162,7 +161,7 @@ class OutputRecords(Mapping[Key, Body]):
         for key, body in bodies:
             blob = self._find_blob(key)
             if blob is not None:
-                self._bodies.setdefault(blob, _strip_file_metadata(make_record(body)))
+                self._bodies.setdefault(blob, strip_record(make_record(body)))
 
     def __len__(self) -> int:
         return len(self._list_blobs())
@@ -185,7 +184,7 @@ class OutputRecords(Mapping[Key, Body]):
         body = self._bodies.get(blob)
         if body is None:
             file = self._files.get(_make_record_key(blob)) or self._parse_blob(blob)
-            body = self._bodies[blob] = _strip_file_metadata(file.documents[0].body) if file.documents else {}
+            body = self._bodies[blob] = strip_record(file.documents[0].body) if file.documents else {}
         return body
 
     def _parse_blob(self, blob: str) -> ParsedFile:
@@ -225,17 +224,6 @@ def find_output_blob(fetched: Fetched, path: str) -> str | None:
         return None
     entry = fetched.output.repository.find_entry(fetched.output_tree, f"{fetched.prefix}{path}")
     return entry[0] if entry else None
-
-
-def _strip_file_metadata(body: Body) -> Body:
-    """Remove from a record the annotation that only its file has, and members of a wrong type, which another writer left."""
-    body = {name: value for name, value in body.items() if isinstance(value, dict) or name not in _MAPPINGS}
-    metadata = body.get("metadata") or {}
-    annotations = metadata.get("annotations")
-    kept = {name: text for name, text in annotations.items() if name != LOCAL_CONFIG} if isinstance(annotations, dict) else {}
-    # The order of the members stays: an unchanged record is written with the same bytes.
-    metadata = {name: kept if name == "annotations" else value for name, value in metadata.items()}
-    return {**body, "metadata": {name: value for name, value in metadata.items() if value or name != "annotations"}}
 
 
 def _make_key(body: Body) -> Key:

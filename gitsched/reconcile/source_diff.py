@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 
 from gitsched.apis.engine import Snapshot
 from gitsched.apis.gitsched.config import FILE
-from gitsched.decide.catalog import RawDocument, build_catalog, resolve_key
-from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan
+from gitsched.decide.catalog import build_catalog
+from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
 from gitsched.decide.plan import PlanTimes, compute_plan_times
-from gitsched.decide.plan_state import Totals
 from gitsched.decide.registry import reserved_groups
 from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
@@ -140,7 +139,7 @@ def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader
         before, after = (_read_file_at(repository, at, path, reader) for at in (last_tree, tree))
         if path == FILE or not cache.has_source_file(path) or before is None or after is None:
             return None
-        matched = _match_documents(before.documents, after.documents, totals)
+        matched = match_documents(before.documents, after.documents, totals.kind_scopes)
         if matched is None:
             return None
         documents.update(matched)
@@ -157,7 +156,7 @@ def find_template(repository: Repository, tree: str, cache: PlanCache, reader: S
     """Return the document of a workload from its source file; None where it has no row or the file has other documents now."""
     row = cache.read_workload(key)
     file = _read_file_at(repository, tree, row.source_path, reader) if row is not None else None
-    found = _match_documents(file.documents, file.documents, cache.header.totals) if file is not None else None
+    found = match_documents(file.documents, file.documents, cache.header.totals.kind_scopes) if file is not None else None
     return found.get(key) if found else None
 
 
@@ -168,17 +167,3 @@ def _read_file_at(repository: Repository, tree: str, path: str, reader: SourceRe
         return None
     file = read_source_file(path, entry[0], reader)
     return file if file.independent else None
-
-
-def _match_documents(before: Iterable[RawDocument], after: Iterable[RawDocument], totals: Totals) -> dict[Key, Document] | None:
-    """Return the documents of a file by identity; None unless all are templates with the same identities as before."""
-    old, new = list(before), list(after)
-    if [document[3:] for document in old] != [document[3:] for document in new]:
-        return None
-    found = {}
-    for document in new:
-        key = resolve_key(document, totals.kind_scopes)
-        if key is None or document.group in reserved_groups() or document.kind == "CustomResourceDefinition":
-            return None
-        found[key] = Document(key, document.api_version, document.body, document.origin)
-    return found

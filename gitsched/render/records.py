@@ -24,6 +24,7 @@ PLACEMENT_KEY: Final = "multicluster.x-k8s.io/placement-key"
 MAX_SLICE_DECISIONS = 100
 """The maximum number of decisions in one PlacementDecision, as in the upstream schema."""
 
+_MAPPINGS = ("metadata", "spec", "status")
 _RECORD_FIELDS = ("apiVersion", "api", "kind", "metadata", "spec", "status")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
 
@@ -49,6 +50,17 @@ def make_record(body: Body) -> Body:
     """Return the body of a record."""
     record = {name: body[name] for name in _RECORD_FIELDS if name in body}
     return {**record, "metadata": _mark_local_config(body.get("metadata") or {})}
+
+
+def strip_record(body: Body) -> Body:
+    """Remove from a record the annotation that only its file has, and members of a wrong type, which another writer left."""
+    body = {name: value for name, value in body.items() if isinstance(value, dict) or name not in _MAPPINGS}
+    metadata = body.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    kept = {name: text for name, text in annotations.items() if name != LOCAL_CONFIG} if isinstance(annotations, dict) else {}
+    # The order of the members stays: an unchanged record is written with the same bytes.
+    metadata = {name: kept if name == "annotations" else value for name, value in metadata.items()}
+    return {**body, "metadata": {name: value for name, value in metadata.items() if value or name != "annotations"}}
 
 
 def write_placement_decision(
