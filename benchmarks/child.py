@@ -24,64 +24,64 @@ _HOTTEST = 40
 
 
 def main(arguments: list[str]) -> None:
-    mode, place, *rest = arguments
+    mode, directory, *rest = arguments
     if mode == "load":
-        print(json.dumps(load(Path(place))))
+        print(json.dumps(load(Path(directory))))
         return
     cache, rounds, *profile = rest
     measure = profile_runs if profile else measure_runs
-    print(json.dumps(measure(mode, Path(place), Path(cache), int(rounds), *map(Path, profile))))
+    print(json.dumps(measure(mode, Path(directory), Path(cache), int(rounds), *map(Path, profile))))
 
 
-def measure_runs(mode: str, place: Path, cache: Path, rounds: int) -> dict[str, Any]:
+def measure_runs(mode: str, directory: Path, cache: Path, rounds: int) -> dict[str, Any]:
     """Return the stages of the first run and of each later one, and git's own seconds for the change that caused it."""
     meter = Meter()
-    reconcile = open_reconciler(place, cache)
+    reconcile = open_reconciler(directory, cache)
     meter.install()
     with meter.run() as first:
         reconcile()
     later: list[dict[str, Stage]] = []
     git: list[float] = []
     if mode == "resident":
-        files = read_files(place)
+        files = read_files(directory)
         for round_ in range(1, rounds + 1):
-            git.append(commit_change(place, files, round_))
+            git.append(commit_change(directory, files, round_))
             with meter.run() as stages:
                 reconcile()
             later.append(stages)
     return {"first": first, "later": later, "git": git}
 
 
-def profile_runs(mode: str, place: Path, cache: Path, rounds: int, into: Path) -> dict[str, Any]:
+def profile_runs(mode: str, directory: Path, cache: Path, rounds: int, into: Path) -> dict[str, Any]:
     """Append the hottest functions of the same runs to a file; these runs are slower and are not timed."""
-    reconcile = open_reconciler(place, cache)
+    reconcile = open_reconciler(directory, cache)
     with into.open("a", encoding="utf-8") as file:
         _profile(f"{mode}: the first run", reconcile, file)
         if mode == "resident":
-            files = read_files(place)
+            files = read_files(directory)
             for round_ in range(1, rounds):
-                commit_change(place, files, round_)
+                commit_change(directory, files, round_)
                 reconcile()
-            commit_change(place, files, rounds)
+            commit_change(directory, files, rounds)
             _profile(f"{mode}: one manifest changed", reconcile, file)
     return {}
 
 
-def open_reconciler(place: Path, cache: Path) -> Callable[[], Any]:
+def open_reconciler(directory: Path, cache: Path) -> Callable[[], Any]:
     """Return a function that reconciles, with caches between its calls."""
     from gitsched.reconcile import Reconciler
     from gitsched.reconcile.run import RunSettings
 
     now = datetime.fromtimestamp(START + 86400, UTC)  # no commit of a round is in the future
-    reconciler = Reconciler(RunSettings(now=now, cache=cache, location=str(place)))
+    reconciler = Reconciler(RunSettings(now=now, cache=cache, location=str(directory)))
     return lambda: reconciler.run(now)
 
 
-def load(place: Path) -> Mapping[str, float]:
+def load(directory: Path) -> Mapping[str, float]:
     """Return the seconds of PyYAML's C loader for all documents, which are dropped at once, and the highest memory."""
     import yaml
 
-    files = list(read_files(place).values())
+    files = list(read_files(directory).values())
     start = perf_counter()
     for data in files:
         for _ in yaml.load_all(data, Loader=yaml.CSafeLoader):

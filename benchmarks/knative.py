@@ -53,10 +53,10 @@ ROUNDS = 5
 
 
 class Times(NamedTuple):
-    """CPU seconds: `core` for scheduling only, `whole` from documents to documents."""
+    """CPU seconds: `core` for scheduling only, `total` from documents to documents."""
 
     core: float
-    whole: float
+    total: float
 
 
 def measure(case: dict[str, Any]) -> Times:
@@ -65,12 +65,12 @@ def measure(case: dict[str, Any]) -> Times:
     with clock(scheduler, "schedule_vpod") as spent:
         start = process_time()
         result = gitsched.schedule(case["resources"], now=parse_time(case["now"]), config=config)
-        whole = process_time() - start
+        total = process_time() - start
     (source,) = (document for document in result.documents if document["kind"] == "KafkaSource")
     (wanted,) = (body["spec"]["consumers"] for body in case["resources"] if body["kind"] == "KafkaSource")
     if sum(placement["vreplicas"] for placement in source["status"]["placements"]) != wanted:
-        raise AssertionError("not every vreplica has a place")
-    return Times(sum(spent), whole)
+        raise AssertionError("not every vreplica is placed")
+    return Times(sum(spent), total)
 
 
 def read(profile: str, vreplicas: int, pods: int) -> dict[str, Any]:
@@ -82,15 +82,15 @@ def read(profile: str, vreplicas: int, pods: int) -> dict[str, Any]:
 
 def main() -> None:
     print(
-        f"{'profile':8} {'vreplicas':>9} {'pods':>5} {'placing ms':>11} {'whole ms':>9} {'vreplicas/s':>11} {'Knative ms':>10} {'ratio':>6}"
+        f"{'profile':8} {'vreplicas':>9} {'pods':>5} {'placing ms':>11} {'total ms':>9} {'vreplicas/s':>11} {'Knative ms':>10} {'ratio':>6}"
     )
     for profile, figures in UPSTREAM.items():
         for (vreplicas, pods), upstream in figures.items():
             case = read(profile, vreplicas, pods)
             times = [measure(case) for _ in range(ROUNDS)]
-            core, whole = (median(column) for column in zip(*times, strict=True))
+            core, total = (median(column) for column in zip(*times, strict=True))
             beside = f"{upstream * 1000:10.0f} {upstream / core:6.1f}" if upstream else f"{'-':>10} {'-':>6}"
-            print(f"{profile:8} {vreplicas:9} {pods:5} {core * 1000:11.1f} {whole * 1000:9.1f} {vreplicas / core:11.0f} {beside}")
+            print(f"{profile:8} {vreplicas:9} {pods:5} {core * 1000:11.1f} {total * 1000:9.1f} {vreplicas / core:11.0f} {beside}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.krake
 
 The reference figures were taken once from Krake 92f8648 (Python, its API in memory) on one core of a quiet two-core machine; times differ
-between machines, so read the ratio as an order of magnitude. Krake reads all clusters and metrics anew for every application; here that is
+between machines, so read the ratio as an order of magnitude. Krake reads all clusters and metrics again for every application; here that is
 done once in a run, so that there are two ratios: of a run for one application, and of one application among a thousand.
 """
 
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
     """CPU seconds of a run: of the scheduler alone, and from documents to documents (validated, decided, written)."""
 
     core: float
-    whole: float
+    total: float
 
 
 def read(clusters: int) -> dict[str, Any]:
@@ -54,27 +54,27 @@ def measure(case: dict[str, Any], count: int) -> Cost:
     with clock(KrakeEngine, "__init__") as spent:
         start = process_time()
         result = gitsched.schedule(documents, now=parse_time(case["now"]))
-        whole = process_time() - start
+        total = process_time() - start
     applications = [document for document in result.documents if document["kind"] == "Application"]
     if len(applications) != count or not all(document["status"].get("scheduled_to") for document in applications):
         raise RuntimeError(f"{count} applications were to be placed")
-    return Cost(sum(spent), whole)
+    return Cost(sum(spent), total)
 
 
 def best(case: dict[str, Any], count: int) -> Cost:
     """Return the minimum of several runs for each figure."""
     costs = [measure(case, count) for _ in range(ROUNDS)]
-    return Cost(min(cost.core for cost in costs), min(cost.whole for cost in costs))
+    return Cost(min(cost.core for cost in costs), min(cost.total for cost in costs))
 
 
 def main() -> None:
-    print(f"{'clusters':>8} {'applications':>12} {'scheduler/s':>12} {'whole/s':>9} {'Krake/s':>8} {'ratio':>7} {'whole':>7}")
+    print(f"{'clusters':>8} {'applications':>12} {'scheduler/s':>12} {'total/s':>9} {'Krake/s':>8} {'ratio':>7} {'total':>7}")
     for clusters, upstream in UPSTREAM.items():
         case = read(clusters)
         for count in (1, CROWD):
-            core, whole = (count / seconds for seconds in best(case, count))
+            core, total = (count / seconds for seconds in best(case, count))
             print(
-                f"{clusters:8} {count:12} {core:12.0f} {whole:9.0f} {1 / upstream:8.1f} {core * upstream:7.0f} {whole * upstream:7.0f}"
+                f"{clusters:8} {count:12} {core:12.0f} {total:9.0f} {1 / upstream:8.1f} {core * upstream:7.0f} {total * upstream:7.0f}"
             )
 
 

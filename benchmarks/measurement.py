@@ -91,27 +91,27 @@ def profile(size: Size, seed: int, rounds: int, scratch: Path, into: Path) -> No
     into.write_text("", encoding="utf-8")
     create(scratch / "profiled", files)
     _child("resident", scratch / "profiled", scratch / "profiled-cache", rounds, into)
-    place, cache = scratch / "profiled-fresh", scratch / "profiled-fresh-cache"
-    create(place, files)
-    _run(place, cache, "reconcile")
-    commit_change(place, files, 1)
-    _run(place, cache, "reconcile")  # the first run that reads the output of the cold run
-    commit_change(place, files, 2)
-    _child("fresh", place, cache / "gitsched", 1, into)
+    directory, cache = scratch / "profiled-fresh", scratch / "profiled-fresh-cache"
+    create(directory, files)
+    _run(directory, cache, "reconcile")
+    commit_change(directory, files, 1)
+    _run(directory, cache, "reconcile")  # the first run that reads the output of the cold run
+    commit_change(directory, files, 2)
+    _child("fresh", directory, cache / "gitsched", 1, into)
 
 
-def _child(mode: str, place: Path, *more: object) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.child", mode, str(place), *map(str, more)]
+def _child(mode: str, directory: Path, *more: object) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.child", mode, str(directory), *map(str, more)]
     done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True)
     value: dict[str, Any] = json.loads(done.stdout)
     return value
 
 
-def _run(place: Path, cache: Path, verb: str) -> Process:
+def _run(directory: Path, cache: Path, verb: str) -> Process:
     """Run a command of gitsched with a separate cache."""
     variables = environment() | {"XDG_CACHE_HOME": str(cache)}
     start = perf_counter()
-    child = subprocess.Popen([GITSCHED, verb], cwd=place, env=variables, stdout=subprocess.DEVNULL)
+    child = subprocess.Popen([GITSCHED, verb], cwd=directory, env=variables, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     seconds = perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -122,7 +122,7 @@ def _run(place: Path, cache: Path, verb: str) -> Process:
 
 def _compare(one: Path, other: Path, runs: int) -> None:
     """Check that each run made the same commit in both repositories, whatever was cached."""
-    ours, theirs = (git(place, "rev-list", "placements").split() for place in (one, other))
+    ours, theirs = (git(directory, "rev-list", "placements").split() for directory in (one, other))
     if ours != theirs or len(ours) != runs:
         sys.exit(
             f"{runs} runs made {len(ours)} commits in one process and {len(theirs)} in separate processes, equal: {ours == theirs}"

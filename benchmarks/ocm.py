@@ -35,11 +35,11 @@ CLAIM = "id.k8s.io"
 
 class Times(NamedTuple):
     """CPU milliseconds: `first` for the first Placement of a run, which reads scores and capacities into columns; `further` the median
-    of the others, each with its own predicates; `whole` from documents to documents, all Placements together."""
+    of the others, each with its own predicates; `total` from documents to documents, all Placements together."""
 
     first: float
     further: float
-    whole: float
+    total: float
 
 
 def multiply(case: dict[str, Any]) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def measure(case: dict[str, Any]) -> Times:
     with clock(scheduling, "schedule_placement") as spent:
         start = process_time()
         gitsched.schedule(case["resources"], previous=case["previous"], now=parse_time(case["now"]))
-        whole = process_time() - start
-    return Times(spent[0] * 1000, median(spent[1:]) * 1000, whole * 1000)
+        total = process_time() - start
+    return Times(spent[0] * 1000, median(spent[1:]) * 1000, total * 1000)
 
 
 def read(name: str, clusters: int) -> dict[str, Any]:
@@ -72,13 +72,13 @@ def read(name: str, clusters: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(f"{'input':9}{'clusters':>9}{'first':>11}{'further':>11}{'whole':>11}{'upstream':>11}{'placements/s':>14}{'ratio':>7}")
+    print(f"{'input':9}{'clusters':>9}{'first':>11}{'further':>11}{'total':>11}{'upstream':>11}{'placements/s':>14}{'ratio':>7}")
     for name, references in UPSTREAM.items():
         for clusters, upstream in references.items():
             case = read(name, clusters)
             runs = [measure(case) for _ in range(3)]
-            first, further, whole = (min(times) for times in zip(*runs, strict=True))
-            cells = "".join(f"{value:8.2f} ms" for value in (first, further, whole, upstream))
+            first, further, total = (min(times) for times in zip(*runs, strict=True))
+            cells = "".join(f"{value:8.2f} ms" for value in (first, further, total, upstream))
             print(f"{name:9}{clusters:9}{cells}{1000 / further:14.0f}{upstream / further:7.1f}")
 
 

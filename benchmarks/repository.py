@@ -37,49 +37,49 @@ def environment(round_: int = 0) -> dict[str, str]:
     return kept | fixed
 
 
-def git(place: Path, *words: str, round_: int = 0, data: bytes = b"") -> str:
+def git(directory: Path, *words: str, round_: int = 0, data: bytes = b"") -> str:
     """Return the output of a git command. Raise CalledProcessError when it fails."""
-    command = ["git", "-C", str(place), *words]
+    command = ["git", "-C", str(directory), *words]
     done = subprocess.run(command, input=data, env=environment(round_), stdout=subprocess.PIPE, check=True)
     return done.stdout.decode().strip()
 
 
-def create(place: Path, files: Mapping[str, bytes]) -> str:
+def create(directory: Path, files: Mapping[str, bytes]) -> str:
     """Create a repository with a worktree whose branch main has one commit with the files. Return the id of the commit.
 
     Objects are in one pack, as after a clone, and git never collects garbage in the background of a measurement.
     """
-    place.mkdir(parents=True)
-    git(place, "init", "--quiet", "--template=")
-    git(place, "symbolic-ref", "HEAD", "refs/heads/main")
-    git(place, "config", "gc.auto", "0")
-    git(place, "config", "maintenance.auto", "false")
-    git(place, "fast-import", "--quiet", data=b"".join(_stream(files)))
-    git(place, "reset", "--quiet", "--hard", "main")
-    return git(place, "rev-parse", "main")
+    directory.mkdir(parents=True)
+    git(directory, "init", "--quiet", "--template=")
+    git(directory, "symbolic-ref", "HEAD", "refs/heads/main")
+    git(directory, "config", "gc.auto", "0")
+    git(directory, "config", "maintenance.auto", "false")
+    git(directory, "fast-import", "--quiet", data=b"".join(_stream(files)))
+    git(directory, "reset", "--quiet", "--hard", "main")
+    return git(directory, "rev-parse", "main")
 
 
 def _stream(files: Mapping[str, bytes]) -> Iterable[bytes]:
     """Return the input of git fast-import for one commit."""
     message = b"The fleet\n"
-    stamp = f"{NAME} <{ADDRESS}> {START} +0000"
-    yield f"commit refs/heads/main\nauthor {stamp}\ncommitter {stamp}\ndata {len(message)}\n".encode() + message
+    signature = f"{NAME} <{ADDRESS}> {START} +0000"
+    yield f"commit refs/heads/main\nauthor {signature}\ncommitter {signature}\ndata {len(message)}\n".encode() + message
     for path in sorted(files):
         yield f"M 100644 inline {path}\ndata {len(files[path])}\n".encode() + files[path] + b"\n"
 
 
-def read_files(place: Path) -> dict[str, bytes]:
+def read_files(directory: Path) -> dict[str, bytes]:
     """Return the content of every file of the worktree by path."""
-    found = sorted(path for path in place.rglob("*.yaml") if path.is_file())
-    return {path.relative_to(place).as_posix(): path.read_bytes() for path in found}
+    found = sorted(path for path in directory.rglob("*.yaml") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
 
 
-def commit_change(place: Path, files: Mapping[str, bytes], round_: int) -> float:
+def commit_change(directory: Path, files: Mapping[str, bytes], round_: int) -> float:
     """Change the manifest of a round and commit it. Return the seconds of `git add` and `git commit`."""
     path, data = change(files, round_)
-    git(place, "update-index", "-q", "--refresh")  # as any earlier git command would have done
-    (place / path).write_bytes(data)
+    git(directory, "update-index", "-q", "--refresh")  # as any earlier git command would have done
+    (directory / path).write_bytes(data)
     start = perf_counter()
-    git(place, "add", "--", path, round_=round_)
-    git(place, "commit", "--quiet", "-m", f"Round {round_}", round_=round_)
+    git(directory, "add", "--", path, round_=round_)
+    git(directory, "commit", "--quiet", "-m", f"Round {round_}", round_=round_)
     return perf_counter() - start

@@ -30,9 +30,9 @@ class Timing(NamedTuple):
 
 def measure(size: Size, scratch: Path) -> list[Timing]:
     """Measure all losses of clusters, all losses of regions, and one explanation. Each reads and plans the commit."""
-    place = scratch / "fleet"
-    create(place, generate(size, 1))
-    settings = RunSettings(datetime.fromtimestamp(START + 86400, UTC), scratch / "cache", str(place))
+    directory = scratch / "fleet"
+    create(directory, generate(size, 1))
+    settings = RunSettings(datetime.fromtimestamp(START + 86400, UTC), scratch / "cache", str(directory))
     outcomes = reconcile(settings).plan.outcomes
     timings = []
     for by in ("cluster", "region"):

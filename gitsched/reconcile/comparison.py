@@ -33,11 +33,11 @@ from gitsched.report.review import ComparisonBase, Review
 MAX_EXPLAINED_MOVES = 100
 """Moves whose causes include an explanation per cluster; the others have only the differences between the commits."""
 _MERGE_CONFLICT = (
-    "{head} does not contain {base}, and merging them needs a person, or more history than is here: {head} is planned as it is, so what "
-    "{base} has gained since shows reversed."
+    "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
+    "{head} is planned as it is, so the newer changes of {base} appear reversed."
 )
 _OUTPUT_LAG = (
-    "The output branch is not yet what {base} asks for: {moves} more workloads will move, which is no part of this comparison."
+    "The output branch is not up to date with {base}: {moves} more workloads will move. This comparison does not include them."
 )
 
 

@@ -102,8 +102,8 @@ def _describe_quarantine(catalog: Catalog, key: Key) -> str:
     if key not in catalog.duplicate_templates:
         return "its document is broken"
     origins = [document.origin for document in catalog.duplicate_templates[key] if document.origin]
-    places = ", ".join(f"{origin.path}:{origin.line}" for origin in origins[:MAX_NAMES])
-    return f"it is defined more than once and no document is used: {places}"
+    locations = ", ".join(f"{origin.path}:{origin.line}" for origin in origins[:MAX_NAMES])
+    return f"it is defined more than once and no document is used: {locations}"
 
 
 def _add_counterfactuals(baseline: Baseline, key: Key, found: Explanation, why_not: tuple[str, ...]) -> Explanation:

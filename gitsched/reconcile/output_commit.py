@@ -82,7 +82,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
     return Published(commit if moved else None, moved, tree)
 
 
-def remember(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
+def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: Written, published: Published) -> None:
     """Keep the published plan, so that the next run can start from it."""
     caches.plan = _make_plan_cache(caches, fetched, planned, published.tree) if published.tree else None
     if written.changed and published.tree:

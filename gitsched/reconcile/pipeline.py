@@ -12,7 +12,7 @@ from gitsched.decide.gc_pause import gc_paused
 from gitsched.decide.plan import PlanInput, compute_plan_times, make_plan
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
-from gitsched.reconcile.output_commit import publish, remember, write
+from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, RunContext, RunResult, make_result
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
@@ -34,7 +34,7 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
         published = None
         if not (preview or written.refused):
             published = publish(context, fetched, planned, written)
-            remember(context.caches, fetched, planned, written, published)
+            update_caches(context.caches, fetched, planned, written, published)
         context.caches.save()
     return make_result(fetched, planned, written, published)
 

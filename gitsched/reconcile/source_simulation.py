@@ -71,5 +71,5 @@ def _locate_change_causes(change: ResilienceChange, repository: Repository) -> R
 
 def _locate_shifts(changes: Iterable[ImpactChange], repository: Repository) -> Iterable[ImpactChange]:
     for change in changes:
-        place = locate_rule(change.field, repository) if change.field is not None else None
-        yield change._replace(cause=f"{place.path}:{place.line}", field=None) if place else change._replace(field=None)
+        location = locate_rule(change.field, repository) if change.field is not None else None
+        yield change._replace(cause=f"{location.path}:{location.line}", field=None) if location else change._replace(field=None)

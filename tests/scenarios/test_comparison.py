@@ -171,7 +171,7 @@ def test_conflicting_commits_are_planned_as_they_are_with_a_note(placed: Fleet) 
     placed.commit({"apps/web.yaml": deployment("web", 4)}, hour=1)
     review = compared(placed, "main", revision="change")
     assert not review.base.merged
-    assert any("needs a person" in note for note in review.comparison_notes)
+    assert any("cannot be merged automatically" in note for note in review.comparison_notes)
     assert [dict(move.after) for move in review.moves] == [{"first": 3}]
 
 

@@ -1,18 +1,20 @@
-"""What a run remembers for the next one. Each entry may be lost at any time; the next run then does more work and writes the same bytes.
+"""What a process remembers of a run for the next one. Each entry may be lost at any time: the next run does more work, to the same bytes.
 
-| what | keyed by | where | discarded |
-| --- | --- | --- | --- |
-| `ParseCache`: parsed source files and records | blob id, kind of file, replica paths, ignored rules | memory; `parsed-<build>.sqlite3` | \
-memory: more than twice the files of the last complete plan; file: corrupt, or of another build |
-| `Caches.record_bodies`: decoded records | blob id | memory | together with the parsed files in memory |
-| `TreeCache`: files of the last source tree | tree id | memory | the next source tree |
-| `DecisionCache`: decisions that changed nothing | document, its records, inputs of the engines | memory | any change of API documents, \
-quarantined documents or settings |
-| `RenderCache`: files of the last complete plan | outcome; facts and manifests of a cluster | memory | the next complete plan |
-| `PlanCache`: state of the last plan | build, source, output, paths; source tree and output tree | memory; `plan-<key>.sqlite3` | any \
-mismatch, a corrupt row, another process that wrote the file |
-| `LastWritten`: the last complete plan that was committed | output tree | memory | the next complete plan |
-| `Caches.metric_values`: values for compared plans | metric query | memory | the end of the process |
+| what is remembered                        | keyed by                                  | where     | discarded                          |
+| ----------------------------------------- | ----------------------------------------- | --------- | ---------------------------------- |
+| `ParseCache`: parsed files and records    | blob id, kind of file, parser options     | memory, A | memory: more than 2 x the last     |
+|                                           |                                           |           | plan; A: corrupt, or another build |
+| `Caches.record_bodies`: decoded records   | blob id                                   | memory    | with the parsed files in memory    |
+| `TreeCache`: files of the source tree     | tree id                                   | memory    | the next source tree               |
+| `DecisionCache`: decisions that changed   | document, its records, inputs of engines  | memory    | a change of API documents,         |
+| no record                                 |                                           |           | quarantined documents or settings  |
+| `RenderCache`: files of a complete plan   | outcome; facts and manifests of a cluster | memory    | the next complete plan             |
+| `PlanCache`: state of the last plan       | build, source, output, paths; source tree | memory, B | any mismatch, a corrupt row, or    |
+|                                           | and output tree                           |           | another process that wrote B       |
+| `LastWritten`: the last committed plan    | output tree                               | memory    | the next complete plan             |
+| `Caches.metric_values`: observed values   | metric query                              | memory    | the end of the process             |
 
-`Caches` holds all of them. `storage` decides which cache files are trusted, and serializes rows.
+On disk: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, in the cache directory of the user. `Caches` holds all of them;
+`storage` decides which files are trusted, and serializes the rows of B. `DecisionCache` and `RenderCache` belong to the pure package
+`decide`, which receives them as arguments.
 """
