@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
 from tests.metrics.conftest import Server
 
 # A health check that measures time would fail on a busy machine, so it is off; the others stay.

@@ -1,1 +1,1 @@
-"""The policy APIs gitsched speaks: which kinds they read, how they ask the scheduler, how decisions become their documents."""
+"""The policy APIs: the kinds that each reads, the scheduling requests that it builds, and the records that it writes."""

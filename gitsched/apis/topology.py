@@ -12,7 +12,7 @@ CLUSTER, NODE = "cluster", "node"
 
 
 class ClusterLocation(NamedTuple):
-    """A cluster by its name on the output branch, or a node of one as node/NAME; "" and () where its document does not say."""
+    """Location of a cluster (by its name on the output branch) or of a node (as node/NAME); "" and () where it is unknown."""
 
     name: str
     region: str
@@ -21,7 +21,7 @@ class ClusterLocation(NamedTuple):
     level: str = CLUSTER
 
     def domains(self, by: str) -> tuple[str, ...]:
-        """Where it stands by one of the dimensions: cluster, node, zone, region or provider."""
+        """Return its failure domains of one kind: cluster, node, zone, region or provider."""
         match by:
             case "cluster" | "node":
                 return (self.name.removeprefix(f"{NODE}/"),) if by == self.level else ()
@@ -31,12 +31,12 @@ class ClusterLocation(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """The documents of one (group, kind) that stand for clusters, or for the nodes of one.
+    """The kind whose documents describe clusters, or nodes of a cluster, and how a simulation changes these documents.
 
-    `lose` gives the document of a cluster that everything must leave, or None where the document has to be gone for that; `silence` that of
-    one which does not answer, as its hub would say it; `drain` that of
-    one which workloads leave unless they tolerate it, None where the API knows no such thing. `copy` gives an empty cluster like another
-    one, under another name.
+    `mark_lost` returns the document of a cluster that all workloads must leave, or None if the document has to be removed for that.
+    `mark_unreachable` returns the document of a cluster that does not respond, as its hub reports it. `drain` returns the document of a
+    cluster that workloads leave unless they tolerate it; it is None for an API without such a state. `copy` returns an empty cluster with
+    the same properties and another name.
     """
 
     group: str
@@ -50,26 +50,26 @@ class Topology(NamedTuple):
 
 
 def copy_as(body: Body, name: str) -> Body:
-    """A document under another name, without what only a server or an earlier life of it could say."""
+    """Return a document with another name, without the metadata that a server sets."""
     kept = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("labels", "annotations", "namespace")}
     return {**body, "metadata": {**kept, "name": name}}
 
 
 def add_taint(body: Body, key: str, effect: str, since: str) -> Body:
-    """A document with one more entry under spec.taints."""
+    """Return a document with one more entry in spec.taints."""
     spec = body.get("spec") or {}
     taint = {"key": key, "effect": effect, "timeAdded": since}
     return {**body, "spec": {**spec, "taints": [*(spec.get("taints") or ()), taint]}}
 
 
-def set_condition(body: Body, kind: str, status: str, moment: str) -> Body:
-    """A document with a condition of one type, in place of the one that it has."""
+def set_condition(body: Body, kind: str, status: str, time: str) -> Body:
+    """Return a document with a condition; it replaces the condition of the same type."""
     old = body.get("status") or {}
     others = [condition for condition in old.get("conditions") or () if condition.get("type") != kind]
-    condition = {"type": kind, "status": status, "reason": "Simulated", "lastTransitionTime": moment}
+    condition = {"type": kind, "status": status, "reason": "Simulated", "lastTransitionTime": time}
     return {**body, "status": {**old, "conditions": [*others, condition]}}
 
 
-def mark_deleted(body: Body, moment: str) -> Body:
-    """A document whose object is being deleted since a moment."""
-    return {**body, "metadata": {**(body.get("metadata") or {}), "deletionTimestamp": moment}}
+def mark_deleted(body: Body, time: str) -> Body:
+    """Return a document whose object has been deleted at a time, and still has finalizers."""
+    return {**body, "metadata": {**(body.get("metadata") or {}), "deletionTimestamp": time}}

@@ -21,7 +21,7 @@ _DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 
 
 class SourceConfig(NamedTuple):
-    """`branch` is "" for the one HEAD names; no `paths` means the whole repository; `ignore` is written as in .gitignore."""
+    """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore."""
 
     branch: str = ""
     paths: tuple[str, ...] = ()
@@ -29,21 +29,21 @@ class SourceConfig(NamedTuple):
 
 
 class AuthorConfig(NamedTuple):
-    """Who the commits of the output branch are from."""
+    """Author of the commits of the output branch."""
 
     name: str = "gitsched"
     email: str = "gitsched@localhost"
 
 
 class SigningConfig(NamedTuple):
-    """`format` is ssh or gpg; `key` is the path of an ssh key, or the id of a gpg key."""
+    """Signing of output commits: `format` is ssh or gpg; `key` is the path of an ssh key or the id of a gpg key."""
 
     format: str
     key: str
 
 
 class OutputConfig(NamedTuple):
-    """`repository` is "" for the source itself; `push` is None for "when the repository is a remote one"."""
+    """The output: `repository` is "" for the source itself; `push` None means only to a remote repository."""
 
     branch: str = "placements"
     repository: str = ""
@@ -65,7 +65,7 @@ class WorkloadKind(NamedTuple):
 
 
 class KindScope(NamedTuple):
-    """Whether objects of a kind are in a namespace, where no CustomResourceDefinition says so."""
+    """Scope of a kind that has no CustomResourceDefinition in the source."""
 
     api_version: str
     kind: str
@@ -73,15 +73,15 @@ class KindScope(NamedTuple):
 
 
 class GuardConfig(NamedTuple):
-    """A commit is refused when both limits are exceeded: workloads that lose their last place, and their share in percent."""
+    """The removal guard rejects a plan that exceeds both limits: workloads that become unplaced, and their share in percent."""
 
     max_removals: int = 10
     max_removals_percent: float = 20.0
 
 
 class ForgeConfig(NamedTuple):
-    """Where clusters report as commit statuses: `type` is github, gitlab or gitea, `context` has {cluster} in it, `token_from` names an
-    environment variable or a file."""
+    """The forge where clusters report as commit statuses: `type` is github, gitlab or gitea, `context` contains {cluster}, `token_from`
+    names an environment variable or a file."""
 
     type: str
     repository: str
@@ -91,7 +91,7 @@ class ForgeConfig(NamedTuple):
 
 
 class ObservationConfig(NamedTuple):
-    """How metrics are asked for. `on_failure` is hold or exclude; `timeout` is for all providers together, in seconds."""
+    """Metrics queries: `on_failure` is hold or exclude; `timeout` is for all providers together, in seconds."""
 
     on_failure: str = "hold"
     timeout: float = 20.0
@@ -128,9 +128,9 @@ def add_settings_section(section: SettingsSection[Any]) -> None:
 
 
 def parse_config(spec: Mapping[str, Any]) -> Config:
-    """The settings that a spec makes, with the default of everything it leaves out.
+    """Parse the spec of a Config; missing members have their defaults.
 
-    Unknown members are passed over; SettingError, a ValueError, has the pointer of a member with a wrong type or value.
+    Unknown members are ignored. Raises SettingError, a ValueError, with the pointer of a member that has a wrong type or value.
     """
     root = ConfigSection(spec)
     source = root.get_section("source")
@@ -152,20 +152,20 @@ def _parse_api_settings(root: ConfigSection) -> dict[str, Any]:
 
 
 def check_config(body: Body) -> Iterator[Issue]:
-    """What a schema cannot say about a Config."""
+    """List what is wrong with a Config that its schema accepts."""
     try:
         config = parse_config(body.get("spec") or {})
         if config.notifications:
-            told = (
+            message = (
                 "'notifications' does nothing: statuses are asked for by `gitsched watch --status`, comments by `gitsched comment`"
             )
-            yield Issue("warning", "unknown-field", told, ("spec", "notifications"))
+            yield Issue("warning", "unknown-field", message, ("spec", "notifications"))
     except SettingError as error:
         yield Issue("error", "invalid-config", f"{'.'.join(map(str, error.pointer))} {error.message}", error.pointer)
 
 
 def check_branch_name(name: str) -> str:
-    """Why a name cannot be that of a branch to write, or ""; it may begin with refs/heads/."""
+    """Return what a branch name must be if it cannot name the output branch, else ""; it may begin with refs/heads/."""
     short = name.removeprefix("refs/heads/")
     if short.startswith("origin/"):
         return f"the branch's own name, without its remote: {short.removeprefix('origin/')}"
@@ -197,9 +197,9 @@ def _parse_branch(output: ConfigSection, default: str) -> str:
 
 
 def _parse_directory(section: ConfigSection, name: str) -> str:
-    """A directory below a root, without the parts that say nothing; "" for the root itself."""
+    """Return a directory below the root in normal form; "" for the root itself."""
     parts = [part for part in section.get_string(name).split("/") if part not in ("", ".")]
-    # The same names that the writer of the output tree refuses, and a depth that leaves room below.
+    # The names that the writer of the output tree rejects, and a depth that leaves enough levels for its files.
     if len(parts) > 20 or any(not _DIRECTORY.fullmatch(part) for part in parts):
         section.reject(name, "a directory below the root, such as fleet or out/fleet, without .. and .git")
     return "/".join(parts)
@@ -216,15 +216,15 @@ def _parse_observations(observations: ConfigSection) -> ObservationConfig:
 
 def _parse_forge(statuses: ConfigSection) -> ForgeConfig | None:
     if "repository" not in statuses.values:
-        return None  # the schema wants it where there is anything else
+        return None  # the schema requires it if the section has other members
     kind, url = statuses.get_choice("forge", "github", "gitlab", "gitea"), statuses.get_string("url")
     if kind == "gitea" and not url:
         statuses.reject("url", "the address of the server")
     context = statuses.get_string("context", "{cluster}")
     if context.count("{cluster}") != 1:
         statuses.reject("context", "a text with {cluster} in it, once")
-    place = statuses.get_section("tokenFrom")
-    tokens = {name: place.get_string(name) for name in ("env", "file") if place.get_string(name)}
+    token = statuses.get_section("tokenFrom")
+    tokens = {name: token.get_string(name) for name in ("env", "file") if token.get_string(name)}
     return ForgeConfig(kind, statuses.require_string("repository"), url, context, tokens)
 
 

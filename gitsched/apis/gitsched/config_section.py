@@ -16,7 +16,7 @@ _MAX_NUMBER = sys.float_info.max
 
 
 class SettingError(ValueError):
-    """A member of the settings that cannot be used; `pointer` leads to it from the root of the document."""
+    """A member of the settings has a wrong type or value; `pointer` is its path from the root of the document."""
 
     def __init__(self, pointer: tuple[str | int, ...], message: str) -> None:
         super().__init__(f"{'/'.join(map(str, pointer))}: {message}")
@@ -24,17 +24,17 @@ class SettingError(ValueError):
 
 
 class ConfigSection(NamedTuple):
-    """An object of the settings; `path` leads to it from the spec. A member that is missing or null has its default."""
+    """An object of the settings at a `path` below the spec. A member that is missing or null has its default."""
 
     values: Mapping[str, Any]
     path: str = ""
 
     def get_section(self, name: str) -> ConfigSection:
-        """The object `name`; an empty one when it is missing."""
+        """Return the object `name`; an empty one if it is missing."""
         return ConfigSection(self._mapping(self.values.get(name), name), self._join_path(name))
 
     def list_sections(self, name: str) -> Iterator[ConfigSection]:
-        """The objects of the list `name`."""
+        """Yield the objects of the list `name`."""
         for index, value in enumerate(self._sequence(name)):
             yield ConfigSection(self._mapping(value, f"{name}/{index}"), self._join_path(f"{name}/{index}"))
 
@@ -45,7 +45,7 @@ class ConfigSection(NamedTuple):
         return value if isinstance(value, str) else self.reject(name, "a string")
 
     def get_choice(self, name: str, *options: str) -> str:
-        """One of the options, of which the first is the default."""
+        """Return one of the options; the first is the default."""
         value = self.get_string(name, options[0])
         return value if value in options else self.reject(name, f"one of {', '.join(map(repr, options))}")
 
@@ -60,7 +60,7 @@ class ConfigSection(NamedTuple):
         return value if isinstance(value, bool) else self.reject(name, "true or false")
 
     def get_number(self, name: str, default: float) -> float:
-        """A finite number, not below zero."""
+        """Return a finite number, 0 or more."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -77,14 +77,14 @@ class ConfigSection(NamedTuple):
         return value if type(value) is int and value >= least else self.reject(name, f"a whole number, {least} or more")
 
     def get_seconds(self, name: str, default: timedelta) -> timedelta:
-        """A number of seconds."""
+        """Return a number of seconds as a duration."""
         seconds = self.get_number(name, default.total_seconds())
         if seconds > timedelta.max.total_seconds() // 2:
             self.reject(name, "a number of seconds that a calendar can hold")
         return timedelta(seconds=seconds)
 
     def require_string(self, name: str) -> str:
-        """A string that is not empty."""
+        """Return a string that is not empty."""
         return self.get_string(name) or self.reject(name, "a string that is not empty")
 
     def get_duration(self, name: str, default: timedelta) -> timedelta:

@@ -10,14 +10,14 @@ from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
 
 
 class FailbackConfig(NamedTuple):
-    """`mode` is Never, OnRebalance or AfterStabilization; `after` counts for the last one only."""
+    """When a workload returns to its first cluster group: `mode` is Never, OnRebalance or AfterStabilization; `after` is for the last."""
 
     mode: str = "Never"
     after: timedelta = timedelta()
 
 
 class KarmadaConfig(NamedTuple):
-    """How Karmada's policies are read; gitsched's own defaults, not upstream's."""
+    """Settings of the Karmada API; the defaults are those of gitsched, not of Karmada."""
 
     taint_eviction: bool = True
     allow_no_execute_taint_policy: bool = False

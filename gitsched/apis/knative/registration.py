@@ -26,7 +26,7 @@ def _find_validator(_group: str, kind: str) -> DocumentValidator | None:
         from gitsched.apis.knative.vpods import validate_kafka_source  # most repositories have no source
 
         return validate_kafka_source
-    from gitsched.apis.knative.scheduler_policies import validate_policies  # nor one of the two ConfigMaps
+    from gitsched.apis.knative.scheduler_policies import validate_policies  # most repositories have none of the two ConfigMaps
 
     return validate_policies
 

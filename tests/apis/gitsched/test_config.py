@@ -1,4 +1,4 @@
-"""gitsched.yaml: everything has a default, and a mistake is named with its place."""
+"""gitsched.yaml: every setting has a default, and an invalid setting is reported with its path."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ notifications: [{to: somebody}]
 
 
 def defaults_of(node: dict[str, Any]) -> dict[str, Any]:
-    """The spec that a schema's defaults make."""
+    """Return the spec of the defaults of a schema."""
     made = {name: child["default"] for name, child in node["properties"].items() if "default" in child}
     inner = {name: defaults_of(child) for name, child in node["properties"].items() if "properties" in child}
     return made | {name: spec for name, spec in inner.items() if spec}
@@ -74,7 +74,7 @@ def test_the_schema_has_the_same_defaults() -> None:
     assert parse_config(spec) == Config()
 
 
-def test_every_setting_is_read() -> None:
+def test_every_setting_is_parsed() -> None:
     spec = yaml.safe_load(FULL)
     assert list(Draft202012Validator(SCHEMA["properties"]["spec"]).iter_errors(spec)) == []
     config = parse_config(spec)
@@ -95,13 +95,13 @@ def test_every_setting_is_read() -> None:
     assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields)
 
 
-def test_a_section_whose_settings_are_all_commented_out_has_defaults() -> None:
+def test_a_section_that_is_null_has_its_defaults() -> None:
     spec = dict.fromkeys(SCHEMA["properties"]["spec"]["properties"])
     assert list(Draft202012Validator(SCHEMA["properties"]["spec"]).iter_errors(spec)) == []
     assert parse_config(spec) == Config()
 
 
-def test_unknown_settings_are_passed_over() -> None:
+def test_unknown_settings_are_ignored() -> None:
     assert parse_config({"later": 1, "karmada": {"later": []}}) == Config()
 
 
@@ -140,7 +140,7 @@ def test_unknown_settings_are_passed_over() -> None:
         ("notifications: [me]", "spec/notifications/0"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(text: str, place: str) -> None:
+def test_an_invalid_setting_is_reported_with_its_path(text: str, place: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_config(yaml.safe_load(text))
     assert str(caught.value).startswith(f"{place}: must be ")
@@ -150,7 +150,7 @@ def test_a_mistake_is_named_with_its_place(text: str, place: str) -> None:
     ("written", "meant"),
     [("", ""), (".", ""), ("/", ""), ("./fleet/", "fleet"), ("out//fleet", "out/fleet"), ("github", "github"), (".out", ".out")],
 )
-def test_the_output_may_lie_in_any_directory_of_its_branch(written: str, meant: str) -> None:
+def test_the_output_path_is_normalised(written: str, meant: str) -> None:
     assert parse_config({"output": {"path": written}}).output.path == meant
 
 
@@ -164,7 +164,7 @@ anything = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(yaml.safe_load(FULL))), anything, max_size=4))
-def test_anything_is_settings_or_a_named_mistake(spec: dict[str, Any]) -> None:
+def test_any_spec_parses_or_raises_a_setting_error(spec: dict[str, Any]) -> None:
     complaint = "spec/"
     try:
         parse_config(spec)
@@ -174,7 +174,7 @@ def test_anything_is_settings_or_a_named_mistake(spec: dict[str, Any]) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(yaml.safe_load(FULL))), anything, max_size=4))
-def test_what_the_schema_accepts_is_read(spec: dict[str, Any]) -> None:
+def test_a_spec_that_the_schema_accepts_parses(spec: dict[str, Any]) -> None:
     finite = (
         json.loads(json.dumps(spec, allow_nan=False)) if "NaN" not in (text := json.dumps(spec)) and "Infinity" not in text else {}
     )
