@@ -41,7 +41,7 @@ def compiled(key: SchemaKey) -> jsonschema_rs.Validator:
 
 
 def judge(body: dict[str, Any]) -> list[Issue]:
-    """What a schema and the rules say about an object; both validators have to agree on the verdict."""
+    """Return the issues that the schema and the validation report; both schema validators must agree."""
     body = apply_defaults(body)
     group, _, version = body["apiVersion"].partition("/")
     key = (group, version, body["kind"])

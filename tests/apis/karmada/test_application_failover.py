@@ -43,7 +43,7 @@ def report(health: dict[str, str] | None = None, **more: Any) -> str:
     return yaml.safe_dump({"kind": "ResourceBinding", "metadata": metadata, "spec": spec, "status": {"aggregatedStatus": entries}})
 
 
-def world(health: str = "", application: str = PATIENT) -> str:
+def repository(health: str = "", application: str = PATIENT) -> str:
     return "\n---\n".join([FLEET, WEB, POLICY % application, *([health] if health else [])])
 
 
@@ -61,14 +61,14 @@ def since_of(done: Any) -> dict[str, Any]:
 
 
 def test_a_workload_that_is_unhealthy_for_too_long_is_evicted(run: Any) -> None:
-    first = run(world())
-    sick = run(world(SICK), first, NOON)
+    first = run(repository())
+    sick = run(repository(SICK), first, NOON)
     assert (sick.clusters("web"), since_of(sick)) == ({"m1": 2}, {"m1": parse_time(NOON)})
     assert sick.outcome("web").wakeup == parse_time(PAST)
     assert "unhealthy in m1 since 2026-01-01T12:00:00Z, and is evicted at 2026-01-01T12:05:00Z" in sick.explain("web").trigger
-    waiting = run(world(SICK), sick, "2026-01-01T12:04:59Z")
+    waiting = run(repository(SICK), sick, "2026-01-01T12:04:59Z")
     assert waiting.binding("web") == sick.binding("web"), "a run in between changes nothing"
-    moved = run(world(SICK), waiting, "2026-01-01T12:04:59Z", now=PAST)
+    moved = run(repository(SICK), waiting, "2026-01-01T12:04:59Z", now=PAST)
     assert moved.clusters("web") == {"m2": 2}
     assert task_of(moved) == {
         "fromCluster": "m1",
@@ -80,7 +80,7 @@ def test_a_workload_that_is_unhealthy_for_too_long_is_evicted(run: Any) -> None:
         "creationTimestamp": PAST,
     }
     assert [(p.cluster, p.evicting) for p in moved.outcome("web").targets] == [("m2", False), ("m1", True)]
-    over = run(world(SICK), moved, PAST, now="2026-01-01T12:15:00Z")
+    over = run(repository(SICK), moved, PAST, now="2026-01-01T12:15:00Z")
     assert (over.clusters("web"), [p.cluster for p in over.outcome("web").targets]) == ({"m2": 2}, ["m2"])
     assert over.outcome("web").wakeup is None
     reasons = [c.result.reason for c in over.explain("web").candidates if c.result.name == "m1"]
@@ -97,8 +97,8 @@ never:                  {application: "{purgeMode: Never, decisionConditions: {}
 
 @pytest.mark.parametrize("case", (purges := yaml.safe_load(PURGES)).values(), ids=purges)
 def test_the_purge_mode_decides_about_the_failed_copy(run: Any, case: dict[str, Any]) -> None:
-    sick = run(world(SICK, case["application"]), run(world(application=case["application"])), NOON)
-    moved = run(world(SICK, case["application"]), sick, NOON, now=PAST)
+    sick = run(repository(SICK, case["application"]), run(repository(application=case["application"])), NOON)
+    moved = run(repository(SICK, case["application"]), sick, NOON, now=PAST)
     task = task_of(moved)
     assert {name: task.get(name) for name in ("purgeMode", "gracePeriodSeconds", "suppressDeletion") if name in task} == case[
         "task"
@@ -109,54 +109,54 @@ def test_the_purge_mode_decides_about_the_failed_copy(run: Any, case: dict[str, 
 
 def test_zero_toleration_seconds_evict_at_once(run: Any) -> None:
     hasty = "{decisionConditions: {tolerationSeconds: 0}}"
-    assert run(world(SICK, hasty), run(world(application=hasty)), NOON).clusters("web") == {"m2": 2}
+    assert run(repository(SICK, hasty), run(repository(application=hasty)), NOON).clusters("web") == {"m2": 2}
 
 
 @pytest.mark.parametrize("better", [WELL, UNSURE], ids=["Healthy", "Unknown"])
 def test_a_healthy_status_restarts_the_timer(run: Any, better: str) -> None:
-    sick = run(world(SICK), run(world()), NOON)
-    mended = run(world(better), sick, "2026-01-01T12:03:00Z")
-    assert (since_of(mended), mended.outcome("web").wakeup) == ({}, None)
-    again = run(world(SICK), mended, "2026-01-01T12:04:00Z")
+    sick = run(repository(SICK), run(repository()), NOON)
+    recovered = run(repository(better), sick, "2026-01-01T12:03:00Z")
+    assert (since_of(recovered), recovered.outcome("web").wakeup) == ({}, None)
+    again = run(repository(SICK), recovered, "2026-01-01T12:04:00Z")
     assert again.outcome("web").wakeup == parse_time("2026-01-01T12:09:00Z")
 
 
 def test_a_missing_status_does_not_stop_the_timer(run: Any) -> None:
-    sick = run(world(SICK), run(world()), NOON)
-    silent = run(world(report({"m1": ""}).replace("health: ''\n", "applied: true\n")), sick, "2026-01-01T12:03:00Z")
+    sick = run(repository(SICK), run(repository()), NOON)
+    silent = run(repository(report({"m1": ""}).replace("health: ''\n", "applied: true\n")), sick, "2026-01-01T12:03:00Z")
     assert since_of(silent) == {"m1": parse_time(NOON)}
-    assert run(world(SICK), silent, PAST).clusters("web") == {"m2": 2}
+    assert run(repository(SICK), silent, PAST).clusters("web") == {"m2": 2}
 
 
 @pytest.mark.parametrize("kind", ["no failover", "no report", "nothing in the report"])
 def test_no_timer_without_failover_rules_or_status(run: Any, kind: str) -> None:
-    sick = run(world(SICK), run(world()), NOON)
-    changed = world(SICK).replace(f"failover: {{application: {PATIENT}}}", "") if kind == "no failover" else world()
-    calm = run(world(report()) if kind == "nothing in the report" else changed, sick, "2026-01-01T12:03:00Z")
+    sick = run(repository(SICK), run(repository()), NOON)
+    changed = repository(SICK).replace(f"failover: {{application: {PATIENT}}}", "") if kind == "no failover" else repository()
+    calm = run(repository(report()) if kind == "nothing in the report" else changed, sick, "2026-01-01T12:03:00Z")
     assert (since_of(calm), calm.outcome("web").wakeup) == ({}, None)
 
 
 def test_a_cluster_where_it_failed_is_excluded_until_it_is_healthy_there(run: Any) -> None:
-    everywhere = world(SICK).replace(
+    everywhere = repository(SICK).replace(
         "clusterAffinities: [{affinityName: one, clusterNames: [m1]}, {affinityName: two, clusterNames: [m2]}]", "{}"
     )
-    assert everywhere != world(SICK)
+    assert everywhere != repository(SICK)
     first = run(everywhere.replace("Unhealthy", "Healthy"))
     assert first.clusters("web") == {"m1": 2, "m2": 2}
     moved = run(everywhere, run(everywhere, first, NOON), NOON, now="2026-01-01T12:15:00Z")
     assert (moved.clusters("web"), moved.outcome("web").wakeup) == ({"m2": 2}, None)
     later = run(everywhere, moved, "2026-01-02T12:00:00Z")
     assert later.binding("web") == moved.binding("web")
-    mended = run(everywhere.replace("Unhealthy", "Healthy"), later, "2026-01-02T13:00:00Z")
-    assert mended.clusters("web") == {"m1": 2, "m2": 2}
+    recovered = run(everywhere.replace("Unhealthy", "Healthy"), later, "2026-01-02T13:00:00Z")
+    assert recovered.clusters("web") == {"m1": 2, "m2": 2}
 
 
 ENDS = """
 every new copy is healthy:         {health: {m2: Healthy},                        ended: true}
 the old one does not matter:       {health: {m1: Unhealthy, m2: Healthy},         ended: true}
 one is not:                        {health: {m2: Unhealthy},                      ended: false}
-nobody knows:                      {health: {m2: Unknown},                        ended: false}
-nobody says:                       {health: {m1: Healthy},                        ended: false}
+unknown:                           {health: {m2: Unknown},                        ended: false}
+no report:                          {health: {m1: Healthy},                        ended: false}
 no report at all:                  {health: {},                                   ended: false}
 what was known at the eviction:    {health: {m1: Unhealthy},                      ended: false}
 """
@@ -164,21 +164,21 @@ what was known at the eviction:    {health: {m1: Unhealthy},                    
 
 @pytest.mark.parametrize("case", (ends := yaml.safe_load(ENDS)).values(), ids=ends)
 def test_a_graceful_eviction_ends_early_when_every_new_copy_is_reported_healthy(run: Any, case: dict[str, Any]) -> None:
-    moved = run(world(SICK), run(world(SICK), run(world()), NOON), NOON, now=PAST)
-    after = run(world(report(case["health"])), moved, "2026-01-01T12:07:00Z")
+    moved = run(repository(SICK), run(repository(SICK), run(repository()), NOON), NOON, now=PAST)
+    after = run(repository(report(case["health"])), moved, "2026-01-01T12:07:00Z")
     assert after.clusters("web") == {"m2": 2}
     assert ("gracefulEvictionTasks" not in after.binding("web")["spec"]) is case["ended"]
 
 
 def test_a_status_older_than_the_eviction_does_not_end_it(run: Any) -> None:
     both = report({"m1": "Unhealthy", "m2": "Healthy"})
-    moved = run(world(both), run(world(both), run(world()), NOON), NOON, now=PAST)
-    assert task_of(run(world(both), moved, "2026-01-01T12:06:00Z")) == task_of(moved)
+    moved = run(repository(both), run(repository(both), run(repository()), NOON), NOON, now=PAST)
+    assert task_of(run(repository(both), moved, "2026-01-01T12:06:00Z")) == task_of(moved)
 
 
 def test_an_eviction_by_a_taint_ends_early_in_the_same_way(run: Any) -> None:
-    hot = world().replace("metadata: {name: m1}", "metadata: {name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")
-    moved = run(hot, run(world()), NOON)
+    hot = repository().replace("metadata: {name: m1}", "metadata: {name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")
+    moved = run(hot, run(repository()), NOON)
     assert task_of(moved)["reason"] == "TaintUntolerated"
     done = run(f"{hot}\n---\n{report({'m2': 'Healthy'})}", moved, "2026-01-01T12:01:00Z")
     assert "gracefulEvictionTasks" not in done.binding("web")["spec"]
@@ -187,19 +187,19 @@ def test_an_eviction_by_a_taint_ends_early_in_the_same_way(run: Any) -> None:
 @pytest.mark.parametrize("created", [None, PAST, "2025-01-01T00:00:00Z"])
 def test_suppress_deletion_false_removes_a_copy_that_is_never_purged(run: Any, created: str | None) -> None:
     never = "{purgeMode: Never, decisionConditions: {}}"
-    moved = run(world(SICK, never), run(world(SICK, never), run(world(application=never)), NOON), NOON, now=PAST)
-    assert run(world(SICK, never), moved, "2027-01-01T00:00:00Z").binding("web") == moved.binding("web")
+    moved = run(repository(SICK, never), run(repository(SICK, never), run(repository(application=never)), NOON), NOON, now=PAST)
+    assert run(repository(SICK, never), moved, "2027-01-01T00:00:00Z").binding("web") == moved.binding("web")
     task = {"fromCluster": "m1", "producer": "me", "reason": "Checked", "suppressDeletion": False}
     confirmed = report({"m1": "Unhealthy"}, tasks=[task | ({"creationTimestamp": created} if created else {})])
-    done = run(world(confirmed, never), moved, "2027-01-01T00:00:00Z")
+    done = run(repository(confirmed, never), moved, "2027-01-01T00:00:00Z")
     meant = created in (None, PAST)
     assert ("gracefulEvictionTasks" not in done.binding("web")["spec"]) is meant, "a task of another time is another task"
 
 
 def test_suppress_deletion_true_keeps_a_copy_after_its_grace_period(run: Any) -> None:
-    moved = run(world(SICK), run(world(SICK), run(world()), NOON), NOON, now=PAST)
+    moved = run(repository(SICK), run(repository(SICK), run(repository()), NOON), NOON, now=PAST)
     kept = report({"m1": "Unhealthy"}, tasks=[{"fromCluster": "m1", "producer": "me", "reason": "Wait", "suppressDeletion": True}])
-    assert [p.cluster for p in run(world(kept), moved, "2026-02-01T00:00:00Z").outcome("web").targets] == ["m2", "m1"]
+    assert [p.cluster for p in run(repository(kept), moved, "2026-02-01T00:00:00Z").outcome("web").targets] == ["m2", "m1"]
 
 
 # What goes along
@@ -212,7 +212,7 @@ STATE = {"jobStatus": {"jobID": "f00d"}, "rounds": [1, 2, 3]}
 def fail_over(run: Any, mode: str, status: dict[str, Any] | None = STATE) -> Any:
     rules = STATEFUL % mode
     sick = report({"m1": "Unhealthy"}, **({} if status is None else {"status": status}))
-    return run(world(sick, rules), run(world(sick, rules), run(world(application=rules)), NOON), NOON, now=PAST)
+    return run(repository(sick, rules), run(repository(sick, rules), run(repository(application=rules)), NOON), NOON, now=PAST)
 
 
 def test_the_new_copy_has_the_preserved_state_as_labels(run: Any) -> None:
@@ -227,12 +227,12 @@ def test_the_new_copy_has_the_preserved_state_as_labels(run: Any) -> None:
 def test_the_labels_stay_with_that_copy_and_with_no_other(run: Any) -> None:
     moved = fail_over(run, "Directly")
     rules = STATEFUL % "Directly"
-    over = run(world(SICK, rules), moved, "2026-01-01T13:00:00Z")
+    over = run(repository(SICK, rules), moved, "2026-01-01T13:00:00Z")
     assert "gracefulEvictionTasks" not in over.binding("web")["spec"]
     assert over.outcome("web").targets == moved.outcome("web").targets, "a manifest that lost them would be another one"
-    broken = run(world(SICK, rules).replace("propagateDeps: true", "propagateDeps: maybe"), over, "2026-01-01T14:00:00Z")
+    broken = run(repository(SICK, rules).replace("propagateDeps: true", "propagateDeps: maybe"), over, "2026-01-01T14:00:00Z")
     assert (broken.outcome("web").state, broken.outcome("web").targets) == ("stale", moved.outcome("web").targets)
-    alone = world(SICK, rules).replace("affinityName: two, clusterNames: [m2]", "affinityName: two, clusterNames: [m3]")
+    alone = repository(SICK, rules).replace("affinityName: two, clusterNames: [m2]", "affinityName: two, clusterNames: [m3]")
     elsewhere = run(f"{alone}\n---\nkind: Cluster\nmetadata: {{name: m3}}", over, "2026-01-01T14:00:00Z")
     assert [(place.cluster, place.body) for place in elsewhere.outcome("web").targets] == [("m3", None)]
 
@@ -263,15 +263,15 @@ def test_state_that_cannot_be_preserved_is_reported_and_does_not_stop_the_failov
 REPORT = AggregatedStatus({"a": "Unhealthy", "b": "Healthy", "c": ""}, {}, (), "d")
 NINE, TEN = parse_time("2026-01-01T09:00:00Z"), parse_time("2026-01-01T10:00:00Z")
 FOLLOWED = """
-held and ill for the first time:  {since: [],     held: [a],    overdue: [],  now: {a: ten}}
-held and ill for a while:         {since: [a],    held: [a],    overdue: [],  now: {a: nine}}
-held and well:                    {since: [b],    held: [b],    overdue: [],  now: {}}
-held and silent:                  {since: [c],    held: [c],    overdue: [],  now: {c: nine}}
-silent from the start:            {since: [],     held: [c],    overdue: [],  now: {}}
-left for another reason:          {since: [a],    held: [],     overdue: [],  now: {}}
-left for that:                    {since: [a],    held: [b],    overdue: [a], now: {a: nine}}
-no report about it:               {since: [x],    held: [x],    overdue: [],  now: {x: nine}}
-gone and not reported:            {since: [x],    held: [],     overdue: [],  now: {}}
+unhealthy for the first time:     {since: [],     bound: [a],    overdue: [],  now: {a: ten}}
+unhealthy for a while:             {since: [a],    bound: [a],    overdue: [],  now: {a: nine}}
+healthy:                           {since: [b],    bound: [b],    overdue: [],  now: {}}
+not reported again:               {since: [c],    bound: [c],    overdue: [],  now: {c: nine}}
+never reported:                   {since: [],     bound: [c],    overdue: [],  now: {}}
+evicted by a taint:                {since: [a],    bound: [],     overdue: [],  now: {}}
+evicted for it:                    {since: [a],    bound: [b],    overdue: [a], now: {a: nine}}
+no report about it:               {since: [x],    bound: [x],    overdue: [],  now: {x: nine}}
+removed, not reported:            {since: [x],    bound: [],     overdue: [],  now: {}}
 """
 
 
@@ -279,7 +279,7 @@ gone and not reported:            {since: [x],    held: [],     overdue: [],  no
 def test_an_unhealthy_timer(case: dict[str, Any]) -> None:
     assert NINE
     assert TEN
-    now = update_unhealthy_since(REPORT, dict.fromkeys(case["since"], NINE), case["held"], case["overdue"], TEN)
+    now = update_unhealthy_since(REPORT, dict.fromkeys(case["since"], NINE), case["bound"], case["overdue"], TEN)
     assert now == {name: {"nine": NINE, "ten": TEN}[text] for name, text in case["now"].items()}
 
 

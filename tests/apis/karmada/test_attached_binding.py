@@ -32,7 +32,7 @@ spec:
 """
 
 
-def world(*documents: str) -> str:
+def repository(*documents: str) -> str:
     return "\n---\n".join((CLUSTERS, *documents))
 
 
@@ -43,7 +43,7 @@ def places(run: Any, name: str) -> list[str]:
 
 
 def test_an_attached_binding_repeats_the_clusters_of_its_dependent_without_a_placement(run: Any) -> None:
-    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1, m2")))
+    found = run(repository(CONFIG, deployment("web", "conf"), policy("web", "m1, m2")))
     spec = found.binding("conf")["spec"]
     clusters = [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}]
     assert spec == {
@@ -57,12 +57,12 @@ def test_an_attached_binding_repeats_the_clusters_of_its_dependent_without_a_pla
 
 
 def test_bindings_refer_to_each_other_by_label_and_annotation(run: Any) -> None:
-    found = run(world(CONFIG, deployment("web", "conf", "absent"), policy("web", "m1")))
+    found = run(repository(CONFIG, deployment("web", "conf", "absent"), policy("web", "m1")))
     owner, attached = found.binding("web")["metadata"], found.binding("conf")["metadata"]
     identity = owner["labels"]["resourcebinding.karmada.io/permanent-id"]
     (label,) = (name for name in attached["labels"] if "depended-by-" in name)
     assert attached["labels"][label] == identity
-    assert "annotations" not in attached, "nobody claims it"
+    assert "annotations" not in attached, "no policy claims it"
     assert owner["annotations"]["resourcebinding.karmada.io/dependencies"] == (
         '[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"absent"},'
         '{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"conf"}]'
@@ -70,19 +70,19 @@ def test_bindings_refer_to_each_other_by_label_and_annotation(run: Any) -> None:
 
 
 def test_without_propagate_deps_no_dependency_is_propagated(run: Any) -> None:
-    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1", "propagateDeps: false")))
+    found = run(repository(CONFIG, deployment("web", "conf"), policy("web", "m1", "propagateDeps: false")))
     assert found.outcome("conf") is None
     assert "resourcebinding.karmada.io/dependencies" not in found.binding("web")["metadata"]["annotations"]
 
 
 def test_dependencies_are_in_the_namespace_of_the_workload(run: Any) -> None:
     elsewhere = CONFIG.replace("{name: conf}", "{name: conf, namespace: other}")
-    assert run(world(elsewhere, deployment("web", "conf"), policy("web", "m1"))).outcome("conf") is None
+    assert run(repository(elsewhere, deployment("web", "conf"), policy("web", "m1"))).outcome("conf") is None
 
 
 def test_a_dependency_of_two_workloads_is_in_the_clusters_of_both(run: Any) -> None:
     pair = (CONFIG, deployment("api", "conf"), deployment("web", "conf"))
-    found = run(world(*pair, policy("web", "m1"), policy("api", "m2")))
+    found = run(repository(*pair, policy("web", "m1"), policy("api", "m2")))
     assert places(found, "conf") == ["m1", "m2"]
     assert [entry["name"] for entry in found.binding("conf")["spec"]["requiredBy"]] == ["api-deployment", "web-deployment"]
     assert found.outcome("conf").reason == "attached to Deployment default/api, Deployment default/web"
@@ -101,29 +101,29 @@ def test_a_dependency_of_two_workloads_is_in_the_clusters_of_both(run: Any) -> N
 )
 def test_a_dependency_follows_its_dependents(run: Any, after: tuple[str, ...], expected: list[str]) -> None:
     both = (CONFIG, deployment("api", "conf"), deployment("web", "conf"), policy("web", "m1"), policy("api", "m2"))
-    first = run(world(*both))
+    first = run(repository(*both))
     assert places(first, "conf") == ["m1", "m2"]
-    assert places(run(world(*after), first), "conf") == expected
+    assert places(run(repository(*after), first), "conf") == expected
 
 
 def test_the_dependency_of_an_unplaced_workload_is_removed(run: Any) -> None:
-    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "gone")))
+    found = run(repository(CONFIG, deployment("web", "conf"), policy("web", "gone")))
     assert (found.outcome("conf").state, places(found, "conf")) == ("pending", [])
     assert found.binding("conf")["spec"]["requiredBy"] == [{"namespace": "default", "name": "web-deployment"}]
 
 
 def test_a_dependency_with_its_own_policy_is_scheduled_and_required(run: Any) -> None:
     own = policy("own", "m3", "conflictResolution: Overwrite", selects="conf", kind="ConfigMap")
-    found = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own))
+    found = run(repository(CONFIG, deployment("web", "conf"), policy("web", "m1"), own))
     assert places(found, "conf") == ["m1", "m3"]
     spec = found.binding("conf")["spec"]
     assert [cluster["name"] for cluster in spec["clusters"]] == ["m3"]
     assert [entry["name"] for entry in spec["requiredBy"]] == ["web-deployment"]
     assert spec["conflictResolution"] == "Overwrite"
     assert found.policy("conf") == "PropagationPolicy/default/own"
-    left = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1")), found)
+    left = run(repository(CONFIG, deployment("web", "conf"), policy("web", "m1")), found)
     assert places(left, "conf") == ["m1"]
-    alone = run(world(CONFIG, own), found)
+    alone = run(repository(CONFIG, own), found)
     assert places(alone, "conf") == ["m3"]
     assert "requiredBy" not in alone.binding("conf")["spec"]
 
@@ -141,7 +141,7 @@ def test_a_dependency_with_its_own_policy_is_scheduled_and_required(run: Any) ->
 def test_dependents_with_conflicting_policies(run: Any, web: str, api: str, expected: Any, warned: bool) -> None:
     deps = "propagateDeps: true\n  "
     found = run(
-        world(
+        repository(
             CONFIG,
             deployment("web", "conf"),
             deployment("api", "conf"),
@@ -156,7 +156,7 @@ def test_dependents_with_conflicting_policies(run: Any, web: str, api: str, expe
 
 def test_an_evicted_copy_keeps_its_dependencies(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"), policy("web", "m1, m2"))
-    first = run(world(*documents))
+    first = run(repository(*documents))
     hot = CLUSTERS.replace("{name: m1}", f"{{name: m1}}\nspec: {{taints: [{HOT}]}}")
     second = run("\n---\n".join((hot, *documents)), first, at=NOON)
     assert places(second, "web") == places(second, "conf") == ["(m1)", "m2"]
@@ -168,7 +168,7 @@ def test_an_evicted_copy_keeps_its_dependencies(run: Any) -> None:
 def test_a_late_run_writes_the_same_attached_binding_as_a_punctual_one(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"), policy("web", "m1, m2"))
     hot = CLUSTERS.replace("{name: m1}", f"{{name: m1}}\nspec: {{taints: [{HOT}]}}")
-    first = run(world(*documents))
+    first = run(repository(*documents))
     after = "\n---\n".join((hot, *documents))
     late = run(after, first, at=NOON, now="2026-01-01T20:00:00Z")
     punctual = run(after, run(after, first, at=NOON), at=NOON, now="2026-01-01T12:10:00Z")
@@ -178,8 +178,8 @@ def test_a_late_run_writes_the_same_attached_binding_as_a_punctual_one(run: Any)
 
 def test_a_workload_that_is_defined_twice_keeps_its_dependencies(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"), policy("web", "m1"))
-    first = run(world(*documents))
-    twice = run(world(*documents, deployment("web", replicas=9)), first)
+    first = run(repository(*documents))
+    twice = run(repository(*documents, deployment("web", replicas=9)), first)
     assert twice.outcome("web") is not None
     assert places(twice, "conf") == ["m1"]
     assert twice.binding("conf") == first.binding("conf")
@@ -187,36 +187,36 @@ def test_a_workload_that_is_defined_twice_keeps_its_dependencies(run: Any) -> No
 
 def test_a_workload_with_an_invalid_policy_keeps_its_dependencies(run: Any) -> None:
     documents = (CONFIG, deployment("web", "conf"))
-    first = run(world(*documents, policy("web", "m1")))
-    broken = run(world(*documents, policy("web", "m1").replace("resourceSelectors:", "resourceSelectors: 3 #")), first)
+    first = run(repository(*documents, policy("web", "m1")))
+    broken = run(repository(*documents, policy("web", "m1").replace("resourceSelectors:", "resourceSelectors: 3 #")), first)
     assert broken.outcome("web").state == "stale"
     assert places(broken, "conf") == ["m1"]
 
 
 def test_a_dependency_that_is_defined_twice_keeps_its_manifest_and_follows_its_dependent(run: Any) -> None:
     documents = (CONFIG, CONFIG, deployment("web", "conf"))
-    first = run(world(CONFIG, deployment("web", "conf"), policy("web", "m1")))
+    first = run(repository(CONFIG, deployment("web", "conf"), policy("web", "m1")))
     (key,) = (key for key in first.decisions.outcomes if key.name == "conf")
-    twice = run(world(*documents, policy("web", "m1")), first).decisions.outcomes[key]
+    twice = run(repository(*documents, policy("web", "m1")), first).decisions.outcomes[key]
     assert (twice.state, [place.cluster for place in twice.targets]) == ("stale", ["m1"])
-    moved = run(world(*documents, policy("web", "m2")), first).decisions.outcomes[key]
+    moved = run(repository(*documents, policy("web", "m2")), first).decisions.outcomes[key]
     assert [place.cluster for place in moved.targets] == ["m2"]
-    assert key not in run(world(CONFIG, CONFIG), first).decisions.outcomes
+    assert key not in run(repository(CONFIG, CONFIG), first).decisions.outcomes
 
 
 def test_a_second_run_changes_nothing(run: Any) -> None:
-    documents = world(CONFIG, deployment("web", "conf"), policy("web", "m1"))
+    documents = repository(CONFIG, deployment("web", "conf"), policy("web", "m1"))
     first = run(documents)
     assert run(documents, first, at=NOON).binding("conf") == first.binding("conf")
 
 
 def test_explain_names_the_dependents(run: Any) -> None:
-    found = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"))})
+    found = run({"all.yaml": repository(CONFIG, deployment("web", "conf"), policy("web", "m1"))})
     explained = found.explain("conf")
     assert explained.attached_to == ("Deployment.apps/default/web (all.yaml:13): m1",)
     assert [share.cluster for share in explained.result] == ["m1"]
     assert explained.trigger == "Not scheduled: it follows the workloads that depend on it."
     own = policy("own", "m3", "", selects="conf", kind="ConfigMap")
-    both = run({"all.yaml": world(CONFIG, deployment("web", "conf"), policy("web", "m1"), own)}).explain("conf")
+    both = run({"all.yaml": repository(CONFIG, deployment("web", "conf"), policy("web", "m1"), own)}).explain("conf")
     assert (both.policy, len(both.attached_to)) == ("PropagationPolicy/default/own", 1)
     assert sorted(share.cluster for share in both.result) == ["m1", "m3"]

@@ -30,10 +30,10 @@ NOT_READY, UNREACHABLE = "cluster.karmada.io/not-ready:NoSchedule", "cluster.kar
 READINESS = f"""
 it is ready:                     {{status: {{conditions: [{{type: Ready, status: "True"}}]}},    taints: []}}
 it is not:                       {{status: {{conditions: [{{type: Ready, status: "False"}}]}},   taints: ["{NOT_READY}"]}}
-nobody can say:                  {{status: {{conditions: [{{type: Ready, status: Unknown}}]}},   taints: ["{UNREACHABLE}"]}}
+unknown:                         {{status: {{conditions: [{{type: Ready, status: Unknown}}]}},   taints: ["{UNREACHABLE}"]}}
 a person wrote it:               {{status: {{}},                                               taints: []}}
 it says something else only:     {{status: {{conditions: [{{type: Disk, status: "False"}}]}},    taints: []}}
-a status nobody knows:           {{status: {{conditions: [{{type: Ready, status: Maybe}}]}},     taints: []}}
+an unknown status:               {{status: {{conditions: [{{type: Ready, status: Maybe}}]}},     taints: []}}
 silence, strictly read:          {{status: {{}}, facts: strict,                                taints: ["{NOT_READY}"]}}
 something else, strictly read:   {{status: {{conditions: [{{type: Disk, status: "True"}}]}}, facts: strict, taints: ["{NOT_READY}"]}}
 strictly read, it is ready:      {{status: {{conditions: [{{type: Ready, status: "True"}}]}}, facts: strict, taints: []}}
@@ -114,9 +114,9 @@ def test_the_taint_of_a_policy_stays_until_its_remove_conditions_match(run: Any)
     assert unsure.added("m1") == broken.added("m1"), "neither condition holds: it stays, and so does its time"
     silent = run(stream(fleet(), neither), unsure, "2026-01-01T15:00:00Z")
     assert silent.added("m1") == broken.added("m1")
-    mended = run(stream(HEALTHY, neither), silent, "2026-01-01T16:00:00Z")
-    assert mended.added("m1") == {}
-    assert run(stream(fleet(), neither), mended, LATER).added("m1") == {}
+    healthy_again = run(stream(HEALTHY, neither), silent, "2026-01-01T16:00:00Z")
+    assert healthy_again.added("m1") == {}
+    assert run(stream(fleet(), neither), healthy_again, LATER).added("m1") == {}
 
 
 CONDITIONS = """
@@ -126,7 +126,7 @@ none is never:             {conditions: "A: 'False'",           add: [],        
 left out is never:         {conditions: "A: 'False'",                                                                               added: false}
 all must hold:             {conditions: "A: 'False', B: 'True'", add: [{conditionType: A, operator: In, statusValues: ["False"]}, {conditionType: B, operator: In, statusValues: ["False"]}], added: false}
 all do hold:               {conditions: "A: 'False', B: 'True'", add: [{conditionType: A, operator: In, statusValues: ["False"]}, {conditionType: B, operator: NotIn, statusValues: ["False"]}], added: true}
-a condition nobody has:    {conditions: "B: 'False'",           add: [{conditionType: A, operator: NotIn, statusValues: ["True"]}], added: false}
+a missing condition:       {conditions: "B: 'False'",           add: [{conditionType: A, operator: NotIn, statusValues: ["True"]}], added: false}
 not in nothing:            {conditions: "A: Unknown",           add: [{conditionType: A, operator: NotIn, statusValues: []}],       added: true}
 an operator of its own:    {conditions: "A: 'False'",           add: [{conditionType: A, operator: Exists, statusValues: []}],      added: false}
 removal comes second:      {conditions: "A: 'False'",           add: [{conditionType: A, operator: In, statusValues: ["False"]}],   remove: [{conditionType: A, operator: NotIn, statusValues: ["True"]}], added: false}
@@ -162,7 +162,7 @@ def test_policies_apply_in_the_order_of_creation_then_of_names(run: Any) -> None
     assert list(dated.added("m1")) == ["disk=old:NoSchedule"]
     named = run(stream(down, written("-b", "second"), written("-a", "first")), at=NOON)
     assert list(named.added("m1")) == ["disk=first:NoSchedule"]
-    # Whoever was there first stays first, although nobody wrote down when that was.
+    # The order stays although the documents have no creation time.
     first = run(stream(fleet(), written("-b", "second")), at=NOON)
     second = run(stream(down, written("-b", "second"), written("-a", "first")), first, LATER)
     assert list(second.added("m1")) == ["disk=second:NoSchedule"]

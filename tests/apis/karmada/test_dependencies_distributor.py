@@ -87,7 +87,7 @@ def written(decided: DecisionSet) -> dict[Key, Body]:
     return {key: body for outcome in decided.outcomes.values() for key, body in outcome.records}
 
 
-def told(decided: DecisionSet) -> dict[Key, Any]:
+def summarize(decided: DecisionSet) -> dict[Key, Any]:
     """What a reader sees of the outcomes; when they were last looked at is no part of it."""
     return {key: outcome._replace(time=START, previous_targets=()) for key, outcome in decided.outcomes.items()}
 
@@ -95,15 +95,15 @@ def told(decided: DecisionSet) -> dict[Key, Any]:
 @settings(max_examples=150, deadline=None)
 @given(repositories(), st.integers(0, 90))
 def test_an_updated_engine_decides_as_a_new_one(commits: list[tuple[RawDocument, ...]], minutes: int) -> None:
-    memory = DecisionCache()
+    cache = DecisionCache()
     previous: Mapping[Key, Body] = {}
     last: Mapping[Key, Body] | None = None
     for number, documents in enumerate(commits):
         at = START + timedelta(hours=number + 1)
         now = at + timedelta(minutes=minutes)
-        resident = decide(documents, previous, CONFIG, at, now, memory, last is not None)
+        resident = decide(documents, previous, CONFIG, at, now, cache, last is not None)
         fresh = decide(documents, previous, CONFIG, at, now)
-        assert told(resident) == told(fresh)
+        assert summarize(resident) == summarize(fresh)
         assert list(resident.outcomes) == list(fresh.outcomes)
         assert resident.findings == fresh.findings
         previous = last = written(resident)
@@ -116,7 +116,7 @@ def test_an_endpoint_slice_is_propagated_while_it_has_its_label() -> None:
     )
     imported = make("multicluster.x-k8s.io/v1alpha1", "ServiceImport", "web", spec={"type": "ClusterSetIP"})
     service = make("v1", "Service", "derived-web", spec={})
-    memory = DecisionCache()
+    cache = DecisionCache()
     previous: Mapping[Key, Body] = {}
     found = []
     for number, label in enumerate(["derived-web", "derived-api", "derived-web"]):
@@ -124,8 +124,8 @@ def test_an_endpoint_slice_is_propagated_while_it_has_its_label() -> None:
         slices = make("discovery.k8s.io/v1", "EndpointSlice", "web-1", labels, endpoints=[])
         documents = (*SETTINGS[:3], policy, imported, service, slices)
         at = START + timedelta(minutes=number)
-        decided = decide(documents, previous, CONFIG, at, at, memory, number > 0)
-        assert told(decided) == told(decide(documents, previous, CONFIG, at, at))
+        decided = decide(documents, previous, CONFIG, at, at, cache, number > 0)
+        assert summarize(decided) == summarize(decide(documents, previous, CONFIG, at, at))
         previous = written(decided)
         found.append(sorted(key.kind for key in decided.outcomes))
     both = ["EndpointSlice", "Service", "ServiceImport"]

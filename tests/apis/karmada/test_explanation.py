@@ -147,7 +147,7 @@ def test_a_claim_explains_why_a_policy_of_higher_priority_is_not_used(run: Any) 
 @pytest.mark.parametrize(
     ("second", "claim"),
     [
-        pytest.param("", "the claim of PropagationPolicy/default/alpha has ended: that policy was deleted", id="gone"),
+        pytest.param("", "the claim of PropagationPolicy/default/alpha has ended: that policy was deleted", id="deleted"),
         pytest.param(
             "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: other}]",
             "the claim of PropagationPolicy/default/alpha has ended: it no longer selects the workload",
@@ -241,17 +241,17 @@ spec:
 
 
 def test_explain_says_when_a_toleration_expires_and_when_the_eviction_ends(run: Any) -> None:
-    world = "\n---\n".join((FIRE, OTHER, WEB, BEARING))
+    repository = "\n---\n".join((FIRE, OTHER, WEB, BEARING))
     first = run("\n---\n".join((CALM, OTHER, WEB, BEARING)), at="2026-01-01T00:00:00Z")
-    bears = run(world, first, at="2026-01-01T00:01:00Z")
+    bears = run(repository, first, at="2026-01-01T00:01:00Z")
     assert bears.explain("web").trigger.endswith(
         " It is evicted from m1 at 2026-01-01T00:05:00Z unless the NoExecute taint is removed."
     )
 
     def why(at: str) -> str:
-        found = run(world, bears, at="2026-01-01T00:01:00Z", now=at).explain("web")
+        found = run(repository, bears, at="2026-01-01T00:01:00Z", now=at).explain("web")
         return next(c.result.reason for c in found.candidates if c.result.name == "m1")
 
     assert why("2026-01-01T00:06:00Z") == "ClusterEviction: cluster(s) is in the process of eviction until 2026-01-01T00:15:00Z"
     assert why("2026-01-01T00:16:00Z") == "ClusterEviction: the workload's toleration of a NoExecute taint has expired there"
-    assert "It leaves" not in run(world, bears, at="2026-01-01T00:16:00Z").explain("web").trigger
+    assert "It leaves" not in run(repository, bears, at="2026-01-01T00:16:00Z").explain("web").trigger

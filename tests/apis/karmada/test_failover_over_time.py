@@ -45,7 +45,7 @@ EVENTS = st.lists(
 )
 
 
-def world(policy: str, health: dict[str, str], fast: dict[str, str]) -> str:
+def repository(policy: str, health: dict[str, str], fast: dict[str, str]) -> str:
     clusters = [
         {
             "kind": "Cluster",
@@ -77,11 +77,11 @@ def test_a_late_run_gives_the_result_of_punctual_ones(
     policy = POLICY % (division, patience, mode)
     start = parse_time("2026-01-01T12:00:00Z")
     assert start is not None
-    first = run(world(policy, {}, {}), at=format_time(start), karmada={"allowNoExecuteTaintPolicy": True})
+    first = run(repository(policy, {}, {}), at=format_time(start), karmada={"allowNoExecuteTaintPolicy": True})
     punctual = late = first
     for gap, health, fast in events:
         event, end = start, start + timedelta(minutes=gap)
-        files = world(policy, health, fast)
+        files = repository(policy, health, fast)
         for minute in sorted({0, *(look for look in looks if look < gap)}):
             punctual = look_at(run, files, punctual, event, event + timedelta(minutes=minute))
             check(punctual)

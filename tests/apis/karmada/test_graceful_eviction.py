@@ -54,10 +54,10 @@ one with nonsense for a time:    {task: {creationTimestamp: yesterday},         
 """
 
 
-def seconds_after(moment: datetime | None) -> Any:
-    if moment is None:
+def seconds_after(time: datetime | None) -> Any:
+    if time is None:
         return "never"
-    return "last day" if moment.year == 9999 else (moment - NOW).total_seconds()
+    return "last day" if time.year == 9999 else (time - NOW).total_seconds()
 
 
 @pytest.mark.parametrize("case", (ends := yaml.safe_load(ENDS)).values(), ids=ends)
@@ -111,7 +111,7 @@ metadata: {name: web-deployment, namespace: default, annotations: {propagationpo
 spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}, replicas: 4, clusters: [{name: m1, replicas: 4}]}
 """  # noqa: E501 - a binding
     toleration = ", clusterTolerations: [{key: fire, operator: Exists}]" if tolerant else ""
-    second = run(world(HOT, toleration), unnoted, "2026-01-01T12:00:00Z")
+    second = run(repository(HOT, toleration), unnoted, "2026-01-01T12:00:00Z")
     assert second.clusters("web") == ({"m1": 2, "m2": 2} if tolerant else {"m2": 4})
 
 
@@ -142,20 +142,20 @@ spec:
 """
 
 
-def world(taints: str = "", placement: str = "", spec: str = "", fleet: str = FLEET) -> str:
+def repository(taints: str = "", placement: str = "", spec: str = "", fleet: str = FLEET) -> str:
     return "\n---\n".join([fleet % taints, WEB, POLICY % (placement, spec)])
 
 
 def test_eviction_moves_the_replicas_and_keeps_the_old_copy_until_the_grace_period_ends(run: Any) -> None:
-    first = run(world())
+    first = run(repository())
     assert first.clusters("web") == {"m1": 2, "m2": 2}
-    second = run(world(HOT), first, "2026-01-01T12:05:00Z")
+    second = run(repository(HOT), first, "2026-01-01T12:05:00Z")
     assert second.clusters("web") == {"m2": 4}
     assert [(p.cluster, p.replicas, p.evicting) for p in second.outcome("web").targets] == [("m2", 4, False), ("m1", 2, True)]
     assert format_time(second.outcome("web").wakeup) == "2026-01-01T12:15:00Z"
-    third = run(world(HOT), second, "2026-01-01T12:14:59Z")
+    third = run(repository(HOT), second, "2026-01-01T12:14:59Z")
     assert third.binding("web") == second.binding("web")
-    fourth = run(world(HOT), third, "2026-01-01T12:15:00Z")
+    fourth = run(repository(HOT), third, "2026-01-01T12:15:00Z")
     assert "gracefulEvictionTasks" not in fourth.binding("web")["spec"]
     assert ([p.cluster for p in fourth.outcome("web").targets], fourth.outcome("web").wakeup) == (["m2"], None)
 
@@ -171,57 +171,57 @@ def test_eviction_moves_the_replicas_and_keeps_the_old_copy_until_the_grace_peri
     ],
 )
 def test_the_purge_mode_decides_whether_the_old_copy_stays(run: Any, spec: str, karmada: Any, mode: str, stays: bool) -> None:
-    second = run(world(HOT, spec=spec), run(world(spec=spec)), "2026-01-01T12:00:00Z", karmada=karmada)
+    second = run(repository(HOT, spec=spec), run(repository(spec=spec)), "2026-01-01T12:00:00Z", karmada=karmada)
     (task,) = second.binding("web")["spec"]["gracefulEvictionTasks"]
     assert (task["purgeMode"], any(place.evicting for place in second.outcome("web").targets)) == (mode, stays)
 
 
 def test_the_timeout_is_a_setting(run: Any) -> None:
-    second = run(world(HOT), run(world()), "2026-01-01T12:00:00Z", karmada={"gracefulEvictionTimeout": "90s"})
+    second = run(repository(HOT), run(repository()), "2026-01-01T12:00:00Z", karmada={"gracefulEvictionTimeout": "90s"})
     assert format_time(second.outcome("web").wakeup) == "2026-01-01T12:01:30Z"
 
 
 def test_the_eviction_can_be_turned_off(run: Any) -> None:
-    first = run(world())
-    second = run(world(HOT), first, "2026-01-01T12:00:00Z", karmada={"taintEviction": False})
+    first = run(repository())
+    second = run(repository(HOT), first, "2026-01-01T12:00:00Z", karmada={"taintEviction": False})
     assert second.binding("web") == first.binding("web")
 
 
 def test_the_tolerations_of_the_applied_placement_decide(run: Any) -> None:
     tolerant = ", clusterTolerations: [{key: fire, operator: Exists}]"
-    second = run(world(HOT, tolerant), run(world()), "2026-01-01T12:00:00Z")
+    second = run(repository(HOT, tolerant), run(repository()), "2026-01-01T12:00:00Z")
     assert [task["fromCluster"] for task in second.binding("web")["spec"]["gracefulEvictionTasks"]] == ["m1"]
-    kept = run(world(HOT, tolerant), run(world("", tolerant)), "2026-01-01T12:00:00Z")
+    kept = run(repository(HOT, tolerant), run(repository("", tolerant)), "2026-01-01T12:00:00Z")
     assert kept.clusters("web") == {"m1": 2, "m2": 2}
 
 
 def test_a_limited_toleration_sets_the_wakeup_of_the_eviction(run: Any) -> None:
     patient = ", clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]"
-    second = run(world(HOT, patient), run(world("", patient)), "2026-01-01T12:01:00Z")
+    second = run(repository(HOT, patient), run(repository("", patient)), "2026-01-01T12:01:00Z")
     assert second.clusters("web") == {"m1": 2, "m2": 2}
     assert format_time(second.outcome("web").wakeup) == "2026-01-01T12:05:00Z"
-    third = run(world(HOT, patient), second, "2026-01-01T12:05:00Z")
+    third = run(repository(HOT, patient), second, "2026-01-01T12:05:00Z")
     assert third.clusters("web") == {"m2": 4}
 
 
 def test_a_taint_without_a_time_starts_when_it_is_first_seen(run: Any) -> None:
     patient = ", clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]"
     undated = HOT.replace(", timeAdded: '2026-01-01T12:00:00Z'", "")
-    second = run(world(undated, patient), run(world("", patient)), "2026-01-01T12:01:00Z")
-    third = run(world(undated, patient), second, "2026-01-01T12:03:00Z")
+    second = run(repository(undated, patient), run(repository("", patient)), "2026-01-01T12:01:00Z")
+    third = run(repository(undated, patient), second, "2026-01-01T12:03:00Z")
     assert format_time(third.outcome("web").wakeup) == "2026-01-01T12:06:00Z"
-    assert run(world(undated, patient), third, "2026-01-01T12:06:00Z").clusters("web") == {"m2": 4}
+    assert run(repository(undated, patient), third, "2026-01-01T12:06:00Z").clusters("web") == {"m2": 4}
 
 
 def test_a_cluster_with_an_expired_toleration_is_not_chosen_again(run: Any) -> None:
     patient = ", clusterTolerations: [{key: fire, operator: Exists, tolerationSeconds: 300}]"
-    evicted = run(world(HOT, patient), run(world("", patient)), "2026-01-01T12:01:00Z", "2026-01-01T12:05:00Z")
-    more = "kind: Cluster\nmetadata: {name: m3}\n---\n" + world(HOT, patient).replace("replicas: 4", "replicas: 6")
+    evicted = run(repository(HOT, patient), run(repository("", patient)), "2026-01-01T12:01:00Z", "2026-01-01T12:05:00Z")
+    more = "kind: Cluster\nmetadata: {name: m3}\n---\n" + repository(HOT, patient).replace("replicas: 4", "replicas: 6")
     assert run(more, evicted, "2026-01-01T13:00:00Z").clusters("web") == {"m2": 3, "m3": 3}
 
 
 def test_without_another_cluster_the_old_copy_stays_for_its_grace_period(run: Any) -> None:
     alone = "kind: Cluster\nmetadata: {name: m1}\nspec: {taints: [%s]}"
-    second = run(world(HOT, fleet=alone), run(world(fleet=alone)), "2026-01-01T12:00:00Z")
+    second = run(repository(HOT, fleet=alone), run(repository(fleet=alone)), "2026-01-01T12:00:00Z")
     assert (second.clusters("web"), second.condition("web")["reason"]) == ({}, "NoClusterFit")
     assert [(p.cluster, p.evicting) for p in second.outcome("web").targets] == [("m1", True)]

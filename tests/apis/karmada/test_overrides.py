@@ -69,7 +69,7 @@ def files(*policies: str, workload: str = WEB, propagation: str = EVERYWHERE, fl
 
 
 def signed(run: Any, cluster: str = "a", name: str = "web") -> str:
-    """Who signed the label last; nobody where the manifest is the template's."""
+    """Return which policy set the label last; "nobody" if the manifest is the template."""
     body = run.manifest(name, cluster)
     return str(get_field(body, "metadata", "labels", "by")) if body is not None else "nobody"
 
@@ -333,8 +333,8 @@ def test_dependencies_are_overridden(run: Any) -> None:
 def test_a_cluster_of_a_previous_dependent_is_not_new(run: Any) -> None:
     own = EVERYWHERE.replace("name: all", "name: own").replace("apps/v1, kind: Deployment", "v1, kind: ConfigMap")
     own = own.replace("{}", "{clusterAffinity: {clusterNames: [a]}}")
-    world = {"conf.yaml": CONFIG, "own.yaml": own, **files(workload=OWNER, propagation=ALONG)}
-    first = run(world)
-    second = run({**world, "o.yaml": config_override(BROKEN)}, first)
+    repository = {"conf.yaml": CONFIG, "own.yaml": own, **files(workload=OWNER, propagation=ALONG)}
+    first = run(repository)
+    second = run({**repository, "o.yaml": config_override(BROKEN)}, first)
     assert (second.outcome("conf").state, second.codes("conf")) == ("placed", ["override-failed"])
     assert {place.cluster: place.keeps_manifest for place in second.outcome("conf").targets} == {"a": False, "b": True, "c": False}

@@ -22,7 +22,7 @@ spec:
 """
 
 
-def world(*documents: str) -> str:
+def repository(*documents: str) -> str:
     return "\n---\n".join((CLUSTERS, *documents))
 
 
@@ -75,15 +75,15 @@ ON = {"preemption": True}
     ],
 )
 def test_which_policy_preempts(run: Any, claimed: str, rivals: list[str], winner: str) -> None:
-    first = run(world(WEB, claimed), karmada=ON)
-    second = run(world(WEB, claimed, *rivals), first, karmada=ON)
+    first = run(repository(WEB, claimed), karmada=ON)
+    second = run(repository(WEB, claimed, *rivals), first, karmada=ON)
     assert second.policy("web").rpartition("/")[2] == winner
-    assert run(world(WEB, claimed, *rivals), second, karmada=ON).binding("web") == second.binding("web")
+    assert run(repository(WEB, claimed, *rivals), second, karmada=ON).binding("web") == second.binding("web")
 
 
 def test_preemption_must_be_enabled(run: Any) -> None:
-    documents = world(WEB, policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 9"))
-    second = run(documents, run(world(WEB, policy("old", "m1"))))
+    documents = repository(WEB, policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 9"))
+    second = run(documents, run(repository(WEB, policy("old", "m1"))))
     assert second.policy("web") == "PropagationPolicy/default/old"
     assert [finding.code for finding in second.engine.findings].count("karmada-preemption-off") == 1
     assert "karmada-preemption-off" not in [finding.code for finding in run(documents, karmada=ON).engine.findings]
@@ -92,22 +92,22 @@ def test_preemption_must_be_enabled(run: Any) -> None:
 def test_lowering_the_priority_of_the_claiming_policy_allows_preemption(run: Any) -> None:
     rival = policy("new", "m2", ALWAYS + "priority: 5")
     high, low = policy("old", "m1", "priority: 10"), policy("old", "m1", "priority: 1")
-    first = run(world(WEB, high, rival), run(world(WEB, high), karmada=ON), karmada=ON)
+    first = run(repository(WEB, high, rival), run(repository(WEB, high), karmada=ON), karmada=ON)
     assert first.policy("web") == "PropagationPolicy/default/old"
-    second = run(world(WEB, low, rival), first, karmada=ON)
+    second = run(repository(WEB, low, rival), first, karmada=ON)
     assert (second.policy("web"), list(second.clusters("web"))) == ("PropagationPolicy/default/new", ["m2"])
 
 
 def test_a_preempted_policy_does_not_get_the_workload_back(run: Any) -> None:
     old, rival = policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 5")
-    second = run(world(WEB, old, rival), run(world(WEB, old), karmada=ON), karmada=ON)
-    lowered = run(world(WEB, old, policy("new", "m2", ALWAYS + "priority: -1")), second, karmada=ON)
+    second = run(repository(WEB, old, rival), run(repository(WEB, old), karmada=ON), karmada=ON)
+    lowered = run(repository(WEB, old, policy("new", "m2", ALWAYS + "priority: -1")), second, karmada=ON)
     assert lowered.policy("web") == "PropagationPolicy/default/new", "the old policy does not ask for preemption"
 
 
 def test_explain_says_which_policy_preempted_the_claim(run: Any) -> None:
     old, rival = policy("old", "m1"), policy("new", "m2", ALWAYS + "priority: 5")
-    second = run(world(WEB, old, rival), run(world(WEB, old), karmada=ON), karmada=ON)
+    second = run(repository(WEB, old, rival), run(repository(WEB, old), karmada=ON), karmada=ON)
     assert (
         second.explain("web").claim == "PropagationPolicy/default/new preempts PropagationPolicy/default/old, which had claimed it"
     )
@@ -119,17 +119,17 @@ LAZY = "activationPreference: Lazy\n  "
 
 
 def test_a_new_workload_is_bound_at_once(run: Any) -> None:
-    assert list(run(world(WEB, policy("p", "m1", LAZY))).clusters("web")) == ["m1"]
+    assert list(run(repository(WEB, policy("p", "m1", LAZY))).clusters("web")) == ["m1"]
 
 
 def test_an_edit_of_the_policy_waits_for_an_edit_of_the_workload(run: Any) -> None:
-    first = run(world(WEB, policy("p", "m1", LAZY)))
-    second = run(world(WEB, policy("p", "m2", LAZY)), first)
+    first = run(repository(WEB, policy("p", "m1", LAZY)))
+    second = run(repository(WEB, policy("p", "m2", LAZY)), first)
     assert second.binding("web") == first.binding("web")
     assert "its last edit waits until then" in second.explain("web").claim
-    third = run(world(EDITED, policy("p", "m2", LAZY)), second)
+    third = run(repository(EDITED, policy("p", "m2", LAZY)), second)
     assert list(third.clusters("web")) == ["m2"]
-    assert run(world(EDITED, policy("p", "m3", LAZY)), third).binding("web") == third.binding("web")
+    assert run(repository(EDITED, policy("p", "m3", LAZY)), third).binding("web") == third.binding("web")
 
 
 @pytest.mark.parametrize(
@@ -147,24 +147,24 @@ def test_an_edit_of_the_policy_waits_for_an_edit_of_the_workload(run: Any) -> No
     ids=["claim label", "claim annotation", "server-owned", "status", "comment", "label", "annotation", "spec"],
 )
 def test_what_counts_as_an_edit_of_the_workload(run: Any, edited: str, counts: bool) -> None:
-    first = run(world(WEB, policy("p", "m1", LAZY)))
-    assert list(run(world(edited, policy("p", "m2", LAZY)), first).clusters("web")) == (["m2"] if counts else ["m1"])
+    first = run(repository(WEB, policy("p", "m1", LAZY)))
+    assert list(run(repository(edited, policy("p", "m2", LAZY)), first).clusters("web")) == (["m2"] if counts else ["m1"])
 
 
 def test_making_a_policy_lazy_is_an_edit_that_waits(run: Any) -> None:
-    first = run(world(WEB, policy("p", "m1")))
-    second = run(world(WEB, policy("p", "m2", LAZY)), first)
+    first = run(repository(WEB, policy("p", "m1")))
+    second = run(repository(WEB, policy("p", "m2", LAZY)), first)
     assert list(second.clusters("web")) == ["m1"]
-    assert list(run(world(EDITED, policy("p", "m2", LAZY)), second).clusters("web")) == ["m2"]
-    assert list(run(world(WEB, policy("p", "m2")), second).clusters("web")) == ["m2"], "no longer Lazy"
+    assert list(run(repository(EDITED, policy("p", "m2", LAZY)), second).clusters("web")) == ["m2"]
+    assert list(run(repository(WEB, policy("p", "m2")), second).clusters("web")) == ["m2"], "no longer Lazy"
 
 
 def test_all_policy_fields_in_the_binding_wait(run: Any) -> None:
     before = "propagateDeps: true\n  conflictResolution: Overwrite\n  suspension: {dispatching: true}"
-    first = run(world(WEB, policy("p", "m1", LAZY + before)))
-    second = run(world(WEB, policy("p", "m1", LAZY + "schedulerName: mine")), first)
+    first = run(repository(WEB, policy("p", "m1", LAZY + before)))
+    second = run(repository(WEB, policy("p", "m1", LAZY + "schedulerName: mine")), first)
     assert second.binding("web") == first.binding("web")
-    third = run(world(EDITED, policy("p", "m1", LAZY + "schedulerName: mine")), second)
+    third = run(repository(EDITED, policy("p", "m1", LAZY + "schedulerName: mine")), second)
     spec = third.binding("web")["spec"]
     assert (spec["schedulerName"], spec["conflictResolution"], "suspension" in spec) == ("mine", "Abort", False)
 
@@ -185,7 +185,7 @@ def held(found: Any) -> dict[str, bool]:
     ],
 )
 def test_suspension_stops_delivery_and_not_scheduling(run: Any, suspension: str, expected: dict[str, bool]) -> None:
-    found = run(world(WEB, policy("p", "m1, m2", f"suspension: {suspension}")))
+    found = run(repository(WEB, policy("p", "m1, m2", f"suspension: {suspension}")))
     assert held(found) == expected
     assert list(found.clusters("web")) == ["m1", "m2"]
     codes = [finding.code for finding in found.engine.findings]
@@ -193,10 +193,10 @@ def test_suspension_stops_delivery_and_not_scheduling(run: Any, suspension: str,
 
 
 def test_suspended_scheduling_in_the_binding_keeps_the_placement(run: Any) -> None:
-    first = run(world(WEB, policy("p", "m1")))
+    first = run(repository(WEB, policy("p", "m1")))
     binding = first.binding("web")
     binding["spec"]["suspension"] = {"scheduling": True}
-    second = run(world(EDITED, policy("p", "m2", "suspension: {dispatching: true}")), first)
+    second = run(repository(EDITED, policy("p", "m2", "suspension: {dispatching: true}")), first)
     assert list(second.clusters("web")) == ["m1"]
     assert second.binding("web")["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
 
@@ -221,18 +221,18 @@ def priority_class(name: str, value: Any) -> str:
     ids=["value", "negative", "zero", "built in"],
 )
 def test_the_binding_shows_the_value_of_the_class(run: Any, name: str, classes: list[str], expected: Any) -> None:
-    found = run(world(WEB, policy("p", "m1", URGENT.replace("urgent", name)), *classes))
+    found = run(repository(WEB, policy("p", "m1", URGENT.replace("urgent", name)), *classes))
     assert found.binding("web")["spec"]["schedulePriority"] == expected
 
 
 @pytest.mark.parametrize("classes", [[], [priority_class("urgent", "high")]], ids=["absent", "no number"])
 def test_without_the_priority_class_new_workloads_wait_and_others_stay(run: Any, classes: list[str]) -> None:
-    waiting = run(world(WEB, policy("p", "m1", URGENT), *classes))
+    waiting = run(repository(WEB, policy("p", "m1", URGENT), *classes))
     assert (waiting.outcome("web").state, waiting.outcome("web").records) == ("pending", ())
     assert waiting.codes("web") == ["karmada-priority-class-missing"]
     assert waiting.explain("web").result == ()
-    bound = run(world(WEB, policy("p", "m1", URGENT), priority_class("urgent", 7)))
-    kept = run(world(EDITED, policy("p", "m2", URGENT), *classes), bound)
+    bound = run(repository(WEB, policy("p", "m1", URGENT), priority_class("urgent", 7)))
+    kept = run(repository(EDITED, policy("p", "m2", URGENT), *classes), bound)
     assert kept.binding("web") == bound.binding("web")
     assert sorted(kept.codes("web")) == ["karmada-priority-class-missing", "stale-decision"]
 
@@ -240,6 +240,6 @@ def test_without_the_priority_class_new_workloads_wait_and_others_stay(run: Any,
 def test_a_cluster_scoped_workload_has_no_priority(run: Any) -> None:
     role = "kind: ClusterRole\nmetadata: {name: reader}"
     selects = "resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}]"
-    found = run(world(role, f"kind: {CPP}\nmetadata: {{name: wide}}\nspec:\n  {selects}\n  {URGENT}"))
+    found = run(repository(role, f"kind: {CPP}\nmetadata: {{name: wide}}\nspec:\n  {selects}\n  {URGENT}"))
     assert "schedulePriority" not in found.binding("reader")["spec"]
     assert list(found.clusters("reader")) == ["m1", "m2", "m3"]

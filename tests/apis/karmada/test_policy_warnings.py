@@ -26,13 +26,13 @@ def policy(placement: Body) -> Body:
     }
 
 
-def told(*documents: Body, code: str = "karmada-cluster-unknown") -> list[str]:
+def list_messages(*documents: Body, code: str = "karmada-cluster-unknown") -> list[str]:
     findings = gitsched.schedule(documents).findings
     return [f"{f.severity}: {f.message}" for f in findings if f.code == code]
 
 
 @pytest.mark.parametrize(
-    ("placement", "said"),
+    ("placement", "messages"),
     [
         ({"clusterAffinity": {"clusterNames": ["fra-1"]}}, []),
         ({"clusterAffinity": {"exclude": ["fra-2"]}}, []),
@@ -41,13 +41,13 @@ def told(*documents: Body, code: str = "karmada-cluster-unknown") -> list[str]:
         ({}, []),
     ],
 )
-def test_clusters_without_a_document(placement: Body, said: list[str]) -> None:
+def test_clusters_without_a_document(placement: Body, messages: list[str]) -> None:
     start = "warning: PropagationPolicy/shop/web names clusters without a Cluster document: "
-    assert told(policy(placement), cluster("fra-1")) == [start + end for end in said]
+    assert list_messages(policy(placement), cluster("fra-1")) == [start + end for end in messages]
 
 
 def test_no_warning_without_any_cluster() -> None:
-    assert told(policy({"clusterAffinity": {"clusterNames": ["fra-1"]}})) == []
+    assert list_messages(policy({"clusterAffinity": {"clusterNames": ["fra-1"]}})) == []
 
 
 def selecting(*selectors: str, kind: str = "PropagationPolicy") -> Body:
@@ -73,7 +73,7 @@ HERE = (
 
 
 @pytest.mark.parametrize(
-    ("selectors", "said"),
+    ("selectors", "messages"),
     [
         (["apps/v1 Deployment"], ""),
         (["apps/v1 Deployment web"], ""),
@@ -100,37 +100,37 @@ HERE = (
         ),
     ],
 )
-def test_a_policy_that_selects_nothing(selectors: list[str], said: str) -> None:
-    expected = said.replace(" selects", " PropagationPolicy/shop/web selects", 1)
-    assert told(selecting(*selectors), *HERE, code="karmada-selects-nothing") == ([expected] if said else [])
+def test_a_policy_that_selects_nothing(selectors: list[str], messages: str) -> None:
+    expected = messages.replace(" selects", " PropagationPolicy/shop/web selects", 1)
+    assert list_messages(selecting(*selectors), *HERE, code="karmada-selects-nothing") == ([expected] if messages else [])
 
 
 def test_a_cluster_policy_selects_in_every_namespace() -> None:
     found = selecting("v1 ConfigMap", "v1 Service web", kind="ClusterPropagationPolicy")
-    assert told(found, *HERE, code="karmada-selects-nothing") == []
+    assert list_messages(found, *HERE, code="karmada-selects-nothing") == []
     found = selecting("v1 Service wbe", kind="ClusterPropagationPolicy")
     start = "info: ClusterPropagationPolicy/web selects nothing: this repository has no Service wbe"
-    assert told(found, *HERE, code="karmada-selects-nothing") == [start]
+    assert list_messages(found, *HERE, code="karmada-selects-nothing") == [start]
 
 
 def test_a_cluster_policy_that_selects_nothing_is_reported() -> None:
     found = selecting("v1 ConfigMap", kind="ClusterPropagationPolicy")
     found["spec"]["resourceSelectors"][0]["namespace"] = "shop"
-    (message,) = told(found, *HERE, code="karmada-selects-nothing")
+    (message,) = list_messages(found, *HERE, code="karmada-selects-nothing")
     assert message.endswith("this repository has no ConfigMap in namespace shop")
 
 
 def test_the_number_of_suggestions_is_limited() -> None:
     """Each slip is compared with all that there is, so thousands of them would take hours."""
-    slips = [selecting(f"apps/v1 Deploymnt{number}", kind="ClusterPropagationPolicy") for number in range(120)]
-    for number, slip in enumerate(slips):
+    misspelled = [selecting(f"apps/v1 Deploymnt{number}", kind="ClusterPropagationPolicy") for number in range(120)]
+    for number, slip in enumerate(misspelled):
         slip["metadata"]["name"] = f"p{number:03}"
-    said = told(*slips, *HERE, code="karmada-selects-nothing")
-    assert len(said) == 120
-    assert ["did you mean Deployment?" in message for message in said] == [True] * 100 + [False] * 20
+    messages = list_messages(*misspelled, *HERE, code="karmada-selects-nothing")
+    assert len(messages) == 120
+    assert ["did you mean Deployment?" in message for message in messages] == [True] * 100 + [False] * 20
 
 
 def test_a_quarantined_object_may_match_a_selector() -> None:
     broken = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
     twins = [broken, {**broken, "spec": {"replicas": 2}}]
-    assert told(selecting("apps/v1 Deployment"), *twins, code="karmada-selects-nothing") == []
+    assert list_messages(selecting("apps/v1 Deployment"), *twins, code="karmada-selects-nothing") == []

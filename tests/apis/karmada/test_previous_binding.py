@@ -27,13 +27,13 @@ spec:
 """
 
 
-def world(*more: str) -> str:
+def repository(*more: str) -> str:
     return "\n---\n".join((FLEET, WEB, POLICY, *more))
 
 
 def test_the_binding_of_a_hub_is_the_previous_binding(run: Any) -> None:
-    assert run(world()).clusters("web") == {"m1": 3, "m2": 2}
-    moved_in = run(world(HUB))
+    assert run(repository()).clusters("web") == {"m1": 3, "m2": 2}
+    moved_in = run(repository(HUB))
     assert moved_in.clusters("web") == {"m1": 4, "m2": 1}
     assert {place.cluster: place.replicas for place in moved_in.outcome("web").previous_targets} == {"m1": 4, "m2": 1}, (
         "nothing moves"
@@ -41,11 +41,11 @@ def test_the_binding_of_a_hub_is_the_previous_binding(run: Any) -> None:
 
 
 def test_a_record_takes_precedence_over_the_binding_of_a_hub(run: Any) -> None:
-    first = run(world(HUB))
+    first = run(repository(HUB))
     other = HUB.replace("replicas: 4", "replicas: 3").replace("replicas: 1", "replicas: 2")
-    assert run(world(other), first).clusters("web") == {"m1": 4, "m2": 1}
+    assert run(repository(other), first).clusters("web") == {"m1": 4, "m2": 1}
 
 
 def test_a_binding_that_only_reports_health_is_not_a_previous_binding(run: Any) -> None:
     report = HUB.partition("  clusters:")[0] + "status: {aggregatedStatus: [{clusterName: m1, health: Healthy}]}\n"
-    assert run(world(report)).clusters("web") == {"m1": 3, "m2": 2}
+    assert run(repository(report)).clusters("web") == {"m1": 3, "m2": 2}

@@ -41,7 +41,7 @@ WEB = "{kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}"
 API = "{kind: Deployment, metadata: {name: api}, spec: {replicas: 2}}"
 
 
-def world(*documents: str) -> str:
+def repository(*documents: str) -> str:
     return "\n---\n".join((FLEET, *documents))
 
 
@@ -107,25 +107,25 @@ def test_a_workload_is_found_by_the_name_of_its_binding(run: Any, named: str, re
         '{kind: ClusterRole, metadata: {name: "system:viewer"}}',
         "{kind: Deployment, metadata: {name: hidden, namespace: kube-system}}",
     ]
-    after = run(world(WEB, *others, rebalancer(named)), at=NOON)
+    after = run(repository(WEB, *others, rebalancer(named)), at=NOON)
     assert list(results(after).values()) == [result]
     assert codes(after) == ([] if result == "Successful" else ["rebalance-target-missing"])
     assert after.rebalancer()["status"]["finishTime"] == NOON
 
 
 def test_a_workload_of_the_same_commit_is_found_and_a_removed_one_is_not(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
-    second = run(world(API, rebalancer("web", "api")), first, ONE)
+    first = run(repository(WEB), at=NOON)
+    second = run(repository(API, rebalancer("web", "api")), first, ONE)
     assert results(second) == {"api": "Successful", "web": "ReferencedBindingNotFound"}
     assert second.binding("api")["status"]["lastScheduledTime"] == ONE
-    assert run(world(API, rebalancer("web", "api")), second, TWO).binding("api") == second.binding("api"), (
+    assert run(repository(API, rebalancer("web", "api")), second, TWO).binding("api") == second.binding("api"), (
         "a first placement is fresh: there is nothing left to do"
     )
 
 
 def test_the_finding_says_what_is_wrong_with_a_reference(run: Any) -> None:
     after = run(
-        world(WEB, "{kind: ClusterRole, metadata: {name: viewer}}", rebalancer("Deployment web", "ClusterRole default/viewer"))
+        repository(WEB, "{kind: ClusterRole, metadata: {name: viewer}}", rebalancer("Deployment web", "ClusterRole default/viewer"))
     )
     told = sorted(finding.message for finding in after.engine.findings if finding.code == "rebalance-target-missing")
     assert told[0].endswith("Deployment web, which has no binding; a Deployment is namespaced: add the namespace")
@@ -133,22 +133,25 @@ def test_the_finding_says_what_is_wrong_with_a_reference(run: Any) -> None:
 
 
 def test_a_failure_is_final_until_the_workload_is_named_again(run: Any) -> None:
-    first = run(world(WEB, rebalancer("web", "api")), run(world(WEB), at=NOON), ONE)
-    second = run(world(WEB, API, rebalancer("web", "api")), first, TWO)
+    first = run(repository(WEB, rebalancer("web", "api")), run(repository(WEB), at=NOON), ONE)
+    second = run(repository(WEB, API, rebalancer("web", "api")), first, TWO)
     assert results(second)["api"] == "ReferencedBindingNotFound"
-    third = run(world(WEB, API, rebalancer("web")), second, THREE)
+    third = run(repository(WEB, API, rebalancer("web")), second, THREE)
     assert results(third) == {"web": "Successful"}
-    assert results(run(world(WEB, API, rebalancer("web", "api")), third, NEXT_DAY)) == {"api": "Successful", "web": "Successful"}
+    assert results(run(repository(WEB, API, rebalancer("web", "api")), third, NEXT_DAY)) == {
+        "api": "Successful",
+        "web": "Successful",
+    }
 
 
 def test_a_workload_that_is_defined_twice_is_rebalanced_when_it_is_fixed(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
-    held = run(world(WEB, WEB, rebalancer("web")), first, ONE)
+    first = run(repository(WEB), at=NOON)
+    held = run(repository(WEB, WEB, rebalancer("web")), first, ONE)
     check_held_then_mended(run, first, held)
 
 
 def test_a_workload_with_an_invalid_policy_is_rebalanced_when_it_is_fixed(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
+    first = run(repository(WEB), at=NOON)
     held = run("\n---\n".join((BROKEN, WEB, rebalancer("web"))), first, ONE)
     check_held_then_mended(run, first, held)
 
@@ -157,7 +160,7 @@ def check_held_then_mended(run: Any, first: Any, held: Any) -> None:
     assert results(held) == {"web": ""}
     assert "finishTime" not in held.rebalancer()["status"]
     assert held.binding("web") == first.binding("web")
-    mended = run(world(WEB, rebalancer("web")), held, TWO)
+    mended = run(repository(WEB, rebalancer("web")), held, TWO)
     assert (results(mended), triggered(mended)) == ({"web": "Successful"}, ONE)
     assert mended.binding("web")["status"]["lastScheduledTime"] == TWO
 
@@ -166,44 +169,44 @@ def check_held_then_mended(run: Any, first: Any, held: Any) -> None:
 
 
 def test_the_request_has_the_time_of_the_commit_that_added_it(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
-    second = run(world(WEB, rebalancer("web")), first, ONE)
+    first = run(repository(WEB), at=NOON)
+    second = run(repository(WEB, rebalancer("web")), first, ONE)
     assert (triggered(second), second.binding("web")["status"]["lastScheduledTime"]) == (ONE, ONE)
     assert second.rebalancer()["metadata"]["creationTimestamp"] == ONE
-    third = run(world(WEB, API, rebalancer("web")), second, TWO)
+    third = run(repository(WEB, API, rebalancer("web")), second, TWO)
     assert third.rebalancer() == second.rebalancer()
     assert third.binding("web") == second.binding("web")
 
 
 def test_a_creation_time_in_the_document_counts(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
+    first = run(repository(WEB), at=NOON)
     early, late = "2026-01-01T11:00:00Z", "2026-01-01T12:30:00Z"
-    assert triggered(run(world(WEB, rebalancer("web", created=late)), first, ONE)) == late
-    too_late = run(world(WEB, rebalancer("web", created=early)), first, ONE)
+    assert triggered(run(repository(WEB, rebalancer("web", created=late)), first, ONE)) == late
+    too_late = run(repository(WEB, rebalancer("web", created=early)), first, ONE)
     assert (triggered(too_late), codes(too_late)) == (early, ["rebalance-too-late"])
     assert too_late.binding("web")["status"] == first.binding("web")["status"]
 
 
 @pytest.mark.parametrize("before", [None, NOON], ids=["never placed before", "placed before"])
 def test_a_creation_time_after_the_commit_is_handled_at_once(run: Any, before: str | None) -> None:
-    files = world(WEB, rebalancer("web", created=THREE))
-    first = run(files, run(world(WEB), at=before) if before else None, ONE)
+    files = repository(WEB, rebalancer("web", created=THREE))
+    first = run(files, run(repository(WEB), at=before) if before else None, ONE)
     assert first.binding("web")["status"]["lastScheduledTime"] == THREE
     assert run(files, first, TWO).binding("web") == first.binding("web")
 
 
 def test_a_binding_without_last_scheduled_time_is_not_rebalanced_with_a_warning(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
+    first = run(repository(WEB), at=NOON)
     del first.binding("web")["status"]["lastScheduledTime"]
-    after = run(world(WEB, rebalancer("web")), first, ONE)
+    after = run(repository(WEB, rebalancer("web")), first, ONE)
     assert (results(after), codes(after)) == ({"web": "Successful"}, ["rebalance-ignored"])
-    assert codes(run(world(WEB, rebalancer("web")), after, TWO)) == []
+    assert codes(run(repository(WEB, rebalancer("web")), after, TWO)) == []
 
 
 def test_a_rebalancer_added_again_after_it_expired_is_created_then(run: Any) -> None:
-    old = run(world(WEB, rebalancer("web", ttl=60, created=ONE)), run(world(WEB), at=NOON), ONE, TWO)
+    old = run(repository(WEB, rebalancer("web", ttl=60, created=ONE)), run(repository(WEB), at=NOON), ONE, TWO)
     assert old.rebalancer()["status"] == {}
-    files = world(WEB, API, rebalancer("web", "api", ttl=86400, created=ONE))
+    files = repository(WEB, API, rebalancer("web", "api", ttl=86400, created=ONE))
     anew = run(files, old, THREE)
     assert (anew.rebalancer()["metadata"]["creationTimestamp"], triggered(anew)) == (THREE, THREE)
     assert run(files, anew, THREE, NEXT_DAY).rebalancer()["metadata"] == anew.rebalancer()["metadata"]
@@ -211,30 +214,30 @@ def test_a_rebalancer_added_again_after_it_expired_is_created_then(run: Any) -> 
 
 def test_the_latest_of_several_requests_counts(run: Any) -> None:
     asking = [rebalancer("web", created=f"2026-01-01T12:{minute}:00Z", name=f"r{minute}") for minute in (10, 30, 20)]
-    after = run(world(WEB, *asking), run(world(WEB), at=NOON), ONE)
+    after = run(repository(WEB, *asking), run(repository(WEB), at=NOON), ONE)
     assert triggered(after) == "2026-01-01T12:30:00Z"
     assert [results(after, f"r{minute}") for minute in (10, 20, 30)] == [{"web": "Successful"}] * 3
 
 
 def test_an_older_request_does_not_replace_a_later_one(run: Any) -> None:
-    first = run(world(WEB, rebalancer("web", name="later")), run(world(WEB), at=NOON), TWO)
-    second = run(world(WEB, rebalancer("web", name="later"), rebalancer("web", name="older", created=ONE)), first, THREE)
+    first = run(repository(WEB, rebalancer("web", name="later")), run(repository(WEB), at=NOON), TWO)
+    second = run(repository(WEB, rebalancer("web", name="later"), rebalancer("web", name="older", created=ONE)), first, THREE)
     assert (triggered(second), results(second, "older")) == (TWO, {"web": "Successful"})
 
 
 def test_a_suspended_workload_is_rebalanced_when_it_resumes(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
+    first = run(repository(WEB), at=NOON)
     first.binding("web")["spec"]["suspension"] = {"scheduling": True}
-    held = run(world(WEB, rebalancer("web")), first, ONE)
+    held = run(repository(WEB, rebalancer("web")), first, ONE)
     assert (results(held), triggered(held)) == ({"web": "Successful"}, ONE)
     assert held.binding("web")["status"]["lastScheduledTime"] == NOON
     del held.binding("web")["spec"]["suspension"]
-    assert run(world(WEB, rebalancer("web")), held, TWO).binding("web")["status"]["lastScheduledTime"] == TWO
+    assert run(repository(WEB, rebalancer("web")), held, TWO).binding("web")["status"]["lastScheduledTime"] == TWO
 
 
 def test_a_rebalancer_that_is_being_deleted_is_ignored(run: Any) -> None:
     leaving = rebalancer("web").replace('"name": "back"', '"name": "back"\n  "deletionTimestamp": "2026-01-01T12:30:00Z"')
-    after = run(world(WEB, leaving), run(world(WEB), at=NOON), ONE)
+    after = run(repository(WEB, leaving), run(repository(WEB), at=NOON), ONE)
     assert "deletionTimestamp" in leaving
     assert (triggered(after), list(after.engine.records())) == (None, [])
 
@@ -256,8 +259,8 @@ nothing:                   {now: [a, b], then: [a, b],    left: [+a, -b],     ge
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in yaml.safe_load(EDITS).items()])
 def test_the_status_follows_the_list(run: Any, case: dict[str, Any]) -> None:
     here = [deployment("a"), deployment("c")]
-    first = run(world(*here, rebalancer(*case["now"])), run(world(*here), at=NOON), ONE)
-    second = run(world(*here, rebalancer(*case["then"])), first, TWO)
+    first = run(repository(*here, rebalancer(*case["now"])), run(repository(*here), at=NOON), ONE)
+    second = run(repository(*here, rebalancer(*case["then"])), first, TWO)
     signs = {"Successful": "+", "ReferencedBindingNotFound": "-"}
     assert [signs[result] + name for name, result in results(second).items()] == case["left"]
     status = second.rebalancer()["status"]
@@ -268,22 +271,22 @@ def test_the_status_follows_the_list(run: Any, case: dict[str, Any]) -> None:
 def test_the_digest_of_a_spec_does_not_depend_on_its_order_or_the_process(run: Any) -> None:
     text = '{"ttlSecondsAfterFinished":60,"workloads":[["apps/v1","Deployment","default","a"],["v1","ConfigMap","default","b"]]}'
     named = ["ConfigMap default/b", "a", "ConfigMap default/b"]
-    noted = run(world(rebalancer(*named, ttl=60))).rebalancer()["metadata"]["annotations"][DIGEST]
+    noted = run(repository(rebalancer(*named, ttl=60))).rebalancer()["metadata"]["annotations"][DIGEST]
     assert noted == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def test_an_added_workload_is_rebalanced_with_the_old_time(run: Any) -> None:
     here = [deployment("a"), deployment("c")]
-    first = run(world(*here, rebalancer("a")), run(world(*here), at=NOON), ONE)
-    second = run(world(*here, rebalancer("a", "c")), first, TWO)
+    first = run(repository(*here, rebalancer("a")), run(repository(*here), at=NOON), ONE)
+    second = run(repository(*here, rebalancer("a", "c")), first, TWO)
     assert (triggered(second, "a"), triggered(second, "c")) == (ONE, ONE)
     assert (second.binding("a"), second.binding("c")["status"]["lastScheduledTime"]) == (first.binding("a"), TWO)
 
 
 def test_a_workload_added_after_it_was_scheduled_is_reported(run: Any) -> None:
-    first = run(world(WEB, rebalancer("web")), run(world(WEB), at=NOON), ONE)
-    second = run(world(WEB, API, rebalancer("web")), first, TWO)
-    third = run(world(WEB, API, rebalancer("web", "api")), second, THREE)
+    first = run(repository(WEB, rebalancer("web")), run(repository(WEB), at=NOON), ONE)
+    second = run(repository(WEB, API, rebalancer("web")), first, TWO)
+    third = run(repository(WEB, API, rebalancer("web", "api")), second, THREE)
     assert codes(third) == ["rebalance-too-late"]
     assert third.binding("api")["status"] == second.binding("api")["status"]
 
@@ -296,7 +299,7 @@ def test_the_status_is_in_the_order_of_version_kind_namespace_and_name(run: Any)
         "{kind: Deployment, metadata: {name: a, namespace: zoo}}",
     ]
     named = ["ConfigMap default/a", "Deployment zoo/a", "ClusterRole a", "Deployment default/b"]
-    observed = run(world(*here, rebalancer(*named))).rebalancer()["status"]["observedWorkloads"]
+    observed = run(repository(*here, rebalancer(*named))).rebalancer()["status"]["observedWorkloads"]
     assert [entry["workload"] for entry in observed] == [refer(named[i]) for i in (3, 1, 2, 0)]
 
 
@@ -306,16 +309,16 @@ def test_the_status_is_in_the_order_of_version_kind_namespace_and_name(run: Any)
 def test_the_status_of_the_document_is_used_without_a_record(run: Any) -> None:
     done = {"workload": refer("Deployment default/web"), "result": "Successful"}
     dump = {"observedWorkloads": [done], "observedGeneration": 3, "finishTime": "2026-01-01T12:10:00Z"}
-    first = run(world(WEB), at=NOON)
-    second = run(world(WEB, rebalancer("web", created="2026-01-01T12:05:00Z", status=dump)), first, ONE)
+    first = run(repository(WEB), at=NOON)
+    second = run(repository(WEB, rebalancer("web", created="2026-01-01T12:05:00Z", status=dump)), first, ONE)
     assert triggered(second) is None, "it was carried out on the hub"
     assert second.rebalancer()["status"]["finishTime"] == "2026-01-01T12:10:00Z"
 
 
 def test_a_modified_record_is_read_as_it_is(run: Any) -> None:
-    first = run(world(WEB, rebalancer("web")), run(world(WEB), at=NOON), ONE)
+    first = run(repository(WEB, rebalancer("web")), run(repository(WEB), at=NOON), ONE)
     first.rebalancer()["status"] = {"observedWorkloads": ["web", {"workload": None}, 7], "observedGeneration": "one"}
-    assert results(run(world(WEB, rebalancer("web")), first, TWO)) == {"web": "Successful"}
+    assert results(run(repository(WEB, rebalancer("web")), first, TWO)) == {"web": "Successful"}
 
 
 # The end
@@ -323,10 +326,10 @@ def test_a_modified_record_is_read_as_it_is(run: Any) -> None:
 
 def test_an_expired_rebalancer_has_an_empty_record_and_a_finding(run: Any) -> None:
     asking = rebalancer("web", ttl=3600)
-    first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
+    first = run(repository(WEB, asking), run(repository(WEB), at=NOON), ONE)
     assert format_time(first.engine.wakeup) == TWO
     assert codes(first) == []
-    over = run(world(WEB, asking), first, ONE, TWO)
+    over = run(repository(WEB, asking), first, ONE, TWO)
     assert over.rebalancer() == {
         "apiVersion": "apps.karmada.io/v1alpha1",
         "kind": "WorkloadRebalancer",
@@ -334,16 +337,16 @@ def test_an_expired_rebalancer_has_an_empty_record_and_a_finding(run: Any) -> No
         "status": {},
     }
     assert (codes(over), over.engine.wakeup, format_time(over.engine.time)) == (["rebalancer-expired"], None, TWO)
-    later = run(world(WEB, asking), over, NEXT_DAY)
+    later = run(repository(WEB, asking), over, NEXT_DAY)
     assert (later.rebalancer(), later.binding("web"), later.engine.time) == (over.rebalancer(), first.binding("web"), None)
     assert codes(later) == ["rebalancer-expired"]
 
 
 @pytest.mark.parametrize("ttl", [0, -5])
 def test_a_ttl_of_zero_finishes_and_expires_in_one_run(run: Any, ttl: int) -> None:
-    after = run(world(WEB, rebalancer("web", ttl=ttl)), run(world(WEB), at=NOON), ONE)
+    after = run(repository(WEB, rebalancer("web", ttl=ttl)), run(repository(WEB), at=NOON), ONE)
     assert (triggered(after), after.rebalancer()["status"]) == (ONE, {})
-    assert run(world(WEB, rebalancer("web", ttl=ttl)), after, TWO).rebalancer() == after.rebalancer()
+    assert run(repository(WEB, rebalancer("web", ttl=ttl)), after, TWO).rebalancer() == after.rebalancer()
 
 
 @pytest.mark.parametrize(
@@ -357,13 +360,13 @@ def test_a_ttl_of_zero_finishes_and_expires_in_one_run(run: Any, ttl: int) -> No
     ],
 )
 def test_the_latest_spec_decides_the_expiry(run: Any, edit: str, end: str | None) -> None:
-    first = run(world(WEB, API, rebalancer("web", ttl=3600)), run(world(WEB, API), at=NOON), "2026-01-01T12:30:00Z")
-    second = run(world(WEB, API, edit), first, ONE)
+    first = run(repository(WEB, API, rebalancer("web", ttl=3600)), run(repository(WEB, API), at=NOON), "2026-01-01T12:30:00Z")
+    second = run(repository(WEB, API, edit), first, ONE)
     assert (format_time(second.engine.wakeup) if second.engine.wakeup else None) == end
 
 
 def test_a_pending_rebalancer_does_not_expire(run: Any) -> None:
-    held = run("\n---\n".join((BROKEN, WEB, rebalancer("web", ttl=60))), run(world(WEB), at=NOON), ONE, NEXT_DAY)
+    held = run("\n---\n".join((BROKEN, WEB, rebalancer("web", ttl=60))), run(repository(WEB), at=NOON), ONE, NEXT_DAY)
     assert (results(held), held.engine.wakeup) == ({"web": ""}, None)
 
 
@@ -377,34 +380,34 @@ def test_a_pending_rebalancer_does_not_expire(run: Any) -> None:
     ],
 )
 def test_an_expired_rebalancer_with_another_spec_is_a_new_one(run: Any, edit: str, created: str) -> None:
-    first = run(world(WEB, API, rebalancer("web", ttl=60)), run(world(WEB, API), at=NOON), ONE, TWO)
+    first = run(repository(WEB, API, rebalancer("web", ttl=60)), run(repository(WEB, API), at=NOON), ONE, TWO)
     assert first.rebalancer()["status"] == {}
-    second = run(world(WEB, API, edit), first, THREE)
+    second = run(repository(WEB, API, edit), first, THREE)
     assert (triggered(second), results(second)["web"]) == (created, "Successful")
     assert second.rebalancer()["status"]["observedGeneration"] == 1
     assert EXPIRED not in second.rebalancer()["metadata"]["annotations"]
 
 
 def test_an_expired_rebalancer_in_another_order_stays_expired(run: Any) -> None:
-    first = run(world(WEB, API, rebalancer("web", "api", ttl=0)), run(world(WEB, API), at=NOON), ONE)
-    assert run(world(WEB, API, rebalancer("api", "web", ttl=0)), first, TWO).rebalancer() == first.rebalancer()
+    first = run(repository(WEB, API, rebalancer("web", "api", ttl=0)), run(repository(WEB, API), at=NOON), ONE)
+    assert run(repository(WEB, API, rebalancer("api", "web", ttl=0)), first, TWO).rebalancer() == first.rebalancer()
 
 
 def test_a_deleted_rebalancer_loses_its_record_and_is_new_when_added_again(run: Any) -> None:
-    first = run(world(WEB, rebalancer("web", ttl=0)), run(world(WEB), at=NOON), ONE)
-    gone = run(world(WEB), first, TWO)
+    first = run(repository(WEB, rebalancer("web", ttl=0)), run(repository(WEB), at=NOON), ONE)
+    gone = run(repository(WEB), first, TWO)
     assert list(gone.engine.records()) == []
     assert triggered(gone) == ONE
-    assert triggered(run(world(WEB, rebalancer("web", ttl=0)), gone, THREE)) == THREE
+    assert triggered(run(repository(WEB, rebalancer("web", ttl=0)), gone, THREE)) == THREE
 
 
 @pytest.mark.parametrize("ttl", [None, 0], ids=["in force", "over"])
 def test_an_invalid_rebalancer_keeps_its_record_and_is_not_repeated_when_fixed(run: Any, ttl: int | None) -> None:
     asking = rebalancer("web", ttl=ttl)
-    first = run(world(WEB, asking), run(world(WEB), at=NOON), ONE)
-    broken = run(world(WEB, asking.replace('"workloads"', '"workload"')), first, TWO)
+    first = run(repository(WEB, asking), run(repository(WEB), at=NOON), ONE)
+    broken = run(repository(WEB, asking.replace('"workloads"', '"workload"')), first, TWO)
     assert broken.rebalancer() == first.rebalancer()
-    mended = run(world(WEB, asking), broken, THREE)
+    mended = run(repository(WEB, asking), broken, THREE)
     assert (mended.rebalancer(), mended.binding("web")) == (first.rebalancer(), first.binding("web"))
 
 
@@ -418,8 +421,8 @@ def test_an_invalid_rebalancer_keeps_its_record_and_is_not_repeated_when_fixed(r
     delays=st.lists(st.integers(0, 5000), min_size=1, max_size=6),
 )
 def test_runs_at_any_times_give_the_result_of_one_late_run(run: Any, ttl: int | None, named: list[str], delays: list[int]) -> None:
-    files = world(WEB, API, rebalancer(*named, ttl=ttl))
-    before = run(world(WEB, API), at=NOON)
+    files = repository(WEB, API, rebalancer(*named, ttl=ttl))
+    before = run(repository(WEB, API), at=NOON)
     start = parse_time(ONE)
     assert start is not None
     last, over, elapsed = before, False, 0
@@ -440,19 +443,19 @@ def test_runs_at_any_times_give_the_result_of_one_late_run(run: Any, ttl: int | 
 
 
 def test_explain_names_the_rebalancer_and_its_time(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
-    second = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), first, ONE)
+    first = run(repository(WEB), at=NOON)
+    second = run(repository(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), first, ONE)
     assert second.explain("web").trigger == f"Scheduled because a rebalance was requested by WorkloadRebalancer back at {ONE}."
-    third = run(world(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), second, TWO)
+    third = run(repository(WEB, rebalancer("web"), rebalancer("web", name="other", created=NOON)), second, TWO)
     assert third.explain("web").trigger.startswith("Not scheduled again")
 
 
 def test_explain_names_a_rebalance_next_to_another_trigger_and_after_its_deletion(run: Any) -> None:
-    first = run(world(WEB), at=NOON)
-    scaled = run(world(WEB.replace("2", "3"), rebalancer("web")), first, ONE)
+    first = run(repository(WEB), at=NOON)
+    scaled = run(repository(WEB.replace("2", "3"), rebalancer("web")), first, ONE)
     assert scaled.explain("web").trigger == (
         "Scheduled because the replicas changed, without regard to present replicas because a rebalance was requested by "
         f"WorkloadRebalancer back at {ONE}."
     )
     first.binding("web")["spec"]["rescheduleTriggeredAt"] = ONE
-    assert run(world(WEB), first, TWO).explain("web").trigger == f"Scheduled because a rebalance was requested at {ONE}."
+    assert run(repository(WEB), first, TWO).explain("web").trigger == f"Scheduled because a rebalance was requested at {ONE}."
