@@ -15,13 +15,13 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 
 _TIMER_HORIZON = timedelta(days=1)
-"""Timers that an event starts are taken to have run out; longer ones are not waited for."""
+"""Timers that an event starts are assumed to have expired if they are not longer than this."""
 _MAX_TIMER_ROUNDS = 4
-"""Timers that one event may start one after another."""
+"""The maximum number of consecutive timers that one event starts."""
 
 
 class PlannedRecords(Mapping[Key, Body]):
-    """The records of a plan as the next run would find them."""
+    """The records of a plan as the next run would read them."""
 
     def __init__(self, decided: DecisionSet) -> None:
         self._bodies = {key: body for session in decided.engines for key, body in session.records()}
@@ -61,19 +61,19 @@ class Baseline(NamedTuple):
 
     @property
     def has_inner_placements(self) -> bool:
-        """Whether nodes matter: something is placed inside a cluster."""
+        """Whether pods inside a cluster have placements, so that nodes are failure domains."""
         return any(isinstance(session, InnerPlacementReporting) for session in self.decisions.engines)
 
 
 class SimulationResult(NamedTuple):
-    """What is decided after an event; `outcomes` has only what was looked at."""
+    """The decisions after an event; `outcomes` contains only the workloads that were scheduled again."""
 
     engines: tuple[PolicyEngine, ...]
     outcomes: Mapping[Key, Outcome]
 
 
 def make_baseline(decided: DecisionSet, config: Config, moment: datetime, observations: Mapping[Any, Any]) -> Baseline:
-    """Where simulations of a plan start."""
+    """Return the baseline of simulations on a plan."""
     outcomes = decided.outcomes
     first = not any(outcome.previous_targets for outcome in outcomes.values())
     running = {
@@ -91,7 +91,7 @@ def make_baseline(decided: DecisionSet, config: Config, moment: datetime, observ
 
 
 def list_capacity_reporters(sessions: Iterable[PolicyEngine]) -> dict[str, CapacityReporting]:
-    """The sessions that know what room there is, by name."""
+    """Return the engines that report free capacity, by name."""
     return {session.name: session for session in sessions if isinstance(session, CapacityReporting)}
 
 

@@ -14,8 +14,8 @@ PlacedReplicas = Mapping[Key, Mapping[str, int | None]]
 
 
 class CapacityCheck(NamedTuple):
-    """`waiting` replicas by workload have no room where they are sent. `assumed` are clusters that take
-    some and do not say what is free."""
+    """`waiting` counts replicas by workload that exceed the capacity of their cluster; `unknown_capacity` are clusters that receive
+    replicas and do not report their free capacity."""
 
     waiting: Mapping[Key, int]
     overloaded: tuple[OverloadedCluster, ...]

@@ -18,13 +18,13 @@ from gitsched.simulate.capacity_check import count_fitting_replicas
 from gitsched.simulate.scenario import index_clusters
 
 MAX_EXAMPLES = 3
-"""Workloads named for one reason."""
+"""The number of workloads listed for one reason."""
 FITS = "could run there, and run elsewhere"
-"""Why something is not there that nothing speaks against."""
+"""The reason for an eligible workload that runs on other clusters."""
 
 
 def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Finding] = ()) -> ClusterExplanation:
-    """A cluster that is among the sites of the plan. `findings` are all that are known; those about it are shown."""
+    """Describe a cluster of the plan. Of `findings`, those about the cluster are included."""
     entries = index_clusters(baseline.decisions.catalog)[cluster]
     bodies = [document.body for _, document, _ in entries]
     origin = entries[0][1].origin
@@ -65,7 +65,7 @@ def _list_workloads(baseline: Baseline, cluster: str) -> Iterator[ClusterWorkloa
 
 
 class RemainingCapacity(NamedTuple):
-    """What is free on a cluster as an API knows it, and what of it the plan is about to take."""
+    """The free capacity of a cluster according to a policy API, and the part that the plan is going to use."""
 
     api: str
     capacity: Capacity
@@ -73,7 +73,7 @@ class RemainingCapacity(NamedTuple):
 
 
 def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacity | None:
-    """What is free by the first API that knows it."""
+    """Return the free capacity according to the first policy API that reports it."""
     for api, session in list_capacity_reporters(baseline.decisions.engines).items():
         room = session.free_capacity().get(cluster)
         if room is None:
@@ -93,7 +93,7 @@ def _list_resources(_api: str, room: Capacity, taken: Mapping[str, int]) -> Iter
 
 
 def _list_candidates(baseline: Baseline, reasons: Mapping[Key, str], left: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
-    """The workloads that run there, and those that could."""
+    """Yield the workloads that run on the cluster, and those that could."""
     for key, outcome in sorted(
         baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
     ):
@@ -118,7 +118,7 @@ def _format_amount(resource: str, count: int) -> str:
 
 
 def _explain_absences(baseline: Baseline, cluster: str) -> dict[Key, str]:
-    """The reason of every workload that is not there."""
+    """Return the reason for each workload that does not run on the cluster."""
     outcomes = baseline.decisions.outcomes.items()
     absent = ((key, outcome) for key, outcome in outcomes if all(place.cluster != cluster for place in outcome.targets))
     return {key: _explain_absence(baseline, key, outcome, cluster) for key, outcome in absent}

@@ -14,13 +14,13 @@ from gitsched.simulate.baseline import Baseline, decide_changed_catalog
 from gitsched.simulate.scenario import edit_catalog
 
 _MAX_CHANGES = 8
-"""Changes that one answer may have."""
+"""The maximum number of changes in one result."""
 _AFTER_PLAN = timedelta(seconds=1)
-"""Somebody makes the changes after what is decided."""
+"""The time between carrying out the plan and making the changes."""
 
 
 def find_counterfactuals(baseline: Baseline, key: Key, clusters: Iterable[str]) -> tuple[Counterfactual, ...]:
-    """What would bring a workload to each of some clusters where it does not run."""
+    """Return the changes that would place a workload on each of the given clusters where it does not run."""
     template = baseline.decisions.templates[key]
     found = baseline.decisions.outcomes.get(key)
     shares = found.replicas_by_cluster if found is not None else {}
@@ -28,7 +28,7 @@ def find_counterfactuals(baseline: Baseline, key: Key, clusters: Iterable[str]) 
 
 
 def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -> Counterfactual:
-    """One change after another, each looked for in the world that the earlier ones made."""
+    """Apply proposed changes one after the other, and schedule again after each, until the workload reaches the cluster."""
     later = baseline._replace(time=baseline.time + _AFTER_PLAN)
     catalog, sessions = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
@@ -55,7 +55,7 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
 
 
 def _restore_origins(changes: list[ProposedChange], catalog: Catalog) -> tuple[ProposedChange, ...]:
-    """The second change of a document was found in a copy of it: its place is in the file all the same."""
+    """Replace origins of changed copies of documents by those of the source documents, whose lines are reported."""
     if all(change.field is None or change.field.origin.blob for change in changes):
         return tuple(changes)
     documents = (*catalog.templates.values(), *catalog.api_documents_by_key.values())

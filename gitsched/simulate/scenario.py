@@ -19,7 +19,7 @@ from gitsched.model.labels import Selector
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 
 MAX_NAMES = 8
-"""Names that one message lists at most."""
+"""The maximum number of names in one message."""
 _REPLICA_PATHS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("apps", "Deployment"): (("spec", "replicas"),),
     ("apps", "ReplicaSet"): (("spec", "replicas"),),
@@ -73,7 +73,7 @@ class Scenario(NamedTuple):
 
 
 def describe_scenario(scenario: Scenario) -> str:
-    """What happens, as a sentence without its full stop."""
+    """Return the events of a scenario as a sentence without a full stop."""
     said = [
         *_describe_scopes(scenario.lose, ("does not answer", "do not answer") if scenario.unreachable else ("is lost", "are lost")),
         *_describe_scopes(scenario.drain, ("is drained", "are drained")),
@@ -92,7 +92,7 @@ def _describe_scopes(scopes: tuple[FailureDomain, ...], what: tuple[str, str]) -
 
 
 class ChangedCatalog(NamedTuple):
-    """A catalog in which a scenario has happened, and to whom."""
+    """A catalog after a scenario, and the clusters that the scenario affects."""
 
     catalog: Catalog
     lost: tuple[str, ...]
@@ -107,7 +107,7 @@ ClusterIndex = Mapping[str, list[tuple[Topology, Document, ClusterLocation]]]
 
 
 def index_clusters(catalog: Catalog, unit: str = CLUSTER) -> ClusterIndex:
-    """All clusters, or all nodes. Broken documents count, too."""
+    """Return all clusters, or all nodes, by name, including those with broken documents."""
     found: dict[str, list[tuple[Topology, Document, ClusterLocation]]] = {}
     for kind, sites in _list_topologies().items():
         if sites.level != unit:
@@ -124,18 +124,18 @@ def _list_kind(documents: Mapping[Key, Document], kind: tuple[str, str]) -> list
 
 
 def index_clusters_and_nodes(catalog: Catalog, nodes: bool) -> ClusterIndex:
-    """All that can be lost. `nodes` says that nodes matter, because something is placed inside a cluster."""
+    """Return all clusters, and all nodes if `nodes` is true, because pods inside a cluster have placements."""
     return {**index_clusters(catalog), **(index_clusters(catalog, NODE) if nodes else {})}
 
 
 def list_failure_domains(catalog: Catalog, by: str, nodes: bool = False) -> list[str]:
-    """Every cluster, node, zone, region or provider that can be lost, in order."""
+    """Return the sorted names of all clusters, nodes, zones, regions or providers."""
     entries = (entry for entries in index_clusters_and_nodes(catalog, nodes).values() for entry in entries)
     return sorted({value for _, _, site in entries for value in site.domains(by)})
 
 
 def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime, nodes: bool = False) -> ChangedCatalog:
-    """Let a scenario happen. Permanent where it names what is not there, or is there already."""
+    """Apply a scenario to a catalog. Raises Permanent if it refers to a missing cluster or adds an existing one."""
     sites = index_clusters_and_nodes(catalog, nodes)
     lost, partial = _resolve_scopes(sites, scenario.lose)
     drained = [name for name in _resolve_scopes(sites, scenario.drain)[0] if name not in lost]
@@ -162,7 +162,7 @@ def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, moment:
 
 
 def _resolve_scopes(sites: ClusterIndex, scopes: Iterable[FailureDomain]) -> tuple[list[str], list[str]]:
-    """The clusters that stand nowhere else than in the scopes, and those that also do."""
+    """Return the clusters that are entirely within the failure domains, and those that are partly within them."""
     wanted = list(scopes)
     whole: dict[str, None] = {}
     partial: dict[str, None] = {}
@@ -180,7 +180,7 @@ def _resolve_scopes(sites: ClusterIndex, scopes: Iterable[FailureDomain]) -> tup
 
 
 def format_known_names(names: list[str], by: str = "cluster") -> str:
-    """The first of the names that there are, for a message."""
+    """Return the existing names for a message, as many as it can list."""
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     if names:
         return f"are: {', '.join(names[:MAX_NAMES])}{more}"
@@ -220,7 +220,7 @@ def _check_new_cluster(kind: Topology, document: Document, sites: Mapping[str, o
 
 
 def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: Sequence[Document] = ()) -> Catalog:
-    """A catalog in which documents that APIs read are others, gone (None), or new; those that were broken are not any more."""
+    """Return a catalog with changed, removed (None) and new documents; changed documents are no longer broken."""
     changes = {key: None if document is None else _clear_blob_id(document) for key, document in changes.items()}
     settings = {kind: list(documents) for kind, documents in catalog.api_documents.items()}
     for kind in {(key.group, key.kind) for key in changes} & settings.keys():
@@ -239,7 +239,7 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
 
 
 def _clear_blob_id(document: Document) -> Document:
-    """A changed document is not what its blob holds any more, and nobody may take it for that."""
+    """Clear the blob id of a changed document, because the blob has the old content."""
     return document._replace(origin=document.origin._replace(blob="")) if document.origin is not None else document
 
 

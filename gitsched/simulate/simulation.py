@@ -23,7 +23,7 @@ ReplicasByWorkload = dict[Key, dict[str, int | None]]
 
 
 def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
-    """Let a scenario happen to a plan. Permanent where it names what is not there."""
+    """Simulate a scenario on a plan. Raises Permanent if it refers to a missing cluster."""
     changed = apply_scenario(baseline.decisions.catalog, scenario, baseline.config, baseline.time, baseline.has_inner_placements)
     after = decide_changed_catalog(baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh)
     known = baseline.decisions.outcomes
@@ -62,7 +62,7 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
 
 
 def simulate_all_losses(baseline: Baseline, by: str, silent: bool = False) -> Resilience:
-    """Every single loss of a cluster, node, zone, region or provider, the worst first; `silent` ones only do not answer."""
+    """Simulate the loss of each cluster, node, zone, region or provider, the worst first; with `silent`, they are only unreachable."""
     catalog = baseline.decisions.catalog
     rows = [
         simulate(baseline, Scenario(lose=(FailureDomain(by, name),), unreachable=silent))
@@ -82,12 +82,12 @@ def simulate_all_losses(baseline: Baseline, by: str, silent: bool = False) -> Re
 
 
 def list_inner_placement_reporters(sessions: Iterable[PolicyEngine]) -> list[InnerPlacementReporting]:
-    """The sessions that place something inside a cluster."""
+    """Return the engines that place pods inside a cluster."""
     return [session for session in sessions if isinstance(session, InnerPlacementReporting)]
 
 
 def _evaluate_inner_placements(baseline: Baseline, after: SimulationResult, lost: Collection[str]) -> Iterator[WorkloadEffect]:
-    """What is placed inside a cluster does nothing on a lost node, though it stays there."""
+    """Yield effects on placements inside clusters, which stay bound to a lost node without running."""
     before = {
         key: load
         for session in list_inner_placement_reporters(baseline.decisions.engines)
@@ -118,7 +118,7 @@ def _make_sort_key(row: Simulation) -> tuple[int, int, int, str]:
 
 
 def _list_affected(baseline: Baseline, scenario: Scenario, changed: ChangedCatalog) -> Collection[Key] | None:
-    """The workloads whose decision can be another one; None for all."""
+    """Return the workloads whose decision may change; None for all."""
     if scenario.add or scenario.copies or scenario.scale or scenario.fresh:
         return None
     gone = {*changed.lost, *changed.drained}
@@ -157,14 +157,14 @@ def _evaluate_workload(
 
 
 def _count_shortfall(outcome: Outcome | None, places: Mapping[str, int | None]) -> int:
-    """How many replicas have no place; of what is not divided all are, or none."""
+    """Return the number of unplaced replicas; a workload with undivided replicas has all or none."""
     if outcome is None or not outcome.replicas or (places and None in places.values()):
         return 0
     return max(outcome.replicas - sum(count or 0 for count in places.values()), 0)
 
 
 def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
-    """Why nothing better was found, in the words of its API."""
+    """Return the reason for missing replicas as the policy API reports it."""
     if outcome is None:
         return "its document is broken, or there twice, so that nobody decides about it"
     for _, body in outcome.records:
