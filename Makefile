@@ -1,5 +1,5 @@
-# Two commands for newcomers, both from a fresh clone with Python 3.11+ and git: `make demo` and `make test`.
-# Their environment is made on the way, in $(VENV); PYTHON chooses the interpreter it is made with.
+# Run `make demo` or `make test` in a new clone; both need Python 3.11+ and git. They create a virtual environment in $(VENV)
+# with the interpreter PYTHON.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,13 +8,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .PHONY: help demo test docs bench clean
 
-help: ## this list
+help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: $(VENV)/.demo ## place examples/repo, take its primary data centre down, watch it move
+demo: $(VENV)/.demo ## place examples/repo, mark its primary data centre as failed, show what moves
 	$(BIN)/python examples/demo.py
 
-# Tests that need a program this machine lacks are skipped, and named in the last lines; GITSCHED_REQUIRE_ALL=1 fails instead.
+# Tests that need a missing program are skipped and listed at the end; GITSCHED_REQUIRE_ALL=1 fails instead.
 test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -22,13 +22,13 @@ test: $(VENV)/.dev ## ruff, mypy, import-linter and every test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --dist worksteal -rs --no-fold-skipped
 
-docs: $(VENV)/.docs ## the documentation as a site in build/site; a link that leads nowhere fails
+docs: $(VENV)/.docs ## build the documentation in build/site; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 
-bench: $(VENV)/.dev ## time and memory per stage, beside git and PyYAML on the same input
+bench: $(VENV)/.dev ## time and memory per stage, compared with git and PyYAML
 	$(BIN)/python -m benchmarks
 
-clean: ## remove what these commands made
+clean: ## remove the files of these commands
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(BIN)/python:

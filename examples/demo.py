@@ -1,4 +1,4 @@
-"""The sixty-second tour: examples/repo as a repository of its own, placed, and placed again after a power cut in Frankfurt."""
+"""Demo: make a repository from examples/repo, place its workloads, and place them again after a power failure in Frankfurt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAINT = """\
       effect: NoExecute
 """
 
-# Nobody's configuration, hooks or signing key; fixed dates, so that two runs of the demo make the same commits.
+# No configuration, hooks or signing key of the user; fixed dates, so that two runs of the demo make the same commits.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -41,16 +41,16 @@ def main() -> None:
     commit("The fleet", "2026-01-12T09:00:00+00:00")
     show(GITSCHED, "reconcile")
 
-    title("Frankfurt, the primary data centre, loses power: somebody commits a taint")
+    title("Frankfurt, the primary data centre, loses power: commit a taint")
     for path in sorted((FLEET / "clusters").glob("fra-*.yaml")):
         path.write_text(tainted(path.read_text(encoding="utf-8")), encoding="utf-8")
     show("git", "diff", "--stat")
     commit("Frankfurt: no power", "2026-01-12T14:30:00+00:00")
 
-    title("What that commit would change, before anything does")
+    title("Plan: what that commit would change")
     show(GITSCHED, "plan")
 
-    title("And now for real")
+    title("Reconcile: commit the new placements")
     show(GITSCHED, "reconcile")
     show("git", "log", "--format=%h %ad %s", "--date=iso-strict", "placements")
 
@@ -68,7 +68,7 @@ The decisions are on branch `placements` of {fleet}. Try, in that directory:
 
 
 def tainted(cluster: str) -> str:
-    """The Cluster's text with one taint more; everything else stays as it was written."""
+    """Return the text of a Cluster with an additional taint; everything else stays unchanged."""
     if "\n  taints:\n" in cluster:
         return cluster.replace("\n  taints:\n", f"\n  taints:\n{TAINT}", 1)
     return cluster.replace("\nspec:\n", f"\nspec:\n  taints:\n{TAINT}", 1)
@@ -81,7 +81,7 @@ def commit(subject: str, when: str) -> None:
 
 
 def show(*command: str | Path, environment: dict[str, str] = ENVIRONMENT) -> None:
-    """Print a command as one would type it, run it in the fleet's repository, stop the demo if it fails."""
+    """Print a command, run it in the repository of the fleet, and stop the demo if it fails."""
     words = [Path(word).name if isinstance(word, Path) else word for word in command]
     print("$", " ".join(f"'{word}'" if " " in word else word for word in words), flush=True)
     code = subprocess.run(list(map(str, command)), cwd=FLEET, env=environment, check=False).returncode

@@ -1,4 +1,4 @@
-"""What every test may rely on: reproducible examples, an environment of nobody in particular, and honest skips."""
+"""Common fixtures: reproducible examples, a neutral environment, and skips for missing programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 import gitsched.decide.registry  # noqa: F401 - registers the policy APIs, as every command does
 from tests.metrics.conftest import Server
 
-# A health check that measures time would fail on a busy machine, so it is off; the others stay.
+# The health check that measures time fails on a busy machine, so it is off.
 _STEADY = [HealthCheck.too_slow]
 settings.register_profile("default-run", derandomize=True, deadline=None, max_examples=100, suppress_health_check=_STEADY)
 settings.register_profile("deep", deadline=None, max_examples=5000, print_blob=True, suppress_health_check=_STEADY)
@@ -26,7 +26,7 @@ PROGRAMS = {
     "prometheus": ("prometheus",),
     "browser": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
 }
-"""Marker → programs, any of which serves. `make test` runs without them; GITSCHED_REQUIRE_ALL=1 insists on them."""
+"""Marker → programs, one of which is needed. `make test` skips tests without them; GITSCHED_REQUIRE_ALL=1 requires them."""
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Ada Author",
@@ -49,14 +49,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.MonkeyPatch]:
-    """No configuration, credentials, hooks' variables or colours of whoever runs the tests. TZ and LANG stay as they are."""
+    """Remove configuration, credentials, variables of Git hooks and colours of the user. TZ and LANG stay."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("GIT_", "GITSCHED_")) or name in {"FORCE_COLOR", "CLICOLOR_FORCE", "SSH_AUTH_SOCK", "GNUPGHOME"}:
                 patch.delenv(name)
         home = tmp_path_factory.mktemp("home")
         patch.setenv("HOME", str(home))
-        # A file of its own, not /dev/null: git replaces the file that it writes a setting to, and root may replace that one.
+        # A file, not /dev/null: git replaces the file that it writes a setting to, and root could replace /dev/null.
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
@@ -67,7 +67,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
 
 @pytest.fixture(autouse=True)
 def _cache(_environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own for every test, created by whoever writes to it first."""
+    """Return a separate cache directory for each test; the first write creates it."""
     directory = tmp_path_factory.getbasetemp() / "cache" / str(next(_caches))
     monkeypatch.setenv("XDG_CACHE_HOME", str(directory))
     return directory
@@ -75,7 +75,7 @@ def _cache(_environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Plays the providers of metrics."""
+    """An HTTP server that responds like the metrics providers."""
     server = Server()
     yield server
     server.close()

@@ -1,4 +1,4 @@
-"""The architecture holds: imports go down the list of rooms, and the core does no I/O and knows no clock."""
+"""Check the layers: imports only go down, and the core uses no I/O, clock or randomness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_forbidden(module: str) -> bool:
 
 
 def offences(source: str) -> list[tuple[int, str]]:
-    """What a core module may not contain, as (line, what)."""
+    """Return what a core module may not contain, as (line, code)."""
     found: set[tuple[int, str]] = set()
     for node in ast.walk(ast.parse(source)):
         match node:

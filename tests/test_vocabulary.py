@@ -85,7 +85,7 @@ def find_retired_word(definition: Definition) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("top", ["gitsched"])
+@pytest.mark.parametrize("top", ["gitsched", "tests", "benchmarks"])
 def test_no_name_has_a_retired_word(top: str) -> None:
     found = [(definition, find_retired_word(definition)) for definition in list_definitions(ROOT, top)]
     assert [

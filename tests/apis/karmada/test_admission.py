@@ -40,7 +40,7 @@ def compiled(key: SchemaKey) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(shipped_schemas()[key])
 
 
-def judge(body: dict[str, Any]) -> list[Issue]:
+def list_issues(body: dict[str, Any]) -> list[Issue]:
     """Return the issues that the schema and the validation report; both schema validators must agree."""
     body = apply_defaults(body)
     group, _, version = body["apiVersion"].partition("/")
@@ -52,7 +52,7 @@ def judge(body: dict[str, Any]) -> list[Issue]:
 
 
 def errors(body: dict[str, Any]) -> list[str]:
-    return sorted({issue.code for issue in judge(body) if issue.severity == "error"})
+    return sorted({issue.code for issue in list_issues(body) if issue.severity == "error"})
 
 
 def make(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -196,13 +196,13 @@ def test_a_policy_without_a_namespace_is_in_default() -> None:
 
 def test_an_issue_points_at_the_invalid_member() -> None:
     spec = {"placement": {"clusterAffinities": [{"affinityName": "a"}, {"affinityName": "a"}]}}
-    (issue,) = judge(make("PropagationPolicy", spec))
+    (issue,) = list_issues(make("PropagationPolicy", spec))
     assert issue.pointer == ("spec", "placement", "clusterAffinities", 1, "affinityName")
     assert issue.message == "each affinity term in a policy must have a unique name; 'a' is used more than once"
 
 
 def test_a_selector_that_selects_nothing_is_a_warning() -> None:
-    (issue,) = judge(make("PropagationPolicy", {"resourceSelectors": [{"apiVersion": "v1"}]}))
+    (issue,) = list_issues(make("PropagationPolicy", {"resourceSelectors": [{"apiVersion": "v1"}]}))
     assert (issue.severity, issue.code) == ("warning", "karmada-selector-empty")
 
 
@@ -236,7 +236,7 @@ def test_validation_raises_no_exception_for_any_object(recorded: dict[str, Any],
         body["metadata"] = body["metadata"] if isinstance(body["metadata"], dict) else {}
         body["spec"] = body["spec"] if isinstance(body["spec"], dict) else {}
     before = copy.deepcopy(body)
-    for issue in judge(body):
+    for issue in list_issues(body):
         assert issue.message
         assert issue.pointer or issue.code == "schema"
     assert body == before, "a document is never changed"

@@ -147,16 +147,16 @@ def test_a_failure_is_final_until_the_workload_is_named_again(run: Any) -> None:
 def test_a_workload_that_is_defined_twice_is_rebalanced_when_it_is_fixed(run: Any) -> None:
     first = run(repository(WEB), at=NOON)
     held = run(repository(WEB, WEB, rebalancer("web")), first, ONE)
-    check_held_then_mended(run, first, held)
+    check_kept_then_fixed(run, first, held)
 
 
 def test_a_workload_with_an_invalid_policy_is_rebalanced_when_it_is_fixed(run: Any) -> None:
     first = run(repository(WEB), at=NOON)
     held = run("\n---\n".join((BROKEN, WEB, rebalancer("web"))), first, ONE)
-    check_held_then_mended(run, first, held)
+    check_kept_then_fixed(run, first, held)
 
 
-def check_held_then_mended(run: Any, first: Any, held: Any) -> None:
+def check_kept_then_fixed(run: Any, first: Any, held: Any) -> None:
     assert results(held) == {"web": ""}
     assert "finishTime" not in held.rebalancer()["status"]
     assert held.binding("web") == first.binding("web")
