@@ -54,15 +54,15 @@ def group_clusters(
     return tuple(groups) or (ClusterDecisionGroup("", ()),)
 
 
-def _group_length(wanted: object, total: int) -> int | Misconfiguration:
+def _group_length(clusters_per_group: object, total: int) -> int | Misconfiguration:
     length = total
-    if isinstance(wanted, str):
-        match = _PERCENTAGE.fullmatch(wanted)
+    if isinstance(clusters_per_group, str):
+        match = _PERCENTAGE.fullmatch(clusters_per_group)
         if match is None:
-            return Misconfiguration("", f"{wanted} invalid type: string is not a percentage")
+            return Misconfiguration("", f"{clusters_per_group} invalid type: string is not a percentage")
         length = math.ceil(int(match[1]) / 100 * total)  # in this order, so that 7% of 100 is 8 as upstream
-    elif isinstance(wanted, (int, float)):
-        length = int(wanted)
+    elif isinstance(clusters_per_group, (int, float)):
+        length = int(clusters_per_group)
     return length if 0 < length <= total else total
 
 
@@ -151,14 +151,14 @@ class SatisfiedCondition(NamedTuple):
 
 
 def evaluate_satisfaction(
-    eligible: EligibleClusters, wanted: Sequence[str], selected: int, count: int | None
+    eligible: EligibleClusters, requested_sets: Sequence[str], selected: int, count: int | None
 ) -> SatisfiedCondition:
     """Return the PlacementSatisfied condition with upstream's reasons and messages."""
     if not eligible.bound_sets:
         message = "No valid ManagedClusterSetBindings found in placement namespace"
         return SatisfiedCondition(False, "NoManagedClusterSetBindings", message)
     if not eligible.eligible_sets:
-        message = f"None of ManagedClusterSets [{','.join(wanted)}] is bound to placement namespace"
+        message = f"None of ManagedClusterSets [{','.join(requested_sets)}] is bound to placement namespace"
         return SatisfiedCondition(False, "NoIntersection", message)
     if not eligible.clusters:
         message = f"All ManagedClusterSets [{','.join(eligible.eligible_sets)}] have no member ManagedCluster"

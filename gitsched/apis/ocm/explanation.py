@@ -127,15 +127,15 @@ def _describe_filters(result: PlacementResult) -> list[str]:
         after = remaining.bit_count()
         lines.append(f"{selection_filter.name}: {after} of {before} remain.")
         before = after
-    wanted = result.request.limit
-    return [*lines, _describe_number(wanted, len(result.choice.selected))]
+    limit = result.request.limit
+    return [*lines, _describe_number(limit, len(result.choice.selected))]
 
 
-def _describe_number(wanted: int | None, chosen: int) -> str:
-    if wanted is None:
+def _describe_number(limit: int | None, chosen: int) -> str:
+    if limit is None:
         return f"All {chosen} are selected: numberOfClusters is not set."
-    if chosen < wanted:
-        return f"{chosen} are selected: fewer than the numberOfClusters of {wanted}."
+    if chosen < limit:
+        return f"{chosen} are selected: fewer than the numberOfClusters of {limit}."
     return f"The {chosen} with the highest total scores are selected, with equal scores the first by name."
 
 

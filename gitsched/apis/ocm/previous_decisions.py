@@ -36,11 +36,11 @@ _NO_DECISIONS = PreviousDecisions({}, ())
 
 def list_chosen_clusters(records: Iterable[tuple[Key, Body]]) -> dict[Key, frozenset[str]]:
     """Return the clusters that each Placement has chosen, from the records of PlacementDecisions."""
-    found: dict[Key, set[str]] = {}
+    chosen: dict[Key, set[str]] = {}
     for key, body in records:
         owner = as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
-        found.setdefault(Key(GROUP, PLACEMENT, key.namespace, owner), set()).update(list_decision_clusters(body))
-    return {key: frozenset(clusters) for key, clusters in found.items()}
+        chosen.setdefault(Key(GROUP, PLACEMENT, key.namespace, owner), set()).update(list_decision_clusters(body))
+    return {key: frozenset(clusters) for key, clusters in chosen.items()}
 
 
 class DecisionIndex:

@@ -58,8 +58,10 @@ def test_decisions_in_the_source_are_used_for_placements_without_output() -> Non
 
 
 def test_the_clusters_of_each_placement_are_listed() -> None:
-    records = dict(DECISIONS[:3])
-    assert list_chosen_clusters(records) == {placement_key("ns", "p"): {"ash", "bru", "dub"}, placement_key("ns", "q"): {"ash"}}
+    assert list_chosen_clusters(DECISIONS[:3]) == {
+        placement_key("ns", "p"): {"ash", "bru", "dub"},
+        placement_key("ns", "q"): {"ash"},
+    }
 
 
 def test_a_basis_is_read_back() -> None:

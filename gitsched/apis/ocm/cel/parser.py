@@ -72,12 +72,12 @@ def tokenize(text: str) -> list[Token]:
     return [*tokens, Token("end", "", at)]
 
 
-def _read_number(word: str, at: int) -> int:
+def _read_number(word: str, offset: int) -> int:
     unsigned = word[-1] in "uU"
     number = int(word.rstrip("uU"), 16 if word.startswith("0x") else 10)
     # The minimum int is a minus followed by the maximum plus one.
     if number > (MAX_UINT if unsigned else MAX_INT + 1):
-        raise InvalidExpression(f"the number at character {at + 1} is too large")
+        raise InvalidExpression(f"the number at character {offset + 1} is too large")
     return UInt(number) if unsigned else number
 
 
@@ -307,23 +307,23 @@ class _Parser:
             pairs.append((key, self._expression(), optional))
         return tuple(pairs)
 
-    def _global_call(self, name: str, arguments: tuple[Node, ...], at: int) -> Node:
+    def _global_call(self, name: str, arguments: tuple[Node, ...], offset: int) -> Node:
         if name == "has":
             if len(arguments) != 1 or not isinstance(arguments[0], Select) or arguments[0].test:
-                raise InvalidExpression(f"has() at character {at + 1} requires one field selection, such as has(a.b)")
+                raise InvalidExpression(f"has() at character {offset + 1} requires one field selection, such as has(a.b)")
             return arguments[0]._replace(test=True, optional=False)
-        return Call(name, None, arguments, at)
+        return Call(name, None, arguments, offset)
 
-    def _member_call(self, target: Node, name: str, at: int) -> Node:
+    def _member_call(self, target: Node, name: str, offset: int) -> Node:
         arguments = self._arguments()
         if name in _MACRO_ARGUMENTS and len(arguments) == _MACRO_ARGUMENTS[name]:
-            return Comprehension(name, target, _read_macro_variable(arguments[0]), arguments[1], at)
+            return Comprehension(name, target, _read_macro_variable(arguments[0]), arguments[1], offset)
         if name == "map" and len(arguments) in (2, 3):
             only = arguments[1] if len(arguments) == 3 else None
-            return Comprehension(name, target, _read_macro_variable(arguments[0]), arguments[-1], at, only)
+            return Comprehension(name, target, _read_macro_variable(arguments[0]), arguments[-1], offset, only)
         if name in ("optMap", "optFlatMap") and len(arguments) == 2:
-            return OptionalMap(name, target, _read_macro_variable(arguments[0]), arguments[1], at)
-        return Call(name, target, arguments, at)
+            return OptionalMap(name, target, _read_macro_variable(arguments[0]), arguments[1], offset)
+        return Call(name, target, arguments, offset)
 
 
 def _read_macro_variable(node: Node) -> str:

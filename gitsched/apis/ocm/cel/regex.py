@@ -63,9 +63,9 @@ def search(pattern: str, text: str, charge: CostTracker, count: int = -1) -> lis
         raise
     data = _encode(text)
     charge(max(0, len(data) * size // 100 + compile_cost // 10 - kubernetes_cost))
-    found: list[str] = []
+    matches: list[str] = []
     at, last = 0, -1
-    while at <= len(data) and (count < 0 or len(found) < count):
+    while at <= len(data) and (count < 0 or len(matches) < count):
         if at:
             charge(1 + (len(data) - at) * size // 1000)
         match = compiled.search(data, at)
@@ -74,26 +74,26 @@ def search(pattern: str, text: str, charge: CostTracker, count: int = -1) -> lis
         start, end = match.span()
         # RE2 also matches \B between the bytes of one character. Go does not return an empty match directly after another match.
         if not _is_inside(data, start) and (end > start or start != last):
-            found.append(data[start:end].decode())
+            matches.append(data[start:end].decode())
         at = last = end
         if start == end:
             at += 1
             while _is_inside(data, at):
                 at += 1
-    return found
+    return matches
 
 
-def _is_inside(data: bytes, at: int) -> bool:
+def _is_inside(data: bytes, offset: int) -> bool:
     """Report whether an offset is inside a character."""
-    return at < len(data) and data[at] & 0xC0 == 0x80
+    return offset < len(data) and data[offset] & 0xC0 == 0x80
 
 
 def compile_pattern(text: str) -> Pattern:
     """Compile a pattern; InvalidPattern if Go's regexp package rejects it, or if it is too large."""
-    found = _compile(text)
-    if isinstance(found, str):
-        raise InvalidPattern(found)
-    return found
+    compiled = _compile(text)
+    if isinstance(compiled, str):
+        raise InvalidPattern(compiled)
+    return compiled
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
