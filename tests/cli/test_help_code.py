@@ -18,7 +18,7 @@ BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
 def test_a_code_has_a_cause_and_a_cure(gitsched: Run, code: str) -> None:
     done = gitsched("help-code", code)
     assert done.returncode == 0
-    assert "Cause: a mapping says the same key twice" in done.stdout
+    assert "Cause: a mapping has the same key twice" in done.stdout
     assert "Fix: keep one." in done.stdout
 
 
