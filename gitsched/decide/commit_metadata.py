@@ -95,7 +95,7 @@ def _summarize_changed_entries(names: Set[str]) -> str:
     if CLUSTERS in names:
         return "manifests changed"
     if KEPT in names:
-        return "last valid files kept, or no longer"
+        return "last valid files changed"
     return "records changed"
 
 

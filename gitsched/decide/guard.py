@@ -13,10 +13,13 @@ from gitsched.model.document import Body, parse_api_group
 from gitsched.model.scheduling import Outcome
 
 MAX_NAMED_WORKLOADS = 5
-"""Workloads that the message of the guard names."""
+"""The maximum number of workloads that the message of the guard lists."""
+
+REMOVED_REASON = "removed from the source"
+UNSELECTED_REASON = "no longer selected by a policy"
 
 HadWorkloads = Callable[[str], bool]
-"""Whether a cluster received workloads in the previous output. A cluster without a document did not, even where bindings name it."""
+"""Whether a cluster received workloads in the previous output. False for a cluster without a document, even if bindings refer to it."""
 
 
 def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> Iterator[Move]:
@@ -44,19 +47,19 @@ def list_removed_workloads(decisions: DecisionSet, previous: PreviousOutput) -> 
 
 
 def _make_removal(record: Body, decisions: DecisionSet) -> Move | None:
-    """Return the move of the workload whose record this is; None for a record that places nothing."""
+    """Return the move of the workload that a record belongs to; None for a record without a placement."""
     api = find_policy_api(parse_api_group(str(record.get("apiVersion") or record.get("api") or "")))
     removed = api.read_removed_workload(record) if api is not None and api.read_removed_workload is not None else None
     if removed is None:
         return None
-    reason = "it is not in the repository any more"
+    reason = REMOVED_REASON
     if removed.key in decisions.templates:
-        reason = "nothing brings it along any more" if removed.dependent else "no policy selects it any more"
+        reason = "no workload depends on it" if removed.dependent else UNSELECTED_REASON
     return Move(removed.key, removed.replicas, {}, reason)
 
 
 def _list_previous_replicas(outcome: Outcome, had_workloads: HadWorkloads) -> dict[str, int | None]:
-    """The replicas of a workload by cluster in the previous output, without clusters that it was being evicted from."""
+    """Return the replicas of a workload by cluster in the previous output, without clusters that it was being evicted from."""
     return {
         target.cluster: target.replicas
         for target in outcome.previous_targets

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.engine import list_previous_records
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.guard import describe_reason
+from gitsched.decide.guard import REMOVED_REASON, UNSELECTED_REASON, describe_reason
 from gitsched.decide.plan import Plan
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import BlobLookup
@@ -35,12 +35,8 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
             moves.append(Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome)))
     for key, outcome in base.outcomes.items():
         if key not in head.outcomes and outcome.replicas_by_cluster:
-            moves.append(Move(key, outcome.replicas_by_cluster, {}, _UNSELECTED if key in documents else _REMOVED))
+            moves.append(Move(key, outcome.replicas_by_cluster, {}, UNSELECTED_REASON if key in documents else REMOVED_REASON))
     return tuple(moves)
-
-
-_REMOVED = "removed from the source"
-_UNSELECTED = "no longer selected by a policy"
 
 
 def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
@@ -55,13 +51,13 @@ def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
 
 def list_choices(decided: DecisionSet) -> dict[Key, frozenset[str]]:
     """Return the clusters that Placements select according to a plan."""
-    return read_choices({key: body for session in decided.engines for key, body in session.records()})
+    return read_choices({key: body for engine in decided.engines for key, body in engine.records()})
 
 
 def compare_choices(before: Mapping[Key, frozenset[str]], after: Mapping[Key, frozenset[str]]) -> tuple[SelectionChange, ...]:
-    """Who chooses other clusters, by namespace and name."""
-    nothing = frozenset[str]()
-    pairs = ((key, before.get(key, nothing), after.get(key, nothing)) for key in before.keys() | after.keys())
+    """Return the Placements that select other clusters than before, by namespace and name."""
+    empty = frozenset[str]()
+    pairs = ((key, before.get(key, empty), after.get(key, empty)) for key in before.keys() | after.keys())
     differ = (SelectionChange(key, tuple(sorted(old)), tuple(sorted(new))) for key, old, new in pairs if old != new)
     return tuple(sorted(differ, key=lambda choice: (choice.key.namespace, choice.key.name, choice.key)))
 

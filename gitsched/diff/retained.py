@@ -51,8 +51,8 @@ def find_retained(
             continue
         previous = {target.cluster for target in outcome.previous_targets if not target.evicting}
         affected = expected_before is None or expected_before.replicas_by_cluster.keys() != expected.replicas_by_cluster.keys()
-        stays = previous == outcome.replicas_by_cluster.keys()
-        if stays and affected and expected.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
+        unchanged = previous == outcome.replicas_by_cluster.keys()
+        if unchanged and affected and expected.replicas_by_cluster.keys() != outcome.replicas_by_cluster.keys():
             retained[key] = outcome
     if not retained:
         return ()

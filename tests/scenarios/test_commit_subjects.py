@@ -17,7 +17,7 @@ def test_a_subject_distinguishes_moves_manifests_kept_files_and_records(pair: Fl
     assert subject(pair) == "manifests changed"
     pair.commit({"apps/web.yaml": deployment("web") + "  {\n"}, hour=3)
     pair.reconcile(3)
-    assert subject(pair) == "last valid files kept, or no longer"
+    assert subject(pair) == "last valid files changed"
 
 
 def test_records_alone_are_called_records(pair: Fleet) -> None:
