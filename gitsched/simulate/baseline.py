@@ -24,7 +24,7 @@ class PlannedRecords(Mapping[Key, Body]):
     """The records of a plan as the next run would read them."""
 
     def __init__(self, decided: DecisionSet) -> None:
-        self._bodies = {key: body for session in decided.engines for key, body in session.records()}
+        self._bodies = {key: body for engine in decided.engines for key, body in engine.records()}
         self._bodies |= {key: body for outcome in decided.outcomes.values() for key, body in outcome.records}
         self._kinds: dict[tuple[str, str], list[Key]] = {}
         for key in self._bodies:
@@ -44,11 +44,11 @@ class PlannedRecords(Mapping[Key, Body]):
 
 
 class Baseline(NamedTuple):
-    """A plan as if it were carried out: `records` are its own, `moment` is when something happens to it.
+    """A plan that is assumed to be carried out: `records` are the records that it writes, `time` is the time of the simulated event.
 
-    `running` is where workloads run before the plan is carried out: room that they use is used already. The first plan of an output
-    branch is taken to describe what runs. `reaches` are the clusters without which a decision could be another one, None where it could
-    be any.
+    `running_replicas` are the replicas by cluster before the plan is carried out; their resources are already in use. If the output
+    branch has no placements yet, the workloads are assumed to run as planned. `relevant_clusters` are the clusters that can affect the
+    decision of a workload, None for all clusters.
     """
 
     decisions: DecisionSet
@@ -62,7 +62,7 @@ class Baseline(NamedTuple):
     @property
     def has_inner_placements(self) -> bool:
         """Whether pods inside a cluster have placements, so that nodes are failure domains."""
-        return any(isinstance(session, InnerPlacementReporting) for session in self.decisions.engines)
+        return any(isinstance(engine, InnerPlacementReporting) for engine in self.decisions.engines)
 
 
 class SimulationResult(NamedTuple):
@@ -72,39 +72,42 @@ class SimulationResult(NamedTuple):
     outcomes: Mapping[Key, Outcome]
 
 
-def make_baseline(decided: DecisionSet, config: Config, moment: datetime, observations: Mapping[Any, Any]) -> Baseline:
+def make_baseline(decided: DecisionSet, config: Config, time: datetime, observations: Mapping[Any, Any]) -> Baseline:
     """Return the baseline of simulations on a plan."""
     outcomes = decided.outcomes
     first = not any(outcome.previous_targets for outcome in outcomes.values())
     running = {
         key: outcome.replicas_by_cluster
         if first
-        else {place.cluster: place.replicas for place in outcome.previous_targets if not place.evicting}
+        else {target.cluster: target.replicas for target in outcome.previous_targets if not target.evicting}
         for key, outcome in outcomes.items()
     }
-    foreseeing = list_capacity_reporters(decided.engines)
-    reaches = {
-        key: foreseeing[outcome.api].relevant_clusters(decided.templates[key]) if outcome.api in foreseeing else None
+    reporters = list_capacity_reporters(decided.engines)
+    relevant = {
+        key: reporters[outcome.api].relevant_clusters(decided.templates[key]) if outcome.api in reporters else None
         for key, outcome in outcomes.items()
     }
-    return Baseline(decided, config, moment, observations, PlannedRecords(decided), running, reaches)
+    return Baseline(decided, config, time, observations, PlannedRecords(decided), running, relevant)
 
 
-def list_capacity_reporters(sessions: Iterable[PolicyEngine]) -> dict[str, CapacityReporting]:
+def list_capacity_reporters(engines: Iterable[PolicyEngine]) -> dict[str, CapacityReporting]:
     """Return the engines that report free capacity, by name."""
-    return {session.name: session for session in sessions if isinstance(session, CapacityReporting)}
+    return {engine.name: engine for engine in engines if isinstance(engine, CapacityReporting)}
 
 
 def decide_changed_catalog(
     baseline: Baseline, catalog: Catalog, only: Collection[Key] | None = None, fresh: bool = False
 ) -> SimulationResult:
-    """Decide the workloads of a changed catalog; of the templates `only` these, where they are named. `fresh` knows of no records."""
+    """Decide the workloads of a changed catalog, of the templates `only` these if given.
+
+    With `fresh`, previous records are ignored. A timer that the change starts is assumed to expire, up to _TIMER_HORIZON.
+    """
     end, now = baseline.time + _TIMER_HORIZON, baseline.time
     known: Mapping[Key, datetime | None] = {key: outcome.wakeup for key, outcome in baseline.decisions.outcomes.items()}
     for _ in range(_MAX_TIMER_ROUNDS):
         after = _decide_at(baseline, catalog, {} if fresh else baseline.records, now, only)
         started = (o.wakeup for key, o in after.outcomes.items() if o.wakeup is not None and o.wakeup != known.get(key))
-        due = [moment for moment in started if now < moment <= end]
+        due = [time for time in started if now < time <= end]
         if not due:
             break
         now = max(due)
@@ -115,7 +118,7 @@ def _decide_at(
     baseline: Baseline, catalog: Catalog, records: Mapping[Key, Body], now: datetime, only: Collection[Key] | None
 ) -> SimulationResult:
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
-    world = Snapshot(
+    snapshot = Snapshot(
         catalog.api_documents,
         catalog.templates,
         broken,
@@ -127,16 +130,16 @@ def _decide_at(
         catalog.duplicate_api_documents,
         catalog.read_order,
     )
-    sessions = create_engines(world)
-    wanted = (
+    engines = create_engines(snapshot)
+    templates = (
         catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
     )
-    outcomes = {key: found for key, template in wanted if (found := _decide_template(template, sessions)) is not None}
-    for session in sessions:
-        for document, outcome in session.own_workloads():
+    outcomes = {key: outcome for key, template in templates if (outcome := _decide_template(template, engines)) is not None}
+    for engine in engines:
+        for document, outcome in engine.own_workloads():
             outcomes.setdefault(document.key, outcome)
-    return SimulationResult(sessions, outcomes)
+    return SimulationResult(engines, outcomes)
 
 
-def _decide_template(template: Document, sessions: tuple[PolicyEngine, ...]) -> Outcome | None:
-    return next((outcome for session in sessions if (outcome := session.decide(template)) is not None), None)
+def _decide_template(template: Document, engines: tuple[PolicyEngine, ...]) -> Outcome | None:
+    return next((outcome for engine in engines if (outcome := engine.decide(template)) is not None), None)

@@ -29,19 +29,19 @@ def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Findin
     bodies = [document.body for _, document, _ in entries]
     origin = entries[0][1].origin
     resources = {document.key.resource for _, document, _ in entries}
-    sites = [site for _, _, site in entries]
-    left, reasons = _measure_free_capacity(baseline, cluster), _explain_absences(baseline, cluster)
+    locations = [location for _, _, location in entries]
+    remaining, reasons = _measure_free_capacity(baseline, cluster), _explain_absences(baseline, cluster)
     return ClusterExplanation(
         name=cluster,
         location=f"{origin.path}:{origin.line}" if origin else "",
-        region=next((site.region for site in sites if site.region), ""),
-        provider=next((site.provider for site in sites if site.provider), ""),
-        zones=next((site.zones for site in sites if site.zones), ()),
+        region=next((location.region for location in locations if location.region), ""),
+        provider=next((location.provider for location in locations if location.provider), ""),
+        zones=next((location.zones for location in locations if location.zones), ()),
         labels={name: text for body in bodies for name, text in as_string_map(get_field(body, "metadata", "labels")).items()},
         remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
         running=tuple(_list_workloads(baseline, cluster)),
-        free_resources=None if left is None else tuple(_list_resources(*left)),
-        eligible=tuple(_list_candidates(baseline, reasons, left)),
+        free_resources=None if remaining is None else tuple(_list_resources(*remaining)),
+        eligible=tuple(_list_candidates(baseline, reasons, remaining)),
         absence_reasons=_group_absences(reasons),
     )
 
@@ -58,10 +58,10 @@ def _list_workloads(baseline: Baseline, cluster: str) -> Iterator[ClusterWorkloa
     for key, outcome in sorted(
         baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
     ):
-        for place in outcome.targets:
-            if place.cluster == cluster:
+        for target in outcome.targets:
+            if target.cluster == cluster:
                 known = cluster in baseline.running_replicas.get(key, {})
-                yield ClusterWorkload(key, place.replicas, outcome.policy, not known and not place.evicting, place.evicting)
+                yield ClusterWorkload(key, target.replicas, outcome.policy, not known and not target.evicting, target.evicting)
 
 
 class RemainingCapacity(NamedTuple):
@@ -74,39 +74,41 @@ class RemainingCapacity(NamedTuple):
 
 def _measure_free_capacity(baseline: Baseline, cluster: str) -> RemainingCapacity | None:
     """Return the free capacity according to the first policy API that reports it."""
-    for api, session in list_capacity_reporters(baseline.decisions.engines).items():
-        room = session.free_capacity().get(cluster)
-        if room is None:
+    for api, engine in list_capacity_reporters(baseline.decisions.engines).items():
+        capacity = engine.free_capacity().get(cluster)
+        if capacity is None:
             continue
-        taken: dict[str, int] = {}
+        reserved: dict[str, int] = {}
         for key, outcome in baseline.decisions.outcomes.items():
             more = _count_increase(outcome, baseline.running_replicas.get(key, {}), cluster) if outcome.api == api else 0
-            for name, amount in session.resource_request(baseline.decisions.templates[key]) if more else ():
-                taken[name] = taken.get(name, 0) + amount * more
-        return RemainingCapacity(api, room, taken)
+            for name, amount in engine.resource_request(baseline.decisions.templates[key]) if more else ():
+                reserved[name] = reserved.get(name, 0) + amount * more
+        return RemainingCapacity(api, capacity, reserved)
     return None
 
 
-def _list_resources(_api: str, room: Capacity, taken: Mapping[str, int]) -> Iterator[FreeResource]:
-    for name, amount in sorted(room.free.items()):
-        yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - taken.get(name, 0)))
+def _list_resources(_api: str, capacity: Capacity, reserved: Mapping[str, int]) -> Iterator[FreeResource]:
+    for name, amount in sorted(capacity.free.items()):
+        yield FreeResource(name, _format_amount(name, amount), _format_amount(name, amount - reserved.get(name, 0)))
 
 
-def _list_candidates(baseline: Baseline, reasons: Mapping[Key, str], left: RemainingCapacity | None) -> Iterator[EligibleWorkload]:
+def _list_candidates(
+    baseline: Baseline, reasons: Mapping[Key, str], remaining: RemainingCapacity | None
+) -> Iterator[EligibleWorkload]:
     """Yield the workloads that run on the cluster, and those that could."""
     for key, outcome in sorted(
         baseline.decisions.outcomes.items(), key=lambda entry: (entry[0].namespace, entry[0].name, entry[0])
     ):
-        here = key not in reasons
-        if not here and reasons[key] != FITS:
+        runs = key not in reasons
+        if not runs and reasons[key] != FITS:
             continue
         more = None
-        if left is not None and outcome.api == left.api and outcome.replicas is not None:
-            session = list_capacity_reporters(baseline.decisions.engines)[left.api]
-            more = count_fitting_replicas(left.capacity, left.planned, session.resource_request(baseline.decisions.templates[key]))[
-                0
-            ]
-        yield EligibleWorkload(key, here, more)
+        if remaining is not None and outcome.api == remaining.api and outcome.replicas is not None:
+            engine = list_capacity_reporters(baseline.decisions.engines)[remaining.api]
+            more = count_fitting_replicas(
+                remaining.capacity, remaining.planned, engine.resource_request(baseline.decisions.templates[key])
+            )[0]
+        yield EligibleWorkload(key, runs, more)
 
 
 def _count_increase(outcome: Outcome, running: Mapping[str, int | None], cluster: str) -> int:
@@ -120,7 +122,7 @@ def _format_amount(resource: str, count: int) -> str:
 def _explain_absences(baseline: Baseline, cluster: str) -> dict[Key, str]:
     """Return the reason for each workload that does not run on the cluster."""
     outcomes = baseline.decisions.outcomes.items()
-    absent = ((key, outcome) for key, outcome in outcomes if all(place.cluster != cluster for place in outcome.targets))
+    absent = ((key, outcome) for key, outcome in outcomes if all(target.cluster != cluster for target in outcome.targets))
     return {key: _explain_absence(baseline, key, outcome, cluster) for key, outcome in absent}
 
 
@@ -133,8 +135,8 @@ def _group_absences(reasons: Mapping[Key, str]) -> tuple[AbsenceReason, ...]:
 
 
 def _explain_absence(baseline: Baseline, key: Key, outcome: Outcome, cluster: str) -> str:
-    session = next(session for session in baseline.decisions.engines if session.name == outcome.api)
-    verdicts = session.evaluate_own(*_make_reference(key)) or session.evaluate_candidates(baseline.decisions.templates[key])
+    engine = next(engine for engine in baseline.decisions.engines if engine.name == outcome.api)
+    verdicts = engine.evaluate_own(*_make_reference(key)) or engine.evaluate_candidates(baseline.decisions.templates[key])
     verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
     if verdict is None:
         groups = next(api.groups for api in policy_apis() if api.name == outcome.api)
@@ -142,7 +144,7 @@ def _explain_absence(baseline: Baseline, key: Key, outcome: Outcome, cluster: st
         if not known:
             return f"decided by {outcome.api}, which has no such cluster"
         return outcome.reason if outcome.state != "placed" else "decided among other clusters"
-    return verdict.reason or (FITS if verdict.eligible else "nothing is said about it")
+    return verdict.reason or (FITS if verdict.eligible else "no reason reported")
 
 
 def _make_reference(key: Key) -> tuple[str, str, str]:

@@ -30,11 +30,16 @@ def find_counterfactuals(baseline: Baseline, key: Key, clusters: Iterable[str]) 
 def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -> Counterfactual:
     """Apply proposed changes one after the other, and schedule again after each, until the workload reaches the cluster."""
     later = baseline._replace(time=baseline.time + _AFTER_PLAN)
-    catalog, sessions = baseline.decisions.catalog, baseline.decisions.engines
+    catalog, engines = baseline.decisions.catalog, baseline.decisions.engines
     changes: list[ProposedChange] = []
     while len(changes) < _MAX_CHANGES:
         edit = next(
-            (e for s in sessions if isinstance(s, ChangeProposing) and (e := s.propose(template, cluster)) is not None), None
+            (
+                edit
+                for engine in engines
+                if isinstance(engine, ChangeProposing) and (edit := engine.propose(template, cluster)) is not None
+            ),
+            None,
         )
         if edit is None or edit.change in changes:
             break
@@ -45,7 +50,7 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str) -
         catalog = edit_catalog(catalog, {edit.document.key: edit.document} if known else {}, () if known else (edit.document,))
         template = catalog.templates.get(template.key, template)
         after = decide_changed_catalog(later, catalog, {template.key})
-        sessions = after.engines
+        engines = after.engines
         shares = after.outcomes[template.key].replicas_by_cluster if template.key in after.outcomes else {}
         if cluster in shares:
             return Counterfactual(
@@ -60,8 +65,8 @@ def _restore_origins(changes: list[ProposedChange], catalog: Catalog) -> tuple[P
         return tuple(changes)
     documents = (*catalog.templates.values(), *catalog.api_documents_by_key.values())
     known = {document.origin._replace(blob=""): document.origin for document in documents if document.origin is not None}
-    bound = ((change, change.field) for change in changes)
+    fields = ((change, change.field) for change in changes)
     return tuple(
-        change if rule is None else change._replace(field=rule._replace(origin=known.get(rule.origin, rule.origin)))
-        for change, rule in bound
+        change if field is None else change._replace(field=field._replace(origin=known.get(field.origin, field.origin)))
+        for change, field in fields
     )

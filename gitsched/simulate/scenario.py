@@ -26,7 +26,7 @@ _REPLICA_PATHS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("apps", "StatefulSet"): (("spec", "replicas"),),
     ("batch", "Job"): (("spec", "parallelism"), ("spec", "completions")),
 }
-"""Where the kinds of Kubernetes have their number of replicas; a missing number is 1."""
+"""The fields with the number of replicas of Kubernetes kinds; a missing number is 1."""
 
 
 def _list_topologies() -> dict[tuple[str, str], Topology]:
@@ -36,8 +36,8 @@ def _list_topologies() -> dict[tuple[str, str], Topology]:
 class Scaling(NamedTuple):
     """Workloads whose replicas grow or shrink by a factor, rounded up.
 
-    `kind`, `namespace` and `name` are patterns as of a shell; `labels` must hold, too, where given. `pattern` and `factor_text` are how
-    somebody wrote it.
+    `kind`, `namespace` and `name` are shell patterns; `labels` must match, too, if given. `pattern` and `factor_text` are the texts of the
+    option.
     """
 
     pattern: str
@@ -57,10 +57,10 @@ class Scaling(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """Everything that happens at once. `add` are documents of clusters, `copies` pairs of a cluster and the name of another one like it.
+    """Events that happen at the same time. `add` are documents of clusters, `copies` pairs of a cluster and the name of its copy.
 
-    `silent` says that what is lost only does not answer any more: then nothing happens but what settings and policies do about that.
-    `fresh` forgets what was decided before: everything is placed as if for the first time.
+    With `unreachable`, lost clusters only become unreachable, so that workloads move only if settings or policies react to that. With
+    `fresh`, previous decisions are ignored: all workloads are scheduled as if for the first time.
     """
 
     lose: tuple[FailureDomain, ...] = ()
@@ -74,21 +74,21 @@ class Scenario(NamedTuple):
 
 def describe_scenario(scenario: Scenario) -> str:
     """Return the events of a scenario as a sentence without a full stop."""
-    said = [
+    events = [
         *_describe_scopes(scenario.lose, ("does not answer", "do not answer") if scenario.unreachable else ("is lost", "are lost")),
         *_describe_scopes(scenario.drain, ("is drained", "are drained")),
         *(f"cluster {get_field(body, 'metadata', 'name')} is added" for body in scenario.add),
         *(f"cluster {new} is added, like {name}" for name, new in scenario.copies),
         *(f"the replicas of {scaling.pattern} are multiplied by {scaling.factor_text}" for scaling in scenario.scale),
-        *(["everything is placed as if for the first time"] if scenario.fresh else ()),
+        *(["all workloads are scheduled as if for the first time"] if scenario.fresh else ()),
     ]
-    return "; ".join(said) or "nothing happens"
+    return "; ".join(events) or "nothing happens"
 
 
-def _describe_scopes(scopes: tuple[FailureDomain, ...], what: tuple[str, str]) -> list[str]:
+def _describe_scopes(scopes: tuple[FailureDomain, ...], verbs: tuple[str, str]) -> list[str]:
     names = [str(scope) for scope in scopes]
-    told = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-    return [f"{told} {what[len(names) > 1]}"] if names else []
+    subjects = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return [f"{subjects} {verbs[len(names) > 1]}"] if names else []
 
 
 class ChangedCatalog(NamedTuple):
@@ -103,19 +103,19 @@ class ChangedCatalog(NamedTuple):
 
 
 ClusterIndex = Mapping[str, list[tuple[Topology, Document, ClusterLocation]]]
-"""The documents that stand for each cluster or node, by its name: several APIs may know the same one."""
+"""The documents of each cluster or node, by its name; several APIs may have a document of the same cluster."""
 
 
 def index_clusters(catalog: Catalog, unit: str = CLUSTER) -> ClusterIndex:
     """Return all clusters, or all nodes, by name, including those with broken documents."""
     found: dict[str, list[tuple[Topology, Document, ClusterLocation]]] = {}
-    for kind, sites in _list_topologies().items():
-        if sites.level != unit:
+    for kind, topology in _list_topologies().items():
+        if topology.level != unit:
             continue
-        sound = catalog.api_documents.get(kind, ()) if kind[0] in reserved_groups() else _list_kind(catalog.templates, kind)
-        for document in (*sound, *_list_kind(catalog.broken, kind)):
-            site = sites.read_location(document)
-            found.setdefault(site.name, []).append((sites, document, site))
+        valid = catalog.api_documents.get(kind, ()) if kind[0] in reserved_groups() else _list_kind(catalog.templates, kind)
+        for document in (*valid, *_list_kind(catalog.broken, kind)):
+            location = topology.read_location(document)
+            found.setdefault(location.name, []).append((topology, document, location))
     return dict(sorted(found.items()))
 
 
@@ -131,25 +131,25 @@ def index_clusters_and_nodes(catalog: Catalog, nodes: bool) -> ClusterIndex:
 def list_failure_domains(catalog: Catalog, by: str, nodes: bool = False) -> list[str]:
     """Return the sorted names of all clusters, nodes, zones, regions or providers."""
     entries = (entry for entries in index_clusters_and_nodes(catalog, nodes).values() for entry in entries)
-    return sorted({value for _, _, site in entries for value in site.domains(by)})
+    return sorted({value for _, _, location in entries for value in location.domains(by)})
 
 
-def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, moment: datetime, nodes: bool = False) -> ChangedCatalog:
+def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, time: datetime, nodes: bool = False) -> ChangedCatalog:
     """Apply a scenario to a catalog. Raises Permanent if it refers to a missing cluster or adds an existing one."""
-    sites = index_clusters_and_nodes(catalog, nodes)
-    lost, partial = _resolve_scopes(sites, scenario.lose)
-    drained = [name for name in _resolve_scopes(sites, scenario.drain)[0] if name not in lost]
+    clusters = index_clusters_and_nodes(catalog, nodes)
+    lost, partial = _resolve_scopes(clusters, scenario.lose)
+    drained = [name for name in _resolve_scopes(clusters, scenario.drain)[0] if name not in lost]
     changes: dict[Key, Document | None] = {}
     for name in lost:
-        for kind, document, _ in sites[name]:
-            body = (kind.mark_unreachable if scenario.unreachable else kind.mark_lost)(document.body, moment)
+        for kind, document, _ in clusters[name]:
+            body = (kind.mark_unreachable if scenario.unreachable else kind.mark_lost)(document.body, time)
             changes[document.key] = None if body is None else document._replace(body=body)
     for name in drained:
-        for kind, document, _ in sites[name]:
+        for kind, document, _ in clusters[name]:
             if kind.drain is None:
-                raise Permanent(f"{document.key} cannot be drained: its API knows no such thing; say that it is lost instead")
-            changes[document.key] = document._replace(body=kind.drain(document.body, moment))
-    new = [*_copy_clusters(sites, scenario.copies), *_add_clusters(sites, scenario.add)]
+                raise Permanent(f"{document.key} cannot be drained: its API does not support this; use --lose instead")
+            changes[document.key] = document._replace(body=kind.drain(document.body, time))
+    new = [*_copy_clusters(clusters, scenario.copies), *_add_clusters(clusters, scenario.add)]
     templates, scaled = _scale_workloads(catalog.templates, scenario.scale, config)
     return ChangedCatalog(
         edit_catalog(catalog._replace(templates=templates), changes, [document for _, document in new]),
@@ -161,22 +161,22 @@ def apply_scenario(catalog: Catalog, scenario: Scenario, config: Config, moment:
     )
 
 
-def _resolve_scopes(sites: ClusterIndex, scopes: Iterable[FailureDomain]) -> tuple[list[str], list[str]]:
+def _resolve_scopes(clusters: ClusterIndex, scopes: Iterable[FailureDomain]) -> tuple[list[str], list[str]]:
     """Return the clusters that are entirely within the failure domains, and those that are partly within them."""
     wanted = list(scopes)
-    whole: dict[str, None] = {}
+    complete: dict[str, None] = {}
     partial: dict[str, None] = {}
     for by in FAILURE_DOMAIN_KINDS:
-        gone = {scope.name for scope in wanted if scope.kind == by}
-        met: set[str] = set()
-        for name, entries in sites.items() if gone else ():
-            values = {value for _, _, site in entries for value in site.domains(by)}
-            met |= values
-            if values & gone:
-                (whole if values <= gone else partial).setdefault(name)
-        for unknown in sorted(gone - met):
-            raise Permanent(f"there is no {by} {unknown!r}; there {format_known_names(sorted(met), by)}")
-    return sorted(whole), sorted(partial.keys() - whole.keys())
+        names = {scope.name for scope in wanted if scope.kind == by}
+        existing: set[str] = set()
+        for name, entries in clusters.items() if names else ():
+            values = {value for _, _, location in entries for value in location.domains(by)}
+            existing |= values
+            if values & names:
+                (complete if values <= names else partial).setdefault(name)
+        for unknown in sorted(names - existing):
+            raise Permanent(f"there is no {by} {unknown!r}; there {format_known_names(sorted(existing), by)}")
+    return sorted(complete), sorted(partial.keys() - complete.keys())
 
 
 def format_known_names(names: list[str], by: str = "cluster") -> str:
@@ -184,37 +184,37 @@ def format_known_names(names: list[str], by: str = "cluster") -> str:
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     if names:
         return f"are: {', '.join(names[:MAX_NAMES])}{more}"
-    return "is none" if by in (CLUSTER, NODE) else f"is none: no cluster says in which {by} it stands"
+    return "is none" if by in (CLUSTER, NODE) else f"is none: no cluster has a {by}"
 
 
-def _copy_clusters(sites: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
+def _copy_clusters(clusters: ClusterIndex, copies: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Document]]:
     for name, new in copies:
-        if name not in sites:
-            raise Permanent(f"there is no cluster {name!r} to make another one like")
-        for kind, document, _ in sites[name]:
+        if name not in clusters:
+            raise Permanent(f"there is no cluster {name!r} to copy")
+        for kind, document, _ in clusters[name]:
             yield _check_new_cluster(
-                kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), sites
+                kind, Document(document.key._replace(name=new), document.api_version, kind.copy(document.body, new)), clusters
             )
 
 
-def _add_clusters(sites: ClusterIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
+def _add_clusters(clusters: ClusterIndex, bodies: Iterable[Body]) -> Iterable[tuple[str, Document]]:
     for body in bodies:
         api_version = str(body.get("apiVersion") or body.get("api") or "")
         kind = _list_topologies().get((parse_api_group(api_version), str(body.get("kind"))))
         if kind is None:
-            raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is no cluster, so it cannot be added")
+            raise Permanent(f"a {body.get('kind')} of {api_version or 'no API'} is not a cluster, so it cannot be added")
         verdict = validate_document(body)
         wrong = [issue.message for issue in verdict.issues if issue.severity == "error"]
         if wrong:
             raise Permanent(f"the added {body.get('kind')} {get_field(body, 'metadata', 'name')} is not valid: {'; '.join(wrong)}")
         name, namespace = str(get_field(body, "metadata", "name") or ""), get_field(body, "metadata", "namespace")
         space = str(namespace or "default") if is_namespaced(kind.group, kind.kind) else ""
-        yield _check_new_cluster(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), sites)
+        yield _check_new_cluster(kind, Document(Key(kind.group, kind.kind, space, name), api_version, verdict.body), clusters)
 
 
-def _check_new_cluster(kind: Topology, document: Document, sites: Mapping[str, object]) -> tuple[str, Document]:
+def _check_new_cluster(kind: Topology, document: Document, clusters: Mapping[str, object]) -> tuple[str, Document]:
     name = kind.read_location(document).name
-    if name in sites:
+    if name in clusters:
         raise Permanent(f"there is a {kind.level} {document.key.name!r} already")
     return name, document
 
@@ -227,14 +227,14 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
         kept = (changes.get(document.key, document) for document in settings[kind])
         settings[kind] = [document for document in kept if document is not None]
     broken = {key: document for key, document in catalog.broken.items() if key not in changes}
-    told = (*(document for document in changes.values() if document is not None), *new)
-    placed = {document.key: document for document in told if document.key.group not in reserved_groups()}
+    changed = (*(document for document in changes.values() if document is not None), *new)
+    templates = {document.key: document for document in changed if document.key.group not in reserved_groups()}
     known = {document.key for documents in settings.values() for document in documents}
-    for document in (document for document in told if document.key not in known | placed.keys()):
+    for document in (document for document in changed if document.key not in known | templates.keys()):
         settings.setdefault((document.key.group, document.key.kind), []).append(document)
     ordered = {kind: tuple(sorted(documents, key=lambda d: d.key)) for kind, documents in settings.items() if documents}
     return catalog._replace(
-        api_documents=ordered, templates={**catalog.templates, **placed} if placed else catalog.templates, broken=broken
+        api_documents=ordered, templates={**catalog.templates, **templates} if templates else catalog.templates, broken=broken
     )
 
 
@@ -253,14 +253,14 @@ def _scale_workloads(
     }
     changed: dict[Key, Document] = {}
     for scaling in scalings:
-        hit = False
+        selected = False
         for key, template in templates.items():
             paths = declared.get((key.group, key.kind)) or _REPLICA_PATHS.get((key.group, key.kind), ())
             if paths and scaling.selects(template):
-                hit = True
+                selected = True
                 before = changed.get(key, template)
                 changed[key] = before._replace(body=_multiply_replicas(before.body, paths, scaling.factor))
-        if not hit:
+        if not selected:
             raise Permanent(f"no workload with replicas is selected by {scaling.pattern!r}")
     return {**templates, **{key: _clear_blob_id(document) for key, document in changed.items()}}, len(changed)
 

@@ -27,89 +27,91 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     changed = apply_scenario(baseline.decisions.catalog, scenario, baseline.config, baseline.time, baseline.has_inner_placements)
     after = decide_changed_catalog(baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh)
     known = baseline.decisions.outcomes
-    places: ReplicasByWorkload = {
+    placements: ReplicasByWorkload = {
         key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()
     }
-    crowding = check_capacity(baseline, after, places)
-    for key in baseline.decisions.quarantined & known.keys():  # nobody decides about them until their documents are mended
-        places[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
+    capacity = check_capacity(baseline, after, placements)
+    for key in baseline.decisions.quarantined & known.keys():  # not scheduled until their documents are fixed
+        placements[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
     effects = []
-    for key in sorted(places, key=lambda key: (key.namespace, key.name, key)):
+    for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
         effect = _evaluate_workload(
-            key, known.get(key), after.outcomes.get(key), places[key], crowding.waiting.get(key, 0), changed.lost
+            key, known.get(key), after.outcomes.get(key), placements[key], capacity.waiting.get(key, 0), changed.lost
         )
         if effect.moves or effect.lost_replicas:
             effects.append(effect)
-    inside = list(_evaluate_inner_placements(baseline, after, changed.lost))
-    effects += [effect for effect in inside if effect.moves or effect.lost_replicas]
-    alone = (
+    inner = list(_evaluate_inner_placements(baseline, after, changed.lost))
+    effects += [effect for effect in inner if effect.moves or effect.lost_replicas]
+    domain = (
         scenario.lose[0]
         if scenario.lose and scenario == Scenario(lose=scenario.lose[:1], unreachable=scenario.unreachable)
         else None
     )
     return Simulation(
         event=describe_scenario(scenario),
-        domain=alone,
+        domain=domain,
         lost=changed.lost,
         drained=changed.drained,
         added=changed.added,
         partly_lost=changed.partly_lost,
-        workloads=len(known.keys() | after.outcomes.keys()) + len(inside),
+        workloads=len(known.keys() | after.outcomes.keys()) + len(inner),
         effects=tuple(effects),
-        overloaded=crowding.overloaded,
-        unknown_capacity=crowding.unknown_capacity,
+        overloaded=capacity.overloaded,
+        unknown_capacity=capacity.unknown_capacity,
     )
 
 
-def simulate_all_losses(baseline: Baseline, by: str, silent: bool = False) -> Resilience:
-    """Simulate the loss of each cluster, node, zone, region or provider, the worst first; with `silent`, they are only unreachable."""
+def simulate_all_losses(baseline: Baseline, by: str, unreachable: bool = False) -> Resilience:
+    """Simulate the loss of each cluster, node, zone, region or provider, the worst first. With `unreachable`, it is not removed."""
     catalog = baseline.decisions.catalog
     rows = [
-        simulate(baseline, Scenario(lose=(FailureDomain(by, name),), unreachable=silent))
+        simulate(baseline, Scenario(lose=(FailureDomain(by, name),), unreachable=unreachable))
         for name in list_failure_domains(catalog, by, baseline.has_inner_placements)
     ]
-    rooms = (
-        room for session in list_capacity_reporters(baseline.decisions.engines).values() for room in session.free_capacity().items()
+    capacities = (
+        capacity
+        for engine in list_capacity_reporters(baseline.decisions.engines).values()
+        for capacity in engine.free_capacity().items()
     )
     return Resilience(
         by,
         len(index_clusters(catalog)),
         len(baseline.decisions.outcomes)
-        + sum(len(session.inner_placements()) for session in list_inner_placement_reporters(baseline.decisions.engines)),
+        + sum(len(engine.inner_placements()) for engine in list_inner_placement_reporters(baseline.decisions.engines)),
         tuple(sorted(rows, key=_make_sort_key)),
-        tuple(sorted(name for name, room in rooms if room is None)),
+        tuple(sorted(name for name, capacity in capacities if capacity is None)),
     )
 
 
-def list_inner_placement_reporters(sessions: Iterable[PolicyEngine]) -> list[InnerPlacementReporting]:
+def list_inner_placement_reporters(engines: Iterable[PolicyEngine]) -> list[InnerPlacementReporting]:
     """Return the engines that place pods inside a cluster."""
-    return [session for session in sessions if isinstance(session, InnerPlacementReporting)]
+    return [engine for engine in engines if isinstance(engine, InnerPlacementReporting)]
 
 
 def _evaluate_inner_placements(baseline: Baseline, after: SimulationResult, lost: Collection[str]) -> Iterator[WorkloadEffect]:
     """Yield effects on placements inside clusters, which stay bound to a lost node without running."""
     before = {
         key: load
-        for session in list_inner_placement_reporters(baseline.decisions.engines)
-        for key, load in session.inner_placements().items()
+        for engine in list_inner_placement_reporters(baseline.decisions.engines)
+        for key, load in engine.inner_placements().items()
     }
     for key, load in (
-        entry for session in list_inner_placement_reporters(after.engines) for entry in session.inner_placements().items()
+        entry for engine in list_inner_placement_reporters(after.engines) for entry in engine.inner_placements().items()
     ):
-        had: Mapping[str, int] = before[key].placed if key in before else {}
-        has = {place: count for place, count in load.placed.items() if load.nodes.get(place) not in lost}
-        down = sum(load.placed.values()) - sum(has.values())
-        short_before = max(before[key].desired - sum(had.values()), 0) if key in before else 0
-        short = max(load.desired - sum(has.values()), 0)
-        why = f"{down} of them stay on pods that are down until their node is back" if down else ""
+        replicas_before: Mapping[str, int] = before[key].placed if key in before else {}
+        replicas = {pod: count for pod, count in load.placed.items() if load.nodes.get(pod) not in lost}
+        stopped = sum(load.placed.values()) - sum(replicas.values())
+        short_before = max(before[key].desired - sum(replicas_before.values()), 0) if key in before else 0
+        short = max(load.desired - sum(replicas.values()), 0)
+        why = f"{stopped} of them stay on pods that are down until their node is back" if stopped else ""
         yield WorkloadEffect(
             key,
-            dict(had),
-            dict(has),
+            dict(replicas_before),
+            dict(replicas),
             load.desired,
             short,
             short_before,
-            reason=why or ("no pod has room for the rest" if short > short_before else ""),
+            reason=why or ("the free capacity of the pods is too small for the rest" if short > short_before else ""),
         )
 
 
@@ -121,8 +123,10 @@ def _list_affected(baseline: Baseline, scenario: Scenario, changed: ChangedCatal
     """Return the workloads whose decision may change; None for all."""
     if scenario.add or scenario.copies or scenario.scale or scenario.fresh:
         return None
-    gone = {*changed.lost, *changed.drained}
-    return frozenset(key for key, reach in baseline.relevant_clusters.items() if reach is None or not gone.isdisjoint(reach))
+    affected = {*changed.lost, *changed.drained}
+    return frozenset(
+        key for key, relevant in baseline.relevant_clusters.items() if relevant is None or not affected.isdisjoint(relevant)
+    )
 
 
 def _drop_lost(shares: Mapping[str, int | None], lost: Collection[str]) -> dict[str, int | None]:
@@ -133,43 +137,43 @@ def _evaluate_workload(
     key: Key,
     before: Outcome | None,
     after: Outcome | None,
-    places: Mapping[str, int | None],
+    placements: Mapping[str, int | None],
     waiting: int,
     lost: Collection[str],
 ) -> WorkloadEffect:
     now = after or before
-    short, was_short = (
-        _count_shortfall(after or before, places),
+    short, short_before = (
+        _count_shortfall(after or before, placements),
         _count_shortfall(before, before.replicas_by_cluster) if before else 0,
     )
-    lacking = short > was_short or (before is not None and bool(before.replicas_by_cluster) and not places)
+    lacking = short > short_before or (before is not None and bool(before.replicas_by_cluster) and not placements)
     return WorkloadEffect(
         key=key,
         before=before.replicas_by_cluster if before else {},
-        after=places,
+        after=placements,
         replicas=now.replicas if now else None,
         shortfall=short,
-        shortfall_before=was_short,
+        shortfall_before=short_before,
         waiting=waiting,
         policy=now.policy if now else "",
         reason=_describe_cause(after, lost) if lacking else "",
     )
 
 
-def _count_shortfall(outcome: Outcome | None, places: Mapping[str, int | None]) -> int:
+def _count_shortfall(outcome: Outcome | None, placements: Mapping[str, int | None]) -> int:
     """Return the number of unplaced replicas; a workload with undivided replicas has all or none."""
-    if outcome is None or not outcome.replicas or (places and None in places.values()):
+    if outcome is None or not outcome.replicas or (placements and None in placements.values()):
         return 0
-    return max(outcome.replicas - sum(count or 0 for count in places.values()), 0)
+    return max(outcome.replicas - sum(count or 0 for count in placements.values()), 0)
 
 
 def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
     """Return the reason for missing replicas as the policy API reports it."""
     if outcome is None:
-        return "its document is broken, or there twice, so that nobody decides about it"
+        return "its document is broken or defined more than once, so it is not scheduled"
     for _, body in outcome.records:
         for condition in get_field(body, "status", "conditions") or ():
             if condition.get("type") == "Scheduled" and condition.get("status") == "False":
                 return str(condition.get("message") or condition.get("reason") or "")
     bound = sorted(outcome.replicas_by_cluster.keys() & set(lost))
-    return f"it stays bound to {', '.join(bound)}: nothing makes it leave" if bound else outcome.reason
+    return f"it stays bound to {', '.join(bound)}: nothing triggers an eviction" if bound else outcome.reason

@@ -150,7 +150,7 @@ def test_a_copy_of_a_cluster_is_empty_and_a_fresh_start_uses_it(fleet: Fleet, si
 def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate: Simulate) -> None:
     shop.commit({"apps/again.yaml": SHOP["apps/pay.yaml"]}, hour=1)
     told = effects(simulate("--lose", "region/west", "-o", "json"))["pay"]
-    assert (told["homeless"], told["why"]) == (True, "its document is broken, or there twice, so that nobody decides about it")
+    assert (told["homeless"], told["why"]) == (True, "its document is broken or defined more than once, so it is not scheduled")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate
         (("--scale", "nobody=2"), 1, "no workload with replicas is selected by 'nobody'"),
         (("--add-like", "w1"), 2, "is not of the form CLUSTER=NEW"),
         (("--add-like", "w1=w2"), 1, "there is a cluster 'w2' already"),
-        (("--add-like", "moon=w9"), 1, "there is no cluster 'moon' to make another one like"),
+        (("--add-like", "moon=w9"), 1, "there is no cluster 'moon' to copy"),
         (("--add", "nothing.yaml"), 2, "cannot read nothing.yaml"),
         (("--lose", "w1", "--against", "main"), 2, "--against requires --sweep"),
     ],
@@ -181,7 +181,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
 
 def test_what_is_added_has_to_be_a_valid_cluster(shop: Fleet, simulate: Simulate) -> None:
     shop.write({"new.txt": deployment("x")})
-    assert "is no cluster, so it cannot be added" in simulate("--add", str(shop.path / "new.txt"), code=1)
+    assert "is not a cluster, so it cannot be added" in simulate("--add", str(shop.path / "new.txt"), code=1)
     shop.write({"new.txt": cluster("w3").replace("syncMode: Push", "syncMode: Sometimes")})
     assert "the added Cluster w3 is not valid" in simulate("--add", str(shop.path / "new.txt"), code=1)
 
@@ -211,7 +211,7 @@ def test_a_cluster_that_only_does_not_answer_keeps_its_workloads_unless_a_policy
 ) -> None:
     found = simulate("--lose", "w1", "--lost", "silent", "-o", "json")
     told = effects(found)["pay"]
-    assert (told["short"], told["why"]) == (2, "it stays bound to w1: nothing makes it leave")
+    assert (told["short"], told["why"]) == (2, "it stays bound to w1: nothing triggers an eviction")
     assert "cluster w1 does not answer" in found["event"]
     shop.commit({"policies/leave.yaml": TAINTING, "gitsched.yaml": ALLOWED}, hour=1)
     shop.reconcile(1)

@@ -161,7 +161,7 @@ def test_a_lost_cluster_of_krake_leaves_an_application_without_a_place(simulate:
     found = simulate("--lose", "tenant-a.one", "-o", "json")
     assert (found["homeless"], effects(found)["echo"]["why"]) == (1, "No matching Kubernetes cluster found")
     assert simulate("--sweep", "regions", "-o", "json")["losses"][0]["scope"]["name"] == "DE"
-    assert "cannot be drained: its API knows no such thing" in simulate("--drain", "tenant-a.one", code=1)
+    assert "cannot be drained: its API does not support this" in simulate("--drain", "tenant-a.one", code=1)
 
 
 def test_the_required_label_of_an_application_is_reported(krake: Fleet, explain: Explain) -> None:
