@@ -1,4 +1,4 @@
-""""""
+"""An HTTP server on this machine, for tests."""
 
 from __future__ import annotations
 

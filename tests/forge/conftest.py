@@ -1,4 +1,4 @@
-""""""
+"""Fixtures for tests with a forge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""An HTTP server that behaves like the API of a forge."""
 
 from __future__ import annotations
 

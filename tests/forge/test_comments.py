@@ -1,4 +1,4 @@
-""""""
+"""Comments on pull and merge requests."""
 
 from __future__ import annotations
 

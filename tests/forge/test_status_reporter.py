@@ -1,4 +1,4 @@
-""""""
+"""Commit statuses are sent in the background, with retries."""
 
 from __future__ import annotations
 

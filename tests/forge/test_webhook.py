@@ -1,4 +1,4 @@
-""""""
+"""Signatures and tokens of webhooks."""
 
 from __future__ import annotations
 

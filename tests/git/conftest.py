@@ -1,4 +1,4 @@
-""""""
+"""Fixtures for tests with Git repositories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Classify the errors of git commands as permanent, temporary or conflicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Importing gitsched.git loads neither libgit2 nor other heavy modules."""
 
 from __future__ import annotations
 

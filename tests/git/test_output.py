@@ -1,4 +1,4 @@
-""""""
+"""Commit the output tree and move the output branch."""
 
 from __future__ import annotations
 

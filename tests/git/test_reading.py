@@ -1,4 +1,4 @@
-""""""
+"""Read commits, trees and blobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Read, update, fetch and push refs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""List the refs of a remote."""
 
 from __future__ import annotations
 

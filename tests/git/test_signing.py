@@ -1,4 +1,4 @@
-""""""
+"""Sign commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Open a source repository, local or by URL."""
 
 from __future__ import annotations
 

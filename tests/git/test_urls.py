@@ -1,4 +1,4 @@
-""""""
+"""Validate, redact and compare repository URLs."""
 
 from __future__ import annotations
 

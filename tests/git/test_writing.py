@@ -1,4 +1,4 @@
-""""""
+"""Write blobs, trees and commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Distinguish Kubernetes objects from other files and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Validate the type and metadata of objects."""
 
 from __future__ import annotations
 

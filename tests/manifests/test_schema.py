@@ -1,4 +1,4 @@
-""""""
+"""Validate documents against JSON Schemas, and prune unknown fields."""
 
 from __future__ import annotations
 

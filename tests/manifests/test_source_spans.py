@@ -1,4 +1,4 @@
-""""""
+"""Spans of documents and fields in the source text."""
 
 from __future__ import annotations
 

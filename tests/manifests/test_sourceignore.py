@@ -1,4 +1,4 @@
-""""""
+"""Patterns of .sourceignore files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Hostile and oversized files."""
 
 from __future__ import annotations
 

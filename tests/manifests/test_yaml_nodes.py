@@ -1,4 +1,4 @@
-""""""
+"""Values of YAML nodes, as Kubernetes reads them."""
 
 from __future__ import annotations
 

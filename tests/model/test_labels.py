@@ -1,4 +1,4 @@
-""""""
+"""Label selectors and the syntax of labels."""
 
 from __future__ import annotations
 

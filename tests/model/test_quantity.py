@@ -1,4 +1,4 @@
-""""""
+"""Resource quantities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Timestamps and durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Assign replicas to the selected candidates."""
 
 from __future__ import annotations
 

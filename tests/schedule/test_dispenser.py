@@ -1,4 +1,4 @@
-""""""
+"""Divide replicas by weight."""
 
 from __future__ import annotations
 

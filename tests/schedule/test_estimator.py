@@ -1,4 +1,4 @@
-""""""
+"""Estimate how many replicas fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Query the candidates of a fleet."""
 
 from __future__ import annotations
 

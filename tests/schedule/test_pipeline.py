@@ -1,4 +1,4 @@
-""""""
+"""Schedule requests group by group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Rank candidates and apply spread constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Break ties between equal candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Rules that all shipped JSON Schemas follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""The JSON Schemas that the package ships."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""The HTTP server of the watch process."""
 
 from __future__ import annotations
 

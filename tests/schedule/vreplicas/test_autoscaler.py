@@ -1,4 +1,4 @@
-""""""
+"""Compute the number of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Find the best pod for a vreplica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Predicates and priorities of the vreplica scheduler."""
 
 from __future__ import annotations
 

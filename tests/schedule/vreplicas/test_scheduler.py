@@ -1,4 +1,4 @@
-""""""
+"""Schedule the vreplicas of one vpod."""
 
 from __future__ import annotations
 

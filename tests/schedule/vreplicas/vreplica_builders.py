@@ -1,4 +1,4 @@
-""""""
+"""Builders of pods, vpods and states for tests."""
 
 from __future__ import annotations
 
