@@ -220,6 +220,6 @@ class Rescheduling(Protocol):
         """Return the document to commit so that workloads are scheduled again."""
         ...
 
-    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, wanted: Outcome, /) -> str:
-        """Say how a workload that keeps its clusters gets to those that are wanted; `rescheduled` is the result of scheduling it again."""
+    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
+        """Describe how a workload that keeps its clusters moves to the `expected` ones; `rescheduled` is the result of rescheduling it."""
         ...

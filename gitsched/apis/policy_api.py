@@ -143,7 +143,7 @@ class PolicyAPI:
     remove_secrets: Callable[[Body], Body] | None = None
     """Return a document of the API without what must not be copied to the output; the same object when there is nothing of it."""
     read_removed_workload: Callable[[Body], RemovedWorkload | None] | None = None
-    """Return the workload of a record that no engine wrote again; None for a record that places nothing."""
+    """Return the workload of a previous record that has not been written again; None for a record that places nothing."""
 
     metrics: MetricSource | None = None
     delivery_reports: DeliveryReports | None = None

@@ -24,12 +24,12 @@ def shipped_schemas() -> Mapping[SchemaKey, Body]:
 
 
 def list_schemas(others: Iterable[Mapping[SchemaKey, Body]]) -> Mapping[SchemaKey, Body]:
-    """Return the shipped schemas and those of others, which come first."""
+    """Return the shipped schemas and those in `others`, which take precedence."""
     return _LayeredSchemas((*(schemas for schemas in others if schemas), shipped_schemas()))
 
 
 class _LayeredSchemas(Mapping[SchemaKey, Body]):
-    """Several mappings as one, without parsing what is not asked for."""
+    """Several mappings combined into one; a schema is parsed when it is looked up."""
 
     def __init__(self, layers: tuple[Mapping[SchemaKey, Body], ...]) -> None:
         self._layers = layers

@@ -156,9 +156,7 @@ def check_config(body: Body) -> Iterator[Issue]:
     try:
         config = parse_config(body.get("spec") or {})
         if config.notifications:
-            message = (
-                "'notifications' does nothing: statuses are asked for by `gitsched watch --status`, comments by `gitsched comment`"
-            )
+            message = "'notifications' has no effect: use `gitsched watch --status` for statuses, `gitsched comment` for comments"
             yield Issue("warning", "unknown-field", message, ("spec", "notifications"))
     except SettingError as error:
         yield Issue("error", "invalid-config", f"{'.'.join(map(str, error.pointer))} {error.message}", error.pointer)

@@ -1,7 +1,7 @@
 """The Karmada policy engine: schedule each workload of a commit and write its binding.
 
 A pass over a workload finds its policy, removes finished graceful eviction tasks, evicts from tainted and unhealthy clusters, looks for
-a schedule trigger, calls the scheduler and writes the binding. When a deadline lies between the time of the commit and now, another pass
+a schedule trigger, calls the scheduler and writes the binding. When a deadline is between the time of the commit and now, another pass
 runs for that deadline, so a late run writes the same output as a punctual one.
 """
 
@@ -233,10 +233,10 @@ class KarmadaEngine(PolicyEngine):
 
         return make_rescheduling_document(templates)
 
-    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, wanted: Outcome, /) -> str:
+    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         from gitsched.apis.karmada.simulation import describe_remedy
 
-        return describe_remedy(self.state, template, kept, rescheduled, wanted)
+        return describe_remedy(self.state, template, kept, rescheduled, expected)
 
     def _run_pass(
         self,

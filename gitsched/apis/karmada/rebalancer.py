@@ -105,7 +105,7 @@ def read_rebalancer(document: Document, previous: Body | None, time: datetime) -
     if expired is not None:
         return blank._replace(created=created if created and created > expired else time, observed=_merge_observed((), named))
     if previous is not None:
-        # The later time: a rebalancer that was added again after it expired was created then, whatever its document says.
+        # The later time: a rebalancer that was added again after it expired was created then, regardless of the time in its document.
         recorded = parse_time(get_field(previous, "metadata", "creationTimestamp"))
         created = max(filter(None, (created, recorded)), default=None)
     status = as_object(get_field(previous if previous is not None else document.body, "status"))

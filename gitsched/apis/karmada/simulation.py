@@ -64,19 +64,19 @@ def make_rescheduling_document(templates: Iterable[Document]) -> Document:
     return Document(Key(names.APPS_GROUP, names.REBALANCER, "", _REBALANCER_NAME), names.APPS_VERSION, body)
 
 
-def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, rescheduled: Outcome | None, wanted: Outcome) -> str:
+def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome) -> str:
     """Say what moves a workload to the clusters that its policy alone would choose.
 
-    `kept` is its outcome now, `rescheduled` the outcome of a rebalance, `wanted` the outcome without the previous binding.
+    `kept` is its outcome now, `rescheduled` the outcome of a rebalance, `expected` the outcome without the previous binding.
     """
-    clusters, wanted_clusters = kept.replicas_by_cluster.keys(), wanted.replicas_by_cluster.keys()
-    if rescheduled is not None and rescheduled.replicas_by_cluster.keys() == wanted_clusters:
-        return f"a WorkloadRebalancer that names it brings it there{_describe_failback(state, kept, wanted)}"
+    clusters, expected_clusters = kept.replicas_by_cluster.keys(), expected.replicas_by_cluster.keys()
+    if rescheduled is not None and rescheduled.replicas_by_cluster.keys() == expected_clusters:
+        return f"a WorkloadRebalancer that names it brings it there{_describe_failback(state, kept, expected)}"
     record = state.find_record(template)
     policy, _ = state.find_policy(template, record)
     if policy is not None and is_activation_pending(policy, template, record):
         return "its policy is Lazy: an edit of the workload itself lets the policy act on it"
-    evicting = sorted(target.cluster for target in kept.targets if target.evicting and target.cluster in wanted_clusters)
+    evicting = sorted(target.cluster for target in kept.targets if target.evicting and target.cluster in expected_clusters)
     if evicting:
         named = names.format_names(evicting)
         return f"a WorkloadRebalancer that names it can bring it there when its eviction from {named} is over"
@@ -85,8 +85,8 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     return "a WorkloadRebalancer that names it would leave it where it is"
 
 
-def _describe_failback(state: KarmadaState, kept: Outcome, wanted: Outcome) -> str:
-    if kept.group == wanted.group:
+def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) -> str:
+    if kept.group == expected.group:
         return ""
     if state.settings.failback.mode == "AfterStabilization":
         return "; by itself it returns when the time of karmada.failback is over"

@@ -8,8 +8,8 @@ from gitsched.apis.policy_api import StarterFiles
 
 _SETTINGS: Final = """\
   karmada:
-    taintEviction: true # a committed NoExecute taint moves what does not tolerate it
-    missingFacts: assume # a Cluster written by hand serves every API and has room
+    taintEviction: true # a committed NoExecute taint evicts workloads that do not tolerate it
+    missingFacts: assume # a Cluster without status serves every API and has unlimited capacity
 """
 _EXAMPLE: Final = """\
 # yaml-language-server: $schema=../../gitsched/schemas/policy.karmada.io/v1alpha1/PropagationPolicy.json

@@ -44,10 +44,10 @@ def _make_patch_list(records: Iterable[tuple[Key, Body]], documents: Iterable[Do
 
 
 _EXPORT_HELP = (
-    "Print what was decided as patches: placements of event sources, marks of pods that are to be emptied, "
+    "Print decisions as patches: placements of event sources, marks of pods to be emptied, "
     "replicas.\n\n"
-    "They live in a status, or in objects that somebody else applies, so they cannot come from Git. The text is "
-    "kubectl commands for a shell. What the documents in the source say already is left out."
+    "These values are in a status, or in objects that other tools apply, so they cannot be delivered from Git. The text is "
+    "kubectl commands for a shell. Values that the documents of the source already have are omitted."
 )
 
 

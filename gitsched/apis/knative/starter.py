@@ -8,7 +8,7 @@ from gitsched.apis.policy_api import StarterFiles
 
 _SETTINGS: Final = """\
   knative:
-    capacity: 20 # consumers that a pod holds
+    capacity: 20 # consumers per pod
     cluster: events # where the StatefulSet runs
     statefulSet: knative-eventing/kafkasource-mt-adapter
 """

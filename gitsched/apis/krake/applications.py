@@ -192,7 +192,7 @@ def _find_hold_reason(
 
 
 def _wait_for_cluster(status: SchedulingStatus, clusters: ScoredCandidates, time: datetime) -> ApplicationAttempt:
-    """Wait for the cluster that is being created for the application; bind to it once it is online, whatever the constraints."""
+    """Wait for the cluster that is being created for the application; bind to it once it is online, regardless of the constraints."""
     index = clusters.fleet.index.get(status.awaited_cluster)
     if index is None or not clusters.candidates[index].online:
         return ApplicationAttempt(time, "none", status, reason=f"it is waiting for the cluster {status.awaited_cluster}")

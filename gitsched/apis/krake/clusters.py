@@ -41,7 +41,7 @@ class CloudBinding(NamedTuple):
 def bind_cluster(
     document: Document, status: SchedulingStatus, candidate_sets: Iterable[ScoredCandidates], time: datetime, *, hold: bool
 ) -> CloudBinding:
-    """Bind a cluster to the best cloud of the first set with a match: namespaced clouds come before global ones, whatever their scores."""
+    """Bind a cluster to the best cloud of the first set with a match: namespaced clouds come before global ones, regardless of scores."""
     constraints = read_constraints(document)
     used_live_metrics = False
     for candidates in candidate_sets:

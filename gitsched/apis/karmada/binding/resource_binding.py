@@ -277,10 +277,10 @@ def find_schedule_trigger(
 
 
 def _replicas_changed(policy: PropagationPolicy, requirements: ReplicaRequirements, clusters: tuple[Assignment, ...]) -> bool:
-    wanted = requirements.replicas or 0
+    desired = requirements.replicas or 0
     if policy.placement.is_divided:
-        return sum(target.replicas for target in clusters) != wanted
-    return any(target.replicas != wanted for target in clusters)
+        return sum(target.replicas for target in clusters) != desired
+    return any(target.replicas != desired for target in clusters)
 
 
 _CONDITION_REASONS = {"scheduled": "Success", "no-fit": "NoClusterFit", "unschedulable": "Unschedulable", "error": "SchedulerError"}

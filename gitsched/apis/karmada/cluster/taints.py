@@ -59,7 +59,7 @@ def read_conditions(cluster: Body) -> dict[str, str]:
 def derive_readiness_taints(conditions: Mapping[str, str], assume: bool) -> ReadinessTaints:
     """Return the taints that follow from the Ready condition.
 
-    For Karmada a cluster without the condition is not ready; with `assume` its document is written by hand and nothing is added.
+    For Karmada a cluster without the condition is not ready; with `assume` nothing is added, because its document is written manually.
     """
     match conditions.get(READY_CONDITION):
         case "False":
