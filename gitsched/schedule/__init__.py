@@ -1,1 +1,1 @@
-"""The one scheduler: filter, score, select, assign over a fleet held as columns. Knows no API and no clock."""
+"""The one scheduler: filter, score, select and assign over a columnar fleet, independent of policy APIs and of the clock."""

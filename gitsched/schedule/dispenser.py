@@ -19,7 +19,7 @@ class DispenserRound(NamedTuple):
 
 
 def dispense(total: int, votes: Sequence[int], descending: bool = False) -> list[int]:
-    """Give `total` seats to the parties with these votes, in the parties' name order, as Karmada's dispenser does.
+    """Divide `total` seats by votes, as Karmada's dispenser does; return the seats of each party, in the parties' name order.
 
     One seat at a time goes to the largest votes / (2 * seats + 1) as float64; ties go to fewer seats, then to the first name, or
     to the last name if `descending`. Seats that every party is certain to get are given at once, so the cost depends on the

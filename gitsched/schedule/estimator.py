@@ -1,4 +1,4 @@
-""""""
+"""Estimate how many replicas fit into the free capacity of candidates, with or without a resource model."""
 
 from __future__ import annotations
 

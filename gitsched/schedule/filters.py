@@ -1,4 +1,4 @@
-""""""
+"""Filters of the replica scheduler, and the reasons why candidates are rejected."""
 
 from __future__ import annotations
 

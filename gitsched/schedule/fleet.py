@@ -1,4 +1,4 @@
-""""""
+"""The candidates of a scheduling run, indexed by columns; a set of candidates is a bit mask."""
 
 from __future__ import annotations
 
@@ -169,12 +169,12 @@ class Fleet:
 
 
 def pack_mask(flags: Iterable[bool]) -> int:
-    """The set of those indices at which a flag is up."""
+    """Return the bit mask of the indices whose flag is true."""
     return int(b"0" + bytes(flags)[::-1].translate(_BOOL_TO_DIGIT), 2)
 
 
 def iterate_bits(mask: int) -> Iterator[int]:
-    """The single-bit sets of a set, ascending."""
+    """Yield the single-bit masks of a mask, ascending."""
     while mask:
         low = mask & -mask
         yield low

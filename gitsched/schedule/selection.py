@@ -33,7 +33,7 @@ def pick_spread(
 
     Ascending. A candidate without a domain violates the constraint; every domain of a member counts, even a full one.
     """
-    wanted = len(members) if limit is None else max(0, limit)
+    maximum = len(members) if limit is None else max(0, limit)
     counts = [dict.fromkeys((spread.domains[index] for index in members if spread.domains[index]), 0) for spread in spreads]
     queues: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for index, total in sorted(zip(members, totals, strict=True), key=lambda entry: (entry[1], -entry[0])):
@@ -42,7 +42,7 @@ def pick_spread(
     # score.
     best_of_groups = sorted((*queue.pop(), domain_values) for domain_values, queue in queues.items())
     selected: list[int] = []
-    while len(selected) < wanted:
+    while len(selected) < maximum:
         position = _find_allowed(best_of_groups, spreads, counts, soft=True)
         position = _find_allowed(best_of_groups, spreads, counts, soft=False) if position is None else position
         if position is None:
@@ -110,7 +110,7 @@ class TaintEffects(NamedTuple):
 
 class SelectionRequest(NamedTuple):
     """A request to select candidates. A candidate must meet one of the `predicates`, if there are any. `previous` are the
-    candidates of the previous result, `now` is the time for toleration seconds. `limit` is the wanted number, None means all,
+    candidates of the previous result, `now` is the time for toleration seconds. `limit` is the maximum number to select, None means all,
     and `spreads` are the topology spread constraints."""
 
     candidates: int
@@ -251,7 +251,7 @@ def pick_best(members: Sequence[int], totals: Sequence[int], limit: int | None) 
 
 
 def explain_selection(request: SelectionRequest, choice: SelectionResult, fleet: Fleet, outside: str) -> list[CandidateResult]:
-    """Return the result for every candidate, in name order; `outside` is the reason of a candidate that was not offered."""
+    """Return the result for every candidate, in name order; `outside` is the reason of a candidate outside the request."""
     reasons: dict[int, str] = dict.fromkeys(fleet.members(fleet.all & ~request.candidates), outside)
     before = request.candidates
     for rule, remaining in zip(SELECTION_FILTERS, choice.remaining, strict=True):

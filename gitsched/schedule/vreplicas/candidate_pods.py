@@ -1,4 +1,4 @@
-""""""
+"""Find the best pod for the next vreplica: pods with equal scores are grouped, so that few of them are compared."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class CandidatePods:
 
     def _passes_predicates(self, group_key: GroupKey) -> bool:
         for predicate in self._profile.predicates:
-            if predicate.level != "room":
+            if predicate.level != "capacity":
                 count, others = self._get_counts(predicate, group_key)
                 if not predicate.admits(max(count, 0), count != NO_ENTRY, others):
                     return False
@@ -246,14 +246,14 @@ class CandidatePods:
 
     def _has_capacity(self, ordinal: int) -> bool:
         free = self.free[ordinal]
-        return all(p.admits(free, True, _NO_OTHERS) for p in self._profile.predicates if p.level == "room")
+        return all(p.admits(free, True, _NO_OTHERS) for p in self._profile.predicates if p.level == "capacity")
 
     def explain_rejection(self, ordinal: int) -> str:
         """Return why a pod may not receive a vreplica; "" if it may."""
         group_key = self._build_group_key(ordinal)
         for predicate in self._profile.predicates:
             count, others = (
-                (self.free[ordinal], _NO_OTHERS) if predicate.level == "room" else self._get_counts(predicate, group_key)
+                (self.free[ordinal], _NO_OTHERS) if predicate.level == "capacity" else self._get_counts(predicate, group_key)
             )
             if not predicate.admits(max(count, 0), count != NO_ENTRY, others):
                 return f"{predicate.name}: {predicate.reason}"

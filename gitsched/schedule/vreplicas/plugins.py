@@ -1,4 +1,4 @@
-""""""
+"""Predicates and priorities of the vreplica scheduler, and the profiles that combine them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class OtherCounts:
         return self._histogram.extremes(self._own)
 
 
-PluginLevel = Literal["room", "ordinal", "pod", "node", "zone"]
+PluginLevel = Literal["capacity", "ordinal", "pod", "node", "zone"]
 CountScope = Literal["usable", "not full", "listed"]
 """The counted pods. "usable": pods with vreplicas of the vpod or free capacity; "not full": also pods that exceed their capacity,
 as upstream counts them; "listed": pods with an entry for the vpod, even zero."""
@@ -101,7 +101,7 @@ class PodPredicate(SchedulerPlugin, ABC):
 
     @abstractmethod
     def admits(self, count: int, known: bool, others: OtherCounts) -> bool:
-        """Return whether a candidate passes. `count` is the count of the plug-in's level, 0 without an entry; `known` tells
+        """Return whether a candidate passes. `count` is the count of the plug-in's level, 0 without an entry; `known` says
         whether there is an entry."""
 
 
@@ -120,7 +120,7 @@ class PodFitsResources(PodPredicate):
     """The pod has free capacity."""
 
     __slots__ = ()
-    name, level, reason = "PodFitsResources", "room", "the pod is full"
+    name, level, reason = "PodFitsResources", "capacity", "the pod is full"
 
     def admits(self, count: int, known: bool, others: OtherCounts) -> bool:
         return count > 0
@@ -296,7 +296,7 @@ class Profile:
     @cached_property
     def enforces_capacity(self) -> bool:
         """Whether the profile keeps pods within their capacity."""
-        return any(predicate.level == "room" for predicate in self.predicates)
+        return any(predicate.level == "capacity" for predicate in self.predicates)
 
     @cached_property
     def max_pods(self) -> int | None:
@@ -307,7 +307,7 @@ class Profile:
     @cached_property
     def accepts_new_pods(self) -> bool:
         """Whether a new pod accepts any vreplica for which it has capacity."""
-        return all(predicate.level == "room" for predicate in (self.relaxed or self).predicates)
+        return all(predicate.level == "capacity" for predicate in (self.relaxed or self).predicates)
 
     def has_plugin(self, plugin: type[PodPredicate] | type[PodPriority]) -> bool:
         """Return whether a plug-in is listed, even with weight 0."""

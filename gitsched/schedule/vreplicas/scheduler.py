@@ -184,7 +184,7 @@ def _add_to_candidates(
 def _reschedule_all(
     vpod: Vpod, retained: VreplicasByOrdinal, adapter: AdapterStatefulSet, free_capacity: FreeCapacity, profile: Profile
 ) -> VreplicasByOrdinal:
-    """Place all vreplicas again; if not all fit, return the previous placements. These can be more than wanted; the surplus is
+    """Place all vreplicas again; if not all fit, return the previous placements. These can be more than desired; the surplus is
     removed only if some are on a pod that may keep none, or that exceeds its capacity."""
     free_capacity.release(retained)
     counts = dict.fromkeys(_filter_usable_pods(vpod.placements, adapter), 0)

@@ -1,4 +1,4 @@
-""""""
+"""State of the vreplica scheduler: pods, vpods, and free capacity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pod(NamedTuple):
 
 
 class Vpod(NamedTuple):
-    """A source: how many vreplicas it wants, and its present placements."""
+    """A source: its desired number of vreplicas, and its present placements."""
 
     name: str
     expected: int
