@@ -1,1 +1,1 @@
-"""Bytes of a file → documents with findings: YAML as Kubernetes reads it, then the verdict of a schema."""
+"""Parse YAML and JSON files into Kubernetes objects with findings, and validate them against JSON Schemas."""

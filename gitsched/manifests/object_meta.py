@@ -43,7 +43,7 @@ class DocumentClass(NamedTuple):
     """The class of a value in a file.
 
     `category` is resource, list, empty, other (not an object: `reason` says why) or nameless (an object without an identity:
-    `code` and `reason` are the finding, `pointer` is its location, and `is_known` tells whether the kind belongs to gitsched or
+    `code` and `reason` are the finding, `pointer` is its location, and `is_known` says whether the kind belongs to gitsched or
     Kubernetes; files of other tools may contain objects without a name).
     """
 

@@ -56,8 +56,8 @@ def parse_file(
 ) -> ParsedFile:
     """Parse the documents of a YAML or JSON file, with their findings.
 
-    The result depends only on the bytes, the last segment of `path`, `validate` and `editable`. It never raises, whatever the
-    bytes.
+    The result depends only on the bytes, the last segment of `path`, `validate` and `editable`. It does not raise an error for
+    any input.
     """
     if len(data) > limits.size:
         return reject_large_file(len(data), path, limits)

@@ -30,9 +30,9 @@ class _Fields(NamedTuple):
 
 
 class SchemaPruner:
-    """Removes fields that a schema does not know.
+    """Removes fields that a schema does not define.
 
-    A schema knows its `properties` and those of its local `$ref` and `allOf`. A schema that lists no properties, or allows
+    A schema defines its `properties` and those of its local `$ref` and `allOf`. A schema that lists no properties, or allows
     additional ones, leaves the object unchanged. Type, metadata and status of the document are never changed.
     """
 

@@ -95,7 +95,7 @@ def _describe_values(error: _Error) -> str:
 
 def _describe_missing(error: _Error) -> str:
     missing = [name for name in error.validator_value if isinstance(error.instance, dict) and name not in error.instance]
-    # one error for each missing name; only the message tells them apart
+    # one error for each missing name; only the messages differ
     name = next((name for name in missing if error.message.startswith(f"{name!r} ")), missing[0] if missing else "?")
     return f"lacks '{name}', which is required"
 

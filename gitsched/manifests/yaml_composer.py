@@ -31,7 +31,7 @@ class YamlDocument(NamedTuple):
 
 
 class _Composer(CParser):
-    """libyaml's composer without tag resolution: an implicit tag is "", and only the node's style tells plain from quoted
+    """libyaml's composer without tag resolution: an implicit tag is "", and only the node's style distinguishes plain from quoted
     scalars.
 
     `"".format` accepts any arguments and returns "" without a Python frame; the composer calls it once per node.
