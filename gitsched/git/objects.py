@@ -193,8 +193,8 @@ def format_commit(
     """
     if "\0" in message:
         raise ValueError("a commit message cannot contain NUL")
-    stamp = f"{clean_name(name)} <{clean_name(email)}> {int(time.timestamp())} +0000"
-    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {stamp}", f"committer {stamp}"]
+    committer = f"{clean_name(name)} <{clean_name(email)}> {int(time.timestamp())} +0000"
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {committer}", f"committer {committer}"]
     if signature is not None:
         lines.append("gpgsig " + "\n ".join(signature.strip("\n").split("\n")))
     text = "\n".join(lines) + "\n\n" + message.strip("\n") + "\n"
@@ -209,8 +209,8 @@ def clean_name(text: str) -> str:
     return cleaned
 
 
-def _parse_timestamp(stamp: bytes) -> datetime:
-    match = _TIMESTAMP.search(stamp)
+def _parse_timestamp(committer: bytes) -> datetime:
+    match = _TIMESTAMP.search(committer)
     seconds = int(match[1]) if match else 0
     if seconds <= 0:
         return EPOCH

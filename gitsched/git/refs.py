@@ -224,7 +224,7 @@ def push(repository: Repository, url: str, ref: str, new: str, expected: str | N
         except Temporary as error:
             failure = error
         if _verify_push(repository, url, ref, new, expected, failure):
-            # A push that was rejected did not move the ref, even if the ref now has the wanted value.
+            # A push that was rejected did not move the ref, even if the ref now has the new value.
             return not isinstance(failure, Conflict | RefLocked)
         if wait is None or not isinstance(failure, RefLocked):
             raise failure

@@ -159,7 +159,7 @@ class SourceRepository(ABC):
 
     @abstractmethod
     def deepen(self, *oids: str) -> None:
-        """Fetch the history of commits; no effect for a local repository, whose depth its owner decides."""
+        """Fetch the history of commits; no effect for a local repository, whose depth gitsched does not change."""
 
     def has(self, oid: str) -> bool:
         """Return whether an object is available."""

@@ -241,7 +241,7 @@ class _Node:
 class TreeBuilder:
     """Builds one tree, and the objects that must be written for it (`objects`, by raw id).
 
-    `rows` lists a tree of the target repository, `read` returns the content of a source blob, `has` tells whether the target
+    `rows` lists a tree of the target repository, `read` returns the content of a source blob, `has` says whether the target
     repository has an object, `edited` caches the raw id of each edit across calls.
     """
 
