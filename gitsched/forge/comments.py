@@ -1,4 +1,4 @@
-""""""
+"""Create or update the comment of a plan on a GitHub pull request or a GitLab merge request."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class _CommentClient(NamedTuple):
         return None
 
     def _read_account(self) -> int | None:
-        """Return the account of the token; None for an app's token, such as that of a GitHub Actions job, which may not ask."""
+        """Return the account of the token; None for an app's token, such as that of a GitHub Actions job, which may not query it."""
         answer = self.request("GET", self.api.account_url, may_fail=True)
         return int(answer["id"]) if isinstance(answer, dict) and "id" in answer else None
 

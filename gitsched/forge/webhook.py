@@ -1,4 +1,4 @@
-""""""
+"""Verify webhook signatures and tokens: GitHub, GitLab, and Standard Webhooks."""
 
 from __future__ import annotations
 
