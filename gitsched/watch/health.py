@@ -22,7 +22,7 @@ class HealthStatus(NamedTuple):
 
 
 class WatchHealth:
-    """Health state, written by the loop and read by other threads: each attribute is replaced as a whole."""
+    """Health state, written by the loop and read by other threads: each attribute is replaced atomically."""
 
     def __init__(self, wakeup: Wakeup) -> None:
         self._wakeup = wakeup

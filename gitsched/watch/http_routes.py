@@ -95,5 +95,5 @@ def _report_health(status: HealthStatus) -> HttpResponse:
 
 
 def _reject_method(allowed: str) -> HttpResponse:
-    """"""
+    """Return the response to a request with another method than the `allowed` ones."""
     return HttpResponse(405, f"only {allowed}\n".encode(), headers=(("Allow", allowed),))
