@@ -53,7 +53,7 @@ def make_record(body: Body) -> Body:
 
 
 def strip_record(body: Body) -> Body:
-    """Remove from a record the annotation that only its file has, and members of a wrong type, which another writer left."""
+    """Remove from a record the annotation that only its file has, and members of a wrong type, which other tools may have written."""
     body = {name: value for name, value in body.items() if isinstance(value, dict) or name not in _MAPPINGS}
     metadata = body.get("metadata") or {}
     annotations = metadata.get("annotations")
