@@ -1,1 +1,1 @@
-"""Frozen types that every layer shares and that know nothing above them."""
+"""Immutable types that all layers share; they import nothing from other layers."""

@@ -1,4 +1,4 @@
-""""""
+"""A commit of the source or the output branch."""
 
 from __future__ import annotations
 

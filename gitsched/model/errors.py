@@ -1,4 +1,4 @@
-""""""
+"""Errors that are reported as messages: permanent, temporary, and update conflicts."""
 
 from __future__ import annotations
 

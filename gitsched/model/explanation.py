@@ -99,7 +99,7 @@ class Explanation(NamedTuple):
     clusters, and `overrides` the changes of its manifest there, in the order in which they apply. `attached_to` are the workloads
     that it depends on for placement, with their locations. `counterfactuals` say what would have to change for clusters that were
     not selected, `unexamined` for how many more this was not computed; `only_some_clusters` means that only some clusters were
-    asked for. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
+    requested. `candidate_kind` is the kind of candidates; `tables` come after the result. `native` is the output of the API's own
     debugging tools, if any.
     """
 

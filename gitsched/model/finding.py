@@ -94,7 +94,7 @@ class Issue(NamedTuple):
 
 
 class ValidationResult(NamedTuple):
-    """`body` is the document without fields that its schema does not know; the same object when nothing was pruned."""
+    """`body` is the document without fields that its schema does not define; the same object when nothing was pruned."""
 
     body: Body
     issues: tuple[Issue, ...] = ()

@@ -1,4 +1,4 @@
-""""""
+"""Label selectors, and the syntax of labels, by the rules of Kubernetes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ class ExistingBlob(NamedTuple):
 
 
 END_OF_TEXT = 1 << 62
-"""The `end` of a TextEdit at the end of the text, whatever its length."""
+"""The `end` of a TextEdit at the end of a text of any length."""
 
 
 class TextEdit(NamedTuple):

@@ -65,7 +65,7 @@ class Assignment(NamedTuple):
 class Request(NamedTuple):
     """One workload to schedule.
 
-    `identity` breaks ties of the dispenser ("" means by name, ascending). `replicas` is their number; `divides` tells whether the
+    `identity` breaks ties of the dispenser ("" means by name, ascending). `replicas` is their number; `divides` says whether the
     policy divides replicas; `resource_request` is the request of one replica, as (resource, amount) with cpu in thousandths and
     everything else in whole units, or None for only a pod. `groups` are tried in order from `first_group`. `required_api` is the
     API that a candidate must serve (apiVersion, kind). `required_fields` must be non-empty on a candidate. `evicted` are excluded
@@ -119,7 +119,7 @@ class TargetCluster(NamedTuple):
 
     `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
     differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
-    whatever the source contains; without one nothing is rendered. This applies while dispatching is suspended, for example.
+    regardless of the source; without one nothing is rendered. This applies while dispatching is suspended, for example.
     """
 
     cluster: str

@@ -26,7 +26,7 @@ class WorkloadEffect(NamedTuple):
     """The effect of an event on one workload that moves or that has a problem after the event.
 
     `before` and `after` map the remaining clusters to replicas (None without replicas); `before` also has lost clusters.
-    `replicas` is the wanted number, None without replicas. `shortfall` of them are unplaced after the event, `shortfall_before`
+    `replicas` is the desired number, None without replicas. `shortfall` of them are unplaced after the event, `shortfall_before`
     would be without it. `waiting` are placed on a cluster whose capacity other workloads use, in the order of namespaces and
     names. `reason` says why no better placement was found, "" when there is no problem.
     """

@@ -23,7 +23,7 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """A toleration; `seconds` is tolerationSeconds: None means for ever. It applies to NoExecute taints only."""
+    """A toleration; `seconds` is tolerationSeconds: None means without limit. It applies to NoExecute taints only."""
 
     key: str
     operator: str
