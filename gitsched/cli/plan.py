@@ -1,4 +1,4 @@
-"""gitsched plan: show the changes of a commit without writing anything."""
+"""gitsched plan: show the changes of a commit without writing anything (a dry run)."""
 
 from __future__ import annotations
 

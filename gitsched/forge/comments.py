@@ -1,4 +1,8 @@
-"""Create or update the comment of a plan on a GitHub pull request or a GitLab merge request."""
+"""Create or update the comment of a plan on a GitHub pull request or a GitLab merge request.
+
+The comment is found by its first line, a hidden HTML comment. Anyone can write such a line, so the comment must also have been written by
+the account of the token.
+"""
 
 from __future__ import annotations
 

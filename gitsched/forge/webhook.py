@@ -1,4 +1,8 @@
-"""Verify webhook signatures and tokens: GitHub, GitLab, and Standard Webhooks."""
+"""Verify webhook signatures (HMAC-SHA256) and tokens: GitHub, GitLab, and Standard Webhooks.
+
+GitHub, Gitea and Forgejo sign with `X-Hub-Signature-256`, Bitbucket with `X-Hub-Signature`, other senders with `X-Signature`; each value
+is `sha256=` and the HMAC of the body in hex. GitLab sends the secret in `X-Gitlab-Token` or follows the Standard Webhooks specification.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def check_ref(ref: str) -> str:
 
 
 def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> None:
-    """Move `ref` from `old` (None: it must not exist) to `new`.
+    """Move `ref` from `old` (None: it must not exist) to `new` by compare-and-swap.
 
     Conflict when the ref has another value, Temporary when another process holds its lock, Permanent for a symbolic ref, for a
     branch that is checked out in a worktree (its files would become stale) and for a name that conflicts with another branch.
@@ -200,12 +200,12 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
 
 
 def push(repository: Repository, url: str, ref: str, new: str, expected: str | None) -> bool:
-    """Move the remote's ref from `expected` (None: it must not exist) to the commit `new`, or raise Conflict.
+    """Push with force-with-lease: move the remote's ref from `expected` (None: it must not exist) to `new`, or raise Conflict.
 
     Return False when the remote already had that commit: another process made the same decision, or the response to this push was
     lost and the transport sent it again.
 
-    The lease (--force-with-lease) checks that the ref still has the expected value. `expected` must also be the only parent of
+    The lease checks that the ref still has the expected value. `expected` must also be the only parent of
     `new` (ValueError: a bug of the caller), since a lease alone would allow a push to drop history. A push that the server
     accepted is a success even if its response is lost.
     """

@@ -1,4 +1,4 @@
-"""List the files that a kustomization reads and that are not documents."""
+"""Detect kustomizations by file name, and list the files that a kustomization reads and that are not documents."""
 
 from __future__ import annotations
 

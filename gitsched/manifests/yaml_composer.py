@@ -132,7 +132,7 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
 
 
 def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
-    """Return the first limit on aliases that a document exceeds: recursion, their number, or the size of their expansion.
+    """Return the first limit on anchors and aliases that a document exceeds: recursion, their number, or the size of their expansion.
 
     Only for documents that may contain aliases. Each node is visited once: an alias comes after the node that it refers to.
     """

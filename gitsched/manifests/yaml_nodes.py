@@ -151,7 +151,7 @@ class Constructor:
                 if name is None:
                     continue
             if name in members:
-                self._report_duplicate(node, name, key)
+                self._report_duplicate_key(node, name, key)
             elif value.__class__ is ScalarNode and not value.tag and value.style:
                 members[intern(name)] = value.value
             else:
@@ -201,7 +201,8 @@ class Constructor:
         self._add_error("unsupported-key", f"{description} cannot be a key; quote the key if it is a text", key)
         return None
 
-    def _report_duplicate(self, node: Any, name: str, key: Any) -> None:
+    def _report_duplicate_key(self, node: Any, name: str, key: Any) -> None:
+        """Report a duplicate key with the line of the first one."""
         if len(self.errors) >= MAX_ISSUES:
             return
         temporary_constructor = Constructor(self.line)

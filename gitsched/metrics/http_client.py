@@ -1,4 +1,5 @@
-"""HTTP client for all providers, with limits of time and size, allowed hosts, forbidden addresses and no redirects to other hosts."""
+"""HTTP client for all providers, protected against SSRF: an allow list of hosts, forbidden addresses, no redirects to other hosts, and
+limits of time and size."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _LOOPBACK = ipaddress.ip_address("::1")
 
 
 def check_host(host: str, allowed: Collection[str] | None) -> None:
-    """Raise ProviderUnreachable if no entry of `allowed` (a host name or *.domain) matches the host. None allows every host."""
+    """Raise ProviderUnreachable if no entry of the allow list (a host name or *.domain) matches the host. None allows every host."""
     if allowed is None:
         return
     name = host.lower().rstrip(".")

@@ -62,8 +62,8 @@ def assign_by_static_weight(request: Request, fleet: Fleet, mask: int) -> tuple[
 
 
 def plan_divisions(request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int]) -> list[ReplicaDivision]:
-    """Return how replicas are divided by capacity: one division, or with overflow one for each tier that is needed. Raises
-    Unschedulable.
+    """Return how replicas are divided by capacity (dynamic weight or aggregated): one division, or with overflow one for each
+    tier that is needed. Raises Unschedulable.
 
     A later tier gets what does not fit on the earlier ones.
     """

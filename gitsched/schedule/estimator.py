@@ -1,4 +1,7 @@
-"""Estimate how many replicas fit into the free capacity of candidates, with or without a resource model."""
+"""Estimate how many replicas fit on a candidate, as Karmada's general estimator does (MaxAvailableReplicas).
+
+Amounts are whole numbers: cpu in thousandths, any other resource in its own unit, both rounded up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Filters of the replica scheduler, and the reasons why candidates are rejected."""
+"""Filter plug-ins of the replica scheduler: ClusterAffinity, TaintToleration, APIEnablement, SpreadConstraint and ClusterEviction.
+
+A filter is a class with a name, a mask (the candidates that pass) and a reason for a rejected candidate, and an entry in FILTERS.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ class FilterPlugin(Protocol):
 
 
 class ClusterAffinityFilter:
+    """The candidate matches the affinity of the group, or one of its overflow affinities when replicas are divided."""
+
     name = "ClusterAffinity"
 
     def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
@@ -41,6 +46,8 @@ class ClusterAffinityFilter:
 
 
 class TaintTolerationFilter:
+    """The request tolerates every NoSchedule and NoExecute taint of the candidate, or the candidate is a previous one."""
+
     name = "TaintToleration"
 
     def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
@@ -54,6 +61,8 @@ class TaintTolerationFilter:
 
 
 class APIEnablementFilter:
+    """The candidate serves the API of the workload, or is a previous one."""
+
     name = "APIEnablement"
 
     def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
@@ -64,6 +73,8 @@ class APIEnablementFilter:
 
 
 class SpreadConstraintFilter:
+    """The candidate has every field that the spread constraints use, such as a region."""
+
     name = "SpreadConstraint"
 
     def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
@@ -79,6 +90,8 @@ class SpreadConstraintFilter:
 
 
 class ClusterEvictionFilter:
+    """The workload is not under graceful eviction from the candidate."""
+
     name = "ClusterEviction"
 
     def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:

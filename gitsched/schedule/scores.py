@@ -75,7 +75,7 @@ class ScoreColumn:
 
 
 class NormalizedScore(NamedTuple):
-    """The position of a candidate's number between the minimum (-100) and the maximum (100) of the candidates.
+    """A number scaled between the minimum (-100) and the maximum (100) of the candidates, such as ResourceAllocatableCPU.
 
     trunc(((v - min) / (max - min) - 0.5) * 2 * 100) in float64, in that order; 100 for all when min equals max. A candidate
     without a number gets 0.
@@ -131,10 +131,10 @@ class BestCandidates(NamedTuple):
 
 
 class WeightedMeanScores:
-    """The candidates of a fleet by score. `sums` are by index, None without metrics.
+    """The candidates of a fleet by the weighted mean of their metrics, with Krake's stickiness. `sums` are by index, None without metrics.
 
-    `stickiness` is the weight of staying; `always_in_denominator` adds it to every candidate's denominator and not only to that
-    of the current one.
+    `stickiness` is the weight of the current candidate; `always_in_denominator` adds it to every candidate's denominator and not only
+    to that of the current one.
     """
 
     __slots__ = ("_always_in_denominator", "_fleet", "_masks_by_score", "_stickiness", "_sums", "measured")

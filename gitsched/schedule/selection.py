@@ -171,6 +171,8 @@ class PredicateFilter:
 
 
 class TimedTaintTolerationFilter:
+    """The request tolerates the taints of the candidate at its time (tolerationSeconds); some effects reject only new candidates."""
+
     name = "TaintToleration"
 
     def mask(self, request: SelectionRequest, fleet: Fleet, remaining: int) -> int:

@@ -1,4 +1,4 @@
-"""Default resource interpreter: read replicas, replica requirements and dependencies of a workload, and revise its replicas."""
+"""Default (native) resource interpreter: the operations GetReplicas, ReviseReplica and GetDependencies of a workload."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DEFAULT_PATHS: dict[tuple[str, str], WorkloadPaths] = {
 
 
 def read_replica_requirements(template: Document, declared: Mapping[tuple[str, str], WorkloadPaths]) -> ReplicaRequirements:
-    """Read replicas and requirements by the kind of a workload; missing replicas are 1, an unknown kind has none.
+    """GetReplicas: return replicas and requirements by the kind of a workload; missing replicas are 1, an unknown kind has none.
 
     `declared` are the kinds that gitsched.yaml declares.
     """
@@ -79,7 +79,7 @@ def read_replica_requirements(template: Document, declared: Mapping[tuple[str, s
 def revise_replicas(
     template: Document, requirements: ReplicaRequirements, targets: Sequence[Assignment], descending: bool
 ) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Return the changes to the manifest of each cluster when replicas are divided: its replicas, and a Job's completions.
+    """ReviseReplica: return the changes to the manifest of each cluster when replicas are divided: its replicas, and a Job's completions.
 
     Completions are divided in proportion to the replicas, with the same dispenser and tie-breaking.
     """
@@ -226,7 +226,7 @@ class DependentObjectReference(NamedTuple):
 
 
 def read_references(template: Document, pod_path: tuple[str, ...] = ()) -> tuple[DependentObjectReference, ...]:
-    """Return the dependencies of a workload, sorted by kind and name without duplicates; none for a cluster-scoped object.
+    """GetDependencies: return the dependencies of a workload, sorted by kind and name; none for a cluster-scoped object.
 
     A pod spec refers to ConfigMaps, Secrets, its ServiceAccount and PersistentVolumeClaims. `pod_path` is the path of the pod spec of a
     kind that gitsched.yaml declares.

@@ -33,7 +33,7 @@ class ClusterDecisionGroup(NamedTuple):
 def group_clusters(
     placement: OcmPlacement, chosen: Sequence[int], fleet: Fleet
 ) -> tuple[ClusterDecisionGroup, ...] | Misconfiguration:
-    """Divide the selected clusters into decision groups of at most clustersPerDecisionGroup clusters.
+    """Divide the selected clusters into decision groups by decisionStrategy: at most clustersPerDecisionGroup clusters in a group.
 
     A cluster belongs to the first group whose selector matches it. At least one group is returned, which may be empty.
     """

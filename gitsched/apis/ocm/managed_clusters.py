@@ -49,7 +49,7 @@ def read_managed_clusters(documents: Iterable[Document]) -> ManagedClusters:
 
 
 def read_claims(body: Body) -> dict[str, str]:
-    """Return the claims of a cluster; of claims with the same name, the last. Upstream requires neither name nor value."""
+    """Return clusterClaims by name; of claims with the same name, the last. Upstream requires neither name nor value."""
     return {claim.get("name", ""): claim.get("value", "") for claim in get_field(body, "status", "clusterClaims") or ()}
 
 

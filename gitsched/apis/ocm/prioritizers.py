@@ -61,7 +61,7 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 class AddOnScores(NamedTuple):
-    """One add-on score at one time: values by candidate, clusters whose score has expired, and when the next score expires."""
+    """One add-on score at one time: values by candidate, clusters whose score has expired (validUntil), and when the next one expires."""
 
     column: ScoreColumn
     expired_clusters: tuple[str, ...]
@@ -87,7 +87,8 @@ class PrioritizerScores:
         return None if body is None else get_field(body, "status", "scores") or []
 
     def allocatable(self, resource: str) -> ScoreColumn:
-        """Return the allocatable amount of a resource by candidate; None for a cluster that does not list it in its capacity, too."""
+        """Return the numbers for ResourceAllocatableCPU or ResourceAllocatableMemory: the allocatable amount by candidate, or None for a
+        cluster that does not list the resource in its capacity, too."""
         if resource not in self._allocatable:
             self._allocatable[resource] = ScoreColumn(_read_allocatable(body, resource) for body in self.bodies)
         return self._allocatable[resource]

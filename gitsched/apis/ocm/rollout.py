@@ -33,7 +33,7 @@ class ClusterRevision(NamedTuple):
 
 
 class RolloutStrategy(NamedTuple):
-    """A parsed rolloutStrategy.
+    """A parsed rolloutStrategy: maxConcurrency, maxFailures, minSuccessTime, progressDeadline and mandatoryDecisionGroups.
 
     `max_concurrency` is how many clusters may be progressing at a time (None for all), `max_failures` how many may fail before the
     rollout stops, `progress_deadline` None waits without limit, `mandatory_groups` are names or indices of the groups that come first.

@@ -60,8 +60,8 @@ def compute_scale_down(state: State, strategy: SchedulingStrategy) -> int:
 
 
 def find_evictable_ordinals(state: State, strategy: SchedulingStrategy) -> range:
-    """Return the ordinals at the top whose vreplicas fit on all the others; empty otherwise. When pods are filled up, only the
-    vreplicas of the last pod count."""
+    """Return the ordinals at the top that the autoscaler may compact: all their vreplicas fit on the other pods; empty otherwise. When
+    pods are filled up, only the vreplicas of the last pod count."""
     factor = find_scale_factor(state, strategy)
     last, none = state.last_ordinal, range(0)
     if last < 1 or not factor or len(state.schedulable) <= factor:

@@ -1,4 +1,9 @@
-"""Find the best pod for the next vreplica: pods with equal scores are grouped, so that few of them are compared."""
+"""Find the best pod for the next vreplica: pods with equal scores are grouped, so that few of them are compared.
+
+Pods with equal counts (their own, their node's and their zone's) differ only in their ordinal. Each group keeps its pods in a heap, so a
+choice compares only groups, and a placed vreplica moves only the pods of one node. With many small zones, groups are formed by the count
+of a zone, too, and a vreplica moves the pods of one zone.
+"""
 
 from __future__ import annotations
 

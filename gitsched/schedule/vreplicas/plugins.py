@@ -1,4 +1,7 @@
-"""Predicates and priorities of the vreplica scheduler, and the profiles that combine them."""
+"""Predicates and priorities of the vreplica scheduler, and the profiles that combine them.
+
+A new plug-in is a class in this module and an entry in PREDICATES or PRIORITIES.
+"""
 
 from __future__ import annotations
 

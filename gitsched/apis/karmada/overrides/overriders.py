@@ -38,7 +38,7 @@ def list_overriders(overriders: Body) -> tuple[str, ...]:
 
 
 def _override_images(patched: PatchedObject, entry: Body) -> None:
-    """Override the image of every container, or the one at the path of the predicate; init containers are not changed."""
+    """Apply an image overrider to every container, or to the image at the path of the predicate; init containers are not changed."""
     predicate = entry.get("predicate")
     if predicate is not None:
         paths = [parse_pointer(predicate["path"])]
@@ -53,6 +53,7 @@ def _override_images(patched: PatchedObject, entry: Body) -> None:
 
 
 def _override_arguments(patched: PatchedObject, entry: Body, target: str) -> None:
+    """Apply a command or args overrider: add or remove entries of a container's `target`."""
     path, containers = _find_containers(patched)
     values = entry.get("value") or []
     removed = set(values)
