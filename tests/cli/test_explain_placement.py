@@ -89,7 +89,7 @@ def test_the_shape_is_only_for_placements_and_for_programs(gitsched: Run) -> Non
 @pytest.mark.usefixtures("placed")
 def test_explain_reports_a_placement_without_a_decision(gitsched: Run) -> None:
     found = gitsched("explain", "ManagedClusterSet/prod")
-    assert (found.returncode, "nothing is decided about it" in found.stderr) == (1, True)
+    assert (found.returncode, "no API decides about it" in found.stderr) == (1, True)
 
 
 ADVICE = {

@@ -178,7 +178,7 @@ def test_mistakes_have_a_place(gitsched: Run, commit: Callable[..., None], place
 def test_nothing_is_written_outside_of_the_worktree(gitsched: Run, commit: Callable[..., None], place: Path, path: str) -> None:
     commit(place, source=PUSHED.replace("spec:\n", f"spec:\n  path: {path}\n"))
     done = gitsched("scores", *AT)
-    assert (done.returncode, "no path inside of the worktree" in done.stderr) == (1, True)
+    assert (done.returncode, "is not a path inside the worktree" in done.stderr) == (1, True)
 
 
 def test_without_a_definition_it_says_so(gitsched: Run, place: Path) -> None:
