@@ -164,7 +164,7 @@ def test_mistakes_are_annotated_commented_and_fail_the_job_at_the_end(hub: Hub, 
     head = hub.request({"clusters/first.yaml": cluster("first").replace("Push", "Pul")})
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk), sarif="true")
     assert done.code == 1
-    assert done.ran[-3:] == ["Comment", "Upload findings", "Judge the plan"]
+    assert done.ran[-3:] == ["Comment", "Upload findings", "Set the exit code of the plan"]
     assert re.search(r"^::error file=clusters/first\.yaml,line=6,col=", done.log, re.MULTILINE), done.log
     assert len(talk.texts) == 1
     ((used, given),) = done.used
@@ -268,7 +268,7 @@ def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, 
 
 def test_an_unknown_mode_is_refused(hub: Hub, action: Action) -> None:
     done = action(hub.clone(), {"event_name": "push"}, mode="apply")
-    assert (done.code, done.ran[-1]) == (1, "Decide what to do")
+    assert (done.code, done.ran[-1]) == (1, "Select the mode")
 
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
