@@ -47,8 +47,8 @@ class StaticWeight(NamedTuple):
 
 
 class SpreadConstraint(NamedTuple):
-    """Spread over the values of a field ("cluster", "region" and so on) or, with field "", of a label. A maximum of 0 means no
-    maximum."""
+    """Spread over the values of a field (spreadByField: "cluster", "region" and so on) or, with field "", of a label (spreadByLabel). A
+    maximum of 0 means no maximum."""
 
     field: str
     minimum: int

@@ -38,8 +38,10 @@ class AssignmentError(Exception):
 
 
 def assign_replicas(request: Request, fleet: Fleet, ranked: RankedCandidates, selected: list[int]) -> tuple[Assignment, ...]:
-    """Return the assignments to the selected candidates (in candidate order). Raises Unschedulable, and AssignmentError without
-    candidates."""
+    """Return the assignments to the selected candidates (in candidate order) by the replica scheduling strategy of the request.
+
+    Raises Unschedulable, and AssignmentError without candidates.
+    """
     if not selected:
         raise AssignmentError("no clusters available to schedule")
     match request.division:

@@ -194,7 +194,7 @@ SELECTION_FILTERS: tuple[SelectionFilter, ...] = (PredicateFilter(), TimedTaintT
 
 
 def select_best(request: SelectionRequest, fleet: Fleet) -> SelectionResult:
-    """Select candidates for one request."""
+    """Select the best candidates for one request: filter them, score them and pick up to the limit (numberOfClusters)."""
     remaining, stages = request.candidates, []
     for rule in SELECTION_FILTERS:
         if remaining:

@@ -11,7 +11,7 @@ from gitsched.schedule.estimator import UNLIMITED, Estimator
 from gitsched.schedule.fleet import Fleet
 
 LOCALITY_SCORE = 100
-"""The score of a candidate that already runs the workload."""
+"""The ClusterLocality score of a candidate that already runs the workload."""
 
 
 class RankedCandidates(NamedTuple):
@@ -33,7 +33,7 @@ class RankedCandidates(NamedTuple):
 
 
 def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: int) -> RankedCandidates:
-    """Rank the feasible candidates: the group's own before overflow, then by score, available replicas and name."""
+    """Rank the feasible candidates: the group's own before overflow, then by score (ClusterLocality), available replicas and name."""
     index = fleet.index
     assigned = {index[target.name]: target.replicas for target in request.previous if target.name in index}
     allocatable = _cached_allocatable(request, fleet)

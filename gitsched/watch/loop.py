@@ -72,7 +72,7 @@ def watch(
     debounce: timedelta = timedelta(seconds=1),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """Run reconcile until `wakeup` is stopped; no input ends the loop.
+    """Run reconcile until `wakeup` is stopped, with debounce and backoff; no input ends the loop.
 
     A permanent error waits for the next change, a temporary one for a delay that doubles. A stop takes effect between two runs,
     so no run is interrupted. A requested run starts at once, but not within `debounce` of the previous one.

@@ -25,7 +25,7 @@ Action = Literal["bind", "touch", "none", "fail", "ignored", "create", "hold"]
 
 
 class Application(NamedTuple):
-    """The scheduling settings of an Application document. A `retry_limit` of -1 means no limit."""
+    """The scheduling settings of an Application document: its constraints, migration and retries. A `retry_limit` of -1 means no limit."""
 
     document: Document
     constraints: ConstraintSet
@@ -133,7 +133,7 @@ def schedule_application(
 
 
 def _skip_scheduling(app: Application, status: SchedulingStatus, time: datetime) -> ApplicationAttempt | None:
-    """Return the attempt that ends because of the application's own state; None if it has to be scheduled."""
+    """Return the attempt that ends because of the application's state or disabled migration; None if it has to be scheduled."""
     if is_deleted(app.document.body):
         return ApplicationAttempt(time, "ignored", status, reason="it is being deleted")
     if status.state == "FAILED":

@@ -1,6 +1,6 @@
-"""What a process remembers of a run for the next one. Each entry may be lost at any time: the next run does more work, to the same bytes.
+"""Caches that a run leaves for the next one. Any entry may be lost at any time: the next run then takes longer, with the same output.
 
-| what is remembered                        | keyed by                                  | where     | discarded                          |
+| what is cached                            | keyed by                                  | where     | discarded                          |
 | ----------------------------------------- | ----------------------------------------- | --------- | ---------------------------------- |
 | `ParseCache`: parsed files and records    | blob id, kind of file, parser options     | memory, A | memory: more than 2 x the last     |
 |                                           |                                           |           | plan; A: corrupt, or another build |

@@ -54,14 +54,14 @@ class Attachment(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """One line for people."""
+        """The reason of the placement in one line."""
         dependents = [_format_workload(dependent.key) for dependent in self.dependents]
         more = f" and {len(dependents) - 3} more" if len(dependents) > 3 else ""
         return f"attached to {', '.join(dependents[:3])}{more}"
 
 
 def build_attachment(dependents: Iterable[Dependent]) -> Attachment | None:
-    """Combine what these workloads require; None when no binding has propagateDeps."""
+    """Combine the clusters, conflictResolution and preserveResourcesOnDeletion of these dependents; None when none has propagateDeps."""
     propagating = tuple(d for d in dependents if get_field(d.body, "spec", "propagateDeps") is True)
     if not propagating:
         return None

@@ -72,7 +72,10 @@ def _override_arguments(patched: PatchedObject, entry: Body, target: str) -> Non
 
 
 def _override_metadata(patched: PatchedObject, entry: Body, target: str) -> None:
-    """Override labels or annotations. `add` also replaces existing keys; `replace` and `remove` ignore missing ones."""
+    """Apply a labels overrider or an annotations overrider.
+
+    `add` also replaces existing keys; `replace` and `remove` ignore missing ones.
+    """
     metadata = patched.find_value(("metadata",))
     present = metadata.get(target) if isinstance(metadata, dict) else {}
     if not isinstance(present, dict | None):
@@ -86,6 +89,7 @@ def _override_metadata(patched: PatchedObject, entry: Body, target: str) -> None
 
 
 def _override_field(patched: PatchedObject, entry: Body) -> None:
+    """Apply a field overrider to the JSON or YAML text in a field."""
     field_path = parse_pointer(entry["fieldPath"])
     text = patched.find_value(field_path)
     if not isinstance(text, str):
@@ -102,6 +106,7 @@ def _override_field(patched: PatchedObject, entry: Body) -> None:
 
 
 def _apply_plaintext(patched: PatchedObject, entry: Body) -> None:
+    """Apply a plaintext overrider, which is one JSON patch operation."""
     patched.apply(entry["operator"], parse_pointer(entry["path"]), entry.get("value"))
 
 
