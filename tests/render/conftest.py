@@ -1,4 +1,4 @@
-"""What the tests of rendering share: the bytes a planned file comes to, and documents with their text."""
+"""Fixtures of rendering tests: the text of planned files, and documents with their source text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = Callable[..., Document]
 
 @pytest.fixture(scope="session")
 def resolve() -> Resolve:
-    """The text of a planned file, given the text of its blob."""
+    """Return the text of a planned file, given the text of its blob."""
 
     def text_of(file: PlannedFile, source: str) -> str:
         if isinstance(file, NewBlob):
@@ -33,9 +33,9 @@ def resolve() -> Resolve:
 
 @pytest.fixture(scope="session")
 def place() -> Place:
-    """A document and its text in a source file: `place(source, start=..., end=..., cuts=[...], marks={path: scalar})`.
+    """Return a document with its position in a source file: `place(source, document=..., cuts=(...), marks={path: line})`.
 
-    `cuts` names pieces of the text, `marks` gives the line on which a scalar stands.
+    `cuts` are removable pieces of the text; `marks` are the lines of scalars by path.
     """
 
     def read(

@@ -1,4 +1,4 @@
-"""Paths of the output branch: readable for ordinary names, safe and unique for all."""
+"""Paths of the output branch: readable for ordinary names, safe and unique for any name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KEYS = st.builds(Key, GROUPS, KINDS, NAMES, NAMES | TAILS)
     ],
     ids=lambda value: value.kind if isinstance(value, Key) else None,
 )
-def test_ordinary_objects_have_the_path_the_manual_names(key: Key, path: str) -> None:
+def test_ordinary_objects_have_the_documented_path(key: Key, path: str) -> None:
     assert object_path("eu-1", key) == path
     assert placement_path(key) == path.replace("clusters/eu-1", "placements")
 
@@ -58,11 +58,11 @@ def test_ordinary_objects_have_the_path_the_manual_names(key: Key, path: str) ->
         (Key("core", "Node", "", "n1"), "status/_63ore/node/_/n1.yaml"),
     ],
 )
-def test_records_lie_under_group_and_kind(key: Key, path: str) -> None:
+def test_records_are_stored_by_group_and_kind(key: Key, path: str) -> None:
     assert status_path(key) == path
 
 
-def test_a_kept_file_is_found_under_its_own_path() -> None:
+def test_a_kept_file_has_its_source_path_below_kept() -> None:
     assert kept_path("apps/web.yaml") == "kept/apps/web.yaml"
     assert kept_path("../.git/Config") == "kept/_2e./_2egit/_43onfig"
 
@@ -86,7 +86,7 @@ def test_special_characters_in_names_are_escaped(text: str, escaped: str) -> Non
     assert escape_segment(text) == escaped
 
 
-def test_long_names_are_shortened_and_stay_apart() -> None:
+def test_long_names_are_shortened_and_stay_unique() -> None:
     one, two = escape_segment("a" * 201), escape_segment("a" * 202)
     assert one != two
     assert one.startswith("a" * 180 + "-")
@@ -94,11 +94,11 @@ def test_long_names_are_shortened_and_stay_apart() -> None:
     assert escape_segment("a" * 200) == "a" * 200
 
 
-def test_nobody_claims_the_path_of_a_longer_name() -> None:
+def test_a_shortened_name_does_not_collide_with_the_same_literal_name() -> None:
     assert escape_segment(escape_segment("a" * 201)) != escape_segment("a" * 201)
 
 
-def test_a_path_segment_never_exceeds_what_file_systems_take() -> None:
+def test_a_path_segment_never_exceeds_the_limit_of_file_systems() -> None:
     key = Key("g" * 63 + "." + "h" * 180, "K" * 63, "n" * 300, "m" * 253)
     for path in (object_path("c" * 300, key), status_path(key), placement_path(key), kept_path("d" * 300 + "/x")):
         assert max(map(len, path.split("/"))) <= 205
@@ -113,17 +113,17 @@ def test_a_segment_is_always_safe(text: str) -> None:
 
 
 @given(NAMES, NAMES)
-def test_two_names_never_share_a_segment(one: str, two: str) -> None:
+def test_different_names_have_different_segments(one: str, two: str) -> None:
     assert (escape_segment(one) == escape_segment(two)) == (one == two)
 
 
 @given(KEYS, KEYS, st.sampled_from([placement_path, status_path]))
-def test_two_objects_never_share_a_path(one: Key, two: Key, path: object) -> None:
+def test_different_objects_have_different_paths(one: Key, two: Key, path: object) -> None:
     assert callable(path)
     assert (path(one) == path(two)) == (one == two)
 
 
-def test_objects_whose_paths_read_alike_stay_apart() -> None:
+def test_objects_with_similar_names_have_different_paths() -> None:
     groups = ["", "apps", "core", "batch", "batch-a", "a.io", "a.io-b", "a-b.io", "a.b", "a.b-c.io", "a.b-c", "io", "a.io-b.io"]
     names = ["x", "c.io-x", "b-x", "b.io-x", "io-x", "c-x", "b-c.io-x", "a.io-x", "b.io-b.io-x"]
     keys = [
@@ -134,5 +134,5 @@ def test_objects_whose_paths_read_alike_stay_apart() -> None:
     assert len({status_path(key) for key in keys}) == len(keys)
 
 
-def test_a_hostile_cluster_stays_in_its_place() -> None:
+def test_a_cluster_name_cannot_leave_its_directory() -> None:
     assert cluster_path("../../x", "a.yaml") == "clusters/_2e._2f.._2fx/a.yaml"

@@ -1,4 +1,4 @@
-"""What is written is read back as the same value, by every reader a user may have."""
+"""YAML output is parsed back as the same value by YAML 1.1 and 1.2 parsers."""
 
 from __future__ import annotations
 
@@ -65,24 +65,24 @@ script: "#!/bin/sh\\n\\necho one  \\n"
 """
 
 
-def test_looks_like_what_kubectl_prints() -> None:
+def test_the_layout_is_that_of_kubectl() -> None:
     assert dump(DEPLOYMENT) == TEXT_OF_DEPLOYMENT
 
 
 @given(BODIES)
-def test_reads_back_as_the_same_value(body: dict[str, Any]) -> None:
+def test_every_value_is_parsed_back(body: dict[str, Any]) -> None:
     text = dump(body)
     assert yaml.safe_load(text) == body
     assert yaml.load(text, Loader=yaml.CSafeLoader) == body
 
 
 @given(TEXT | LINES | AMBIGUOUS)
-def test_a_string_stays_a_string_as_a_key_and_as_a_value(text: str) -> None:
+def test_strings_stay_strings_as_keys_and_values(text: str) -> None:
     assert yaml.load(dump({text: [text, {"a": text}]}), Loader=yaml.CSafeLoader) == {text: [text, {"a": text}]}
 
 
 @given(VALUES, st.integers(0, 3))
-def test_a_fragment_gives_the_bytes_of_its_value(value: Any, depth: int) -> None:
+def test_a_fragment_has_the_same_bytes_as_its_value(value: Any, depth: int) -> None:
     def wrap(inner: Any) -> Any:
         for _ in range(depth):
             inner = {"spec": [inner, {"x": inner}], "last": inner}
@@ -91,7 +91,7 @@ def test_a_fragment_gives_the_bytes_of_its_value(value: Any, depth: int) -> None
     assert dump(wrap(dump_fragment(value))) == dump(wrap(value))
 
 
-def test_a_fragment_may_hold_a_fragment() -> None:
+def test_fragments_can_be_nested() -> None:
     inner = dump_fragment({"a": ["x\n\ny\n"]})
     assert isinstance(inner, Fragment)
     assert dump({"k": dump_fragment([inner])}) == dump({"k": [{"a": ["x\n\ny\n"]}]})
@@ -104,7 +104,7 @@ UNSAFE = ["", " a", "a ", "a b: c", "a #b", "a  b", "- a", "a\tb", "\ufeff", "\x
 
 
 @pytest.mark.parametrize("text", [*NUMBERS.split(), *WORDS.split(), *MARKS.split(), *UNSAFE])
-def test_whatever_some_reader_takes_for_something_else_is_quoted(text: str) -> None:
+def test_ambiguous_strings_are_quoted(text: str) -> None:
     assert quote(text).startswith('"')
     assert yaml.load(f"k: {quote(text)}", Loader=yaml.CSafeLoader) == {"k": text}
 
@@ -112,24 +112,24 @@ def test_whatever_some_reader_takes_for_something_else_is_quoted(text: str) -> N
 @pytest.mark.parametrize(
     "text", ["web", "nginx:1.25", "/etc/app", "10Gi", "500m", "30s", "a b, c", "${X}", "apps/v1", "k=v", "https://x.y/z?a"]
 )
-def test_harmless_strings_stay_plain(text: str) -> None:
+def test_unambiguous_strings_are_plain(text: str) -> None:
     assert quote(text) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [("a\nb\n", "|\n  a\n  b"), ("a\nb", "|-\n  a\n  b"), ("a\n\n b\n\n", "|+\n  a\n\n   b\n")]
 )
-def test_lines_are_a_literal_block(value: str, text: str) -> None:
+def test_several_lines_are_a_literal_block(value: str, text: str) -> None:
     assert dump({"k": value, "z": 1}) == f"k: {text}\nz: 1\n"
 
 
 @pytest.mark.parametrize("value", [" a\nb", "\na", "a\r\nb", "a\n ", "a\n\t\n", "\n\n"])
-def test_lines_that_a_block_would_change_are_quoted(value: str) -> None:
+def test_lines_that_a_literal_block_cannot_represent_are_quoted(value: str) -> None:
     assert dump({"k": value}).startswith('k: "')
 
 
 @pytest.mark.parametrize("length", [999, 1001, 5000])
-def test_a_key_of_any_length_is_read_back(length: int) -> None:
+def test_a_key_of_any_length_is_parsed_back(length: int) -> None:
     for inner in (1, {"a": 1}, [1], dump_fragment({"a": 1})):
         body = {"k" * length: inner, "z": [{"q" * length: inner}]}
         plain = {"a": 1} if isinstance(inner, Fragment) else inner
@@ -139,15 +139,15 @@ def test_a_key_of_any_length_is_read_back(length: int) -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(1e16, "1.0e+16"), (1e-7, "1.0e-07"), (0.5, "0.5"), (-0.0, "-0.0"), (float("inf"), ".inf")]
 )
-def test_a_float_stays_a_float(value: float, text: str) -> None:
+def test_floats_stay_floats(value: float, text: str) -> None:
     assert dump({"k": value}) == f"k: {text}\n"
     assert yaml.safe_load(text) == value
 
 
-def test_a_lone_surrogate_does_not_stop_a_run() -> None:
+def test_a_lone_surrogate_is_replaced() -> None:
     assert dump({"k": "a\ud800b"}) == 'k: "a\\ufffdb"\n'
 
 
-def test_what_json_does_not_know_is_a_mistake_of_the_caller() -> None:
+def test_a_value_that_json_does_not_support_raises_type_error() -> None:
     with pytest.raises(TypeError, match="a manifest cannot contain a value of type set"):
         dump({"k": {1}})

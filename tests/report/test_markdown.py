@@ -1,4 +1,4 @@
-"""The comment of a pull request: it fits whatever the change is, says what it left out, and nothing in a manifest can do anything to it."""
+"""The comment of a pull request: it fits the size limit, lists omitted parts and escapes text from manifests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def move(name: str, cluster: str = "b", text: str = "spec.replicas 1 -> 2", path
 
 
 def review(count: int, *, text: str = "because", diff: int = 20, name: str = "web") -> Review:
-    """A change of so many workloads, each with a manifest of so many lines of difference."""
+    """Return a review of `count` moved workloads, each with a manifest diff of `diff` lines."""
     moves = [move(f"{name}-{number}", text=text) for number in range(count)]
     outcomes = [Outcome(m.key, "karmada", "placed", "", "", (TargetCluster("b", 3),), 3, (), "", THEN) for m in moves]
     body = "\n".join(["@@ -1 +1 @@", *(f"-  {name} {line}\n+  {text} {line}" for line in range(diff))])
@@ -56,8 +56,8 @@ def review(count: int, *, text: str = "because", diff: int = 20, name: str = "we
     )
 
 
-def check_whole(text: str) -> None:
-    """Everything that is opened is closed, and no markup is there but ours."""
+def check_structure(text: str) -> None:
+    """Check that all elements are closed and that there is no other markup than that of the report."""
     tokens = READER.parse(text)
     blocks = [token.content for token in tokens if token.type == "html_block"]
     inline = [child for token in tokens for child in token.children or ()]
@@ -70,15 +70,15 @@ def check_whole(text: str) -> None:
         opened += content.count("<details>") - content.count("</details>")
         assert opened in (0, 1)
     outside = [token for token in tokens if token.type == "heading_open"]
-    assert len(outside) == 1, "nothing is a heading but the verdict"
+    assert len(outside) == 1, "the summary is the only heading"
     assert not [token for token in tokens if token.type in ("hr", "code_block")]
 
 
 @pytest.mark.parametrize("count", [0, 1, 40, 300, 5_000])
-def test_it_fits_whole_and_says_what_it_left_out(count: int) -> None:
+def test_the_comment_fits_the_limit_and_lists_omitted_parts(count: int) -> None:
     text = write_markdown(review(count))
     assert len(text) <= COMMENT_LIMIT - 512
-    check_whole(text)
+    check_structure(text)
     assert text.startswith("<!-- gitsched:plan id=default -->\n")
     assert ("Omitted to fit the size limit:" in text) == (count > 40)
     if count == 5_000:
@@ -90,26 +90,26 @@ def test_it_fits_whole_and_says_what_it_left_out(count: int) -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(MIN_COMMENT_LIMIT, 40_000), st.integers(0, 120), texts)
-def test_it_fits_at_every_limit_whatever_a_manifest_holds(limit: int, count: int, text: str) -> None:
+def test_the_comment_fits_any_limit_for_any_manifest(limit: int, count: int, text: str) -> None:
     written = write_markdown(review(count, text=text, name=text, diff=3), limit)
     assert fits_limit(written, limit)
-    check_whole(written)
+    check_structure(written)
 
 
-def test_characters_beyond_the_first_plane_count_twice() -> None:
+def test_characters_outside_the_basic_multilingual_plane_count_twice() -> None:
     assert fits_limit("a" * 10, 10)
     assert not fits_limit("\U0001f600" * 6, 10)
 
 
-def test_things_are_left_out_in_the_documented_order() -> None:
-    """Each entry is gone at a limit at which all that follow are still there."""
+def test_parts_are_omitted_in_the_documented_order() -> None:
+    """As the limit decreases, the entries disappear one after the other."""
     signs = ["```diff", "shop/deployment-web-0.yaml", "Additional reasons", "old 0", "web.yaml:30:", "`Deployment shop/web-99`"]
     seen: list[tuple[bool, ...]] = []
     for limit in range(100_000, MIN_COMMENT_LIMIT, -2_000):
         text = write_markdown(review(100, text="because of one thing and another, " * 4, diff=2), limit)
         seen.append(tuple(sign in text for sign in signs))
     order = sorted(set(seen), reverse=True)
-    assert all(there == tuple(sorted(there)) for there in order), order
+    assert all(shown == tuple(sorted(shown)) for shown in order), order
     assert len(order) == len(signs) + 1
 
 
@@ -120,7 +120,7 @@ def test_as_many_manifests_as_fit_are_shown() -> None:
 
 
 @pytest.mark.parametrize("place", ["name", "cluster", "text", "path"])
-def test_a_hostile_text_shows_as_it_is_and_does_nothing(place: str) -> None:
+def test_markup_in_text_is_shown_literally(place: str) -> None:
     moved = {
         "name": move(HOSTILE),
         "cluster": move("web", cluster=HOSTILE),
@@ -128,34 +128,34 @@ def test_a_hostile_text_shows_as_it_is_and_does_nothing(place: str) -> None:
         "path": move("web", path=HOSTILE),
     }[place]
     text = write_markdown(review(0)._replace(moves=[moved, move("next")]))
-    check_whole(text)
+    check_structure(text)
     table = text[text.index("| workload") :].split("\n\n")[0].splitlines()
-    assert len(table) == 4, "a newline adds no row"
+    assert len(table) == 4, "a newline must not add a row"
     tokens = READER.parse("\n".join(table))
     assert sum(token.type == "td_open" for token in tokens) == 10
     shown = re.sub(r"<code>.*?</code>", "", READER.render("\n".join(table)), flags=re.DOTALL)
-    assert not re.search(r"@team|https:|www\.|#1|\$x", shown), "a forge makes nothing of what is in code type"
+    assert not re.search(r"@team|https:|www\.|#1|\$x", shown), "text outside of code has no mentions, links or references"
 
 
-def test_a_fence_is_longer_than_any_in_the_manifest() -> None:
+def test_a_code_fence_is_longer_than_any_in_the_manifest() -> None:
     entry = ManifestChange("a.yaml", ("b",), "1", "2", "@@\n ````\n+x\n </details>")
     text = write_markdown(review(1)._replace(delivery=DeliveryChanges([entry], 0, 1)))
     assert "`````diff\n" in text
-    check_whole(text)
+    check_structure(text)
 
 
-def test_no_change_and_a_first_placement_have_reports_of_their_own() -> None:
+def test_no_change_and_a_first_placement_have_their_own_headings() -> None:
     nothing = write_markdown(review(0)._replace(changed=False, base=ComparisonBase("d" * 40, "main", False, {}, ())))
     assert "### No changes\n" in nothing
     assert "| workload" not in nothing
     first = review(3)._replace(before=None, base=ComparisonBase())
     text = write_markdown(first._replace(moves=[m._replace(before={}) for m in first.moves]))
     assert "### First placement of 3 workloads\n" in text
-    assert "```diff" not in text, "that everything is new needs no proof"
+    assert "```diff" not in text, "a first placement has no diffs"
     assert "which does not exist yet" in text
 
 
-def test_what_nobody_should_overlook_comes_first() -> None:
+def test_a_refusal_and_unplaced_workloads_come_first() -> None:
     one = review(2)
     lost = next(iter(one.outcomes))._replace(state="pending", targets=(), reason="0/2 clusters are available: 2 had taints.")
     text = write_markdown(one._replace(outcomes=[lost], refused="12 of 20 workloads would lose their last placement"))
@@ -165,5 +165,5 @@ def test_what_nobody_should_overlook_comes_first() -> None:
     assert "0/2 clusters are available" in head
 
 
-def test_comments_are_distinguished_by_their_mark() -> None:
+def test_comments_are_distinguished_by_their_identity() -> None:
     assert write_markdown(review(1), identity="eu.prod").startswith("<!-- gitsched:plan id=eu.prod -->\n")

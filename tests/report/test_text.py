@@ -1,4 +1,4 @@
-"""What people read: the verdict first, nothing cut off at 80 columns, nothing that drives a terminal."""
+"""Text for the terminal: summary first, wrapped at the width, without control characters."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ WHY = Explanation(
         (REVIEW._replace(source=""), "1 of 1 workload moves: the worktree against"),
     ],
 )
-def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
+def test_a_plan_starts_with_a_summary(review: Review, verdict: str) -> None:
     assert write_plan(review, 400).startswith(verdict)
 
 
@@ -94,11 +94,11 @@ def test_a_plan_begins_with_its_verdict(review: Review, verdict: str) -> None:
         ),
     ],
 )
-def test_a_run_begins_with_what_it_did(review: Review, verdict: str) -> None:
+def test_a_run_starts_with_its_result(review: Review, verdict: str) -> None:
     assert write_run(review, 400).startswith(verdict)
 
 
-def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
+def test_a_narrow_terminal_gets_the_same_content_without_a_table() -> None:
     wide, narrow = write_plan(REVIEW, 200), write_plan(REVIEW, 80)
     assert "WORKLOAD" in wide
     assert "WORKLOAD" not in narrow
@@ -111,14 +111,14 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_loses_nothing() -> None:
         assert "Next change without a commit: 2026-01-12T09:00:00Z." in flat
 
 
-def test_many_clusters_and_many_notes_are_counted() -> None:
+def test_long_lists_of_clusters_and_notes_are_abbreviated_with_a_count() -> None:
     assert format_clusters({f"c{n}": n for n in range(9)}) == "c0 0, c1 1, c2 2, c3 3, c4 4, c5 5 and 3 more"
     notes = [Finding("info", "symlink", f"link {n}") for n in range(9)]
     assert "and 4 more (4 symlink); use -o json for all" in write_findings([BROKEN, *notes], 80)
     assert write_findings([], 80) == "No findings\n"
 
 
-def test_an_explanation_has_every_step_at_every_width() -> None:
+def test_an_explanation_contains_every_step_at_every_width() -> None:
     for width in (40, 80, 200):
         flat = " ".join(write_explanation(WHY, width).split())
         for step in (
@@ -138,20 +138,20 @@ def test_an_explanation_has_every_step_at_every_width() -> None:
 
 
 @given(st.text())
-def test_nothing_in_a_manifest_drives_a_terminal(text: str) -> None:
+def test_control_characters_in_a_manifest_are_escaped(text: str) -> None:
     assert escape_unprintable(text).isprintable()
     finding = Finding("error", "x", text, Location(text, 1, 1))
     assert all(line.isprintable() for line in write_findings([finding], 80).split("\n"))
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=12)), st.integers(20, 90))
-def test_wrapping_keeps_every_word_and_the_width(words: list[str], width: int) -> None:
+def test_wrapping_keeps_all_words_and_respects_the_width(words: list[str], width: int) -> None:
     lines = wrap(" ".join(words), width)
     assert " ".join(lines).split() == words
     assert all(len(line) <= width for line in lines)
 
 
-def test_data_is_plain_and_complete() -> None:
+def test_serialized_data_is_complete_json() -> None:
     data = serialize_review(REVIEW)
     assert json.loads(json.dumps(data)) == data
     assert data["moves"][0]["after"] == [{"cluster": "b", "replicas": 3}]
@@ -173,11 +173,11 @@ def test_data_is_plain_and_complete() -> None:
         ("+  a::b ## [x]\n- [x]", "+  a::b ## [x]\n- [x]"),
     ],
 )
-def test_what_a_runner_would_obey_is_broken_and_nothing_else(text: str, shown: str) -> None:
+def test_only_commands_of_ci_runners_are_escaped(text: str, shown: str) -> None:
     assert escape_ci_commands(text) == shown
 
 
-def test_a_mistake_that_is_everywhere_hides_no_other() -> None:
+def test_a_frequent_finding_does_not_hide_others() -> None:
     many = [Finding("error", "duplicate-identity", f"copy {n}") for n in range(90)]
     few = [Finding("warning", "unknown-field", f"field {n}") for n in range(4)]
     lines = write_findings([*many, *few], 200).splitlines()

@@ -1,4 +1,4 @@
-"""What is written is what gitsched itself reads back, and what it reads is edited where it says it can be."""
+"""Rendered manifests are parsed back as the same documents, also after an edit in place."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_gitsched_reads_back_what_it_writes(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_every_document_of_a_file_arrives_alone_and_whole(source: str) -> None:
+def test_every_document_of_a_file_is_extracted_completely(source: str) -> None:
     found = documents(source)
     assert found
     for document in found:
@@ -120,7 +120,7 @@ def test_every_document_of_a_file_arrives_alone_and_whole(source: str) -> None:
 
 @pytest.mark.parametrize("count", [0, 5, 12])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_every_document_of_a_file_takes_its_share(source: str, count: int) -> None:
+def test_replicas_can_be_set_in_every_document_of_a_file(source: str, count: int) -> None:
     for document in documents(source):
         expected = remove_server_owned(document.body)
         expected = {**expected, "spec": {**expected.get("spec", {}), "replicas": count}}
@@ -128,7 +128,7 @@ def test_every_document_of_a_file_takes_its_share(source: str, count: int) -> No
 
 
 @pytest.mark.parametrize("name", ["comments around it", "windows", "byte order mark", "ünïcode"])
-def test_all_but_the_number_is_as_it_was_written(name: str) -> None:
+def test_only_the_replica_count_changes(name: str) -> None:
     source = SOURCES[name]
     (document,) = documents(source)
     assert content(plan_manifest(document, ("spec.replicas", 12)), source).decode() == source.replace("replicas: 5", "replicas: 12")

@@ -1,4 +1,4 @@
-"""`plan -o html` in a real browser: nothing is fetched, everything can be reached with the keyboard, and no name becomes markup."""
+"""The page of `plan -o html` in a real browser: no network requests, keyboard navigation, escaped names."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens a page from a file; whatever it asks the network for, or complains of, fails the test."""
-    troubles: list[str] = []
+    """Open a page from a file; the test fails if it makes a network request or logs an error."""
+    errors: list[str] = []
 
     def open_html(html: str) -> Page:
         path = tmp_path / "page.html"
         path.write_text(html, encoding="utf-8")
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith("file://") else troubles.append(request.url))
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith("file://") else errors.append(request.url))
         page.goto(path.as_uri())
         return page
 
     yield open_html
-    assert not troubles
+    assert not errors
 
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The bundled example on the day on which its primary data centre is down."""
+    """The page of the bundled example while its primary data centre is down."""
     base = tmp_path_factory.mktemp("example")
     fleet = base / "fleet"
     shutil.copytree(ROOT / "examples" / "repo", fleet)
@@ -79,9 +79,11 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> str:
         path = fleet / "clusters" / f"{name}.yaml"
         path.write_text(path.read_text().replace("spec:\n", "spec:\n  taints: [{key: example.com/down, effect: NoExecute}]\n", 1))
     commit()
-    session = Reconciler(settings)
-    run = session.run(NOW, preview=True, complete=True)
-    return write_page(make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(session.source.repository, run.plan)))
+    reconciler = Reconciler(settings)
+    run = reconciler.run(NOW, preview=True, complete=True)
+    return write_page(
+        make_review(run), FleetView(run.plan.cluster_facts, explain_workloads(reconciler.source.repository, run.plan))
+    )
 
 
 def make_large_fleet() -> str:
@@ -100,28 +102,28 @@ def make_large_fleet() -> str:
     return write_page(Review("c0ffee", "placements", before="beef", outcomes=outcomes, time=NOW), FleetView(facts, explanations))
 
 
-def test_what_moves_is_listed_and_every_cell_says_why(example: str, show: Open) -> None:
+def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
     assert page.title().startswith("12 of 22 workloads move: commit ")
     assert page.get_by_role("row", name="Deployment shop/cart").first.inner_text().split("\n")[0].startswith("Deployment shop/cart")
     cell = page.get_by_role("gridcell", name="nimbus-eu-central-1: +4, new").first
     cell.click()
-    told = page.get_by_role("dialog").inner_text()
-    assert "Deployment shop/cart" in told
-    assert "before: fra-prod-1 2, fra-prod-2 2" in told
-    assert "nimbus-eu-central-1\n\ncloud: fits" in told
-    assert "clusters/fra-prod-1.yaml:" in told
+    dialog = page.get_by_role("dialog").inner_text()
+    assert "Deployment shop/cart" in dialog
+    assert "before: fra-prod-1 2, fra-prod-2 2" in dialog
+    assert "nimbus-eu-central-1\n\ncloud: fits" in dialog
+    assert "clusters/fra-prod-1.yaml:" in dialog
     page.keyboard.press("Escape")
     assert not page.get_by_role("dialog").is_visible()
 
 
-def test_the_name_of_a_move_opens_its_reasons_too(example: str, show: Open) -> None:
+def test_the_name_of_a_moved_workload_opens_its_explanation(example: str, show: Open) -> None:
     page = show(example)
     page.get_by_role("button", name="StatefulSet payments/ledger").click()
     assert "Groups, in order" in page.get_by_role("dialog").inner_text()
 
 
-def test_filters_narrow_both_sides(example: str, show: Open) -> None:
+def test_filters_reduce_rows_and_columns(example: str, show: Open) -> None:
     page = show(example)
     page.get_by_label("Workload", exact=True).fill("deploy shop")
     assert page.locator("#fleet-count").inner_text() == "3 of 22 workloads, 10 of 10 clusters"
@@ -135,7 +137,7 @@ def test_filters_narrow_both_sides(example: str, show: Open) -> None:
     assert page.locator("#fleet-count").inner_text() == "12 of 22 workloads, 10 of 10 clusters"
 
 
-def test_the_matrix_is_one_stop_of_the_tab_key_and_arrows_move_in_it(example: str, show: Open) -> None:
+def test_the_matrix_is_one_tab_stop_with_arrow_key_navigation(example: str, show: Open) -> None:
     page = show(example)
     page.get_by_role("button", name="Show all").focus()
     page.keyboard.press("Tab")
@@ -160,7 +162,9 @@ def test_the_matrix_is_one_stop_of_the_tab_key_and_arrows_move_in_it(example: st
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_screen_readers_and_weak_eyes_are_served(example: str, browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
+def test_the_html_report_has_no_accessibility_violations(
+    example: str, browser: Browser, tmp_path: Path, scheme: str, width: int
+) -> None:
     (tmp_path / "page.html").write_text(example)
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)  # axe is a script, too
     page.goto((tmp_path / "page.html").as_uri())
@@ -171,7 +175,7 @@ def test_screen_readers_and_weak_eyes_are_served(example: str, browser: Browser,
     page.close()
 
 
-def test_without_scripts_everything_but_the_matrix_is_there(example: str, browser: Browser, tmp_path: Path) -> None:
+def test_without_javascript_only_the_matrix_is_missing(example: str, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(example)
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto((tmp_path / "page.html").as_uri())
@@ -181,7 +185,7 @@ def test_without_scripts_everything_but_the_matrix_is_there(example: str, browse
     assert "The matrix needs JavaScript" in text
 
 
-def test_a_thousand_workloads_on_a_hundred_clusters_can_be_read_to_the_end(show: Open) -> None:
+def test_the_last_of_a_thousand_workloads_on_a_hundred_clusters_can_be_reached(show: Open) -> None:
     page = show(make_large_fleet())
     assert page.locator("#fleet-count").inner_text() == "1000 workloads on 100 clusters"
     assert page.locator("#fleet-window tbody tr").count() < WORKLOADS
@@ -202,13 +206,13 @@ def test_each_reason_is_stored_once() -> None:
     assert len(html) < 2_000_000
 
 
-def test_hostile_names_stay_text(show: Open) -> None:
+def test_markup_in_names_is_shown_as_text(show: Open) -> None:
     key = Key("apps", "Deployment", "shop", EVIL)
     outcome = Outcome(key, "karmada", "placed", EVIL, EVIL, (TargetCluster(EVIL, 2),), 2, (), EVIL, NOW)
     why = Explanation(
         str(key), EVIL, EVIL, EVIL, candidates=(ExplainedCandidate(CandidateResult(EVIL, False, EVIL, {}, None), EVIL),)
     )
-    told = Review(
+    review = Review(
         EVIL,
         EVIL,
         EVIL,
@@ -218,7 +222,7 @@ def test_hostile_names_stay_text(show: Open) -> None:
         moves=[Move(key, {}, {EVIL: 2}, EVIL)],
         findings=[Finding("error", "unknown-field", EVIL)],
     )
-    page = show(write_page(told, FleetView({EVIL: ClusterInfo(EVIL, {EVIL: EVIL}, EVIL, EVIL)}, {key: why})))
+    page = show(write_page(review, FleetView({EVIL: ClusterInfo(EVIL, {EVIL: EVIL}, EVIL, EVIL)}, {key: why})))
     page.locator("#fleet-window tbody td.new").click()
     assert page.evaluate("window.pwned") is None
     assert page.get_by_role("dialog").inner_text().count(EVIL) >= 5
@@ -231,7 +235,7 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
         ManifestChange("shop/deployment-web.yaml", ("fra", "ams"), "1", "2", "@@ -1 +1 @@\n-replicas: 1\n+replicas: <b>2</b>\n"),
         ManifestChange("shop/service-web.yaml", ("fra",), "3", None),
     ]
-    told = Review(
+    review = Review(
         "c0ffee",
         "placements",
         before="beef",
@@ -241,7 +245,7 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
         findings=[Finding("info", "old", "it was there before"), Finding("warning", "new", "it was not")],
         digest="sha256:1234",
     )
-    page = show(write_page(told, FleetView({}, {})))
+    page = show(write_page(review, FleetView({}, {})))
     assert page.locator("#files pre span.new").inner_text() == "+replicas: <b>2</b>"
     assert "shop/service-web.yaml removed in fra" in page.locator("#files").inner_text()
     assert "And 4 more." in page.locator("#files").inner_text()
@@ -250,12 +254,12 @@ def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:
     assert "sha256:1234" in page.locator("header").inner_text()
 
 
-def test_losses_are_shown_and_bad_ones_marked(show: Open) -> None:
+def test_losses_are_shown_and_harmful_ones_are_highlighted(show: Open) -> None:
     web, job = Key("apps", "Deployment", "shop", "web"), Key("batch", "Job", "shop", "import")
-    harmed = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
+    degraded = (WorkloadEffect(web, {"fra": 4}, {"ams": 1}, 4, shortfall=3), WorkloadEffect(job, {"fra": 1}, {}, 1, shortfall=1))
     rows = tuple(
         Simulation(f"region {name} is lost", FailureDomain("region", name), (name,), (), (), (), 2, effects, (), ())
-        for name, effects in (("eu", harmed), ("us", ()))
+        for name, effects in (("eu", degraded), ("us", ()))
     )
     table = Resilience("region", 2, 2, rows, ("us",))
     page = show(write_page(Review("c0ffee", "placements", before="beef", resilience=table), FleetView({}, {})))

@@ -1,4 +1,4 @@
-"""What a run leaves behind can be read again, is the same for the same run, and holds no secrets."""
+"""gitsched.json and hydrator.metadata: parsed back, deterministic and without credentials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FULL = RunMetadata(
 )
 
 
-def test_a_record_in_full() -> None:
+def test_complete_run_metadata() -> None:
     text = write_run_metadata(FULL).data.decode().replace("a" * 40, "COMMIT").replace("b" * 40, "TREE").replace("c" * 64, "DIGEST")
     assert (
         text
@@ -70,26 +70,26 @@ def test_a_record_in_full() -> None:
     )
 
 
-def test_a_record_is_read_back() -> None:
+def test_run_metadata_is_parsed_back() -> None:
     assert parse_run_metadata(write_run_metadata(FULL).data) == FULL
     empty = RunMetadata("a" * 40, "0.1.0")
     assert parse_run_metadata(write_run_metadata(empty).data) == empty
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
-def test_observations_are_read_back_whatever_their_names(observations: dict[str, object]) -> None:
+def test_observations_with_any_name_are_parsed_back(observations: dict[str, object]) -> None:
     data = write_run_metadata(FULL._replace(observations=observations)).data
     assert parse_run_metadata(data).observations == observations
     assert data == write_run_metadata(FULL._replace(observations=dict(reversed(observations.items())))).data
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b'{"formatVersion": 2}', b"{}", b"[" * 100_000], ids=repr)
-def test_what_it_cannot_read_stops_the_run(data: bytes) -> None:
+def test_unreadable_run_metadata_is_an_error(data: bytes) -> None:
     with pytest.raises(Permanent, match=r"gitsched\.json"):
         parse_run_metadata(data)
 
 
-def test_a_mangled_member_is_as_good_as_absent() -> None:
+def test_invalid_members_are_ignored() -> None:
     mangled = {
         "formatVersion": 1,
         "findings": [1, {"severity": "?", "resource": [], "line": "x"}],
@@ -101,7 +101,7 @@ def test_a_mangled_member_is_as_good_as_absent() -> None:
     assert read == RunMetadata("", "", findings=(Finding("error", "", ""),))
 
 
-def test_the_hydrator_contract() -> None:
+def test_hydrator_metadata_has_the_documented_members() -> None:
     data = write_hydrator_metadata("a" * 40, "https://x:tok@example.com/r.git", "Mend\nit", "Ada <ada@example.com>", NOON).data
     assert json.loads(data) == {
         "author": "Ada <ada@example.com>",
@@ -133,9 +133,9 @@ def test_the_hydrator_contract() -> None:
         (None, None),
     ],
 )
-def test_a_url_shows_no_credentials_and_no_machine(url: str | None, shown: str | None) -> None:
+def test_credentials_and_local_paths_are_removed_from_urls(url: str | None, shown: str | None) -> None:
     assert strip_credentials(url) == shown
 
 
-def test_the_forge_folds_what_is_generated() -> None:
+def test_gitattributes_mark_files_as_generated() -> None:
     assert GITATTRIBUTES.data == b"* linguist-generated=true gitlab-generated\n"

@@ -1,4 +1,4 @@
-"""Simulations and counterfactuals for Open Cluster Management and Krake."""
+"""Simulations and counterfactuals for Open Cluster Management, Krake and Knative."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.builders.knative import node
 from tests.builders.krake import application_yaml, cluster_yaml
 from tests.scenarios.vreplicas import VreplicaFleet
-from tests.simulation.conftest import Explain, Fleet, Simulate, effects, places
+from tests.simulate.conftest import Explain, Fleet, Simulate, effects, replicas_by_cluster
 
 SET = """\
 apiVersion: cluster.open-cluster-management.io/v1beta2
@@ -73,24 +73,27 @@ def managed_fleet(fleet: Fleet) -> Fleet:
 
 @pytest.mark.usefixtures("managed_fleet")
 def test_a_lost_managed_cluster_is_replaced_by_the_next_best(simulate: Simulate) -> None:
-    told = effects(simulate("--lose", "ash", "-o", "json"))["cache"]
-    assert (places(told["before"]).keys(), places(told["after"]).keys()) == ({"ash", "bru"}, {"bru", "cph"})
+    result = effects(simulate("--lose", "ash", "-o", "json"))["cache"]
+    assert (replicas_by_cluster(result["before"]).keys(), replicas_by_cluster(result["after"]).keys()) == (
+        {"ash", "bru"},
+        {"bru", "cph"},
+    )
 
 
 @pytest.mark.usefixtures("managed_fleet")
-def test_zones_are_known_by_label_and_a_drained_cluster_is_left(simulate: Simulate) -> None:
-    assert places(effects(simulate("--lose", "zone/a", "-o", "json"))["cache"]["after"]).keys() == {"cph"}
-    assert places(effects(simulate("--drain", "bru", "-o", "json"))["cache"]["after"]).keys() == {"ash", "cph"}
+def test_zones_are_read_from_labels_and_a_drained_cluster_is_left(simulate: Simulate) -> None:
+    assert replicas_by_cluster(effects(simulate("--lose", "zone/a", "-o", "json"))["cache"]["after"]).keys() == {"cph"}
+    assert replicas_by_cluster(effects(simulate("--drain", "bru", "-o", "json"))["cache"]["after"]).keys() == {"ash", "cph"}
 
 
 @pytest.mark.usefixtures("managed_fleet")
-def test_a_copy_of_a_cluster_can_be_chosen(simulate: Simulate) -> None:
+def test_a_copy_of_a_cluster_can_be_selected(simulate: Simulate) -> None:
     found = simulate("--lose", "ash", "--lose", "cph", "--add-like", "bru=bru2", "-o", "json")
-    assert places(effects(found)["cache"]["after"]).keys() == {"bru", "bru2"}
+    assert replicas_by_cluster(effects(found)["cache"]["after"]).keys() == {"bru", "bru2"}
 
 
 @pytest.mark.parametrize(
-    ("rival", "told", "mended"),
+    ("competitor", "expected", "fixed"),
     [
         pytest.param(
             managed("dub", score=10),
@@ -121,25 +124,25 @@ def test_a_copy_of_a_cluster_can_be_chosen(simulate: Simulate) -> None:
         ),
     ],
 )
-def test_what_would_bring_a_placement_to_a_cluster_does(
-    managed_fleet: Fleet, explain: Explain, rival: str, told: str, mended: str
+def test_the_proposed_change_makes_the_placement_select_the_cluster(
+    managed_fleet: Fleet, explain: Explain, competitor: str, expected: str, fixed: str
 ) -> None:
-    managed_fleet.commit({"dub.yaml": rival}, hour=1)
+    managed_fleet.commit({"dub.yaml": competitor}, hour=1)
     managed_fleet.reconcile(1)
     assert "dub" not in managed_fleet.where("shop/configmap-cache")
     answer = explain("cm/shop/cache", "--why-not", "dub", "-o", "json")["advice"][0]
-    assert (" and ".join(f"{c['text']} ({c['location']})" for c in answer["changes"]), answer["enough"]) == (told, True)
-    managed_fleet.commit({"dub.yaml": mended}, hour=1.5)
+    assert (" and ".join(f"{c['text']} ({c['location']})" for c in answer["changes"]), answer["enough"]) == (expected, True)
+    managed_fleet.commit({"dub.yaml": fixed}, hour=1.5)
     managed_fleet.reconcile(1.5)
     assert "dub" in managed_fleet.where("shop/configmap-cache")
 
 
-def test_without_a_score_to_raise_more_clusters_would_have_to_be_wanted(managed_fleet: Fleet, explain: Explain) -> None:
+def test_without_scores_a_higher_number_of_clusters_is_proposed(managed_fleet: Fleet, explain: Explain) -> None:
     plain = PLACEMENT.partition("  prioritizerPolicy")[0]
     managed_fleet.commit({"fast.yaml": plain}, hour=1)
     managed_fleet.reconcile(1)
-    told = explain("cm/shop/cache", "--why-not", "cph")
-    assert "cph: numberOfClusters were 3 instead of 2 (fast.yaml:5)" in told
+    result = explain("cm/shop/cache", "--why-not", "cph")
+    assert "cph: numberOfClusters were 3 instead of 2 (fast.yaml:5)" in result
 
 
 @pytest.fixture
@@ -157,7 +160,7 @@ def krake(fleet: Fleet) -> Fleet:
 
 
 @pytest.mark.usefixtures("krake")
-def test_a_lost_cluster_of_krake_leaves_an_application_without_a_place(simulate: Simulate) -> None:
+def test_an_application_is_unplaced_if_its_only_krake_cluster_is_lost(simulate: Simulate) -> None:
     found = simulate("--lose", "tenant-a.one", "-o", "json")
     assert (found["homeless"], effects(found)["echo"]["why"]) == (1, "No matching Kubernetes cluster found")
     assert simulate("--sweep", "regions", "-o", "json")["losses"][0]["scope"]["name"] == "DE"
@@ -179,35 +182,39 @@ def stage(fleet: Fleet) -> VreplicaFleet:
 
 
 @pytest.mark.usefixtures("stage")
-def test_vreplicas_on_the_pods_of_a_lost_zone_are_short_and_stay_there(simulate: Simulate) -> None:
-    told = effects(simulate("--lose", "zone/east", "-o", "json"))["orders"]
-    assert (told["replicas"], told["short"], places(told["after"])) == (6, 4, {"kafkasource-mt-adapter-2": 2})
-    assert told["why"] == "4 of them stay on pods that are down until their node is back"
+def test_vreplicas_on_pods_of_a_lost_zone_are_missing_and_stay_bound(simulate: Simulate) -> None:
+    result = effects(simulate("--lose", "zone/east", "-o", "json"))["orders"]
+    assert (result["replicas"], result["short"], replicas_by_cluster(result["after"])) == (6, 4, {"kafkasource-mt-adapter-2": 2})
+    assert result["why"] == "4 of them stay on pods that are down until their node is back"
 
 
 @pytest.mark.usefixtures("stage")
-def test_a_source_that_grows_while_a_node_is_lost_goes_to_the_others(simulate: Simulate) -> None:
-    told = effects(simulate("--lose", "node/n1", "--scale", "orders=2", "-o", "json"))["orders"]
-    assert (told["replicas"], told["short"], sum(count or 0 for count in places(told["after"]).values())) == (12, 2, 10)
+def test_new_vreplicas_avoid_a_lost_node(simulate: Simulate) -> None:
+    result = effects(simulate("--lose", "node/n1", "--scale", "orders=2", "-o", "json"))["orders"]
+    assert (result["replicas"], result["short"], sum(count or 0 for count in replicas_by_cluster(result["after"]).values())) == (
+        12,
+        2,
+        10,
+    )
 
 
 @pytest.mark.usefixtures("stage")
 @pytest.mark.parametrize(("sweep", "shorts"), [("nodes", [2, 2, 2]), ("zones", [4, 2])])
-def test_every_node_and_every_zone_is_lost_once(simulate: Simulate, sweep: str, shorts: list[int]) -> None:
+def test_the_loss_of_each_node_and_each_zone_is_simulated(simulate: Simulate, sweep: str, shorts: list[int]) -> None:
     assert [row["short"] for row in simulate("--sweep", sweep, "-o", "json")["losses"]] == shorts
 
 
-def test_nodes_without_anything_on_them_are_nothing_to_lose(shop: Fleet, simulate: Simulate) -> None:
+def test_nodes_without_pods_cannot_be_lost(shop: Fleet, simulate: Simulate) -> None:
     shop.commit({"node.yaml": node("n1", "wa")}, hour=1)
     assert "there is no node 'n1'" in simulate("--lose", "node/n1", code=1)
 
 
 @pytest.mark.usefixtures("managed_fleet")
-def test_a_managed_cluster_that_does_not_answer_has_its_hubs_taint(simulate: Simulate) -> None:
-    told = effects(simulate("--lose", "ash", "--lost", "silent", "-o", "json"))["cache"]
-    assert places(told["after"]).keys() == {"bru", "cph"}
+def test_an_unreachable_managed_cluster_gets_the_taint_of_its_hub(simulate: Simulate) -> None:
+    result = effects(simulate("--lose", "ash", "--lost", "silent", "-o", "json"))["cache"]
+    assert replicas_by_cluster(result["after"]).keys() == {"bru", "cph"}
 
 
 @pytest.mark.usefixtures("krake")
-def test_an_application_of_krakes_has_no_place_while_its_cluster_is_offline(simulate: Simulate) -> None:
+def test_a_krake_application_is_unplaced_while_its_cluster_is_offline(simulate: Simulate) -> None:
     assert simulate("--lose", "tenant-a.one", "--lost", "silent", "-o", "json")["homeless"] == 1

@@ -1,4 +1,4 @@
-"""A fleet of four clusters in two regions, and a shop whose workloads say how many of them they need."""
+"""A fleet of four clusters in two regions with the workloads of a shop."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
     "explain",
     "fleet",
     "make_fleet",
-    "places",
     "plan",
+    "replicas_by_cluster",
     "shop",
     "simulate",
 ]
@@ -35,16 +35,16 @@ Simulate = Explain = Callable[..., Any]
 def cluster(
     name: str, *, region: str = "west", zone: str = "", pods: int | None = None, cpu: int = 100, provider: str = "own"
 ) -> str:
-    """A Cluster that says what room it has, if `pods` is given."""
-    room = (
+    """Return a Cluster, with its capacity if `pods` is given."""
+    status = (
         f"status:\n  resourceSummary:\n    allocatable: {{cpu: '{cpu}', memory: 1Ti, pods: '{pods}'}}\n" if pods is not None else ""
     )
     spec = f"  syncMode: Push\n  region: {region}\n  provider: {provider}\n" + (f"  zones: [{zone}]\n" if zone else "")
-    return f"apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata:\n  name: {name}\nspec:\n{spec}{room}"
+    return f"apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata:\n  name: {name}\nspec:\n{spec}{status}"
 
 
 def divide(name: str, where: str, how: str = "{replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}") -> str:
-    """A policy in `default` for the Deployment of its name."""
+    """Return a policy in `default` for the Deployment of the same name."""
     return (
         f"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: {name}, namespace: default}}\nspec:\n"
         f"  resourceSelectors:\n  - {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n  placement:\n"
@@ -69,7 +69,7 @@ SHOP: dict[str, str] = {
 
 @pytest.fixture
 def shop(fleet: Fleet) -> Fleet:
-    """Reconciled."""
+    """The fleet with the workloads of the shop, reconciled."""
     fleet.commit(SHOP)
     fleet.reconcile()
     return fleet
@@ -77,7 +77,7 @@ def shop(fleet: Fleet) -> Fleet:
 
 @pytest.fixture
 def simulate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Simulate:
-    """The command's output, parsed where it is JSON; `code` is the exit code that is expected."""
+    """Run `gitsched simulate`; return its output, parsed if it is JSON. `code` is the expected exit code."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: str, code: int = 0) -> Any:
@@ -105,7 +105,7 @@ def explain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 @pytest.fixture
 def plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fleet: Fleet) -> Simulate:
-    """`gitsched plan`, its output parsed where it is JSON."""
+    """Run `gitsched plan`; return its output, parsed if it is JSON."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: str) -> Any:
@@ -118,9 +118,9 @@ def plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fl
 
 
 def effects(found: Any) -> dict[str, Any]:
-    """The effects of a simulation by the name of the workload."""
+    """Return the effects of a simulation by the name of the workload."""
     return {effect["workload"]["name"]: effect for effect in found["effects"]}
 
 
-def places(entries: list[dict[str, Any]]) -> dict[str, int | None]:
+def replicas_by_cluster(entries: list[dict[str, Any]]) -> dict[str, int | None]:
     return {entry["cluster"]: entry["replicas"] for entry in entries}

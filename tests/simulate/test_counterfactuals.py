@@ -1,10 +1,10 @@
-"""`gitsched explain --why-not`: the smallest change that would bring a workload to a cluster, and that it really would."""
+"""`gitsched explain --why-not`: the proposed change, and that it places the workload on the cluster."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.simulation.conftest import WEIGHTED, Explain, Fleet, cluster, deployment, divide
+from tests.simulate.conftest import WEIGHTED, Explain, Fleet, cluster, deployment, divide
 
 REBALANCER = """\
 apiVersion: apps.karmada.io/v1alpha1
@@ -119,14 +119,14 @@ CASES = [
         },
         "a WorkloadRebalancer rescheduled it and it had capacity for 13 replicas instead of 5 (clusters/w3.yaml:10)",
         {"clusters/w3.yaml": cluster("w3") + capacity(13), "again.yaml": REBALANCER},
-        id="room",
+        id="capacity",
     ),
 ]
 
 
-@pytest.mark.parametrize(("files", "told", "mended"), CASES)
-def test_the_change_is_the_one_that_brings_it_there(
-    fleet: Fleet, explain: Explain, files: dict[str, str], told: str, mended: dict[str, str]
+@pytest.mark.parametrize(("files", "expected", "fixed"), CASES)
+def test_the_proposed_change_places_the_workload_on_the_cluster(
+    fleet: Fleet, explain: Explain, files: dict[str, str], expected: str, fixed: dict[str, str]
 ) -> None:
     base = {"clusters/w1.yaml": cluster("w1"), "clusters/w3.yaml": cluster("w3"), "apps/cart.yaml": deployment("cart", 4)}
     fleet.commit(base | files)
@@ -134,8 +134,8 @@ def test_the_change_is_the_one_that_brings_it_there(
     assert fleet.where("default/deployment-cart") == ["w1"]
     answer = explain("deploy/cart", "--why-not", "w3", "-o", "json")["advice"][0]
     assert answer["enough"], answer
-    assert " and ".join(c["text"] + (f" ({c['location']})" if c["location"] else "") for c in answer["changes"]) == told
-    fleet.commit(mended, hour=1)
+    assert " and ".join(c["text"] + (f" ({c['location']})" if c["location"] else "") for c in answer["changes"]) == expected
+    fleet.commit(fixed, hour=1)
     fleet.reconcile(1)
     where = fleet.where("default/deployment-cart")
     assert "w3" in where
@@ -157,12 +157,12 @@ def test_several_obstacles_are_reported_together(fleet: Fleet, explain: Explain)
         }
     )
     fleet.reconcile()
-    told = explain("deploy/cart", "--why-not", "w3")
+    result = explain("deploy/cart", "--why-not", "w3")
     assert (
         "w3: its region were west (w3.yaml:8) and its policy tolerated a:NoSchedule (p.yaml:7) and its policy tolerated b:NoExecute"
-        in told
+        in result
     )
-    assert "it would get 1 replica" in told
+    assert "it would get 1 replica" in result
 
 
 def test_counterfactuals_write_nothing(shop: Fleet, explain: Explain) -> None:
@@ -172,9 +172,9 @@ def test_counterfactuals_write_nothing(shop: Fleet, explain: Explain) -> None:
     assert (shop.git("for-each-ref"), shop.files()) == before
 
 
-def test_without_the_option_every_cluster_that_is_not_used_has_its_line(shop: Fleet, explain: Explain) -> None:
-    told = explain("deploy/pay")
-    section = told.partition("Would be selected if\n")[2].partition("\n\n")[0]
+def test_every_unused_cluster_has_a_line_by_default(shop: Fleet, explain: Explain) -> None:
+    result = explain("deploy/pay")
+    section = result.partition("Would be selected if\n")[2].partition("\n\n")[0]
     assert [line.split(":")[0].strip() for line in section.splitlines()] == ["e1", "e2"]
 
 
@@ -187,12 +187,12 @@ def test_counterfactuals_of_a_large_fleet_are_computed_only_on_request(fleet: Fl
 
 
 def test_a_cluster_where_it_runs_needs_no_change(shop: Fleet, explain: Explain) -> None:
-    told = explain("deploy/pay", "--why-not", "w1")
-    assert "runs on w1: 2" in told
-    assert "Would be selected if" not in told
+    result = explain("deploy/pay", "--why-not", "w1")
+    assert "runs on w1: 2" in result
+    assert "Would be selected if" not in result
 
 
-def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: Explain) -> None:
+def test_counterfactuals_can_be_computed_at_a_revision(shop: Fleet, explain: Explain) -> None:
     old = shop.git("rev-parse", "HEAD")
     shop.commit({"policies/pay.yaml": divide("pay", "clusterNames: [w1, e1]", WEIGHTED)}, hour=1)
     assert "clusterNames named it" in explain("deploy/pay", "--at", old, "--why-not", "e1")
@@ -207,13 +207,15 @@ def test_at_a_revision_the_answer_is_that_of_the_revision(shop: Fleet, explain: 
         (("cluster/w1", "--why-not", "w2"), "is not a workload, and no API decides about it"),
     ],
 )
-def test_an_unknown_cluster_is_one_line(shop: Fleet, explain: Explain, arguments: tuple[str, ...], message: str) -> None:
-    told = explain(*arguments, code=1)
-    assert message in told
-    assert "Traceback" not in told
+def test_an_unknown_cluster_is_reported_in_one_line(
+    shop: Fleet, explain: Explain, arguments: tuple[str, ...], message: str
+) -> None:
+    result = explain(*arguments, code=1)
+    assert message in result
+    assert "Traceback" not in result
 
 
-def test_a_cluster_says_what_runs_there_and_what_keeps_the_rest_away(shop: Fleet, explain: Explain) -> None:
+def test_a_cluster_lists_its_workloads_and_reasons_for_absent_ones(shop: Fleet, explain: Explain) -> None:
     found = explain("cluster/e1", "-o", "json")
     assert {entry["workload"]["name"]: entry["replicas"] for entry in found["residents"]} == {"cart": 2, "site": 2}
     assert [(entry["reason"], entry["count"]) for entry in found["absences"]] == [
@@ -229,7 +231,7 @@ def test_capacity_used_by_the_plan_is_subtracted(shop: Fleet, explain: Explain) 
     assert {entry["resource"]: (entry["free"], entry["left"]) for entry in found["room"]}["pods"] == ("50", "40")
 
 
-def test_what_a_cluster_could_take_is_counted_against_what_is_left(fleet: Fleet, explain: Explain) -> None:
+def test_eligible_replicas_are_limited_by_remaining_capacity(fleet: Fleet, explain: Explain) -> None:
     container = "  template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: '3'}}}]}}\n"
     files = {
         "w1.yaml": cluster("w1", pods=50),
@@ -250,9 +252,9 @@ def test_what_a_cluster_could_take_is_counted_against_what_is_left(fleet: Fleet,
 
 @pytest.mark.parametrize("form", ["text", "markdown", "yaml"])
 def test_a_cluster_is_described_in_every_format(shop: Fleet, explain: Explain, form: str) -> None:
-    told = explain("cluster/e1", "-o", form)
-    assert "e1" in told
-    assert "site" in told
+    result = explain("cluster/e1", "-o", form)
+    assert "e1" in result
+    assert "site" in result
 
 
 @pytest.mark.parametrize("words", [("deploy/cart",), ("deploy/cart", "--why-not", "e2"), ("cluster/w1",)])
@@ -263,7 +265,7 @@ def test_no_line_is_longer_than_a_narrow_terminal(
     assert max(map(len, explain(*words).splitlines())) <= 80
 
 
-def test_markdown_says_what_the_text_says(shop: Fleet, explain: Explain) -> None:
-    told = explain("deploy/pay", "-o", "markdown")
-    assert "### Deployment.apps/default/pay" in told
-    assert "**Would be selected if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in told
+def test_markdown_has_the_content_of_the_text(shop: Fleet, explain: Explain) -> None:
+    result = explain("deploy/pay", "-o", "markdown")
+    assert "### Deployment.apps/default/pay" in result
+    assert "**Would be selected if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in result

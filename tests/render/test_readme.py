@@ -1,4 +1,4 @@
-"""The branch's front page shows what was decided, in bounded length, and nothing in it can act."""
+"""README.md of the output branch: decisions in a bounded length, with escaped text."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_next_wakeup_is_named() -> None:
     ("clusters", "workloads", "shown"),
     [(3, 500, (3, 197)), (1000, 10_000, (100, 100)), (1000, 5, (195, 5)), (120, 80, (120, 80)), (100, 100, (100, 100))],
 )
-def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloads: int, shown: tuple[int, int]) -> None:
+def test_at_most_two_hundred_rows_are_shown_and_the_rest_is_counted(clusters: int, workloads: int, shown: tuple[int, int]) -> None:
     fleet = [FleetRow(f"c{n}", "", "", 0, 0) for n in range(clusters)]
     everywhere = [("c0", 1)] * 1000
     decisions = [DecisionRow(f"w{n}", "p", everywhere) for n in range(workloads)]
@@ -111,7 +111,7 @@ def test_two_hundred_rows_at_most_and_the_rest_is_counted(clusters: int, workloa
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_names_stay_in_their_cell(text: str) -> None:
+def test_markup_in_names_does_not_break_table_cells(text: str) -> None:
     row = FleetRow(text, text, text, 1, 1)
     lines = write(ReadmeContent(OID, "0.1.0", EPOCH, [row], [DecisionRow(text, text, [(text, 1)])])).splitlines()
     cells = [line.split("|") for line in lines if line.startswith(("| `", "| <code>"))]
@@ -119,7 +119,7 @@ def test_hostile_names_stay_in_their_cell(text: str) -> None:
 
 
 @given(st.text(max_size=40) | st.text("`|\\<>&@#[]()*_ a\n", max_size=12))
-def test_text_in_a_cell_shows_as_it_is_and_does_nothing(text: str) -> None:
+def test_text_in_a_cell_is_shown_literally(text: str) -> None:
     shown = format_code(text)
     if shown.startswith("`"):
         assert re.fullmatch(r"`[^`|\\<>&\[\]*]+`", shown)
@@ -130,9 +130,9 @@ def test_text_in_a_cell_shows_as_it_is_and_does_nothing(text: str) -> None:
     assert inner == "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def test_a_long_name_is_cut() -> None:
+def test_a_long_name_is_truncated() -> None:
     assert format_code("a" * 300) == f"<code>{'a' * 200}&#8230;</code>"
 
 
-def test_nothing_but_an_object_id_reaches_the_command_to_copy() -> None:
+def test_the_command_to_copy_contains_only_an_object_id() -> None:
     assert "git checkout COMMIT\n" in write(ReadmeContent("x; rm -rf ~", "0.1.0", EPOCH))

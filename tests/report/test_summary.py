@@ -1,4 +1,4 @@
-"""The counts that every report begins with add up."""
+"""Counts of moves and their descriptions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from gitsched.report.summary import (
     summarize_moves,
 )
 
-places = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
+placements = st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9), max_size=3)
 moves = st.lists(
     st.builds(
         Move,
         st.builds(Key, st.just("apps"), st.just("Deployment"), st.just("s"), st.text("xyz", max_size=3)),
-        places,
-        places,
+        placements,
+        placements,
         st.just(""),
     ).filter(lambda move: move.before != move.after)
 )
 
 
 @given(moves)
-def test_every_move_is_counted_once_and_replicas_balance(entries: list[Move]) -> None:
+def test_every_move_is_counted_once_and_replica_counts_add_up(entries: list[Move]) -> None:
     counts = count_moves(entries)
     assert counts.moved + counts.resized + counts.first + counts.lost == len(entries)
     before = sum(replicas or 0 for move in entries for replicas in move.before.values())

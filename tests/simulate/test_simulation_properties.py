@@ -1,4 +1,4 @@
-"""A loss is decided only for whom it can touch: for any fleet that gives what deciding everything gives, and looking changes nothing."""
+"""Properties of simulated losses: scheduling only affected workloads gives the complete result, and simulations have no side effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.scenario import Scenario
 from gitsched.simulate.simulation import simulate
 from tests.scenarios.conftest import deployment
-from tests.simulation.conftest import WEIGHTED, cluster, divide
+from tests.simulate.conftest import WEIGHTED, cluster, divide
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 NAMES = ("c1", "c2", "c3", "c4")
@@ -55,27 +55,27 @@ def baselines(draw: st.DrawFn) -> Baseline:
 
 @settings(max_examples=60)
 @given(baselines(), st.sampled_from(NAMES), st.booleans())
-def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(ground: Baseline, name: str, silent: bool) -> None:
-    everyone = ground._replace(relevant_clusters=dict.fromkeys(ground.relevant_clusters))
-    scenario = Scenario(lose=(FailureDomain("cluster", name),), unreachable=silent)
-    assert simulate(ground, scenario) == simulate(everyone, scenario)
+def test_workloads_that_a_loss_cannot_affect_are_not_scheduled(baseline: Baseline, name: str, unreachable: bool) -> None:
+    complete = baseline._replace(relevant_clusters=dict.fromkeys(baseline.relevant_clusters))
+    scenario = Scenario(lose=(FailureDomain("cluster", name),), unreachable=unreachable)
+    assert simulate(baseline, scenario) == simulate(complete, scenario)
 
 
 @settings(max_examples=40)
 @given(baselines(), st.sampled_from(NAMES))
-def test_after_a_loss_nothing_runs_on_what_is_lost_and_nothing_is_counted_twice(ground: Baseline, name: str) -> None:
-    found = simulate(ground, Scenario(lose=(FailureDomain("cluster", name),)))
+def test_no_workload_stays_on_a_lost_cluster_and_each_replica_is_counted_once(baseline: Baseline, name: str) -> None:
+    found = simulate(baseline, Scenario(lose=(FailureDomain("cluster", name),)))
     for effect in found.effects:
         assert name not in effect.after
         assert 0 <= effect.shortfall <= (effect.replicas or 0)
         assert effect.waiting <= effect.started_replicas
-    assert sum(crowd.waiting for crowd in found.overloaded) == found.waiting
+    assert sum(overload.waiting for overload in found.overloaded) == found.waiting
 
 
 @settings(max_examples=30)
 @given(baselines(), st.sampled_from(NAMES), st.sampled_from(NAMES))
-def test_one_simulation_leaves_no_trace_in_the_next(ground: Baseline, name: str, other: str) -> None:
+def test_simulations_are_independent_of_each_other(baseline: Baseline, name: str, other: str) -> None:
     scenario = Scenario(lose=(FailureDomain("cluster", name),))
-    first = simulate(ground, scenario)
-    simulate(ground, Scenario(drain=(FailureDomain("cluster", other),), fresh=True))
-    assert simulate(ground, scenario) == first
+    first = simulate(baseline, scenario)
+    simulate(baseline, Scenario(drain=(FailureDomain("cluster", other),), fresh=True))
+    assert simulate(baseline, scenario) == first

@@ -1,4 +1,4 @@
-"""A manifest reaches a cluster as its author wrote it, but for what had to change."""
+"""Manifests of clusters reuse the source blob, or edit only the fields that differ."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ OWNED = ('  uid: 1-2-3\n  resourceVersion: "17"\n', "status:\n  replicas: 5\n")
 REPLICAS = {"spec.replicas": "replicas: 5"}
 
 
-def test_an_unchanged_manifest_is_the_very_blob(place: Place) -> None:
+def test_an_unchanged_manifest_reuses_the_blob(place: Place) -> None:
     document = place(WEB, marks=REPLICAS)
     assert plan_manifest(document) == ExistingBlob(BLOB)
     assert plan_manifest(document, ("spec.replicas", 5)) == ExistingBlob(BLOB)
 
 
-def test_other_replicas_change_that_scalar_alone(place: Place, resolve: Resolve) -> None:
+def test_changed_replicas_edit_only_that_scalar(place: Place, resolve: Resolve) -> None:
     file = plan_manifest(place(WEB, marks=REPLICAS), ("spec.replicas", 12))
     assert isinstance(file, EditedBlob)
     assert resolve(file, WEB) == WEB.replace("replicas: 5", "replicas: 12")
 
 
-def test_line_ends_and_a_byte_order_mark_stay(place: Place, resolve: Resolve) -> None:
+def test_line_endings_and_a_byte_order_mark_are_kept(place: Place, resolve: Resolve) -> None:
     source = "\ufeff" + WEB.replace("\n", "\r\n")
     text = resolve(plan_manifest(place(source, marks=REPLICAS), ("spec.replicas", 0)), source)
     assert text == source.replace("replicas: 5", "replicas: 0")
 
 
-def test_a_dump_loses_what_the_server_wrote_and_nothing_else(place: Place, resolve: Resolve) -> None:
+def test_only_server_owned_fields_are_removed_from_a_dump(place: Place, resolve: Resolve) -> None:
     document = place(DUMPED, cuts=OWNED, marks=REPLICAS)
     text = resolve(plan_manifest(document, ("spec.replicas", 2)), DUMPED)
     assert text == (
@@ -64,14 +64,14 @@ def test_a_dump_loses_what_the_server_wrote_and_nothing_else(place: Place, resol
     assert yaml.safe_load(resolve(plan_manifest(document), DUMPED)) == remove_server_owned(document.body)
 
 
-def test_of_several_documents_only_this_one_goes(place: Place, resolve: Resolve) -> None:
+def test_only_the_selected_document_of_a_file_is_rendered(place: Place, resolve: Resolve) -> None:
     source = f"# head\nkind: A\n---\n{WEB}---\nkind: C\n"
     document = place(source, document=WEB, marks=REPLICAS)
     assert resolve(plan_manifest(document), source) == WEB
     assert resolve(plan_manifest(document, ("spec.replicas", 1)), source) == WEB.replace("replicas: 5", "replicas: 1")
 
 
-def test_the_first_and_the_last_of_several_documents(place: Place, resolve: Resolve) -> None:
+def test_the_first_and_the_last_of_several_documents_are_rendered(place: Place, resolve: Resolve) -> None:
     for source in (f"{WEB}---\nkind: C\n", f"kind: A\n---\n{WEB}"):
         assert resolve(plan_manifest(place(source, document=WEB)), source) == WEB
 
@@ -89,22 +89,22 @@ def test_an_item_of_a_list_is_rewritten(place: Place) -> None:
     assert plan_manifest(place(source, item=0)) == NewBlob(expected)
 
 
-def test_replicas_that_are_not_written_yet_are_added(place: Place) -> None:
+def test_missing_replicas_are_added(place: Place) -> None:
     source = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n"
     document = place(source)
     file = plan_manifest(document, ("spec.replicas", 2))
     assert file == NewBlob(source.encode() + b"spec:\n  replicas: 2\n")
-    assert "spec" not in document.body, "the document that others share is left alone"
+    assert "spec" not in document.body, "the shared document is not modified"
 
 
-def test_a_document_of_the_pure_api_needs_no_text(place: Place) -> None:
+def test_a_document_without_source_text_is_rendered(place: Place) -> None:
     document = Document(place(WEB).key, "apps/v1", place(WEB).body)
     file = plan_manifest(document, ("spec.replicas", 5))
     assert isinstance(file, NewBlob)
     assert yaml.safe_load(file.data) == document.body
 
 
-def test_stripping_leaves_the_users_own_words() -> None:
+def test_fields_of_the_user_with_server_owned_names_are_kept() -> None:
     body = {
         "metadata": {
             "name": "web",
@@ -122,7 +122,7 @@ def test_stripping_leaves_the_users_own_words() -> None:
     assert remove_server_owned(clean) is clean
 
 
-def test_the_last_applied_copy_goes_too() -> None:
+def test_the_last_applied_annotation_is_removed() -> None:
     last = "kubectl.kubernetes.io/last-applied-configuration"
     assert remove_server_owned({"metadata": {"name": "a", "annotations": {last: "{}"}}}) == {"metadata": {"name": "a"}}
     kept = {"metadata": {"name": "a", "annotations": {"mine": "1"}}}

@@ -1,4 +1,4 @@
-"""Records say what was decided, in the form that their readers know, and are never applied."""
+"""Records of decisions: bindings and PlacementDecisions, marked as local configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gitsched.render.yaml import dump_fragment
 WEB = Key("apps", "Deployment", "shop", "web")
 
 
-def test_a_record_holds_these_members_and_no_others() -> None:
+def test_a_record_has_only_the_documented_members() -> None:
     body = {
         "status": {"observedGeneration": 1},
         "data": {"password": "hunter2"},
@@ -33,12 +33,12 @@ def test_a_record_holds_these_members_and_no_others() -> None:
     assert body["metadata"] == {"name": "web", "annotations": {"z": "1", "a": "2"}}
 
 
-def test_a_record_that_went_through_a_run_has_the_same_bytes() -> None:
+def test_writing_a_parsed_record_again_gives_the_same_bytes() -> None:
     once = write_record({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a", "annotations": {"x": "1"}}, "status": {}})
     assert write_record(yaml.safe_load(once.data)) == once
 
 
-def test_a_decision_in_full() -> None:
+def test_complete_placement_decision() -> None:
     (text,) = write_placement_decision(WEB, [("eu-1", 3, 80, "most room"), ("us-1", 1, None, "")], "karmada", "web-key").values()
     assert (
         text.data.decode()
@@ -71,7 +71,7 @@ decisions:
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, [0]), (1, [1]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])])
-def test_a_slice_holds_a_hundred_clusters_at_most(count: int, sizes: list[int]) -> None:
+def test_a_slice_has_at_most_a_hundred_clusters(count: int, sizes: list[int]) -> None:
     files = write_placement_decision(WEB, [(f"c{n}", n, None, "") for n in range(count)], "karmada")
     assert list(files) == [placement_path(WEB)] == ["placements/shop/deployment-web.yaml"]
     slices = list(yaml.safe_load_all(files[placement_path(WEB)].data))
@@ -97,14 +97,14 @@ def test_a_slice_holds_a_hundred_clusters_at_most(count: int, sizes: list[int]) 
     ],
     ids=str,
 )
-def test_whatever_the_workload_is_called_names_and_labels_are_valid(key: Key) -> None:
+def test_names_and_labels_are_valid_for_any_workload_name(key: Key) -> None:
     (file,) = write_placement_decision(key, [("eu-1", None, None, "")], "gitsched").values()
     metadata: dict[str, Any] = yaml.safe_load(file.data)["metadata"]
     assert re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", metadata["name"])
     assert all(re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", value) for value in metadata["labels"].values())
 
 
-def test_two_workloads_never_share_a_decision() -> None:
+def test_decisions_of_different_workloads_have_different_names() -> None:
     keys = [
         WEB,
         WEB._replace(name="web-0"),

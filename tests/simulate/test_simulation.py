@@ -1,30 +1,30 @@
-"""What `gitsched simulate` says about one event."""
+"""`gitsched simulate` with one event."""
 
 from __future__ import annotations
 
 import pytest
 import yaml
 
-from tests.simulation.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects, places
+from tests.simulate.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects, replicas_by_cluster
 
 
-def test_a_lost_cluster_moves_what_runs_there_and_the_reason_says_what_has_no_place(shop: Fleet, simulate: Simulate) -> None:
+def test_workloads_of_lost_clusters_move_and_unplaced_ones_have_a_reason(shop: Fleet, simulate: Simulate) -> None:
     found = simulate("--lose", "w1", "--lose", "w2", "-o", "json")
     assert found["lost"] == ["w1", "w2"]
-    told = effects(found)
-    assert places(told["cart"]["after"]) == {"e1": 4}
-    assert (told["pay"]["short"], told["pay"]["homeless"]) == (3, True)
-    assert "did not match the placement cluster affinity" in told["pay"]["why"]
+    result = effects(found)
+    assert replicas_by_cluster(result["cart"]["after"]) == {"e1": 4}
+    assert (result["pay"]["short"], result["pay"]["homeless"]) == (3, True)
+    assert "did not match the placement cluster affinity" in result["pay"]["why"]
     assert (found["homeless"], found["short"]) == (1, 3)
 
 
-def test_workloads_that_lose_one_of_several_copies_are_one_line(shop: Fleet, simulate: Simulate) -> None:
-    told = simulate("--lose", "e2")
-    assert "1 workload loses one of several copies: Deployment default/site.\n" in told
-    assert "0 short" not in told
+def test_workloads_that_lose_one_of_several_copies_share_one_line(shop: Fleet, simulate: Simulate) -> None:
+    result = simulate("--lose", "e2")
+    assert "1 workload loses one of several copies: Deployment default/site.\n" in result
+    assert "0 short" not in result
 
 
-def test_nothing_is_written_and_no_branch_moves(shop: Fleet, simulate: Simulate) -> None:
+def test_a_simulation_changes_no_file_and_no_ref(shop: Fleet, simulate: Simulate) -> None:
     before = shop.git("for-each-ref")
     simulate("--sweep", "clusters")
     simulate("--lose", "region/west", "--scale", "cart=3", "--add-like", "e1=e9")
@@ -38,26 +38,26 @@ def test_a_cluster_in_several_zones_survives_the_loss_of_one_of_them(shop: Fleet
     assert (both["lost"], both["partlyLost"]) == (["e1", "e2"], [])
 
 
-def test_a_drained_cluster_keeps_what_tolerates_every_taint(fleet: Fleet, simulate: Simulate) -> None:
+def test_a_drained_cluster_keeps_workloads_that_tolerate_all_taints(fleet: Fleet, simulate: Simulate) -> None:
     tolerant = SHOP["policies/pay.yaml"].replace(
         "    replicaScheduling", "    clusterTolerations: [{operator: Exists}]\n    replicaScheduling"
     )
     fleet.commit(SHOP | {"policies/pay.yaml": tolerant})
     fleet.reconcile()
     drained = effects(simulate("--drain", "w1", "--drain", "w2", "-o", "json"))
-    assert (drained.keys() & {"cart", "pay"}, places(drained["cart"]["after"])) == ({"cart"}, {"e1": 4})
+    assert (drained.keys() & {"cart", "pay"}, replicas_by_cluster(drained["cart"]["after"])) == ({"cart"}, {"e1": 4})
     assert "pay" in effects(simulate("--lose", "w1", "--lose", "w2", "-o", "json"))
 
 
-def test_a_toleration_for_a_time_has_run_out_when_a_cluster_is_drained(fleet: Fleet, simulate: Simulate) -> None:
+def test_a_limited_toleration_has_expired_when_a_cluster_is_drained(fleet: Fleet, simulate: Simulate) -> None:
     patient = "    clusterTolerations: [{operator: Exists, effect: NoExecute, tolerationSeconds: 300}]\n    replicaScheduling"
     fleet.commit(SHOP | {"policies/pay.yaml": SHOP["policies/pay.yaml"].replace("    replicaScheduling", patient)})
     fleet.reconcile()
-    assert places(effects(simulate("--drain", "w1", "-o", "json"))["pay"]["after"]) == {"w2": 3}
+    assert replicas_by_cluster(effects(simulate("--drain", "w1", "-o", "json"))["pay"]["after"]) == {"w2": 3}
 
 
 def test_replicas_that_exceed_the_free_capacity_wait(fleet: Fleet, simulate: Simulate) -> None:
-    """Each workload alone fits on w2, both do not: the first by name gets the room."""
+    """Each workload alone fits on w2, but not both: the first by name starts all replicas."""
     files = {
         "clusters/w1.yaml": cluster("w1", pods=50),
         "clusters/w2.yaml": cluster("w2", pods=5),
@@ -73,7 +73,7 @@ def test_replicas_that_exceed_the_free_capacity_wait(fleet: Fleet, simulate: Sim
     assert "w2 receives 8 more replicas but has capacity for 5 of them: not enough pods." in simulate("--lose", "w1")
 
 
-def test_what_is_requested_counts_and_not_only_pods(fleet: Fleet, simulate: Simulate) -> None:
+def test_resource_requests_count_in_addition_to_pods(fleet: Fleet, simulate: Simulate) -> None:
     container = "  template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 300m}}}]}}\n"
     files = {
         "clusters/w1.yaml": cluster("w1", pods=50),
@@ -106,35 +106,39 @@ def test_workloads_grow_by_a_factor_rounded_up(fleet: Fleet, simulate: Simulate,
     labelled = deployment("cart", 4).replace("metadata:\n", "metadata:\n  labels: {app: cart}\n")
     fleet.commit(SHOP | {"apps/cart.yaml": labelled})
     fleet.reconcile()
-    told = effects(simulate("--scale", pattern, "-o", "json"))
-    assert {name: effect["replicas"] for name, effect in told.items()} == grown
-    assert sum(count or 0 for count in places(told["cart"]["after"]).values()) == grown["cart"] if "cart" in grown else True
+    result = effects(simulate("--scale", pattern, "-o", "json"))
+    assert {name: effect["replicas"] for name, effect in result.items()} == grown
+    assert (
+        sum(count or 0 for count in replicas_by_cluster(result["cart"]["after"]).values()) == grown["cart"]
+        if "cart" in grown
+        else True
+    )
 
 
 def test_growth_beyond_the_capacity_of_all_clusters_leaves_unplaced_replicas(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit(SHOP | {"policies/pay.yaml": divide("pay", "clusterNames: [w1, w2]")})
     fleet.reconcile()
     found = simulate("--scale", "pay=100", "-o", "json")
-    told = effects(found)["pay"]
-    assert (told["replicas"], told["short"], found["short"]) == (300, 297, 297)
-    assert "not enough" in told["why"]
+    result = effects(found)["pay"]
+    assert (result["replicas"], result["short"], found["short"]) == (300, 297, 297)
+    assert "not enough" in result["why"]
 
 
 def test_static_weights_ignore_capacity_and_excess_replicas_wait(shop: Fleet, simulate: Simulate) -> None:
     found = simulate("--scale", "pay=100", "-o", "json")
-    assert (found["short"], found["waiting"], [crowd["cluster"] for crowd in found["full"]]) == (0, 297 - 100, ["w1", "w2"])
+    assert (found["short"], found["waiting"], [cluster["cluster"] for cluster in found["full"]]) == (0, 297 - 100, ["w1", "w2"])
 
 
-def test_an_added_cluster_takes_what_had_no_place(fleet: Fleet, simulate: Simulate) -> None:
+def test_an_added_cluster_receives_unplaced_workloads(fleet: Fleet, simulate: Simulate) -> None:
     fleet.commit(SHOP | {"policies/pay.yaml": divide("pay", "labelSelector: {matchLabels: {tier: gold}}", WEIGHTED)})
     fleet.reconcile()
     new = cluster("w3", pods=9).replace("  name: w3\n", "  name: w3\n  labels: {tier: gold}\n")
     fleet.write({"new.txt": new})
-    told = effects(simulate("--add", str(fleet.path / "new.txt"), "-o", "json"))["pay"]
-    assert (told["shortBefore"], told["short"], places(told["after"])) == (3, 0, {"w3": 3})
+    result = effects(simulate("--add", str(fleet.path / "new.txt"), "-o", "json"))["pay"]
+    assert (result["shortBefore"], result["short"], replicas_by_cluster(result["after"])) == (3, 0, {"w3": 3})
 
 
-def test_a_copy_of_a_cluster_is_empty_and_a_fresh_start_uses_it(fleet: Fleet, simulate: Simulate) -> None:
+def test_a_copy_of_a_full_cluster_is_empty(fleet: Fleet, simulate: Simulate) -> None:
     full = yaml.safe_load(cluster("w1", pods=4))
     full["status"]["resourceSummary"]["allocated"] = {"pods": "4"}
     files = SHOP | {
@@ -144,13 +148,13 @@ def test_a_copy_of_a_cluster_is_empty_and_a_fresh_start_uses_it(fleet: Fleet, si
     fleet.commit(files)
     fleet.reconcile()
     found = effects(simulate("--add-like", "w1=w9", "--lose", "w2", "-o", "json"))
-    assert places(found["cart"]["after"]) == {"w9": 4}
+    assert replicas_by_cluster(found["cart"]["after"]) == {"w9": 4}
 
 
-def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate: Simulate) -> None:
+def test_a_quarantined_workload_on_a_lost_cluster_is_unplaced(shop: Fleet, simulate: Simulate) -> None:
     shop.commit({"apps/again.yaml": SHOP["apps/pay.yaml"]}, hour=1)
-    told = effects(simulate("--lose", "region/west", "-o", "json"))["pay"]
-    assert (told["homeless"], told["why"]) == (True, "its document is broken or defined more than once, so it is not scheduled")
+    result = effects(simulate("--lose", "region/west", "-o", "json"))["pay"]
+    assert (result["homeless"], result["why"]) == (True, "its document is broken or defined more than once, so it is not scheduled")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +167,7 @@ def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate
         (("--lose", "planet/mars"), 2, "'planet/mars' is not a cluster or one of"),
         (("--scale", "cart"), 2, "is not of the form WORKLOADS=FACTOR"),
         (("--scale", "cart=1e9"), 2, "is not of the form WORKLOADS=FACTOR"),
-        (("--scale", "nobody=2"), 1, "no workload with replicas is selected by 'nobody'"),
+        (("--scale", "missing=2"), 1, "no workload with replicas is selected by 'missing'"),
         (("--add-like", "w1"), 2, "is not of the form CLUSTER=NEW"),
         (("--add-like", "w1=w2"), 1, "there is a cluster 'w2' already"),
         (("--add-like", "moon=w9"), 1, "there is no cluster 'moon' to copy"),
@@ -171,22 +175,22 @@ def test_what_nobody_decides_about_is_missing_where_it_ran(shop: Fleet, simulate
         (("--lose", "w1", "--against", "main"), 2, "--against requires --sweep"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_line(
+def test_invalid_arguments_are_refused_in_one_line(
     shop: Fleet, simulate: Simulate, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    told = simulate(*arguments, code=code)
-    assert message in told
-    assert "Traceback" not in told
+    result = simulate(*arguments, code=code)
+    assert message in result
+    assert "Traceback" not in result
 
 
-def test_what_is_added_has_to_be_a_valid_cluster(shop: Fleet, simulate: Simulate) -> None:
+def test_an_added_document_must_be_a_valid_cluster(shop: Fleet, simulate: Simulate) -> None:
     shop.write({"new.txt": deployment("x")})
     assert "is not a cluster, so it cannot be added" in simulate("--add", str(shop.path / "new.txt"), code=1)
     shop.write({"new.txt": cluster("w3").replace("syncMode: Push", "syncMode: Sometimes")})
     assert "the added Cluster w3 is not valid" in simulate("--add", str(shop.path / "new.txt"), code=1)
 
 
-def test_the_exit_code_can_stop_a_pipeline(shop: Fleet, simulate: Simulate) -> None:
+def test_fail_on_short_sets_the_exit_code(shop: Fleet, simulate: Simulate) -> None:
     simulate("--lose", "e2", "--fail-on", "short")
     simulate("--lose", "region/west", "--fail-on", "short", code=1)
 
@@ -206,17 +210,15 @@ ALLOWED = (
 )
 
 
-def test_a_cluster_that_only_does_not_answer_keeps_its_workloads_unless_a_policy_says_otherwise(
-    shop: Fleet, simulate: Simulate
-) -> None:
+def test_an_unreachable_cluster_keeps_its_workloads_unless_a_policy_evicts_them(shop: Fleet, simulate: Simulate) -> None:
     found = simulate("--lose", "w1", "--lost", "silent", "-o", "json")
-    told = effects(found)["pay"]
-    assert (told["short"], told["why"]) == (2, "it stays bound to w1: nothing triggers an eviction")
+    result = effects(found)["pay"]
+    assert (result["short"], result["why"]) == (2, "it stays bound to w1: nothing triggers an eviction")
     assert "cluster w1 does not answer" in found["event"]
     shop.commit({"policies/leave.yaml": TAINTING, "gitsched.yaml": ALLOWED}, hour=1)
     shop.reconcile(1)
-    told = effects(simulate("--lose", "w1", "--lost", "silent", "-o", "json"))["pay"]
-    assert (told["short"], places(told["after"])) == (0, {"w2": 3})
+    result = effects(simulate("--lose", "w1", "--lost", "silent", "-o", "json"))["pay"]
+    assert (result["short"], replicas_by_cluster(result["after"])) == (0, {"w2": 3})
 
 
 def test_all_losses_of_unreachable_clusters_show_which_workloads_need_a_policy(shop: Fleet, simulate: Simulate) -> None:

@@ -1,4 +1,4 @@
-"""Findings for machines: whatever stands in a manifest, each file stays what its readers expect and says what it left out."""
+"""Findings as SARIF, JUnit and GitHub annotations: valid for any manifest, with a count of omitted findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CODES = read_codes((Path(__file__).parents[2] / "docs" / "findings.md").read_tex
 THEN = datetime(2026, 1, 12, 9, tzinfo=UTC)
 HOSTILE = "@team `a` | </details> [x](https://example.org) {0}\n::error::\r%0A ]]> <!-- & \x1b[2J \x00"
 PLACE = Location("apps/web.yaml", 3, 5)
-BROKEN = Finding("error", "duplicate-key", "the key name stands twice", PLACE, ("Deployment", "shop", "web"))
+BROKEN = Finding("error", "duplicate-key", "the key name is defined twice", PLACE, ("Deployment", "shop", "web"))
 
 texts = st.text(st.characters(codec="utf-8"), min_size=1)
 findings = st.builds(
@@ -44,7 +44,7 @@ def outcome(state: str, name: str = "web", reason: str = "") -> Outcome:
 
 
 @given(st.lists(findings, max_size=5))
-def test_sarif_is_valid_whatever_a_manifest_holds(entries: list[Finding]) -> None:
+def test_sarif_is_valid_for_any_manifest(entries: list[Finding]) -> None:
     log = json.loads(write_sarif(entries, CODES, "1.0"))
     jsonschema.validate(log, SCHEMA)
     (run,) = log["runs"]
@@ -57,7 +57,7 @@ def test_sarif_is_valid_whatever_a_manifest_holds(entries: list[Finding]) -> Non
     assert len(set(prints)) == len(prints)
 
 
-def test_sarif_has_the_place_and_what_to_do() -> None:
+def test_sarif_has_the_location_and_the_fix() -> None:
     (run,) = json.loads(write_sarif([BROKEN], CODES, "1.0"))["runs"]
     (result,) = run["results"]
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "startColumn": 5}
@@ -72,19 +72,19 @@ def test_a_finding_keeps_its_fingerprint_when_lines_move() -> None:
     assert len(prints) == 1
 
 
-def test_sarif_takes_no_more_than_forges_show_and_says_so() -> None:
+def test_sarif_is_limited_to_the_results_that_forges_show_and_counts_the_rest() -> None:
     (run,) = json.loads(write_sarif([BROKEN] * (MAX_RESULTS + 7), CODES, "1.0"))["runs"]
     assert len(run["results"]) == MAX_RESULTS
     assert "7 more" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
 
 
-def test_no_message_becomes_a_link_in_a_viewer() -> None:
+def test_brackets_in_a_sarif_message_are_escaped() -> None:
     (run,) = json.loads(write_sarif([BROKEN._replace(message=HOSTILE)], CODES, "1.0"))["runs"]
     assert "\\[x\\](https" in run["results"][0]["message"]["text"]
 
 
 @given(st.lists(findings, max_size=5), texts)
-def test_junit_is_xml_whatever_a_manifest_holds(entries: list[Finding], reason: str) -> None:
+def test_junit_is_well_formed_xml_for_any_manifest(entries: list[Finding], reason: str) -> None:
     root = ElementTree.fromstring(write_junit(entries, [outcome("placed", reason), outcome("pending", reason=reason)]))
     suites = {suite.get("name"): suite for suite in root}
     errors = sum(finding.severity == "error" for finding in entries)
@@ -92,7 +92,7 @@ def test_junit_is_xml_whatever_a_manifest_holds(entries: list[Finding], reason: 
     assert suites["workloads"].get("failures") == "1"
 
 
-def test_junit_fails_what_is_wrong_and_nothing_else() -> None:
+def test_only_errors_and_unplaced_workloads_are_junit_failures() -> None:
     note = Finding("info", "symlink", "a link")
     text = write_junit(
         [BROKEN, note], [outcome("placed"), outcome("stale", "b"), outcome("pending", "c", "0/2 clusters are available")]
@@ -105,14 +105,14 @@ def test_junit_fails_what_is_wrong_and_nothing_else() -> None:
 
 
 @given(st.lists(findings, max_size=40))
-def test_annotations_are_one_command_a_line_and_no_more_than_github_shows(entries: list[Finding]) -> None:
+def test_annotations_are_one_command_per_line_within_the_github_limit(entries: list[Finding]) -> None:
     lines = write_annotations(entries).splitlines()
     for level in ("error", "warning", "notice"):
         assert sum(line.startswith(f"::{level} ") for line in lines) <= 10
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)
 
 
-def test_an_annotation_cannot_begin_another_command() -> None:
+def test_text_of_an_annotation_cannot_start_another_command() -> None:
     (line,) = write_annotations([BROKEN._replace(message=HOSTILE, location=Location("a,line=9:\n.yaml", 1, 2))]).splitlines()
     head, _, message = line.removeprefix("::").partition("::")
     assert head == "error file=a%2Cline=9%3A%0A.yaml,line=1,col=2,title=duplicate-key"
@@ -120,7 +120,7 @@ def test_an_annotation_cannot_begin_another_command() -> None:
 
 
 @pytest.mark.parametrize(("count", "last"), [(10, ""), (11, "2 more"), (500, "491 more")])
-def test_what_github_would_drop_is_counted_and_files_of_the_change_come_first(count: int, last: str) -> None:
+def test_annotations_over_the_limit_are_counted_and_changed_files_come_first(count: int, last: str) -> None:
     entries = [BROKEN._replace(location=Location(f"{number:03}.yaml", 1, 1)) for number in range(count)]
     lines = write_annotations(entries, {f"{count - 1:03}.yaml"}).splitlines()
     assert len(lines) == 10

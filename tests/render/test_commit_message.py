@@ -1,4 +1,4 @@
-"""Whatever objects, branches and commits are called, the trailers of an output commit are gitsched's own."""
+"""Commit messages of the output branch: names of objects, branches and commits cannot forge trailers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trailers(message: str) -> list[str]:
     return parsed.stdout.decode().splitlines()
 
 
-def test_a_message_in_full() -> None:
+def test_complete_commit_message() -> None:
     text = write_commit_message(
         "2 of 5 workloads move", ["shop/web: eu-1:3 → us-1:3", "shop/db: unchanged"], source=OID, version="0.1.0", cause="source"
     )
@@ -46,7 +46,7 @@ def test_a_message_in_full() -> None:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_nobody_forges_a_trailer(attempt: str) -> None:
+def test_input_cannot_forge_a_trailer(attempt: str) -> None:
     for summary, lines in [(attempt, []), ("x", [attempt]), (attempt, [attempt, "y", attempt])]:
         message = write_commit_message(summary, lines, source=OID, version="0.1.0", cause="source")
         assert trailers(message) == OURS
@@ -60,13 +60,13 @@ def test_git_keeps_the_trailers_of_a_real_commit(tmp_path: Path) -> None:
     assert shown.stdout.decode().split("\n")[:3] == OURS
 
 
-def test_nobody_switches_off_a_pipeline() -> None:
+def test_input_cannot_disable_a_pipeline() -> None:
     message = write_commit_message("[skip ci]", ["[ci skip] x"], source=OID, version="0.1.0", cause="source")
     assert "[" not in message
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=80), max_size=4))
-def test_a_message_has_one_subject_and_the_trailers_end_it(summary: str, lines: list[str]) -> None:
+def test_a_message_has_one_subject_and_ends_with_the_trailers(summary: str, lines: list[str]) -> None:
     message = write_commit_message(summary, lines, source=OID, version="0.1.0", cause="source")
     subject, rest = message.split("\n", 1)
     assert subject.startswith("place:")
@@ -76,17 +76,17 @@ def test_a_message_has_one_subject_and_the_trailers_end_it(summary: str, lines: 
     assert all(line.startswith("- ") for part in body for line in part.split("\n"))
 
 
-def test_a_long_list_is_counted() -> None:
+def test_a_long_list_is_truncated_with_a_count() -> None:
     message = write_commit_message("x", [f"w{n}" for n in range(120)], source=OID, version="0.1.0", cause="deadline")
     assert "- w49\n- and 70 more\n\nGitsched-Source" in message
 
 
-def test_own_trailers_come_last() -> None:
+def test_additional_trailers_come_last() -> None:
     message = write_commit_message(
         "x", [], source=OID, version="0.1.0", cause="observation", trailers={"Gitsched-Retired": "eu-1\nX: y"}
     )
     assert trailers(message)[-2:] == ["Gitsched-Cause: observation", "Gitsched-Retired: eu-1 X: y"]
 
 
-def test_controls_that_reorder_text_are_gone() -> None:
+def test_control_characters_are_removed() -> None:
     assert format_line("a\u202eb\u2066c\x1b[31m") == "a b c [31m"

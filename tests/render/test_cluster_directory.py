@@ -1,4 +1,4 @@
-"""A cluster's directory is complete, never empty, and what delivery tools accept."""
+"""The directory of a cluster: its files, the stub, and namespaces."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _object(api: str, kind: str, namespace: str, name: str, rest: dict[str, obje
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": namespace}, **rest}
 
 
-def test_a_small_directory_in_full() -> None:
+def test_complete_content_of_a_small_directory() -> None:
     directory = complete_directory(EU, manifests())
     assert {path: file.data.decode() for path, file in directory.items() if isinstance(file, NewBlob)} == GOLDEN
     assert directory.keys() == GOLDEN.keys()
@@ -117,7 +117,7 @@ def test_a_small_directory_in_full() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("files", [manifests(), {}], ids=["with workloads", "with the stub alone"])
-def test_kustomize_builds_it(files: dict[str, PlannedFile], tmp_path: Path) -> None:
+def test_kustomize_builds_the_directory(files: dict[str, PlannedFile], tmp_path: Path) -> None:
     for path, file in complete_directory(EU, files).items():
         assert isinstance(file, NewBlob)
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -128,36 +128,36 @@ def test_kustomize_builds_it(files: dict[str, PlannedFile], tmp_path: Path) -> N
     assert "gitsched-placement" in {o["metadata"]["name"] for o in objects}
 
 
-def test_a_cluster_with_nothing_placed_keeps_the_stub() -> None:
+def test_a_cluster_without_workloads_has_the_stub() -> None:
     directory = complete_directory(ClusterInfo("eu-2", {}), {})
     assert sorted(directory) == ["cluster.json", "gitsched-placement.yaml", "kustomization.yaml"]
     assert yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"] == ["gitsched-placement.yaml"]
 
 
-def test_the_repositorys_own_namespace_is_the_one_that_goes_along() -> None:
+def test_a_namespace_of_the_source_is_not_replaced() -> None:
     directory = complete_directory(EU, {"_/namespace-shop.yaml": BLOB, "shop/deployment-web.yaml": BLOB})
     assert directory["_/namespace-shop.yaml"] == BLOB
 
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system", "kube-public", "kube-node-lease", "", "Shop", "../x", "a.b"])
-def test_a_namespace_that_is_there_anyway_or_cannot_be_is_not_made(namespace: str) -> None:
+def test_no_manifest_is_written_for_system_and_invalid_namespaces(namespace: str) -> None:
     path = relative_path(Key("", "ConfigMap", namespace, "a"))
     assert set(complete_directory(EU, {path: BLOB})) == {path, "cluster.json", "gitsched-placement.yaml", "kustomization.yaml"}
 
 
-def test_an_object_that_poses_as_the_stub_does_not_break_the_cluster() -> None:
+def test_an_object_with_the_path_of_the_stub_is_left_out() -> None:
     directory = complete_directory(EU, {STUB_MANIFEST_PATH: BLOB, "shop/configmap-a.yaml": BLOB})
     assert STUB_MANIFEST_PATH not in directory
     assert STUB_MANIFEST_PATH not in yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"]
 
 
-def test_the_list_of_files_does_not_depend_on_their_order() -> None:
+def test_a_kustomization_does_not_depend_on_the_order_of_files() -> None:
     paths = ["b/x.yaml", "a/x.yaml", "gitsched-placement.yaml"]
     assert write_kustomization(paths) == write_kustomization(reversed(paths))
     assert yaml.safe_load(write_kustomization(paths).data)["resources"] == ["a/x.yaml", "b/x.yaml", "gitsched-placement.yaml"]
 
 
-def test_every_member_that_a_template_may_name_is_there() -> None:
+def test_cluster_json_always_has_all_members() -> None:
     assert set(json.loads(write_cluster_json("a", {}).data)) == {"labels", "name", "provider", "region", "replicas", "workloads"}
 
 
