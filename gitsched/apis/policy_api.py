@@ -1,5 +1,5 @@
-"""The description of a policy API: everything that the rest of gitsched knows about it, as data and as functions that import their code
-when they are called."""
+"""The description of a policy API: the data and functions that the rest of gitsched uses. The functions import their code when they are
+called."""
 
 from __future__ import annotations
 

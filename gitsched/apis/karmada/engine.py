@@ -2,7 +2,7 @@
 
 A pass over a workload finds its policy, removes finished graceful eviction tasks, evicts from tainted and unhealthy clusters, looks for
 a schedule trigger, calls the scheduler and writes the binding. When a deadline is between the time of the commit and now, another pass
-runs for that deadline, so a late run writes the same output as a punctual one.
+runs for that deadline, so a delayed run writes the same output as a run on time.
 """
 
 from __future__ import annotations

@@ -96,11 +96,11 @@ def read_rebalancer(document: Document, previous: Body | None, time: datetime) -
     ttl = spec.get("ttlSecondsAfterFinished")
     digest = _digest_spec(named, ttl)
     annotations = as_string_map(get_field(previous or {}, "metadata", "annotations"))
-    acted = annotations.get(SPEC_DIGEST, digest) if previous is not None else None
+    handled = annotations.get(SPEC_DIGEST, digest) if previous is not None else None
     expired = parse_time(annotations.get(EXPIRED_AT))
     created = parse_time(metadata.get("creationTimestamp"))
     blank = WorkloadRebalancer(document, digest, ttl, named, created or time, 1, (), True, None, None)
-    if expired is not None and acted == digest:
+    if expired is not None and handled == digest:
         return blank._replace(expired=expired, changed=False)
     if expired is not None:
         return blank._replace(created=created if created and created > expired else time, observed=_merge_observed((), named))
@@ -112,7 +112,7 @@ def read_rebalancer(document: Document, previous: Body | None, time: datetime) -
     known = tuple(_parse_observed_workloads(status.get("observedWorkloads")))
     observed = _merge_observed(known, named)
     seen = _read_integer(status.get("observedGeneration"))
-    generation = _read_integer(metadata.get("generation")) or seen if acted is None else seen + (acted != digest)
+    generation = _read_integer(metadata.get("generation")) or seen if handled is None else seen + (handled != digest)
     return blank._replace(
         created=created or time,
         generation=max(generation, seen, 1),

@@ -30,12 +30,12 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
             reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending))
             message = f"{pending} of {inputs.scheduling_input.desired[name]} vreplicas of {name} are pending: {reason}"
             yield Finding("warning", "knative-pending", message, locate_document(document), document.key.resource)
-        lingering = count_on_marked_pods(result.adapter, result.placements[name])
-        if lingering:
+        remaining = count_on_marked_pods(result.adapter, result.placements[name])
+        if remaining:
             marked = {o: n for o, n in result.placements[name].items() if o in result.adapter.unschedulable}
             where = _format_placements(adapter.key.name, marked)
-            message = f"{_format_count('vreplica', lingering)} of {name} stay on marked pods, {where}: no other pod can take them"
-            yield Finding("warning", "knative-lingering", message, locate_document(document), document.key.resource)
+            message = f"{_format_count('vreplica', remaining)} of {name} stay on marked pods, {where}: no other pod can take them"
+            yield Finding("warning", "knative-remaining", message, locate_document(document), document.key.resource)
     yield from _describe_moves(inputs, result)
     if result.evicted:
         message = (
@@ -50,13 +50,13 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         yield Finding("info", "knative-no-cluster", message, locate_document(adapter), adapter.key.resource)
 
 
-def _describe_pending(pending: int, helped: int) -> str:
-    if not helped:
+def _describe_pending(pending: int, placeable: int) -> str:
+    if not placeable:
         return "new pods cannot take them either"
     return (
         "no existing pod can take them"
-        if helped >= pending
-        else f"no existing pod can take them, and new pods can take only {helped}"
+        if placeable >= pending
+        else f"no existing pod can take them, and new pods can take only {placeable}"
     )
 
 

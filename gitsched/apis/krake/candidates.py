@@ -173,7 +173,7 @@ class CandidateReader:
 
     @property
     def cloud_namespaces(self) -> set[str]:
-        """Namespaces that contain clouds; "" stands for global clouds."""
+        """Namespaces that contain clouds; "" means global clouds."""
         return {key.namespace for key in self._clouds}
 
     def read_clouds(self, namespace: str) -> Iterator[ResourceCandidate]:

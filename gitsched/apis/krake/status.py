@@ -140,22 +140,22 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
         yield from _report_binding(document, binding)
 
 
-def report_application(decision: ApplicationDecision, missing_cluster: Key | None, stays: bool) -> Iterator[Finding]:
-    """Yield the findings about an application; `missing_cluster` is its cluster if that has no document any more."""
+def report_application(decision: ApplicationDecision, missing_cluster: Key | None, is_placed: bool) -> Iterator[Finding]:
+    """Yield the findings about an application; `missing_cluster` is its cluster if that no longer has a document."""
     document, attempt = decision.app.document, decision.attempts[-1]
     key = document.key
     if is_deleted(document.body):
         return
-    if attempt.action == "hold" and stays:
+    if attempt.action == "hold" and is_placed:
         yield _warn("stale-decision", f"{key} keeps its previous placement: {attempt.reason}", document)
     elif attempt.action == "hold":
         yield _warn("unschedulable", f"{key} is not placed yet: {attempt.reason}", document)
     elif attempt.status.state == "FAILED":
         yield _warn("unschedulable", f"{key} has failed: {_describe_failure(decision)}", document)
     elif attempt.status.state == "DEGRADED" and attempt.status.reason and not attempt.matching:
-        where = " and stays where it is" if stays else ""
+        where = " and stays where it is" if is_placed else ""
         yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_describe_failure(decision)}", document)
-    elif attempt.status.awaited_cluster and not stays:
+    elif attempt.status.awaited_cluster and not is_placed:
         yield _warn(
             "krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decision, attempt.status.awaited_cluster)}", document
         )

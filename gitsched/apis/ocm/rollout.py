@@ -106,7 +106,7 @@ def advance_rollout(
     reports: Mapping[str, RolloutReport],
     now: datetime,
 ) -> RolloutProgress:
-    """Apply the revision to the clusters whose turn it is; the others keep their revision."""
+    """Apply the revision to the next clusters of the rollout; the others keep their revision."""
     return _Rollout(strategy, groups, revision, previous, reports, now).advance()
 
 

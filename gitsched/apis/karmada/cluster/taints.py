@@ -270,9 +270,9 @@ def derive_cluster_taints(
     changes: dict[str, TaintChanges] = {}
     for document, candidate in clusters:
         bit = 1 << index[candidate.name] if targets else 0
-        acting = [policy for i, policy in enumerate(policies.policies) if not targets or targets[i] & bit]
+        applicable = [policy for i, policy in enumerate(policies.policies) if not targets or targets[i] & bit]
         conditions, previously_added = read_conditions(document.body), read_added_taints(previous.get(document.key))
-        change = derive_taints(candidate.taints, conditions, previously_added, acting, assume, time)
+        change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time)
         if change != TaintChanges():
             changes[candidate.name] = change
     return changes

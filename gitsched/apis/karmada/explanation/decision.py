@@ -122,10 +122,10 @@ def _list_best_rules(rules: list[SelectorRule]) -> list[SelectorRule]:
 
 
 def _explain_policy(policy: PropagationPolicy, claim: Key | None, rules: list[SelectorRule]) -> str:
-    mine = next((rule for rule in rules if rule.policy.key == policy.key), None)
+    own_rule = next((rule for rule in rules if rule.policy.key == policy.key), None)
     selects = (
-        f"it selects the workload {_SPECIFICITY_TEXTS[mine.implicit_priority]} with priority {policy.priority}"
-        if mine
+        f"it selects the workload {_SPECIFICITY_TEXTS[own_rule.implicit_priority]} with priority {policy.priority}"
+        if own_rule
         else "it selects the workload"
     )
     if claim == policy.key:
@@ -133,17 +133,17 @@ def _explain_policy(policy: PropagationPolicy, claim: Key | None, rules: list[Se
     others = [rule for rule in rules if rule.policy.key != policy.key]
     if not others:
         return f"{selects}; no other policy does"
-    return f"{selects}; {_explain_precedence(policy, mine, others[0])}" if mine else selects
+    return f"{selects}; {_explain_precedence(policy, own_rule, others[0])}" if own_rule else selects
 
 
-def _explain_precedence(policy: PropagationPolicy, mine: SelectorRule, other: SelectorRule) -> str:
+def _explain_precedence(policy: PropagationPolicy, own_rule: SelectorRule, other: SelectorRule) -> str:
     """Say why a policy takes precedence over the next one."""
     if policy.is_namespaced and not other.policy.is_namespaced:
         return "a PropagationPolicy comes before every ClusterPropagationPolicy"
     if policy.priority != other.policy.priority:
         return f"the next priority is {other.policy.priority}"
-    if mine.implicit_priority != other.implicit_priority:
-        specific, general = _SPECIFICITY_TEXTS[mine.implicit_priority], _SPECIFICITY_TEXTS[other.implicit_priority]
+    if own_rule.implicit_priority != other.implicit_priority:
+        specific, general = _SPECIFICITY_TEXTS[own_rule.implicit_priority], _SPECIFICITY_TEXTS[other.implicit_priority]
         return f"with the same priority, {specific} is more specific than {general}"
     return "with the same priority and specificity, its name comes first"
 

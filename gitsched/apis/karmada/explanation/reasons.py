@@ -100,11 +100,13 @@ def describe_division(
     except Unschedulable:
         return [], ()
     lines = []
-    weighed: dict[int, int] = {}
+    all_weights: dict[int, int] = {}
     for number, division in enumerate(divisions):
         lines += _describe_group_division(request, fleet, division, number, len(ranked.tiers) > 1)
-        weighed |= dict(division.weights)
-    shares = (ReplicaShare(fleet.names[i], weighed.get(i), assigned.get(fleet.names[i], 0)) for i in sorted({*weighed, *chosen}))
+        all_weights |= dict(division.weights)
+    shares = (
+        ReplicaShare(fleet.names[i], all_weights.get(i), assigned.get(fleet.names[i], 0)) for i in sorted({*all_weights, *chosen})
+    )
     return lines, tuple(share for share in shares if share.replicas or share.weight is not None)
 
 

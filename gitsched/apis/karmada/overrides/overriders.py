@@ -16,7 +16,7 @@ _POD_SPEC_PATHS: Mapping[str, tuple[str, ...]] = {
     "Pod": ("spec",),
     **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), _POD_TEMPLATE_SPEC),
 }
-"""The path of the pod spec by kind, for the kinds that upstream knows; their API group is not compared."""
+"""The path of the pod spec by kind, for the kinds that upstream supports; their API group is not compared."""
 
 
 def apply_overriders(patched: PatchedObject, overriders: Body) -> None:
