@@ -24,8 +24,7 @@ class DeliverySource(NamedTuple):
 def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySource:
     """Return the address of the output and its clusters. Nothing is written.
 
-    `url` is how delivery tools reach the repository, where that differs from the remote it is pushed to. Permanent when neither is one
-    that they could use.
+    `url` is the address that delivery tools use, if it differs from the remote that is pushed to. Raises Permanent if they can use neither.
     """
     context = open_context(settings._replace(observations="recorded"))
     fetched = fetch(context)
@@ -33,8 +32,8 @@ def read_delivery_source(settings: RunSettings, url: str | None) -> DeliverySour
     known = url or output.remote or find_remote_url(output.repository, "origin")
     address = strip_credentials(known)
     if address is None:
-        what = f"{known!r} is no address" if url else "the output has no address"
-        raise Permanent(f"{what} that a cluster could reach; name one with --url, https or ssh")
+        what = f"{known!r} is not a URL" if url else "the output has no URL"
+        raise Permanent(f"{what} that a cluster can reach; set --url to an https or ssh URL")
     planned = plan_source(context, fetched, settings.now)
     branch = OutputBranch(address, output.branch, fetched.prefix)
     return DeliverySource(branch, tuple(sorted(planned.plan.cluster_facts)), planned.config.output.signing is not None)

@@ -112,17 +112,17 @@ def observe_metrics(
         return ObservationResult(
             read_recorded_metrics(queries, recorded), (Finding("warning", metrics.not_queried_code, _UNTRUSTED_OUTPUT),)
         )
-    asked, others = _split_by_trust(queries, metrics, options, record)
+    queried, others = _split_by_trust(queries, metrics, options, record)
     findings = _list_skipped_providers(others, metrics, recorded)
-    if not options.live or not asked:
+    if not options.live or not queried:
         return ObservationResult(read_recorded_metrics(queries, recorded), findings)
-    missing = [query for query in asked if query.key not in known_values]
+    missing = [query for query in queried if query.key not in known_values]
     if missing:
         from gitsched.metrics.observer import observe_queries  # most runs query no provider
 
         known_values.update(observe_queries(missing, options.timeout, options.hosts))
     found = read_recorded_metrics(others, recorded)
-    found.update((query.key, known_values[query.key]) for query in asked)
+    found.update((query.key, known_values[query.key]) for query in queried)
     found.time = now
     return ObservationResult(found, findings)
 
@@ -180,8 +180,8 @@ def _split_by_trust(
     if options.list_trusted_documents is None or (record is None and not options.live):
         return queries, []
     known = {query.key: query for query in metrics.list_queries(options.list_trusted_documents())}
-    asked = [query for query in queries if known.get(query.key) == query]
-    return asked, [query for query in queries if known.get(query.key) != query]
+    queried = [query for query in queries if known.get(query.key) == query]
+    return queried, [query for query in queries if known.get(query.key) != query]
 
 
 def _list_skipped_providers(others: Iterable[MetricQuery], source: MetricSource, recorded: Observations) -> tuple[Finding, ...]:

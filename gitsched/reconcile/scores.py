@@ -1,4 +1,4 @@
-"""Produce the score files that ClusterScores documents ask for, from current metric values."""
+"""Produce the score files that ClusterScores documents define, from current metric values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADER = "# Written by `gitsched scores` from the {kind} {name}. Change that in
 
 
 class ScoreFile(NamedTuple):
-    """What one ClusterScores gives: the text of its file, or why it stays as it is. `left_out` are clusters without any score."""
+    """The result of one ClusterScores: the text of its file, or why the file does not change. `left_out` are clusters without any score."""
 
     name: str
     path: str
@@ -35,14 +35,14 @@ class ScoreFile(NamedTuple):
 
 
 def produce_scores(settings: RunSettings) -> list[ScoreFile]:
-    """Measure what the score definitions of the source ask for. Raises Permanent when one of them is broken, or there is none."""
+    """Query the values of the score definitions in the source. Raises Permanent if one of them is broken, or there is none."""
     context = open_context(settings)
     source = load(context, fetch(context), check_output=False)
     scorings = [api.scoring for api in policy_apis() if api.scoring is not None]
     scored = [file for scoring in scorings for file in _list_score_files(scoring, source, settings)]
     kinds = " or ".join(scoring.definition[1] for scoring in scorings)
     if not scored:
-        raise Permanent(f"there is no {kinds} in the source, so nothing says what to observe")
+        raise Permanent(f"there is no {kinds} in the source; add one that defines scores")
     paths = [one.path for one in scored]
     if len(set(paths)) < len(paths):
         raise Permanent(f"two {kinds} write the same file")
@@ -55,7 +55,7 @@ def _list_score_files(scoring: ClusterScoring, source: SourceTree, settings: Run
     for document in source.documents:
         if (document.group, document.kind) == scoring.definition:
             if document.broken:
-                raise Permanent(f"the {document.kind} {document.name} is broken; `gitsched validate` says where")
+                raise Permanent(f"the {document.kind} {document.name} is broken; `gitsched validate` shows its errors")
             definitions.append(document.body)
         elif (document.group, document.kind) == scoring.cluster:
             clusters.add(document.name)
@@ -90,7 +90,7 @@ def _query_values(measurement: ScoreMeasurement, timeout: float, hosts: tuple[st
 
 
 def _compute_expiry(spec: Body, now: datetime) -> datetime | None:
-    """Until when the scores count; for ever where the document says so."""
+    """Return the time until which the scores are valid; None without a limit."""
     if spec.get("validFor") == "forever":
         return None
     wait = parse_duration(spec.get("validFor")) or VALID_FOR

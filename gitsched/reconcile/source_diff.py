@@ -70,7 +70,7 @@ def _read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Docum
 
 
 class LazyTemplates(Mapping[Key, Document]):
-    """All templates of a source. A template is read on demand; all are read when a caller iterates, or asks for one without a row."""
+    """All templates of a source. A template is read on demand; all are read when a caller iterates, or looks up one without a row."""
 
     def __init__(
         self,

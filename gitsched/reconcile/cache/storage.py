@@ -1,7 +1,7 @@
-"""Protect cache files: who may have written them, which build of gitsched wrote them, and how rows of the plan cache are serialized.
+"""Protect cache files: check their owner and the build of gitsched that wrote them, and serialize the rows of the plan cache.
 
-A cache file is read only where no other user could have written it. Rows are pickles with a checksum, restricted to gitsched's own types
-when they are read, so that a damaged or foreign file can do no more than be useless.
+A cache file is read only if no other user can write to it. Rows are pickles with a checksum that can contain only gitsched's own types,
+so a damaged or foreign file cannot run code: it is rejected and written again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_private(path: Path) -> bool:
 def check_cache_directory(cache: Path) -> None:
     """Raise Permanent for a cache directory that is committed to the work tree around it: the author of the commit chose its content.
 
-    The owner of its files says nothing, because the files of a checkout belong to the user who checked it out.
+    The owner of the files does not matter, because files of a checkout belong to the user that checked it out.
     """
     for path in dict.fromkeys((Path(os.path.abspath(cache)), cache.resolve())):  # noqa: PTH100 - links on the way are checked, too
         root = next((parent for parent in path.parents if (parent / ".git").exists()), None)
@@ -56,7 +56,7 @@ def _is_committed(root: Path, path: Path) -> bool:
     try:
         repository = open_repository(root)
     except Permanent:
-        return False  # not a repository, or one that git does not trust either
+        return False  # not a repository, or one that git does not trust
     head = repository.resolve("HEAD")
     if head is None:
         return False
@@ -123,7 +123,7 @@ _DIGEST_SIZE = 16
 
 
 class CorruptCacheError(Exception):
-    """A row cannot be read, so the whole plan cache is useless."""
+    """A row cannot be read, so the complete plan cache is discarded."""
 
 
 def serialize(value: Any) -> bytes:
