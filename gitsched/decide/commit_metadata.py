@@ -29,8 +29,8 @@ from gitsched.render.run_metadata import (
 def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
     """Render README.md, gitsched.json and hydrator.metadata.
 
-    The input digest does not cover the previous output: a late run starts from an earlier output than a punctual one, and writes the same
-    bytes.
+    The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
+    same bytes.
     """
     readme = ReadmeContent(
         source=source.oid,

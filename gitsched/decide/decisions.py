@@ -118,10 +118,10 @@ def decide(
             quarantined.add(key)
     own: set[Key] = set()
     for document, outcome in (decision for engine in engines for decision in engine.own_workloads()):
-        rival = outcomes.get(document.key)
-        if rival is not None:
-            findings.append(_make_two_claims_finding(document, rival, outcome))
-        if rival is None or not rival.previous_targets:
+        other = outcomes.get(document.key)
+        if other is not None:
+            findings.append(_make_two_claims_finding(document, other, outcome))
+        if other is None or not other.previous_targets:
             outcomes[document.key], templates[document.key] = outcome, document
             own.add(document.key)
     chosen = {(key.group, key.kind) for key in outcomes}
@@ -139,7 +139,7 @@ def _make_two_claims_finding(document: Document, one: Outcome, other: Outcome) -
 
 
 def list_dependency_trackers(engines: Iterable[PolicyEngine]) -> tuple[DependencyTracking, ...]:
-    """Return the engines that know which other documents a decision depends on."""
+    """Return the engines whose decisions can depend on other documents."""
     return tuple(engine for engine in engines if isinstance(engine, DependencyTracking))
 
 
@@ -195,8 +195,8 @@ def decide_workload(document: Document, engines: Iterable[PolicyEngine]) -> Outc
     if len(found) < 2:
         return found[0] if found else None
     owner = next((outcome for outcome in found if outcome.previous_targets), found[0])
-    rival = next(outcome for outcome in found if outcome is not owner)
-    return owner._replace(findings=(*owner.findings, _make_two_claims_finding(document, owner, rival)))
+    other = next(outcome for outcome in found if outcome is not owner)
+    return owner._replace(findings=(*owner.findings, _make_two_claims_finding(document, owner, other)))
 
 
 def is_unchanged(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
@@ -206,9 +206,9 @@ def is_unchanged(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
 
 def _list_quarantined(catalog: Catalog) -> Iterable[tuple[Key, Document, str, Finding | None]]:
     for key, copies in sorted(catalog.duplicate_templates.items()):
-        yield key, copies[0], "it stands in several places", make_duplicate_finding(copies)
+        yield key, copies[0], "it is defined more than once", make_duplicate_finding(copies)
     for key, document in sorted(catalog.broken.items()):
         if key.group in reserved_groups():  # an API may place its own documents
-            yield key, document, "its document is broken, or there twice", None
+            yield key, document, "its document is broken or defined more than once", None
         elif key not in catalog.duplicate_templates:
             yield key, document, "its document is broken", None

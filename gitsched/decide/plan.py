@@ -145,7 +145,7 @@ class InMemoryCaches:
 def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
     """Return the times of a plan. `recorded_time` is the time of the previous plan; None where there is none.
 
-    A plan never goes back behind the last event that a previous plan has handled, else deadlines that have passed would be applied twice.
+    The time is never earlier than the last event that the previous plan handled; otherwise passed deadlines would be applied twice.
     A commit dated in the future counts as made now, so that a clock that runs ahead neither starts nor ends timers early.
     """
     reached = min(recorded_time, now) if recorded_time else EPOCH

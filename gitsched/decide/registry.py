@@ -1,4 +1,4 @@
-"""The registered policy APIs, in the order in which they are asked to decide. A new API is one package under apis/ and one line here."""
+"""The registered policy APIs, in the order in which they decide a workload. A new API is one package under apis/ and one line here."""
 
 from __future__ import annotations
 

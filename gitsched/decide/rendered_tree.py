@@ -99,7 +99,7 @@ def render(
     manifests, counts = _group_by_cluster(rendered)
     facts: dict[str, ClusterInfo] = {}
     for name, cluster in (entry for engine in decisions.engines for entry in engine.clusters().items()):
-        facts.setdefault(name, cluster)  # the facts come from the first API that knows the cluster
+        facts.setdefault(name, cluster)  # the facts come from the first API that has the cluster
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
     own, known = list_namespace_manifests(decisions.templates), cache.last_tree.directories if cache.last_tree else {}
     directories = {}
