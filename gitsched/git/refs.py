@@ -243,8 +243,7 @@ def find_remote_url(repository: Repository, name: str) -> str | None:
 
 
 def _verify_push(repository: Repository, url: str, ref: str, new: str, expected: str | None, failure: GitschedError) -> bool:
-    """Return whether a push that failed, or whose response was lost, arrived; only the remote knows. Conflict when another push
-    was first."""
+    """Return whether the remote applied a push that failed or whose response was lost. Conflict when another push was first."""
     if isinstance(failure, Permanent):
         raise failure
     try:

@@ -168,8 +168,8 @@ def check_aliases(tree: YamlDocument, limits: Limits) -> ParseError | None:
             if isinstance(node, MappingNode)
             else ((c, c) for c in node.value)
         )
-        for child, beside in pairs:
-            inner = visit(child, depth + 1, beside)
+        for child, sibling in pairs:
+            inner = visit(child, depth + 1, sibling)
             if isinstance(inner, ParseError):
                 return inner
             size += inner[0]

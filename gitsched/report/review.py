@@ -51,7 +51,7 @@ class Review(NamedTuple):
     `source` is the source commit, "" for the worktree, and `source_name` the revision as given on the command line. `branch` and
     `output_repository` name the output branch; `before` is its head before the run, None if it did not exist; `after` is the new
     commit, None if nothing was committed. `changed` is true if any file of the output changes, with or without a move. `refused` is
-    the reason why nothing was written, or "". `state_counts` and `cluster_count` are counts that the caller has at hand.
+    the reason why nothing was written, or "". `state_counts` and `cluster_count` are counts that the caller has computed already.
 
     `base` is what the plan is compared with. `digest` identifies the changes (see `compute_digest`), "" if not computed.
     `added_clusters` and `removed_clusters` are differences of the fleet, `changed_paths` the source files that differ.
