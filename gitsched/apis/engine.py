@@ -157,7 +157,7 @@ class CapacityReporting(Protocol):
     """Capability of an engine whose clusters have capacity that workloads use, so that a simulation can report what fits together."""
 
     def free_capacity(self) -> Mapping[str, Capacity | None]:
-        """Return the free capacity of each cluster; None where it is unknown."""
+        """Return the free capacity of each cluster; None if it is unknown."""
         ...
 
     def resource_request(self, template: Document, /) -> tuple[tuple[str, int], ...]:
@@ -165,7 +165,7 @@ class CapacityReporting(Protocol):
         ...
 
     def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:
-        """Return the clusters whose removal could change the decision about a workload; None where any cluster could."""
+        """Return the clusters whose removal could change the decision about a workload; None if any cluster could."""
         ...
 
 

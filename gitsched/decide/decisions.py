@@ -33,7 +33,7 @@ class DecisionSet(NamedTuple):
     own_workloads: frozenset[Key] = frozenset()
 
     def explain(self, document: Document) -> Explanation | None:
-        """Explain the placement of a workload; None where no API places it."""
+        """Explain the placement of a workload; None if no API places it."""
         return next((found for engine in self.engines if (found := engine.explain(document))), None)
 
     @property

@@ -88,7 +88,7 @@ class IncrementalPlan(NamedTuple):
 def make_incremental_plan(
     state: PlanState, diff: SourceDiff, snapshot: Snapshot, find_blob: BlobLookup, cache: RenderCache
 ) -> IncrementalPlan | None:
-    """Make the next plan from the state of the last one; None where a complete plan is needed."""
+    """Make the next plan from the state of the last one; None if a complete plan is needed."""
     totals, rows = state.totals, state.rows
     findings = (finding for group in (totals.other_findings, totals.engine_findings) for finding in group)
     if snapshot.at < totals.source_time or any(_is_about(finding, diff.findings) for finding in findings):
@@ -130,7 +130,7 @@ def make_incremental_plan(
 
 
 def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:
-    """Whether the engines accept the new snapshot, and their findings and records about anything but workloads stay the same."""
+    """Return whether the engines accept the new snapshot, and their findings and records about anything but workloads stay the same."""
     totals, engines = state.totals, state.engines
     return (
         all(engine.update(snapshot) for engine in engines)
@@ -141,7 +141,7 @@ def _update_engines(state: PlanState, snapshot: Snapshot) -> bool:
 
 
 def _list_affected_documents(state: PlanState, diff: SourceDiff, snapshot: Snapshot) -> dict[Key, Document] | None:
-    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None where one is missing."""
+    """Return the documents to decide, by (namespace, name): changed ones and those that depend on them. None if one is missing."""
     dirty = frozenset(diff.documents)
     for engine in list_dependency_trackers(state.engines):
         dirty |= engine.affected_by(dirty)
@@ -155,13 +155,13 @@ def _list_affected_documents(state: PlanState, diff: SourceDiff, snapshot: Snaps
 
 
 def _is_about(finding: Finding, paths: Container[str]) -> bool:
-    """Whether the location of a finding, or of the rule that it is about, is in one of these files."""
+    """Return whether the location of a finding, or of the rule that it is about, is in one of these files."""
     by_rule = finding.field is not None and finding.field.origin.path in paths
     return by_rule or (finding.location is not None and finding.location.path in paths)
 
 
 def _has_record_conflict(rows: PlanRows, workloads: Mapping[Key, WorkloadFiles], find_blob: BlobLookup) -> bool:
-    """Whether a workload would overwrite a record of another one, or two workloads would write the same record."""
+    """Return whether a workload would overwrite a record of another one, or two workloads would write the same record."""
     new: list[str] = []
     for key, files in workloads.items():
         row = rows.read_workload(key)

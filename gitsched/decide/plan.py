@@ -143,7 +143,7 @@ class InMemoryCaches:
 
 
 def compute_plan_times(source_time: datetime, recorded_time: datetime | None, now: datetime) -> PlanTimes:
-    """Return the times of a plan. `recorded_time` is the time of the previous plan; None where there is none.
+    """Return the times of a plan. `recorded_time` is the time of the previous plan; None if there is none.
 
     The time is never earlier than the last event that the previous plan handled; otherwise passed deadlines would be applied twice.
     A commit dated in the future counts as made now, so that a clock that runs ahead neither starts nor ends timers early.

@@ -204,14 +204,14 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
 
 
 def _share_record_paths(rendered: RenderedTree, records: Iterable[tuple[Key, Body]]) -> bool:
-    """Whether two workloads, or a workload and an engine, write the same record. The later one wins then."""
+    """Return whether two workloads, or a workload and an engine, write the same record. The later one wins then."""
     paths = [path for files in rendered.workloads.values() for path in files.records]
     paths += [status_path(key) for key, _ in records]
     return len(set(paths)) < len(paths)
 
 
 def _has_stable_records(outcomes: Mapping[Key, Outcome], records: tuple[tuple[Key, Body], ...], previous: PreviousOutput) -> bool:
-    """Whether the engines read the same records that they write, so that new engines on this output would decide the same."""
+    """Return whether the engines read the same records that they write, so that new engines on this output would decide the same."""
     if any(previous.records.get(key) != body for key, body in records):
         return False
     written = [key for outcome in outcomes.values() for key, _ in outcome.records]

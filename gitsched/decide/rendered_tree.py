@@ -226,7 +226,7 @@ class LastValidFile(NamedTuple):
 
 
 def render_last_valid(last_valid: LastValidFile, outcomes: Mapping[Key, Outcome]) -> PlannedFile | None:
-    """Render the file under kept/, without Secrets that are not placed on any cluster; None where nothing else is left.
+    """Render the file under kept/, without Secrets that are not placed on any cluster; None if nothing else is left.
 
     The Secrets are cut from the text. When one is an item of a List, or the text has more than the documents, all other documents are
     serialized again.

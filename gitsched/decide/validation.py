@@ -46,7 +46,7 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> Vali
 
 def find_non_json_value(body: Any) -> Issue | None:
     """Return the first value that JSON cannot represent, such as a key that is not a string or a date, which other parsers than ours may
-    produce. None where there is none."""
+    produce. None if there is none."""
     rest: list[tuple[Any, tuple[str | int, ...]]] = [(body, ())]
     while rest:
         value, pointer = rest.pop()

@@ -50,7 +50,7 @@ class PlannedCommit(NamedTuple):
 
 
 class PlanComparison(NamedTuple):
-    """A review, and the run of the later commit. `later` is the plan under review, `earlier` the plan of the base, None where that is the
+    """A review, and the run of the later commit. `later` is the plan under review, `earlier` the plan of the base, None if that is the
     output branch."""
 
     review: Review
@@ -191,7 +191,7 @@ def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
 def _list_retained(
     context: RunContext, catalogs: CatalogComparison, earlier: Commit, later: Commit, planned: PlannedCommit
 ) -> tuple[RetainedWorkload, ...]:
-    """Return the workloads that keep their placement because of scheduling history; none where only workloads differ."""
+    """Return the workloads that keep their placement because of scheduling history; none if only workloads differ."""
     if not catalogs.changed_keys:
         return ()
     plan, now = planned.run.plan, context.settings.now

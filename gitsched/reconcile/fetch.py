@@ -105,7 +105,7 @@ def _write_worktree(repository: Repository) -> str:
 
 
 def read_run_record(repository: Repository, tree: str | None, prefix: str) -> RunMetadata | None:
-    """Return gitsched.json of an output tree; None where there is none.
+    """Return gitsched.json of an output tree; None if there is none.
 
     Raise Permanent for a branch that gitsched did not write: a run replaces the content of the branch, so a mistyped name must not
     empty it.

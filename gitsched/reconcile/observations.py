@@ -81,7 +81,7 @@ def list_trusted_documents(context: RunContext, fetched: Fetched) -> list[Body]:
 class ObservationOptions(NamedTuple):
     """How to get values. With `live`, providers are queried: those at `hosts` (None: all), together for at most `timeout` seconds.
 
-    `list_trusted_documents` returns the documents that may choose providers; None where the documents of the run may. It is called only
+    `list_trusted_documents` returns the documents that may choose providers; None if the documents of the run may. It is called only
     where `output_trusted` says that the planned commit did not choose them itself.
     """
 
@@ -207,7 +207,7 @@ MAX_RECENT_COMMITS = 5
 
 
 def list_reporting_clusters(reports: DeliveryReports, source: SourceTree) -> set[str]:
-    """Return the clusters that may report statuses; none where no rollout waits for reports."""
+    """Return the clusters that may report statuses; none if no rollout waits for reports."""
     bodies = [document.body for document in source.documents if document.group in reports.groups]
     return reports.list_clusters(bodies) if bodies else set()
 

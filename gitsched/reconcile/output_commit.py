@@ -61,7 +61,7 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
 
 
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Published:
-    """Commit the output tree and move the output branch to it. Raise Conflict where another process has moved the branch."""
+    """Commit the output tree and move the output branch to it. Raise Conflict if another process has moved the branch."""
     output, plan, record = fetched.output, planned.plan, fetched.record
     note = make_source_note(fetched.source.oid)
     if not written.changed:
@@ -90,7 +90,7 @@ def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: W
 
 
 def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str) -> PlanCache | None:
-    """Return the plan cache of a plan that led to an output tree; None where the next plan has to be complete."""
+    """Return the plan cache of a plan that led to an output tree; None if the next plan has to be complete."""
     plan, state, source_tree = planned.plan, planned.state, fetched.source.tree
     if state is None:
         return None

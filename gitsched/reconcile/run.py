@@ -119,7 +119,7 @@ class StateUpdate(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A plan and the settings that it was made with. `state` is for the plan cache; None where the next plan must be complete."""
+    """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete."""
 
     plan: Plan
     config: Config
@@ -141,9 +141,9 @@ class Written(NamedTuple):
 
 
 class Published(NamedTuple):
-    """The new commit, None where there is none; and whether this run changed the output branch.
+    """The new commit, None if there is none; and whether this run changed the output branch.
 
-    `tree` is the output tree that the plan describes; None where the plan cannot be the start of the next one.
+    `tree` is the output tree that the plan describes; None if the plan cannot be the start of the next one.
     """
 
     commit: str | None
@@ -173,7 +173,7 @@ class RunResult(NamedTuple):
 
 
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
-    """Combine the results of the steps. `published` is None where the run publishes nothing."""
+    """Combine the results of the steps. `published` is None if the run publishes nothing."""
     output = fetched.output
     return RunResult(
         source=fetched.source.oid,

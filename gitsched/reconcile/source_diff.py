@@ -34,7 +34,7 @@ def plan_incrementally(
     now: datetime,
     plan_source: Callable[[RunContext, Fetched, datetime], Planned],
 ) -> Planned | None:
-    """Plan only what changed since the plan in the cache; None where a complete plan is needed, which `plan_source` makes."""
+    """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
     times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, now)
     if cache.header.output_tree != fetched.output_tree or times.now < cache.header.totals.now:
         return None
@@ -124,7 +124,7 @@ class RecoverableOutcomes(Mapping[Key, Outcome]):
 
 
 def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, now: datetime) -> SourceDiff | None:
-    """Return the templates whose file changed since the last plan, and those to decide anyway; None where anything else changed."""
+    """Return the templates whose file changed since the last plan, and those to decide anyway; None if anything else changed."""
     totals, last_tree = cache.header.totals, cache.header.source_tree
     if not repository.has(last_tree):
         return None
@@ -153,7 +153,7 @@ def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader
 
 
 def find_template(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, key: Key) -> Document | None:
-    """Return the document of a workload from its source file; None where it has no row or the file has other documents now."""
+    """Return the document of a workload from its source file; None if it has no row or the file has other documents now."""
     row = cache.read_workload(key)
     file = _read_file_at(repository, tree, row.source_path, reader) if row is not None else None
     found = match_documents(file.documents, file.documents, cache.header.totals.kind_scopes) if file is not None else None
@@ -161,7 +161,7 @@ def find_template(repository: Repository, tree: str, cache: PlanCache, reader: S
 
 
 def _read_file_at(repository: Repository, tree: str, path: str, reader: SourceReader) -> SourceFile | None:
-    """Return a file of a tree; None where it is missing, broken or depends on other files."""
+    """Return a file of a tree; None if it is missing, broken or depends on other files."""
     entry = repository.find_entry(tree, path)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:
         return None

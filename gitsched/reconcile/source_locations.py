@@ -47,7 +47,7 @@ def locate_finding_rules(findings: Iterable[Finding], repository: Repository) ->
 
 
 def locate_rule(rule: FieldOrigin, repository: Repository) -> Location | None:
-    """Return the location of one rule; None where the source does not have the text."""
+    """Return the location of one rule; None if the source does not have the text."""
     return _find_location(rule, repository, {})
 
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def simulate_source(settings: RunSettings, scenario: Scenario) -> Simulation:
-    """Simulate a scenario on the plan of the source. Raise Permanent where it names a missing cluster or object."""
+    """Simulate a scenario on the plan of the source. Raise Permanent if it names a missing cluster or object."""
     return _run_on_source(settings, lambda baseline, _: simulate(baseline, scenario))
 
 

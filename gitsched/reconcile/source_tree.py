@@ -34,7 +34,7 @@ REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
 def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
     """Read the source commit. Broken files contribute their last valid documents.
 
-    With `check_output`, raise Permanent where gitsched.yaml is broken and might have named another output.
+    With `check_output`, raise Permanent if gitsched.yaml is broken and might have named another output.
     """
     caches = context.caches
     caches.tree = read_source_tree(
@@ -69,7 +69,7 @@ def _find_last_valid(context: RunContext, fetched: Fetched, path: str) -> Iterat
 
 
 def _check_output_config(context: RunContext, fetched: Fetched, source: SourceTree) -> None:
-    """Raise Permanent where gitsched.yaml is broken, unless the last valid one names the same output."""
+    """Raise Permanent if gitsched.yaml is broken, unless the last valid one names the same output."""
     settings, record = context.settings, fetched.record
     branch = settings.output_branch or source.config.output.branch
     if (
@@ -169,7 +169,7 @@ def read_source_tree(
 
 
 def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
-    """Return the last tree with its changed files; None where anything but the content of known, valid files changed."""
+    """Return the last tree with its changed files; None if anything but the content of known, valid files changed."""
     changed = repository.changed_paths(last.tree, tree)
     if len(changed) > len(last.files) // 4 or any(path not in last.files or path == FILE for path in changed):
         return None
@@ -255,7 +255,7 @@ def _restore_last_valid(
 
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
-    """Return the settings of a tree, the defaults where it has no gitsched.yaml; None where that is broken."""
+    """Return the settings of a tree, the defaults where it has no gitsched.yaml; None if that is broken."""
     config, findings = _read_valid_config(repository, tree, cache, lambda _: ())
     return None if findings else config
 

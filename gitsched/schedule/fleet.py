@@ -129,7 +129,7 @@ class Fleet:
         return _unite_masks(self._fields.get(field, {}).values())
 
     def field_values(self, field: str) -> dict[str, int]:
-        """The values of a field, each with its candidates."""
+        """Return the values of a field, each with its candidates."""
         return self._fields.get(field, {})
 
     def _mask_where(self, holds: Callable[[Candidate], bool]) -> int:

@@ -57,10 +57,10 @@ class AttemptListener(Protocol):
     """Is notified of each run."""
 
     def begin(self) -> None:
-        """A run begins."""
+        """Record that a run begins."""
 
     def end(self, attempt: ReconcileAttempt) -> None:
-        """The run has ended, with or without an error."""
+        """Return the run has ended, with or without an error."""
 
 
 def watch(

@@ -144,7 +144,7 @@ class KarmadaEngine(PolicyEngine):
         )
 
     def _find_reschedule_trigger(self, template: Document, step: SchedulingPass) -> str:
-        """Why a pass scheduled without regard to the previous assignment: a requested rebalance, or failback to an earlier group."""
+        """Return why a pass scheduled without regard to the previous assignment: a requested rebalance, or failback to an earlier group."""
         if step.decision is None or not step.request.fresh:
             return ""
         if is_rebalance_pending(step.current):
@@ -283,7 +283,7 @@ class KarmadaEngine(PolicyEngine):
         result: ScheduleResult,
         time: datetime,
     ) -> failback.FailbackTimers:
-        """The failback timers that the binding has after this pass."""
+        """Return the failback timers that the binding has after this pass."""
         settings, state = self.state.settings.failback, self.state
         if settings.mode != "AfterStabilization" or state.is_scheduling_skipped(policy, current):
             return ()
@@ -337,7 +337,7 @@ class KarmadaEngine(PolicyEngine):
     def _find_wakeup(
         self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime
     ) -> datetime | None:
-        """The next deadline; `time` itself where one has passed already."""
+        """Return the next deadline; `time` itself where one has passed already."""
         end = self.state.failover.find_wakeup(template, policy, result, time)
         if not result.failback_timers:
             return end
@@ -346,7 +346,7 @@ class KarmadaEngine(PolicyEngine):
 
 
 def _describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool, clusters: tuple[Assignment, ...]) -> str:
-    """How many replicas are not assigned to a cluster; of a workload that is not divided all or none."""
+    """Return how many replicas are not assigned to a cluster; of a workload that is not divided all or none."""
     replicas = requirements.replicas or 0
     missing = replicas - sum(target.replicas for target in clusters) if divided or not clusters else 0
     return f" ({missing} of {replicas} replicas are unplaced)" if missing > 0 else ""

@@ -147,7 +147,7 @@ def _parse_quantities(value: object) -> dict[str, Quantity]:
 
 
 def _is_scalar_resource(name: str) -> bool:
-    """Whether it is an extended resource, huge pages, attachable volumes or another prefixed native resource."""
+    """Return whether it is an extended resource, huge pages, attachable volumes or another prefixed native resource."""
     return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
 
 
@@ -216,7 +216,7 @@ class DependentObjectReference(NamedTuple):
         return Key(parse_api_group(self.api_version), self.kind, self.namespace, self.name)
 
     def matches(self, template: Document) -> bool:
-        """Whether the reference is to this object."""
+        """Return whether the reference is to this object."""
         if (self.api_version, self.kind, self.namespace) != (template.api_version, template.key.kind, template.key.namespace):
             return False
         if self.name:

@@ -150,7 +150,7 @@ class KarmadaState:
         )
 
     def is_scheduling_skipped(self, policy: PropagationPolicy, current: PreviousState) -> bool:
-        """Whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
+        """Return whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
         scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
         return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
 

@@ -70,7 +70,7 @@ class Caches:
     plan_size: int = 0
 
     def take_plan(self, key: str) -> PlanCache | None:
-        """Return the plan cache of this key, from memory or from disk; None where there is none.
+        """Return the plan cache of this key, from memory or from disk; None if there is none.
 
         It is removed from here, because an incremental plan changes it. The run puts it back once the plan is published.
         """

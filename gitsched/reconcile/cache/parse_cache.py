@@ -104,7 +104,7 @@ def _encode(key: str, file: ParsedFile) -> str:
 
 
 def _decode(key: str, row: str) -> ParsedFile:
-    """Return the file of a row. Raise ValueError where the digest does not match."""
+    """Return the file of a row. Raise ValueError if the digest does not match."""
     text = row[_DIGEST_LENGTH:]
     if _compute_digest(key, text) != row[:_DIGEST_LENGTH]:
         raise ValueError("a row is not what was written")

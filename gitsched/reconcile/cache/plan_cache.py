@@ -111,7 +111,7 @@ class PlanCache:
 
     @classmethod
     def open(cls, path: Path, key: str) -> PlanCache | None:
-        """Return the cache on disk; None where there is none with this key."""
+        """Return the cache on disk; None if there is no file with this key."""
         if not is_private(path):
             return None
         import sqlite3  # only when there is something to load
@@ -262,7 +262,7 @@ class PlanCache:
         return self._query(read, None)
 
     def _query(self, read: Callable[[sqlite3.Connection], T], default: T) -> T:
-        """Read from the file. Raise CorruptCacheError where it is not the one any more that the header was read from."""
+        """Read from the file. Raise CorruptCacheError if it is no longer the file that the header was read from."""
         if self._connection is None:
             return default
         import sqlite3

@@ -139,7 +139,7 @@ def serialize_engines(engines: Any) -> bytes:
 
 
 def deserialize(row: Any) -> Any:
-    """Deserialize a row. Raise CorruptCacheError where it is not what was written."""
+    """Deserialize a row. Raise CorruptCacheError if its checksum is wrong or it contains other types."""
     if not isinstance(row, bytes) or _compute_digest(data := row[_DIGEST_SIZE:]) != row[:_DIGEST_SIZE]:
         raise CorruptCacheError("a row is not what was written")
     try:

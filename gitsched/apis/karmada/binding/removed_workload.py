@@ -7,7 +7,7 @@ from gitsched.model.document import Body, Key, parse_api_group
 
 
 def read_removed_workload(record: Body) -> RemovedWorkload | None:
-    """Return the workload of a ResourceBinding; None where the record names no resource or no cluster."""
+    """Return the workload of a ResourceBinding; None if the record names no resource or no cluster."""
     spec = record.get("spec") or {}
     entries = (spec, *(spec.get("requiredBy") or ()))
     clusters, resource = [cluster for entry in entries for cluster in entry.get("clusters") or ()], spec.get("resource")

@@ -248,7 +248,7 @@ REBALANCE_REQUESTED = "a rebalance was requested"
 
 
 def is_rebalance_pending(current: PreviousState) -> bool:
-    """Whether a rebalance was requested after the last successful scheduling; without one there is nothing to rebalance."""
+    """Return whether a rebalance was requested after the last successful scheduling; without one there is nothing to rebalance."""
     return bool(current.reschedule_triggered and current.last_scheduled and current.reschedule_triggered > current.last_scheduled)
 
 

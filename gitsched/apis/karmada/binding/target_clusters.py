@@ -228,7 +228,7 @@ def keep_if_overrides_fail(
 
 
 def _list_unrendered_clusters(outcome: Outcome, record: Body | None) -> list[str]:
-    """The clusters that would be new to a placed workload and for which it has no manifest."""
+    """Return the clusters that would be new to a placed workload and for which it has no manifest."""
     if not any(target.keeps_manifest for target in outcome.targets):
         return []
     current = read_previous(record)

@@ -56,7 +56,7 @@ def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, da
 
 
 def has_status_facts(body: Body) -> tuple[bool, bool]:
-    """Whether a Cluster has status.apiEnablements, and whether it has status.resourceSummary."""
+    """Return whether a Cluster has status.apiEnablements, and whether it has status.resourceSummary."""
     return bool(get_field(body, "status", "apiEnablements")), bool(get_field(body, "status", "resourceSummary"))
 
 

@@ -29,7 +29,7 @@ class MatchCondition(NamedTuple):
     status_values: frozenset[str]
 
     def matches(self, conditions: Mapping[str, str]) -> bool:
-        """Whether the conditions of a cluster match. A condition that the cluster does not have never matches, not even NotIn."""
+        """Return whether the conditions of a cluster match. A condition that the cluster does not have never matches, not even NotIn."""
         status = conditions.get(self.condition_type)
         if status is None:
             return False
@@ -83,7 +83,7 @@ def parse_match_conditions(entries: Any) -> tuple[MatchCondition, ...]:
 
 
 def all_match(matches: tuple[MatchCondition, ...], conditions: Mapping[str, str]) -> bool:
-    """Whether there are any match conditions and all of them match."""
+    """Return whether there are any match conditions and all of them match."""
     return bool(matches) and all(match.matches(conditions) for match in matches)
 
 

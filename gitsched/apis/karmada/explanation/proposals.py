@@ -262,7 +262,7 @@ class _ChangeFinder:
 
 
 def _satisfies(values: Sequence[str], requirement: Requirement) -> bool:
-    """Whether the values of a candidate's field satisfy a requirement."""
+    """Return whether the values of a candidate's field satisfy a requirement."""
     known: Sequence[str | None] = values or (None,)
     return any(requirement.matches({} if value is None else {requirement.key: value}) for value in known)
 

@@ -137,7 +137,7 @@ class AggregatedStatus(NamedTuple):
         return [cluster for cluster, health in self.health.items() if health == "Unhealthy"]
 
     def is_healthy_in_all(self, clusters: Collection[str]) -> bool:
-        """Whether there are any clusters and each of them reports Healthy."""
+        """Return whether there are any clusters and each of them reports Healthy."""
         return bool(clusters) and all(self.health.get(cluster) == "Healthy" for cluster in clusters)
 
 

@@ -41,7 +41,7 @@ def format_pointer(steps: PointerSteps) -> str:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON; unlike in Python true is not 1. Shared objects are not compared."""
+    """Return whether two values are the same JSON; unlike in Python true is not 1. Shared objects are not compared."""
     pairs = [(one, other)]
     while pairs:
         here, there = pairs.pop()

@@ -177,7 +177,7 @@ class OverrideIndex:
         return tuple(found)
 
     def _plan_rules(self, policies: tuple[int, ...]) -> Mapping[str, OverrideRules | None]:
-        """Return the rules of each cluster that has any, the same object for equal rules; None where the rules are unknown."""
+        """Return the rules of each cluster that has any, the same object for equal rules; None if the rules are unknown."""
         if not policies:
             return {}
         rules_of_clusters = self._rules_by_policies.get(policies)

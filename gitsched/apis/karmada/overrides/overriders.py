@@ -186,7 +186,7 @@ def parse_image(text: str) -> Image:
 
 
 def is_tag_or_digest(text: str) -> bool:
-    """Whether a string is a valid tag or digest of an image."""
+    """Return whether a string is a valid tag or digest of an image."""
     return bool(_ONLY_TAG.fullmatch(text) or _ONLY_DIGEST.fullmatch(text))
 
 

@@ -63,7 +63,7 @@ def digest_template(template: Document) -> str:
 
 
 def is_activation_pending(policy: PropagationPolicy, template: Document, binding: Body | None) -> bool:
-    """Whether the policy is Lazy and the workload has not been edited since its binding was written."""
+    """Return whether the policy is Lazy and the workload has not been edited since its binding was written."""
     if not policy.is_lazy or not isinstance(get_field(binding or {}, "spec", "placement"), dict):
         return False
     digest = as_string_map(get_field(binding or {}, "metadata", "annotations")).get(TEMPLATE_DIGEST)
@@ -95,7 +95,7 @@ def _parse_applied_placement(applied: str) -> PolicyPlacement:
 
 
 def _is_claim_label(name: str) -> bool:
-    """Whether a label or annotation says which policy claimed the workload."""
+    """Return whether a label or annotation says which policy claimed the workload."""
     return name.partition("/")[0] in _CLAIM_PREFIXES
 
 

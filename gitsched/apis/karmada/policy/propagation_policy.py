@@ -134,7 +134,7 @@ def serialize_placement(placement: Body) -> str:
 
 
 def has_placement_changed(placement: Body, applied: str | None, observed: str) -> bool:
-    """Whether a placement differs from the applied one so that the workload is rescheduled (spec/karmada.md §3.1).
+    """Return whether a placement differs from the applied one so that the workload is rescheduled (spec/karmada.md §3.1).
 
     A missing annotation differs, an unreadable one does not. Of the affinity groups only the observed one is compared; workloadAffinity
     is not compared.
@@ -212,7 +212,7 @@ class ResourceSelector(NamedTuple):
     invalid: bool
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether the selector matches an object whose apiVersion, kind and name (if the selector has one) match already."""
+        """Return whether the selector matches an object whose apiVersion, kind and name (if the selector has one) match already."""
         if self.invalid or (self.namespace and self.namespace != namespace):
             return False
         return self.labels is None or self.labels.matches(labels)
@@ -288,7 +288,7 @@ def parse_policy(document: Document) -> PropagationPolicy:
 
 
 def is_skipped(template: Key) -> bool:
-    """Whether Karmada's detector ignores a workload because of its namespace."""
+    """Return whether Karmada's detector ignores a workload because of its namespace."""
     if template.namespace and _SKIPPED_NAMESPACE.fullmatch(template.namespace):
         return True
     return (template.kind, template.namespace, template.name) == _SKIPPED_TEMPLATE
@@ -329,7 +329,7 @@ class PolicyIndex:
         return None
 
     def selects(self, policy: PropagationPolicy, template: Document) -> bool:
-        """Whether a policy selects a workload."""
+        """Return whether a policy selects a workload."""
         scope = policy.key.namespace
         return any(rule.policy.key == policy.key for rule in self._list_rules(scope, template))
 

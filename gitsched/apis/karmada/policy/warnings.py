@@ -70,7 +70,7 @@ class SelectableResources:
         self.kinds = NameSuggestions(self.versions, _KIND_SIMILARITY)
 
     def has_match(self, selector: ResourceSelector) -> bool:
-        """Whether an object has the kind, namespace and name of a selector; always true for the other kinds."""
+        """Return whether an object has the kind, namespace and name of a selector; always true for the other kinds."""
         api_version, kind, namespace, name = selector[:4]
         if (parse_api_group(api_version), kind) in self._other_kinds:
             return True

@@ -111,7 +111,7 @@ def _validate_application_failover(application: Body, at: Pointer) -> Iterator[I
 
 
 def _is_reference_list(text: str) -> bool:
-    """Whether Go decodes the text into a list of references: objects, or null, whose known members are strings."""
+    """Return whether Go decodes the text into a list of references: objects, or null, whose known members are strings."""
     try:
         value = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):

@@ -123,7 +123,7 @@ def _validate_proxy_url(text: str) -> Iterator[Issue]:
 
 
 def _split_url(text: str) -> tuple[str, str, str, str] | None:
-    """Split a URL into scheme, authority, query and fragment; None where Go's net/url reports an error."""
+    """Split a URL into scheme, authority, query and fragment; None if Go's net/url reports an error."""
     match = _URL.fullmatch(text)
     if match is None or _CONTROL_CHARACTERS.search(text):
         return None
