@@ -29,7 +29,7 @@ from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
 
 MAX_ROLLOUT_DEADLINES = 64
-"""Deadlines of a rollout that one run catches up with at most."""
+"""Maximum number of missed deadlines of a rollout that one run processes."""
 
 
 class OcmWorkload(NamedTuple):

@@ -43,7 +43,7 @@ from gitsched.schedule.selection import (
 
 TAINT_EFFECTS = TaintEffects(frozenset({"PreferNoSelect"}), frozenset({"NoSelectIfNew"}))
 MAX_DEADLINES = 64
-"""Deadlines that one run catches up with at most."""
+"""Maximum number of missed deadlines that one run processes."""
 _ALLOCATABLE_RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
 
 CompileExpressions = Callable[[tuple[str, ...]], tuple[ClusterExpression, ...] | InvalidExpression]

@@ -7,7 +7,7 @@ from typing import Final
 from gitsched.apis.policy_api import StarterFiles
 
 _EXAMPLE: Final = """\
-# Whatever has the annotation `cluster.open-cluster-management.io/placement: example` in the namespace `default` runs on the best two
+# Objects of the namespace `default` with the annotation `cluster.open-cluster-management.io/placement: example` run on the best two
 # clusters with the label env=prod.
 apiVersion: cluster.open-cluster-management.io/v1beta1
 kind: Placement

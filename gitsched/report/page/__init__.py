@@ -71,7 +71,7 @@ def write_page(review: Review, fleet: FleetView) -> str:
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
         moves=[build_move_row(move) for move in sort_moves(review.moves)],
         choices=[build_choice_row(choice) for choice in review.choices],
-        stays=[build_retained_row(retained) for retained in review.retained],
+        retained=[build_retained_row(workload) for workload in review.retained],
         resilience=losses,
         manifests=[build_manifest_entry(entry) for entry in shown],
         manifests_more=more,
