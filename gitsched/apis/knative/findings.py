@@ -35,7 +35,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
             marked = {o: n for o, n in result.placements[name].items() if o in result.adapter.unschedulable}
             where = _format_placements(adapter.key.name, marked)
             message = f"{_format_count('vreplica', remaining)} of {name} stay on marked pods, {where}: no other pod can take them"
-            yield Finding("warning", "knative-remaining", message, locate_document(document), document.key.resource)
+            yield Finding("warning", "knative-lingering", message, locate_document(document), document.key.resource)
     yield from _describe_moves(inputs, result)
     if result.evicted:
         message = (
