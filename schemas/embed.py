@@ -1,7 +1,7 @@
 """Copy the shared definitions that each schema refers to into the schema itself: `python schemas/embed.py`.
 
-A schema of a kind is edited by hand, except those of its `$defs` whose name is in shared.json: these are written anew here, so that
-every file stands alone in an editor and nothing is ever fetched.
+The schema of a kind is edited manually, except those of its `$defs` whose name is in shared.json: this script replaces them, so that
+every file is self-contained and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PREFIX = "#/$defs/"
 
 
 def embed(schema: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    """The schema with exactly the shared definitions that it needs; its own definitions come first."""
+    """Return the schema with exactly the shared definitions that it needs, after its own definitions."""
     own = {name: node for name, node in schema.get("$defs", {}).items() if name not in shared}
     needed: set[str] = set()
     waiting = [name for name in refer({**schema, "$defs": own}) if name in shared]
@@ -29,7 +29,7 @@ def embed(schema: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def refer(node: Any) -> Iterator[str]:
-    """The names of the definitions that a schema refers to."""
+    """Yield the names of the definitions that a schema refers to."""
     if isinstance(node, dict):
         target = node.get("$ref")
         if isinstance(target, str) and target.startswith(PREFIX):
@@ -42,7 +42,7 @@ def refer(node: Any) -> Iterator[str]:
 
 
 def render(root: Path) -> dict[Path, str]:
-    """What every schema below `root` should read, by path."""
+    """Return the text of every schema below `root`, by path."""
     shared = json.loads((root / "shared.json").read_text(encoding="utf-8"))["$defs"]
     files = sorted(root.glob("*/*/*.json"))
     return {file: dump(embed(json.loads(file.read_text(encoding="utf-8")), shared)) for file in files}
