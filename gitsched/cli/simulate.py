@@ -91,8 +91,8 @@ def command(
 
     settings = RunSettings(location=location, worktree=worktree, output=output_repository, **chosen)
     if sweep:
-        what = (settings, scenario_options.FAILURE_DOMAINS[sweep], lost == "silent", form)
-        failed = _simulate_failures(*what) if against is None else _compare_failures(against, *what)
+        arguments = (settings, scenario_options.FAILURE_DOMAINS[sweep], lost == "silent", form)
+        failed = _simulate_failures(*arguments) if against is None else _compare_failures(against, *arguments)
     else:
         scenario = Scenario(
             lose=tuple(map(scenario_options.parse_scope, lose)),
@@ -120,12 +120,12 @@ def _simulate(settings: RunSettings, scenario: Scenario, form: str) -> bool:
     return bool(found.degraded)
 
 
-def _simulate_failures(settings: RunSettings, by: str, silent: bool, form: str) -> bool:
+def _simulate_failures(settings: RunSettings, by: str, unreachable: bool, form: str) -> bool:
     from gitsched.reconcile.source_simulation import simulate_source_losses
     from gitsched.report import serialization, simulation, simulation_blocks
 
     with output.show_progress("Simulating"):
-        found = simulate_source_losses(settings, by, silent)
+        found = simulate_source_losses(settings, by, unreachable)
     writer = ResultFormats(
         "Resilience", simulation.write_resilience, simulation_blocks.list_resilience_blocks, serialization.serialize_resilience
     )
@@ -133,12 +133,12 @@ def _simulate_failures(settings: RunSettings, by: str, silent: bool, form: str) 
     return any(row.degraded for row in found.rows)
 
 
-def _compare_failures(against: str, settings: RunSettings, by: str, silent: bool, form: str) -> bool:
+def _compare_failures(against: str, settings: RunSettings, by: str, unreachable: bool, form: str) -> bool:
     from gitsched.reconcile.source_simulation import compare_source_resilience
     from gitsched.report import serialization, simulation, simulation_blocks
 
     with output.show_progress("Simulating"):
-        found = compare_source_resilience(settings._replace(revision=against, worktree=False), settings, by, silent)
+        found = compare_source_resilience(settings._replace(revision=against, worktree=False), settings, by, unreachable)
     writer = ResultFormats(
         "Resilience before and after",
         simulation.write_resilience_change,
@@ -146,7 +146,7 @@ def _compare_failures(against: str, settings: RunSettings, by: str, silent: bool
         serialization.serialize_resilience_change,
     )
     writer.show(form, found)
-    return any(shift.is_worse for shift in found.impact_changes)
+    return any(change.is_worse for change in found.impact_changes)
 
 
 class ResultFormats(NamedTuple, Generic[T]):

@@ -1,4 +1,4 @@
-"""A small fleet in a real repository, and the program as a real process."""
+"""Fixtures: a small fleet in a real repository, and gitsched as a real process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 GITSCHED = [sys.executable, "-c", "import sys; from gitsched.cli import main; sys.exit(main())"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PATIENCE = 30.0
-"""Seconds after which a test gives up; nothing is measured."""
+"""Timeout of waits in seconds."""
 
 CLUSTER = """\
 apiVersion: cluster.karmada.io/v1alpha1
@@ -131,7 +131,7 @@ class Process:
         return [line for line in self.lines() if line.get("event") == event]
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Ask it to end; its exit code."""
+        """Send a signal, wait for the process and return its exit code."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 

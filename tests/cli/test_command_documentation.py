@@ -1,4 +1,4 @@
-"""docs/cli.md and the program say the same."""
+"""docs/cli.md matches the options, exit codes and JSON keys of the program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
 def flags(verb: str) -> set[str]:
-    """The options of a command; of all its commands, if it is a group."""
+    """Return the options of a command, or of all commands of a group."""
     command: click.Command | None = cli
     for word in verb.split():
         assert isinstance(command, click.Group)
@@ -41,7 +41,7 @@ def sections() -> dict[str, str]:
 
 
 def shared(verb: str) -> set[str]:
-    """The options that the first section gives a verb: each table names its commands in the line before it."""
+    """Return the options of a command in the first section: the line before each table lists its commands."""
     found: set[str] = set()
     for verbs, table in re.findall(
         r"^[A-Z][^|\n]*: ((?:`[\w-]+`(?:, )?)+)\.\n\n((?:\|.*\n)+)", sections()["Options of several commands"], re.MULTILINE
@@ -54,14 +54,14 @@ def shared(verb: str) -> set[str]:
 
 @pytest.mark.parametrize("verb", [*(verb for verb in COMMANDS if verb != "export"), *(f"export {form}" for form in CONSUMERS)])
 def test_options_in_the_documentation_equal_those_of_the_commands(verb: str) -> None:
-    said = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
-    # `schedule` and `watch` are said to have what the tables give others, but for these.
-    said -= {"watch": {"-o", "--output"}}.get(verb, set())
+    documented = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
+    # Options in which `schedule` and `watch` differ from the tables.
+    documented -= {"watch": {"-o", "--output"}}.get(verb, set())
     extra = {"schedule": {"--now", "--log-format"}}.get(verb, set())
-    assert flags(verb) == said | extra
+    assert flags(verb) == documented | extra
 
 
-def test_every_verb_has_a_section_and_a_line_in_the_readme() -> None:
+def test_every_command_has_a_section_and_a_line_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     for verb in COMMANDS:
         assert f"gitsched {verb}" in sections()

@@ -1,4 +1,4 @@
-"""One place decides the exit code, and every failure has one."""
+"""Exit codes of runs and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ERROR, WARNING = Finding("error", "x", "x"), Finding("warning", "x", "x")
     [(Permanent("x"), 1), (Temporary("x"), 4), (Conflict("x"), 4), (KeyError("x"), 3), (KeyboardInterrupt(), 130)],
     ids=lambda value: type(value).__name__,
 )
-def test_an_exception_has_the_code_of_what_to_do_next(error: BaseException, code: int) -> None:
+def test_every_exception_has_an_exit_code(error: BaseException, code: int) -> None:
     assert get_error_code(error) == code
 
 
@@ -52,19 +52,21 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr(gitsched.cli.LazyGroup, "get_command", lambda self, ctx, name: command)
 
 
-def test_a_bug_is_one_line_with_a_request_to_report_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error_is_one_line_with_a_request_to_report_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     raising(monkeypatch, ZeroDivisionError("0 of 0"))
     monkeypatch.delenv("GITSCHED_DEBUG", raising=False)
     assert gitsched.cli.main(["broken"]) == 3
-    told = capsys.readouterr().err
-    assert "ZeroDivisionError: 0 of 0" in told
-    assert "report it" in told
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert "ZeroDivisionError: 0 of 0" in output
+    assert "report it" in output
+    assert "Traceback" not in output
     monkeypatch.setenv("GITSCHED_DEBUG", "1")
     assert gitsched.cli.main(["broken"]) == 3
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, KeyboardInterrupt())
     assert gitsched.cli.main(["broken"]) == 130

@@ -1,4 +1,4 @@
-"""What explain says about workloads that are set aside, stand elsewhere, or are named with their group."""
+"""`gitsched explain` of quarantined workloads, of clusters, and of kinds with a group."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.cli.conftest import POLICY, TAINT, WORKLOAD, Run
 
 
 @pytest.mark.parametrize("words", ["deployment.apps/shop/web", "deployments.apps/shop/web", "Deployment.v1.apps/shop/web"])
-def test_a_kind_may_have_its_group(gitsched: Run, words: str) -> None:
+def test_a_kind_can_be_qualified_by_its_group(gitsched: Run, words: str) -> None:
     found = gitsched("explain", words)
     assert (found.returncode, found.stdout.partition(" ")[0]) == (0, "Deployment.apps/shop/web"), found.stderr
 
 
-def test_another_group_is_another_workload(gitsched: Run) -> None:
+def test_a_kind_of_another_group_is_not_found(gitsched: Run) -> None:
     found = gitsched("explain", "deployment.example.org/shop/web")
     assert found.returncode == 1
     assert "there is no Deployment.example.org shop/web" in found.stderr
@@ -28,7 +28,7 @@ def test_a_missing_namespace_is_suggested(gitsched: Run) -> None:
     assert "there is one of that name in: shop" in found.stderr
 
 
-def test_an_object_that_stands_twice_is_explained_by_its_places(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_explain_of_a_duplicate_object_lists_its_locations(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, copy=WORKLOAD)
     found = gitsched("explain", "deploy/shop/web")
     assert found.returncode == 0, found.stderr
@@ -36,7 +36,7 @@ def test_an_object_that_stands_twice_is_explained_by_its_places(gitsched: Run, f
     assert "copy.yaml:1, web.yaml:1" in found.stdout
 
 
-def test_a_broken_object_is_explained_by_its_finding(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_explain_of_a_broken_object_shows_its_finding(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, sick=WORKLOAD.replace("name: web", "name: sick\n  labels: {a: 1}"))
     found = gitsched("explain", "deploy/shop/sick")
     assert found.returncode == 0, found.stderr
@@ -50,20 +50,20 @@ def test_an_explanation_after_an_eviction_shows_the_abandoned_group_and_the_line
     assert gitsched("reconcile").returncode == 0
     commit(fleet, one=(fleet / "one.yaml").read_text() + TAINT)
     assert gitsched("reconcile").returncode == 0
-    told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
-    lines = {tuple(line.split()[:2]): line for line in told.splitlines()}
+    output = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
+    lines = {tuple(line.split()[:2]): line for line in output.splitlines()}
     assert "one.yaml:9" in lines["one", "private"], "the taint's own line"
     assert "policy.yaml:14" in lines["one", "cloud"], "the label selector of the group"
     assert "untolerated taint" in lines["private:", "not"], "why the group that comes first is not used"
     assert lines["two", "cloud"].split()[2] == "yes"
 
 
-def test_a_toleration_whose_time_is_over_is_pointed_at(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_explain_shows_the_line_of_an_expired_toleration(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     seconds = "    clusterTolerations:\n      - {key: power, effect: NoExecute, operator: Exists, tolerationSeconds: 60}\n"
     taint = TAINT.replace("NoExecute", "NoExecute, timeAdded: '2026-01-01T00:00:00Z'")
     commit(fleet, policy=POLICY + seconds, one=(fleet / "one.yaml").read_text() + taint)
-    told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
-    assert "policy.yaml:16" in next(line for line in told.splitlines() if line.split()[:2] == ["one", "private"])
+    output = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
+    assert "policy.yaml:16" in next(line for line in output.splitlines() if line.split()[:2] == ["one", "private"])
 
 
 OVERRIDE = """\
@@ -83,11 +83,11 @@ def test_explain_lists_overrides_and_the_line_of_an_inapplicable_one(
     gitsched: Run, fleet: Path, commit: Callable[..., None]
 ) -> None:
     commit(fleet, team=OVERRIDE)
-    told = gitsched("explain", "deploy/shop/web").stdout
-    assert "Overrides, in order\n  ClusterOverridePolicy/team (team.yaml:1): labelsOverrider in one\n" in told
+    output = gitsched("explain", "deploy/shop/web").stdout
+    assert "Overrides, in order\n  ClusterOverridePolicy/team (team.yaml:1): labelsOverrider in one\n" in output
     commit(fleet, team=OVERRIDE + UNFIT)
-    told = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
-    assert "team.yaml:11:9: error: ClusterOverridePolicy/team cannot be applied to Deployment.apps/shop/web" in told
+    output = gitsched("explain", "deploy/shop/web", COLUMNS="400").stdout
+    assert "team.yaml:11:9: error: ClusterOverridePolicy/team cannot be applied to Deployment.apps/shop/web" in output
 
 
 MANAGED = """\
@@ -114,21 +114,21 @@ spec:
 @pytest.mark.parametrize(
     "words", ["cluster/spoke", "managedcluster/spoke", "ManagedCluster.cluster.open-cluster-management.io/spoke"]
 )
-def test_a_managed_cluster_is_a_cluster(gitsched: Run, fleet: Path, commit: Callable[..., None], words: str) -> None:
+def test_explain_cluster_accepts_a_managed_cluster(gitsched: Run, fleet: Path, commit: Callable[..., None], words: str) -> None:
     commit(fleet, spoke=MANAGED)
     found = gitsched("explain", words)
     assert (found.returncode, found.stdout.splitlines()[:2]) == (0, ["Cluster spoke  (spoke.yaml:1)", "  labels ring=first"])
     assert "1 workload: decided by karmada, which has no such cluster (Deployment shop/web)" in found.stdout
 
 
-def test_a_cluster_of_krake_is_found_by_the_name_of_its_directory(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_explain_finds_a_krake_cluster_by_its_directory_name(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, krake=KRAKE)
     assert "Running here: 1 workload" in gitsched("explain", "cluster/team.far").stdout
     assert "which has no such cluster (Application team/echo)" in gitsched("explain", "cluster/two", COLUMNS="200").stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("deplyoment/shop/web", "nothing else of that kind; did you mean Deployment?"),
         ("deploy/shop/wbe", "there is no Deployment shop/wbe in the source; did you mean web?"),
@@ -136,12 +136,12 @@ def test_a_cluster_of_krake_is_found_by_the_name_of_its_directory(gitsched: Run,
         ("cronjob/shop/web", "there is no CronJob shop/web in the source, and nothing else of that kind\n"),
     ],
 )
-def test_what_may_have_been_meant_is_suggested(gitsched: Run, words: str, told: str) -> None:
+def test_similar_names_are_suggested(gitsched: Run, words: str, message: str) -> None:
     found = gitsched("explain", words)
-    assert (found.returncode, told in found.stderr) == (1, True), found.stderr
+    assert (found.returncode, message in found.stderr) == (1, True), found.stderr
 
 
-def test_an_object_that_nothing_selects_is_still_found(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_explain_finds_an_object_that_no_policy_selects(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, lonely="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lonely}\n")
     found = gitsched("explain", "cm/lonely")
     assert (found.returncode, found.stdout) == (

@@ -1,4 +1,4 @@
-"""What explain says about a Placement and about what follows it, and the shape of Open Cluster Management's debug endpoint."""
+"""`gitsched explain` of a Placement and of workloads that follow it, and the format of OCM's debug endpoint."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def placed(fleet: Path, commit: Callable[..., None]) -> None:
 
 @pytest.mark.usefixtures("placed")
 @pytest.mark.parametrize("subject", ["Placement/shop/fast", "cm/shop/cache"])
-def test_every_cluster_has_its_reason(gitsched: Run, subject: str) -> None:
-    told = gitsched("explain", subject, COLUMNS="300")
-    assert told.returncode == 0, told.stderr
-    table = told.stdout.split("\nClusters\n")[1].split("\n\n")[0]
+def test_every_cluster_has_a_reason(gitsched: Run, subject: str) -> None:
+    found = gitsched("explain", subject, COLUMNS="300")
+    assert found.returncode == 0, found.stderr
+    table = found.stdout.split("\nClusters\n")[1].split("\n\n")[0]
     lines = {line.split()[0]: line for line in table.splitlines()}
     assert "its total score is below 40, the score of cph" in lines["ash"]
     assert lines["bru"].split()[1] == "yes"
@@ -58,15 +58,15 @@ def test_every_cluster_has_its_reason(gitsched: Run, subject: str) -> None:
     assert "does not meet the predicate" in lines["dub"]
     assert "its taint power:NoSelect is not tolerated" in lines["edi"]
     assert "it is not in a cluster set" in lines["fra"]
-    assert "The total score is 2 × AddOn/default/cpu." in told.stdout
-    assert "TaintToleration: 3 of 4 remain." in told.stdout
+    assert "The total score is 2 × AddOn/default/cpu." in found.stdout
+    assert "TaintToleration: 3 of 4 remain." in found.stdout
 
 
 @pytest.mark.usefixtures("placed")
-def test_the_shape_of_the_debug_endpoint(gitsched: Run) -> None:
-    told = gitsched("explain", "placement/shop/fast", "-o", "json", "--format", "ocm")
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout) == {
+def test_format_ocm_has_the_structure_of_the_debug_endpoint(gitsched: Run) -> None:
+    found = gitsched("explain", "placement/shop/fast", "-o", "json", "--format", "ocm")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout) == {
         "filteredPipelineResults": [
             {"name": "Predicate", "filteredClusters": ["ash", "bru", "cph", "edi"]},
             {"name": "Predicate,TaintToleration", "filteredClusters": ["ash", "bru", "cph"]},
@@ -80,7 +80,7 @@ def test_the_shape_of_the_debug_endpoint(gitsched: Run) -> None:
     }
 
 
-def test_the_shape_is_only_for_placements_and_for_programs(gitsched: Run) -> None:
+def test_format_ocm_requires_a_placement_and_json_or_yaml(gitsched: Run) -> None:
     assert gitsched("explain", "deploy/shop/web", "--format", "ocm").returncode == 2
     found = gitsched("explain", "deploy/shop/web", "-o", "json", "--format", "ocm")
     assert (found.returncode, "has no explanation with --format ocm" in found.stderr) == (2, True)
@@ -101,21 +101,21 @@ ADVICE = {
 
 
 @pytest.mark.usefixtures("placed")
-def test_what_would_bring_it_to_each_cluster(gitsched: Run) -> None:
-    told = gitsched("explain", "cm/shop/cache", COLUMNS="300")
-    advice = told.stdout.split("\nWould be selected if\n")[1]
+def test_explain_proposes_a_change_for_each_rejected_cluster(gitsched: Run) -> None:
+    found = gitsched("explain", "cm/shop/cache", COLUMNS="300")
+    advice = found.stdout.split("\nWould be selected if\n")[1]
     lines = {line.split(":")[0].strip(): line for line in advice.splitlines() if line.startswith("  ")}
     for cluster, change in ADVICE.items():
         if cluster in lines:
             assert change in lines[cluster]
             assert "not known" not in lines[cluster]
-    asked = gitsched("explain", "cm/shop/cache", "--why-not", "edi", "--why-not", "fra", COLUMNS="300")
-    assert all(ADVICE[name] in asked.stdout for name in ("edi", "fra"))
+    requested = gitsched("explain", "cm/shop/cache", "--why-not", "edi", "--why-not", "fra", COLUMNS="300")
+    assert all(ADVICE[name] in requested.stdout for name in ("edi", "fra"))
 
 
 @pytest.mark.usefixtures("placed")
 def test_a_drained_cluster_is_left(gitsched: Run) -> None:
     assert gitsched("reconcile").returncode == 0
-    told = gitsched("simulate", "--drain", "bru", COLUMNS="300")
-    assert "ConfigMap shop/cache" in told.stdout
-    assert [line.split()[2:4] for line in told.stdout.splitlines() if line.startswith("ConfigMap")] == [["bru", "ash"]]
+    found = gitsched("simulate", "--drain", "bru", COLUMNS="300")
+    assert "ConfigMap shop/cache" in found.stdout
+    assert [line.split()[2:4] for line in found.stdout.splitlines() if line.startswith("ConfigMap")] == [["bru", "ash"]]

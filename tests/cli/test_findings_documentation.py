@@ -1,4 +1,4 @@
-"""docs/findings.md has every code that gitsched can give, and no other."""
+"""docs/findings.md documents exactly the codes that gitsched can report."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def documented() -> set[str]:
     return {code for row in rows for code in re.findall(r"`([^`]+)`", row)}
 
 
-def test_every_code_is_explained_with_cause_and_cure() -> None:
+def test_every_code_is_documented_with_cause_and_fix() -> None:
     missing = {code for code in find_codes() if not any(fnmatchcase(known, code) for known in documented())}
     assert not missing
 
 
-def test_no_code_is_explained_that_does_not_exist() -> None:
+def test_every_documented_code_exists() -> None:
     codes = find_codes()
     assert not {known for known in documented() if not any(fnmatchcase(known, code) for code in codes)}
 
 
-def test_codes_are_found_however_they_are_passed() -> None:
+def test_codes_are_found_in_every_form_of_call() -> None:
     tree = ast.parse(
         """
 NAMED = "by-name"

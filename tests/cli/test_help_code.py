@@ -1,4 +1,4 @@
-"""Whoever reads a code in square brackets is told what to do about it, and a pipeline gets findings as files."""
+"""`gitsched help-code` and reports of findings as files."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"
 
 
 @pytest.mark.parametrize("code", ["duplicate-key", "[duplicate-key]"])
-def test_a_code_has_a_cause_and_a_cure(gitsched: Run, code: str) -> None:
+def test_help_code_prints_cause_and_fix(gitsched: Run, code: str) -> None:
     done = gitsched("help-code", code)
     assert done.returncode == 0
     assert "Cause: a mapping has the same key twice" in done.stdout
     assert "Fix: keep one." in done.stdout
 
 
-def test_a_mistyped_code_is_wrong_usage_with_a_suggestion(gitsched: Run) -> None:
+def test_an_unknown_code_exits_with_2_and_a_suggestion(gitsched: Run) -> None:
     done = gitsched("help-code", "dupplicate-key")
     assert (done.returncode, done.stdout) == (2, "")
     assert "did you mean duplicate-key" in done.stderr
 
 
-def test_without_a_code_all_are_listed_also_for_machines(gitsched: Run) -> None:
+def test_all_codes_are_listed_as_text_and_json(gitsched: Run) -> None:
     text, data = gitsched("help-code").stdout, json.loads(gitsched("help-code", "-o", "json").stdout)
     codes = {code for item in data["items"] for code in item["codes"]}
     assert {"unschedulable", "duplicate-key", "unknown-field"} <= codes
@@ -37,7 +37,7 @@ def test_without_a_code_all_are_listed_also_for_machines(gitsched: Run) -> None:
 
 
 @pytest.mark.parametrize("verb", ["validate", "plan", "reconcile"])
-def test_reports_are_written_beside_what_people_read(
+def test_reports_are_written_in_addition_to_the_text(
     gitsched: Run, fleet: Path, commit: Callable[..., None], tmp_path: Path, verb: str
 ) -> None:
     commit(fleet, bad=BROKEN)
@@ -54,6 +54,6 @@ def test_reports_are_written_beside_what_people_read(
 
 
 @pytest.mark.parametrize("value", ["sarif", "sarif=", "pdf=x", "github=x", "sarif=nowhere/x", "junit=."])
-def test_a_report_that_cannot_be_written_is_refused_before_anything_is_done(gitsched: Run, value: str) -> None:
+def test_an_unwritable_report_is_refused_before_the_run(gitsched: Run, value: str) -> None:
     done = gitsched("reconcile", "--report", value)
     assert (done.returncode, done.stdout) == (2, "")

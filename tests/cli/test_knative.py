@@ -1,4 +1,4 @@
-"""Event sources on the command line: dumps piped in, patches and the state table out."""
+"""Knative on the command line: nodes and pods from standard input, patches and the scheduler state."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def events(fleet: Path, commit: Callable[..., None]) -> Path:
     return fleet
 
 
-def test_nodes_and_pods_may_be_piped_in(tmp_path: Path) -> None:
+def test_nodes_and_pods_are_read_from_standard_input(tmp_path: Path) -> None:
     sources = tmp_path / "sources.yaml"
     sources.write_text(SOURCES)
     done = subprocess.run([*GITSCHED, "schedule", "-f", "-", "-f", str(sources)], input=DUMP, capture_output=True, text=True)
@@ -70,7 +70,7 @@ def test_nodes_and_pods_may_be_piped_in(tmp_path: Path) -> None:
     assert "2 of 7 vreplicas" in done.stderr
 
 
-def test_patches_are_commands_that_a_shell_understands(gitsched: Run, events: Path) -> None:
+def test_patches_are_valid_shell_commands(gitsched: Run, events: Path) -> None:
     assert gitsched("reconcile").returncode == 0
     lines = gitsched("export", "knative").stdout.splitlines()
     words = [shlex.split(line) for line in lines]
@@ -82,7 +82,7 @@ def test_patches_are_commands_that_a_shell_understands(gitsched: Run, events: Pa
     assert json.loads(words[1][-1]) == {"spec": {"replicas": 2}}
 
 
-def test_what_the_source_says_already_needs_no_patch(gitsched: Run, events: Path, commit: Callable[..., None]) -> None:
+def test_an_up_to_date_source_needs_no_patch(gitsched: Run, events: Path, commit: Callable[..., None]) -> None:
     status = "status: {placements: [{podName: kafkasource-mt-adapter-0, vreplicas: 5}]}\n"
     _, adapter, source = SOURCES.split("---\n")
     commit(events, orders=source + status, adapter=adapter.replace("replicas: 1", "replicas: 2"))
@@ -90,9 +90,9 @@ def test_what_the_source_says_already_needs_no_patch(gitsched: Run, events: Path
     assert json.loads(gitsched("export", "knative", "-o", "json").stdout)["items"] == []
 
 
-def test_the_state_that_decides_is_shown_for_the_statefulset(gitsched: Run, events: Path) -> None:
-    told = gitsched("explain", "StatefulSet/knative-eventing/kafkasource-mt-adapter", COLUMNS="200").stdout
-    facts = dict(line.strip().rsplit(None, 1) for line in told.partition("\nState\n")[2].partition("\n\n")[0].splitlines())
+def test_explain_shows_the_scheduler_state_of_the_statefulset(gitsched: Run, events: Path) -> None:
+    output = gitsched("explain", "StatefulSet/knative-eventing/kafkasource-mt-adapter", COLUMNS="200").stdout
+    facts = dict(line.strip().rsplit(None, 1) for line in output.partition("\nState\n")[2].partition("\n\n")[0].splitlines())
     assert facts == {
         "WHAT": "VALUE",
         "capacity of a pod": "5",
@@ -106,12 +106,12 @@ def test_the_state_that_decides_is_shown_for_the_statefulset(gitsched: Run, even
         "expected vreplicas": "7",
         "pending vreplicas": "2",
     }
-    assert "KafkaSource.sources.knative.dev/shop/orders  7         2        0=5      worker=5  east=5" in told
+    assert "KafkaSource.sources.knative.dev/shop/orders  7         2        0=5      worker=5  east=5" in output
     found = json.loads(gitsched("explain", "StatefulSet/knative-eventing/kafkasource-mt-adapter", "-o", "json").stdout)
     assert [table["title"] for table in found["tables"]] == ["State", "Pods", "Usable nodes", "Sources"]
 
 
-def test_a_source_is_explained_by_its_pods(gitsched: Run, events: Path) -> None:
-    told = gitsched("explain", "kafkasource/shop/orders", COLUMNS="200").stdout
-    assert "  kafkasource-mt-adapter-0  no    PodFitsResources: the pod is full" in told
-    assert "[knative-pending]" in told
+def test_explain_of_a_source_lists_its_pods(gitsched: Run, events: Path) -> None:
+    output = gitsched("explain", "kafkasource/shop/orders", COLUMNS="200").stdout
+    assert "  kafkasource-mt-adapter-0  no    PodFitsResources: the pod is full" in output
+    assert "[knative-pending]" in output

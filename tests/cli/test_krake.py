@@ -1,4 +1,4 @@
-"""Krake on the command line: what explain says of applications, clusters and Magnum clusters, and a plan of providers that changed."""
+"""Krake on the command line: explain of applications, clusters and Magnum clusters, and plans with changed providers."""
 
 from __future__ import annotations
 
@@ -52,18 +52,20 @@ def tenant(tmp_path: Path, git: Callable[..., str], commit: Callable[..., None])
         ("magnumcluster/shop/m", ["Bound to Project p", "p        yes"]),
     ],
 )
-def test_explain_says_how_every_candidate_fares(gitsched: Run, tenant: Path, words: str, lines: list[str]) -> None:
+def test_explain_shows_the_result_of_every_candidate(gitsched: Run, tenant: Path, words: str, lines: list[str]) -> None:
     found = gitsched("explain", words, at=tenant)
     assert found.returncode == 0, found.stderr
     assert [line for line in lines if line not in found.stdout] == []
 
 
-def test_explain_says_how_clusters_fare_for_whoever_must_not_move(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+def test_explain_shows_candidates_of_an_application_without_migration(
+    gitsched: Run, tenant: Path, commit: Callable[..., None]
+) -> None:
     assert gitsched("reconcile", at=tenant).returncode == 0
     commit(tenant, app=DOCUMENTS["app"].replace("[zone is x]}", "[zone is x]}, migration: false"))
-    told = gitsched("explain", "app/shop/web", at=tenant).stdout
-    assert "its migration is disabled." in told
-    assert "one      yes   score" in told
+    output = gitsched("explain", "app/shop/web", at=tenant).stdout
+    assert "its migration is disabled." in output
+    assert "one      yes   score" in output
 
 
 def test_a_plan_reports_a_proposal_that_changes_a_provider(
@@ -90,14 +92,14 @@ def test_a_constraint_split_by_yaml_is_reported_once(gitsched: Run, tenant: Path
 
 
 @pytest.mark.parametrize("host", ["prom:9090", "http://prom", "prom/x", "*", "*prom", "a b", "[::1]:80"])
-def test_a_list_of_hosts_that_could_match_none_is_refused(gitsched: Run, tenant: Path, host: str) -> None:
+def test_an_invalid_host_pattern_is_refused(gitsched: Run, tenant: Path, host: str) -> None:
     found = gitsched("reconcile", "--metrics-host", host, at=tenant)
     assert (found.returncode, "is not a host" in found.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("host", ["", " ", ","])
-def test_a_list_of_no_hosts_does_not_allow_all(gitsched: Run, tenant: Path, host: str) -> None:
-    """As a script gives it whose variable is empty, or a pipeline to which nobody gave the variable."""
+def test_an_empty_host_list_is_refused(gitsched: Run, tenant: Path, host: str) -> None:
+    """A script with an unset variable passes an empty list."""
     found = gitsched("reconcile", "--metrics-host", host, at=tenant)
     assert (found.returncode, "no host given" in found.stderr) == (2, True)
     found = gitsched("reconcile", at=tenant, GITSCHED_METRICS_HOSTS=host)
@@ -106,13 +108,13 @@ def test_a_list_of_no_hosts_does_not_allow_all(gitsched: Run, tenant: Path, host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "other,127.0.0.1", "[::1]", "*.example.com", "127.0.0.1."])
-def test_hosts_may_be_listed_with_commas(gitsched: Run, tenant: Path, commit: Callable[..., None], host: str) -> None:
+def test_hosts_can_be_separated_by_commas(gitsched: Run, tenant: Path, commit: Callable[..., None], host: str) -> None:
     commit(tenant, provider=PROVIDER + "  type: prometheus\n  prometheus: {url: 'http://127.0.0.1:1'}\n")
-    told = gitsched("reconcile", "--metrics-host", host, at=tenant).stdout
-    assert ("host is not allowed" in " ".join(told.split())) == ("127" not in host), told
+    output = gitsched("reconcile", "--metrics-host", host, at=tenant).stdout
+    assert ("host is not allowed" in " ".join(output.split())) == ("127" not in host), output
 
 
-def test_explain_can_be_given_the_values_of_now(gitsched: Run, tenant: Path, commit: Callable[..., None], server: Server) -> None:
+def test_explain_can_query_current_values(gitsched: Run, tenant: Path, commit: Callable[..., None], server: Server) -> None:
     commit(tenant, provider=PROVIDER + f"  type: prometheus\n  prometheus: {{url: '{server.url}'}}\n")
     server.handle = lambda _: vector("heat", "0.5")
     assert gitsched("reconcile", at=tenant).returncode == 0

@@ -1,4 +1,4 @@
-"""User stories 1 and 2 of the design: scores come from what is observed, and nobody writes a controller."""
+"""User stories 1 and 2 of the design: scores are computed from metrics without a custom controller."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def vector(values: dict[str, str]) -> Response:
 
 
 def read(place: Path, name: str = "default") -> dict[str, tuple[str | None, dict[str, int]]]:
-    """By cluster: until when its scores count, and the scores."""
+    """Return the expiry time and the scores of each cluster."""
     documents = yaml.load_all((place / f"scores/{name}.yaml").read_text(), yaml.BaseLoader)
     return {
         body["metadata"]["namespace"]: (
@@ -71,7 +71,7 @@ def chosen(gitsched: Run, git: Callable[..., str], place: Path, now: str) -> lis
     return [entry["clusterName"] for entry in decision["status"]["decisions"]]
 
 
-def test_story_1_what_each_cluster_pushes_chooses_the_best_three(
+def test_story_1_scores_pushed_by_clusters_select_the_best_three(
     gitsched: Run, git: Callable[..., str], commit: Callable[..., None], place: Path
 ) -> None:
     commit(place, source=PUSHED)
@@ -87,13 +87,13 @@ def test_story_1_what_each_cluster_pushes_chooses_the_best_three(
     assert chosen(gitsched, git, place, "2026-03-02T08:30:00Z") == ["bru", "cph", "dub"]
 
 
-def test_story_2_metrics_that_the_hub_collects_choose_and_end_in_time(
+def test_story_2_scores_from_hub_metrics_select_and_expire(
     gitsched: Run, git: Callable[..., str], commit: Callable[..., None], place: Path, server: Server
 ) -> None:
-    asked: list[Received] = []
+    requests: list[Received] = []
 
     def answer(received: Received) -> Response:
-        asked.append(received)
+        requests.append(received)
         return vector({"ash": "1e9", "bru": "3e9", "cph": "2e9", "dub": "1.5e9", "unknown": "9e9"})
 
     server.handle = answer
@@ -101,8 +101,8 @@ def test_story_2_metrics_that_the_hub_collects_choose_and_end_in_time(
     done = gitsched("scores", *AT)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "scores/default.yaml: scores of 4 clusters; clusters without score, which counts as 0: edi\n"
-    assert parse_qs(urlsplit(asked[0].path).query) == {"query": ["free by (cluster)"]}
-    assert urlsplit(asked[0].path).path == "/thanos/api/v1/query"
+    assert parse_qs(urlsplit(requests[0].path).query) == {"query": ["free by (cluster)"]}
+    assert urlsplit(requests[0].path).path == "/thanos/api/v1/query"
     assert {name: scores["cpuratio"] for name, (_, scores) in read(place).items()} == {
         "ash": -100,
         "bru": 100,
@@ -114,7 +114,7 @@ def test_story_2_metrics_that_the_hub_collects_choose_and_end_in_time(
     assert chosen(gitsched, git, place, "2026-03-02T09:00:01Z") == ["ash", "bru", "cph"], "expired: names decide"
 
 
-def test_a_token_comes_from_the_environment_and_goes_only_to_the_server(
+def test_a_token_is_read_from_the_environment_and_sent_only_to_the_server(
     gitsched: Run, commit: Callable[..., None], place: Path, server: Server
 ) -> None:
     server.handle = lambda received: vector({"ash": "1"})
@@ -134,7 +134,7 @@ def test_a_token_comes_from_the_environment_and_goes_only_to_the_server(
         (vector({"ash": "NaN"}), "Invalid value"),
     ],
 )
-def test_without_an_answer_the_file_stays_as_it_is(
+def test_a_failed_query_leaves_the_file_unchanged(
     gitsched: Run, commit: Callable[..., None], place: Path, server: Server, answer: Response, why: str
 ) -> None:
     server.handle = lambda received: answer
@@ -166,7 +166,9 @@ def test_a_dry_run_prints_the_documents(gitsched: Run, commit: Callable[..., Non
         (("cpuratio", "7"), "wrong-type"),
     ],
 )
-def test_mistakes_have_a_place(gitsched: Run, commit: Callable[..., None], place: Path, change: tuple[str, str], code: str) -> None:
+def test_invalid_definitions_are_reported_with_their_location(
+    gitsched: Run, commit: Callable[..., None], place: Path, change: tuple[str, str], code: str
+) -> None:
     commit(place, source=PUSHED.replace(*change))
     done = gitsched("validate")
     assert f"[{code}]" in done.stdout
@@ -181,6 +183,6 @@ def test_nothing_is_written_outside_of_the_worktree(gitsched: Run, commit: Calla
     assert (done.returncode, "is not a path inside the worktree" in done.stderr) == (1, True)
 
 
-def test_without_a_definition_it_says_so(gitsched: Run, place: Path) -> None:
+def test_a_missing_definition_is_reported(gitsched: Run, place: Path) -> None:
     done = gitsched("scores", *AT)
     assert (done.returncode, "there is no ClusterScores" in done.stderr) == (1, True)

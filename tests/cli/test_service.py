@@ -1,4 +1,4 @@
-"""A real watcher, a real remote, real requests: what an operator, a forge and a second watcher see."""
+"""The watch service with a real remote and real HTTP requests: webhooks, metrics, probes, statuses and shutdown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "watch.md").read_text()
 
 
 class Site:
-    """A watcher that listens, as seen over HTTP."""
+    """A watch process and its HTTP server."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -49,12 +49,12 @@ class Site:
         return answer
 
     def push(self, body: bytes = b"{}", secret: str = SECRET) -> int:
-        """What a forge sends when somebody pushed."""
+        """Send a push webhook as a forge does; return the status code."""
         digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         return self.send_request("POST", "/hook", body, {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"})[0]
 
     def scrape(self) -> dict[str, float]:
-        """Samples by name and labels: `name{a=b,c=d}`."""
+        """Return samples by name and labels: `name{a=b,c=d}`."""
         code, text = self.send_request("GET", "/metrics")
         assert code == 200
         found = {}
@@ -71,7 +71,7 @@ class Site:
 
 @pytest.fixture
 def bare(fleet: Path, tmp_path: Path, git: Git) -> Path:
-    """The fleet's remote."""
+    """The remote of the fleet."""
     path = tmp_path / "fleet.git"
     git("clone", "-q", "--bare", str(fleet), str(path), at=tmp_path)
     return path
@@ -79,7 +79,7 @@ def bare(fleet: Path, tmp_path: Path, git: Git) -> Path:
 
 @pytest.fixture
 def push(fleet: Path, bare: Path, git: Git, commit: Commit) -> Callable[..., str]:
-    """Commit files and push them; the commit."""
+    """Commit files and push them; return the commit."""
 
     def move(**files: str | None) -> str:
         commit(fleet, **files)
@@ -98,7 +98,7 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture
 def listening(watcher: Watch, bare: Path, tmp_path: Path) -> Callable[..., Site]:
-    """A watcher of the remote with a webhook, configured by the environment as a container would be."""
+    """Start a watcher of the remote with a webhook, configured by environment variables as in a container."""
 
     def start(*arguments: str, **variables: str) -> Site:
         given = {"GITSCHED_REPO": bare.as_uri(), "GITSCHED_LISTEN": "127.0.0.1:0", "GITSCHED_WEBHOOK_SECRET": SECRET}
@@ -120,9 +120,9 @@ def test_a_webhook_triggers_a_run_and_metrics_count_it(listening: Callable[..., 
     site.process.wait_for(lambda: site.send_request("GET", "/readyz") == (200, "ok\n"))
     before = site.scrape()
     assert before["gitsched_decisions{state=placed}"] == before["gitsched_decisions_changed_total"] == 1
-    assert before["gitsched_push_to_commit_seconds_count"] == 0, "nobody knows when the first commit was pushed"
+    assert before["gitsched_push_to_commit_seconds_count"] == 0, "the time of the first push is unknown"
     source = push(one=CLUSTER.format(name="one", owner="private") + TAINT, web="kind: Deployment\nmetadata: [")
-    assert site.push(secret="somebody else's guess") == 401
+    assert site.push(secret="a wrong secret") == 401
     assert site.count_runs() == 1
     assert site.push() == 202
     site.process.wait_for(lambda: site.process.events("run")[-1]["source"] == source)
@@ -137,19 +137,19 @@ def test_a_webhook_triggers_a_run_and_metrics_count_it(listening: Callable[..., 
     assert site.process.end() == 0
 
 
-def test_a_burst_of_webhooks_is_few_looks(listening: Callable[..., Site]) -> None:
+def test_a_burst_of_webhooks_is_debounced(listening: Callable[..., Site]) -> None:
     site = listening(*NEVER, "--debounce", "2")
     site.process.wait_for(lambda: site.count_runs() == 1)
     for number in range(40):
         assert site.push(str(number).encode()) == 202
-    assert site.push(b"39") == 202, "a replay is one more"
+    assert site.push(b"39") == 202, "a replayed webhook is accepted"
     site.process.wait_for(lambda: site.count_runs() >= 2)
-    # As many as seconds have passed, halved, at most; never one for each.
+    # At most one run for every two seconds, not one for each webhook.
     assert site.count_runs() < 20
 
 
 @pytest.mark.prometheus
-def test_prometheus_has_nothing_to_say_against_the_metrics(listening: Callable[..., Site]) -> None:
+def test_promtool_accepts_the_metrics(listening: Callable[..., Site]) -> None:
     site = listening(*NEVER)
     site.process.wait_for(lambda: site.count_runs() == 1)
     _, text = site.send_request("GET", "/metrics")
@@ -170,8 +170,8 @@ def test_metrics_in_the_documentation_equal_those_of_the_service(listening: Call
     site.process.wait_for(lambda: site.count_runs() == 1)
     _, text = site.send_request("GET", "/metrics")
     served = set(re.findall(r"^# TYPE (gitsched_\w+)", text, re.MULTILINE))
-    told = set(re.findall(r"^\| `(gitsched_\w+)`", PAGE, re.MULTILINE))
-    assert served == told - {"gitsched_next_wakeup_timestamp_seconds"}, "which is there only when there is one"
+    documented = set(re.findall(r"^\| `(gitsched_\w+)`", PAGE, re.MULTILINE))
+    assert served == documented - {"gitsched_next_wakeup_timestamp_seconds"}, "present only if there is a deadline"
 
 
 def test_variables_in_the_documentation_exist() -> None:
@@ -184,9 +184,7 @@ def test_variables_in_the_documentation_exist() -> None:
     assert {flag for flag in arguments.split(", ") if flag.startswith("-")} <= {flag for o in command.params for flag in o.opts}
 
 
-def test_two_watchers_make_one_commit_of_a_change(
-    listening: Callable[..., Site], push: Callable[..., str], bare: Path, git: Git
-) -> None:
+def test_two_watchers_commit_a_change_once(listening: Callable[..., Site], push: Callable[..., str], bare: Path, git: Git) -> None:
     sites = [listening("--interval", "0.3", "--cache-dir", str(bare.parent / name)) for name in ("a", "b")]
     for changes in range(4):
         if changes:
@@ -204,7 +202,7 @@ def test_two_watchers_make_one_commit_of_a_change(
         assert [line for line in site.process.lines() if line["level"] != "info"] == []
 
 
-def test_a_remote_that_is_down_is_waited_for_and_probes_say_so(
+def test_an_unreachable_remote_is_retried_and_reported_by_probes(
     watcher: Watch, bare: Path, push: Callable[..., str], git: Git, tmp_path: Path
 ) -> None:
     git("config", "http.receivepack", "true", at=bare)
@@ -216,8 +214,8 @@ def test_a_remote_that_is_down_is_waited_for_and_probes_say_so(
         site.process.wait_for(lambda: site.process.events("temporary") != [])
         code, text = site.send_request("GET", "/readyz")
         assert (code, text.partition(",")[0]) == (503, "a repository cannot be reached")
-        assert "127.0.0.1" not in text, "the address is in the log alone"
-        assert site.send_request("GET", "/healthz")[0] == 200, "an outage of others is no reason to start anew"
+        assert "127.0.0.1" not in text, "the address is only in the log"
+        assert site.send_request("GET", "/healthz")[0] == 200, "an outage of the remote is no reason for a restart"
         assert site.scrape()["gitsched_ready"] == 0
         remote.down = False
         site.process.wait_for(lambda: site.send_request("GET", "/readyz")[0] == 200)
@@ -238,7 +236,7 @@ while [ ! -e {place}/go ]; do sleep 0.05; done
 
 @pytest.fixture
 def gate(bare: Path, tmp_path: Path) -> Path:
-    """Holds every push at the remote, which says so by a file `begun`, until there is a file `go`."""
+    """Block every push at the remote: it creates the file `begun` and waits for the file `go`."""
     place = tmp_path / "gate"
     place.mkdir()
     hook = bare / "hooks" / "pre-receive"
@@ -248,9 +246,7 @@ def gate(bare: Path, tmp_path: Path) -> Path:
     return place
 
 
-def test_a_push_that_is_under_way_is_finished_before_the_end(
-    listening: Callable[..., Site], bare: Path, gate: Path, git: Git
-) -> None:
+def test_a_started_push_is_completed_before_shutdown(listening: Callable[..., Site], bare: Path, gate: Path, git: Git) -> None:
     site = listening(*NEVER)
     site.process.wait_for((gate / "begun").exists)
     site.process.process.send_signal(signal.SIGTERM)
@@ -258,11 +254,11 @@ def test_a_push_that_is_under_way_is_finished_before_the_end(
     (gate / "go").touch()
     assert site.process.process.wait(PATIENCE) == 0
     assert committed(site) == [git("rev-parse", "placements", at=bare)]
-    assert SECRET not in (gate / "environment").read_text(), "what git starts need not know it"
+    assert SECRET not in (gate / "environment").read_text(), "programs that git starts do not get the secret"
 
 
 @pytest.mark.parametrize(("signals", "code"), [([signal.SIGTERM], 0), ([signal.SIGINT, signal.SIGINT], 130)], ids=["time", "twice"])
-def test_a_push_that_hangs_is_given_up_and_the_next_watcher_goes_on(
+def test_a_hanging_push_is_aborted_and_the_next_watcher_continues(
     listening: Callable[..., Site], bare: Path, gate: Path, git: Git, signals: list[int], code: int
 ) -> None:
     site = listening(*NEVER, "--grace", "0.2" if len(signals) == 1 else "3600")
@@ -296,18 +292,18 @@ def test_the_forge_receives_a_status_for_each_commit(
     site.process.wait_for(lambda: len(api.seen) == 2)
     site.push()
     site.process.wait_for(lambda: site.count_runs() >= 3)
-    assert [asked.path.rpartition("/")[2] for asked in api.seen] == [first, second], "nothing new, nothing to tell"
-    states = [asked.body["state"] for asked in api.seen]
+    assert [request.path.rpartition("/")[2] for request in api.seen] == [first, second], "an unchanged status is not sent again"
+    states = [request.body["state"] for request in api.seen]
     assert states == ["success", {"github": "failure", "gitlab": "failed"}[kind]]
     assert api.seen[0].body["description"] == "1 of 1 workloads placed"
     assert "1 error in the source" in api.seen[1].body["description"]
-    assert {asked.body.get("context", asked.body.get("name")) for asked in api.seen} == {"gitsched/placements"}
+    assert {request.body.get("context", request.body.get("name")) for request in api.seen} == {"gitsched/placements"}
     site.process.wait_for(lambda: site.scrape()["gitsched_statuses_total{outcome=sent}"] == 2)
     assert site.process.end() == 0
     assert TOKEN not in site.process.log.read_text()
 
 
-def test_a_commit_that_cannot_be_planned_at_all_is_a_failure_too(
+def test_a_commit_that_cannot_be_planned_gets_a_failure_status(
     listening: Callable[..., Site], push: Callable[..., str], api: Api
 ) -> None:
     source = push(gitsched="apiVersion: gitsched.io/v1alpha1\nkind: Config\nspec: {output: {branch: main}}\n")
@@ -318,14 +314,14 @@ def test_a_commit_that_cannot_be_planned_at_all_is_a_failure_too(
     assert api.seen[0].body["state"] == "failure"
     assert api.seen[0].body["description"].startswith("gitsched.yaml is broken (gitsched.yaml:1:1")
     assert site.send_request("GET", "/readyz")[1].startswith("the run cannot succeed without a change")
-    mended = push(gitsched=None)
+    fixed = push(gitsched=None)
     site.push()
     site.process.wait_for(lambda: len(api.seen) == 2)
-    assert api.seen[1].path.endswith(mended)
+    assert api.seen[1].path.endswith(fixed)
     assert (api.seen[1].body["state"], api.seen[1].body["context"]) == ("success", api.seen[0].body["context"])
 
 
-def test_a_forge_that_is_away_holds_up_nothing(listening: Callable[..., Site], push: Callable[..., str]) -> None:
+def test_an_unreachable_forge_does_not_delay_runs(listening: Callable[..., Site], push: Callable[..., str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -374,7 +370,7 @@ def test_a_port_in_use_is_reported_at_start(gitsched: Run) -> None:
     assert re.search(r"^gitsched: cannot listen on 127.0.0.1:\d+: Address already in use$", done.stderr, re.MULTILINE)
 
 
-def test_who_does_not_listen_loads_nothing_for_it(environment: dict[str, str], fleet: Path) -> None:
+def test_watch_without_listen_does_not_import_the_server(environment: dict[str, str], fleet: Path) -> None:
     script = (
         "import sys; from gitsched.cli import main; main(['watch', '--once'])\n"
         "print([name for name in ('asyncio', 'h11', 'httpx', 'prometheus_client', 'gitsched.watch', 'watchfiles') if name in sys.modules])"

@@ -1,4 +1,4 @@
-"""validate --fail-on means what it means for plan and reconcile."""
+"""`validate --fail-on` has the same meaning as for plan and reconcile."""
 
 from __future__ import annotations
 

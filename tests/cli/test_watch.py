@@ -1,4 +1,4 @@
-"""The output branch follows the source, whatever somebody pushes, until somebody asks for an end."""
+"""`gitsched watch`: runs after commits, retries after errors, and stops on signals."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def placed(git: Git, at: Path, cluster: str) -> Callable[[], bool]:
                 "\n"
             )
         except subprocess.CalledProcessError:
-            return False  # there is no such branch yet
+            return False  # there is no branch yet
 
     return look
 
 
-def test_the_output_follows_commits_and_survives_broken_ones(
+def test_watch_reconciles_new_commits_and_continues_after_broken_ones(
     fleet: Path, git: Git, commit: Commit, watcher: Callable[..., Process]
 ) -> None:
-    # An interval far beyond the patience of the test: only the moved ref can be what wakes it.
+    # The interval is longer than the timeout of the test, so only the changed ref can start a run.
     resident = watcher(fleet, "--interval", "3600")
     resident.wait_for(placed(git, fleet, "one"))
     one = (fleet / "one.yaml").read_text()
@@ -46,7 +46,7 @@ def test_the_output_follows_commits_and_survives_broken_ones(
     assert "Traceback" not in resident.log.read_text()
 
 
-def test_a_remote_is_polled_and_the_output_pushed_to_it(
+def test_watch_polls_a_remote_and_pushes_the_output(
     fleet: Path, tmp_path: Path, git: Git, commit: Commit, watcher: Callable[..., Process]
 ) -> None:
     bare = tmp_path / "fleet.git"
@@ -60,11 +60,11 @@ def test_a_remote_is_polled_and_the_output_pushed_to_it(
     assert resident.process.wait(PATIENCE) == 130
 
 
-class Failing:
-    """A session that fails in one way after another, then asks for the end."""
+class FailingReconciler:
+    """A reconciler that raises the given errors in order and requests a stop at the last one."""
 
-    def __init__(self, bell: Wakeup, *errors: GitschedError) -> None:
-        self.errors, self.bell, self.runs = list(errors), bell, 0
+    def __init__(self, wakeup: Wakeup, *errors: GitschedError) -> None:
+        self.errors, self.wakeup, self.runs = list(errors), wakeup, 0
 
     def watch_paths(self) -> list[Path]:
         return []
@@ -72,7 +72,7 @@ class Failing:
     def run(self, now: datetime) -> NoReturn:
         self.runs += 1
         if len(self.errors) == 1:
-            self.bell.stop()
+            self.wakeup.stop()
         raise self.errors.pop(0)
 
 
@@ -87,17 +87,17 @@ class Attempts:
         self.seen.append(attempt)
 
 
-def test_no_error_of_the_input_ends_it() -> None:
-    bell, attempts = Wakeup(), Attempts()
-    session = Failing(bell, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
+def test_watch_continues_after_errors() -> None:
+    wakeup, attempts = Wakeup(), Attempts()
+    reconciler = FailingReconciler(wakeup, Conflict("race"), Permanent("no such branch"), Conflict("race"), Permanent("still none"))
     watch(
-        session,
+        reconciler,
         interval=timedelta(milliseconds=1),
         listener=attempts,
-        wakeup=bell,
+        wakeup=wakeup,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
     )
-    assert session.runs == 4
+    assert reconciler.runs == 4
     assert [type(attempt.error) for attempt in attempts.seen] == [Conflict, Permanent, Conflict, Permanent]
     assert [attempt.cause for attempt in attempts.seen] == ["start", "retry", "time", "retry"]
 
@@ -111,13 +111,13 @@ def test_pauses_double_up_to_a_limit_and_respect_retry_after() -> None:
     assert compute_backoff(1, Conflict("race")) < pauses[0]
 
 
-def test_what_moved_before_the_wait_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_change_before_the_wait_ends_it_immediately(tmp_path: Path) -> None:
     seen = read_file_states([tmp_path])
     (tmp_path / "main").write_text("1")
     assert wait_for_change([tmp_path], seen, timedelta(hours=1), Wakeup()) == "ref"
 
 
-def test_locks_are_no_change(tmp_path: Path) -> None:
+def test_lock_files_are_not_changes(tmp_path: Path) -> None:
     seen = read_file_states([tmp_path])
     (tmp_path / "main.lock").write_text("1")
     assert read_file_states([tmp_path]) == seen

@@ -1,4 +1,4 @@
-"""Placements that nothing in the repository follows: other programs do, so a plan says what they choose."""
+"""Placements without workloads in the repository: plans report the clusters that they select for other programs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def test_a_plan_lists_the_clusters_that_a_placement_selects(gitsched: Run, fleet
     assert "selects" not in gitsched("plan").stdout
     commit(fleet, placement=place(2))
     for base in ((), ("HEAD~1",)):
-        told = gitsched("plan", *base, COLUMNS="200").stdout
-        assert told.startswith("No workload moves, 1 Placement selects other clusters: ")
-        assert "\nPlacement apps/any selects ash -> ash, bru\n" in told
+        output = gitsched("plan", *base, COLUMNS="200").stdout
+        assert output.startswith("No workload moves, 1 Placement selects other clusters: ")
+        assert "\nPlacement apps/any selects ash -> ash, bru\n" in output
         assert "- `Placement apps/any`: `ash` → `ash, bru`" in gitsched("plan", *base, "-o", "markdown").stdout
         page = gitsched("plan", *base, "-o", "html").stdout
         assert '<th scope="row">Placement apps/any</th><td>ash</td><td>ash, bru</td>' in page
@@ -44,21 +44,21 @@ def test_a_run_reports_the_selection_of_a_placement(gitsched: Run, fleet: Path, 
     assert "\nPlacement apps/any selects ash -> ash, bru\n" in done
 
 
-def test_many_of_them_are_cut_short(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_a_long_list_of_selections_is_truncated(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placements="---\n".join(place(1, f"p{at:02}") for at in range(25)))
-    told = gitsched("plan").stdout
-    assert told.count(" selects none -> ") == 20
-    assert "\nand 5 more; use -o json for all\n" in told
+    output = gitsched("plan").stdout
+    assert output.count(" selects none -> ") == 20
+    assert "\nand 5 more; use -o json for all\n" in output
 
 
-def test_a_placement_that_goes_chooses_nothing_any_more(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_a_removed_placement_selects_no_cluster(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, ocm=FLEET, placement=place(2))
     gitsched("reconcile")
     commit(fleet, placement=None)
     assert "\nPlacement apps/any selects ash, bru -> none\n" in gitsched("plan").stdout
 
 
-def test_what_was_reviewed_is_the_choice_too(
+def test_the_plan_digest_covers_selections(
     gitsched: Run, fleet: Path, commit: Callable[..., None], git: Callable[..., str]
 ) -> None:
     commit(fleet, ocm=FLEET, placement=place(1))

@@ -1,4 +1,4 @@
-"""What goes wrong on a first day: each slip is told in words that say what to do, and none of them is a bug of gitsched."""
+"""Common mistakes of new users get a message that says what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONFIG = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsc
 
 
 @pytest.mark.parametrize("verb", ["plan", "validate", "reconcile", "explain deploy/web"])
-def test_a_directory_that_is_no_repository(gitsched: Run, tmp_path: Path, verb: str) -> None:
+def test_a_directory_outside_of_a_repository_is_reported(gitsched: Run, tmp_path: Path, verb: str) -> None:
     place = tmp_path / "elsewhere"
     place.mkdir()
     done = gitsched(*verb.split(), at=place)
@@ -23,7 +23,7 @@ def test_a_directory_that_is_no_repository(gitsched: Run, tmp_path: Path, verb: 
     )
 
 
-def test_a_repository_without_a_commit(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
+def test_a_repository_without_a_commit_is_reported(gitsched: Run, tmp_path: Path, git: Callable[..., str]) -> None:
     place = tmp_path / "young"
     place.mkdir()
     git("init", "-q", ".", at=place)
@@ -32,7 +32,7 @@ def test_a_repository_without_a_commit(gitsched: Run, tmp_path: Path, git: Calla
     assert gitsched("plan", "--worktree", at=place).returncode == 0
 
 
-def test_the_output_branch_is_checked_out(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
+def test_a_checked_out_output_branch_is_reported(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
     gitsched("reconcile")
     git("checkout", "-q", "placements", at=fleet)
     done = gitsched("plan")
@@ -46,14 +46,14 @@ def test_an_unknown_remote_is_not_reported_as_pushed(gitsched: Run) -> None:
     assert gitsched("plan", "--fetch", "upstream").stderr.endswith("has no remote 'upstream'\n")
 
 
-def test_a_file_that_is_not_there(gitsched: Run) -> None:
+def test_a_missing_file_or_revision_is_reported(gitsched: Run) -> None:
     done = gitsched("validate", "policies/web.yaml")
     assert (done.returncode, "there is no file policies/web.yaml" in done.stderr) == (2, True)
     assert "has no branch, tag or commit 'feature'" in gitsched("plan", "feature").stderr
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (CONFIG + "\toutput: {}\n", "gitsched.yaml:5:1: error: the YAML cannot be read: no value begins like this: indent with"),
         (CONFIG + "  karmada: {missingFacts: maybe}\n", "gitsched.yaml:5:27: error: 'missingFacts' must be"),
@@ -62,35 +62,35 @@ def test_a_file_that_is_not_there(gitsched: Run) -> None:
     ids=["tab", "value", "no type"],
 )
 def test_validate_reports_broken_settings_with_other_findings(
-    gitsched: Run, commit: Callable[..., None], fleet: Path, text: str, told: str
+    gitsched: Run, commit: Callable[..., None], fleet: Path, text: str, message: str
 ) -> None:
     commit(fleet, gitsched=text, other="apiVersion: cluster.karmada.io/v1\nkind: Cluster\nmetadata: {name: a}\n")
     done = gitsched("validate", COLUMNS="200")
     assert done.returncode == 1
-    assert told in done.stdout
+    assert message in done.stdout
     assert "other.yaml:1:13: error: Cluster is read as cluster.karmada.io/v1alpha1" in done.stdout
 
 
-def test_a_version_that_is_not_read_is_no_bug(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
-    """Nobody has looked at such a document, so nothing may be decided by it."""
+def test_an_unsupported_api_version_is_a_finding(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
+    """A document of an unsupported version is not validated, so it must not affect decisions."""
     text = "apiVersion: policy.karmada.io/v1\nkind: PropagationPolicy\nmetadata: {name: b, namespace: shop}\nspec: {}\n"
     commit(fleet, other=text.replace("spec: {}", "spec: {resourceSelectors: 3, placement: []}"))
     done = gitsched("plan", "-o", "json")
     assert (done.returncode, '"unknown-version"' in done.stdout) == (1, True), done.stderr
 
 
-@pytest.mark.parametrize(("word", "told"), [("pln", "did you mean plan?"), ("frobnicate", "there is no command 'frobnicate'\n")])
-def test_a_misspelt_command(gitsched: Run, word: str, told: str) -> None:
+@pytest.mark.parametrize(("word", "message"), [("pln", "did you mean plan?"), ("frobnicate", "there is no command 'frobnicate'\n")])
+def test_a_misspelt_command_gets_a_suggestion(gitsched: Run, word: str, message: str) -> None:
     done = gitsched(word)
-    assert (done.returncode, told in done.stderr) == (2, True)
+    assert (done.returncode, message in done.stderr) == (2, True)
 
 
 def test_a_source_without_clusters_is_reported(gitsched: Run, commit: Callable[..., None], fleet: Path) -> None:
-    said = "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.\n"
-    assert said not in gitsched("plan").stdout
+    message = "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.\n"
+    assert message not in gitsched("plan").stdout
     commit(fleet, one=None, two=None)
-    assert said in gitsched("plan").stdout
-    assert said in gitsched("reconcile", "--allow-removals").stdout
+    assert message in gitsched("plan").stdout
+    assert message in gitsched("reconcile", "--allow-removals").stdout
 
 
 def test_a_shell_can_complete_commands_and_options(gitsched: Run) -> None:

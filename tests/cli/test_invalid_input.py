@@ -1,4 +1,4 @@
-"""What cannot work is refused at once, in words that say what to do."""
+"""Invalid settings, files and environments are refused with a message that says what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsc
 
 @pytest.mark.parametrize("name", ["", "origin/main", "a..b", "-x", "refs/tags/v1", "HEAD"])
 @pytest.mark.parametrize("verb", ["plan", "reconcile"])
-def test_an_output_branch_that_could_be_none_is_wrong_usage(
+def test_an_invalid_output_branch_name_is_wrong_usage(
     gitsched: Run, fleet: Path, git: Callable[..., str], verb: str, name: str
 ) -> None:
     before = git("for-each-ref", at=fleet)
@@ -33,7 +33,7 @@ def test_a_branch_named_after_a_remote_is_refused(gitsched: Run, fleet: Path, gi
 
 
 @pytest.mark.parametrize("name", ["origin/main", "a..b", "''"])
-def test_an_invalid_output_branch_in_the_settings_is_named_with_its_place(
+def test_an_invalid_output_branch_in_the_settings_is_reported_with_its_location(
     gitsched: Run, fleet: Path, commit: Callable[..., None], git: Callable[..., str], name: str
 ) -> None:
     commit(fleet, gitsched=CONFIG % name)
@@ -66,7 +66,7 @@ def test_a_repository_with_sha256_ids_is_refused_by_path_and_by_url(
     ],
     ids=["absent", "old", "something else"],
 )
-def test_git_is_looked_at_before_it_is_relied_on(gitsched: Run, fleet: Path, tmp_path: Path, program: str, words: str) -> None:
+def test_a_missing_or_outdated_git_is_reported(gitsched: Run, fleet: Path, tmp_path: Path, program: str, words: str) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     if program:
@@ -86,9 +86,7 @@ def test_git_is_looked_at_before_it_is_relied_on(gitsched: Run, fleet: Path, tmp
     ],
     ids=["no YAML", "a list", "no object", "empty"],
 )
-def test_a_file_that_is_named_to_schedule_must_hold_documents(
-    gitsched: Run, tmp_path: Path, text: str, code: int, words: str
-) -> None:
+def test_schedule_rejects_a_file_without_documents(gitsched: Run, tmp_path: Path, text: str, code: int, words: str) -> None:
     path = tmp_path / "documents.yaml"
     path.write_text(text)
     done: subprocess.CompletedProcess[str] = gitsched("schedule", "-f", str(path))
@@ -98,7 +96,7 @@ def test_a_file_that_is_named_to_schedule_must_hold_documents(
     assert "[no-documents]" in done.stderr
 
 
-def test_a_log_line_says_its_level_once(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_a_log_line_contains_its_level_once(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     commit(fleet, bad="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n")
     done = gitsched("watch", "--once")
     (line,) = [line for line in done.stderr.splitlines() if "bad.yaml" in line]
@@ -106,7 +104,7 @@ def test_a_log_line_says_its_level_once(gitsched: Run, fleet: Path, commit: Call
     assert line.endswith("[duplicate-key]")
 
 
-def test_findings_are_counted_beyond_what_anyone_reads(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_long_lists_of_findings_are_truncated_with_a_count(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"
     commit(fleet, **{f"bad{number}": broken for number in range(60)})
     for verb in ("validate", "plan", "reconcile"):
@@ -116,7 +114,7 @@ def test_findings_are_counted_beyond_what_anyone_reads(gitsched: Run, fleet: Pat
     assert gitsched("validate", "-o", "json").stdout.count('"duplicate-key"') == 60
 
 
-def test_a_duplicate_names_three_places_and_what_to_do(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+def test_a_duplicate_is_reported_with_three_locations_and_a_fix(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     web = (fleet / "web.yaml").read_text()
     commit(fleet, **{f"overlay{number}": web for number in range(5)})
     (line,) = [
@@ -126,8 +124,8 @@ def test_a_duplicate_names_three_places_and_what_to_do(gitsched: Run, fleet: Pat
     assert ".sourceignore" in gitsched("validate").stdout
 
 
-def test_a_report_does_not_follow_a_link(gitsched: Run, fleet: Path, tmp_path: Path) -> None:
-    """In a checkout whoever committed it says where it leads. What the system has instead of files may be named."""
+def test_a_report_is_not_written_through_a_symbolic_link(gitsched: Run, fleet: Path, tmp_path: Path) -> None:
+    """The target of a link in a checkout is chosen by its author. Device files are allowed."""
     outside = tmp_path / "outside"
     outside.write_text("untouched")
     (fleet / "plan.md").symlink_to(outside)

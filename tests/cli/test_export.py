@@ -1,4 +1,4 @@
-"""Flux and Argo CD take the output branch with the objects that gitsched prints for them."""
+"""`gitsched export`: objects for Flux and Argo CD, checked against their schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DURATION = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 
 
 def strict(*required: str, **members: Any) -> dict[str, Any]:
-    """An object with these members and no others; an API server prunes what it does not know, which nobody notices."""
+    """Return the schema of an object with these members only; an API server would drop unknown ones without an error."""
     return {"type": "object", "additionalProperties": False, "required": list(required), "properties": members}
 
 
@@ -35,8 +35,8 @@ def kind(version: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-# What the CRDs of source-controller v1, kustomize-controller v1 and Argo CD v3 say about the fields that are used.
-SHAPES = {
+# The schemas of the used fields in the CRDs of source-controller v1, kustomize-controller v1 and Argo CD v3.
+SCHEMAS = {
     "GitRepository": kind(
         "source.toolkit.fluxcd.io/v1",
         "GitRepository",
@@ -113,10 +113,10 @@ SHAPES = {
 
 
 def check(text: str) -> list[dict[str, Any]]:
-    """The documents of a stream, each of the shape that its CRD demands."""
+    """Parse the documents of a stream and validate them against the schemas of their CRDs."""
     documents = list(yaml.safe_load_all(text))
     for document in documents:
-        jsonschema.validate(document, SHAPES[document["kind"]])
+        jsonschema.validate(document, SCHEMAS[document["kind"]])
     return documents
 
 
@@ -127,12 +127,12 @@ def pushed(fleet: Path, git: Callable[..., str]) -> Path:
 
 
 def take(tree: Path, path: str) -> str:
-    """What a delivery tool would apply from a directory of the branch."""
+    """Return the objects that a delivery tool applies from a directory of the branch."""
     done = subprocess.run(["kubectl", "kustomize", str(tree / path)], capture_output=True, text=True, check=True)
     return done.stdout
 
 
-def test_flux_gets_a_repository_and_a_kustomization_of_its_cluster(gitsched: Run, pushed: Path) -> None:
+def test_flux_export_has_a_repository_and_a_kustomization_of_the_cluster(gitsched: Run, pushed: Path) -> None:
     repository, kustomization = check(gitsched("export", "flux", "--cluster", "one").stdout)
     assert repository["spec"] == {
         "interval": "1m",
@@ -146,7 +146,7 @@ def test_flux_gets_a_repository_and_a_kustomization_of_its_cluster(gitsched: Run
 
 
 @pytest.mark.kubectl
-def test_the_path_that_flux_is_given_is_one_that_kustomize_builds(
+def test_kustomize_builds_the_path_in_the_flux_kustomization(
     gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path
 ) -> None:
     gitsched("reconcile")
@@ -161,7 +161,7 @@ def test_the_path_that_flux_is_given_is_one_that_kustomize_builds(
         assert ("Deployment" in built) is (cluster == "one")
 
 
-def test_a_file_for_every_cluster_can_be_written(gitsched: Run, pushed: Path, tmp_path: Path) -> None:
+def test_a_file_for_each_cluster_can_be_written(gitsched: Run, pushed: Path, tmp_path: Path) -> None:
     done = gitsched("export", "flux", "--directory", str(tmp_path / "flux"))
     assert (done.returncode, "wrote 2 files" in done.stdout) == (0, True)
     for cluster in ("one", "two"):
@@ -170,14 +170,14 @@ def test_a_file_for_every_cluster_can_be_written(gitsched: Run, pushed: Path, tm
 
 
 def test_objects_of_several_clusters_are_not_printed_in_one_stream(gitsched: Run, pushed: Path) -> None:
-    """Applied to one cluster, the last of them would win."""
+    """The objects have the same names, so the last cluster would replace the others."""
     done = gitsched("export", "flux")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--cluster" in done.stderr
     assert "--directory" in done.stderr
 
 
-def test_only_signed_commits_are_taken_where_gitsched_signs(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
+def test_flux_verifies_signatures_if_gitsched_signs_commits(gitsched: Run, pushed: Path, commit: Callable[..., None]) -> None:
     spec = "spec: {output: {signing: {format: ssh, key: /keys/fleet}}}\n"
     commit(pushed, gitsched=f"apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {{name: gitsched}}\n{spec}")
     repository, _ = check(gitsched("export", "flux", "--cluster", "one").stdout)
@@ -201,7 +201,7 @@ def test_only_signed_commits_are_taken_where_gitsched_signs(gitsched: Run, pushe
         ),
     ],
 )
-def test_the_address_is_one_that_the_tool_understands_and_without_secrets(
+def test_the_exported_url_is_supported_and_has_no_credentials(
     gitsched: Run, fleet: Path, git: Callable[..., str], remote: str, flux: str, argocd: str | None
 ) -> None:
     git("remote", "add", "origin", remote, at=fleet)
@@ -211,7 +211,7 @@ def test_the_address_is_one_that_the_tool_understands_and_without_secrets(
     assert applications["spec"]["generators"][0]["git"]["repoURL"] == (remote if argocd is None else flux)
 
 
-def test_an_address_that_no_cluster_could_reach_is_refused(gitsched: Run, fleet: Path) -> None:
+def test_a_local_url_is_refused(gitsched: Run, fleet: Path) -> None:
     done = gitsched("export", "argocd")
     assert (done.returncode, done.stdout) == (1, "")
     assert "--url" in done.stderr
@@ -229,7 +229,7 @@ def test_the_directory_of_a_configured_path_is_used(gitsched: Run, pushed: Path,
 
 
 def expand(template: str, values: dict[str, Any]) -> str:
-    """As Argo CD fills in a Go template that has members only; a missing one is an error, as missingkey=error has it."""
+    """Fill in a Go template as Argo CD does with missingkey=error: a missing member is an error."""
 
     def find(match: re.Match[str]) -> str:
         value: Any = values
@@ -242,7 +242,7 @@ def expand(template: str, values: dict[str, Any]) -> str:
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("generator", ["files", "directories"])
-def test_argo_cd_makes_an_application_of_every_clusters_directory(
+def test_argo_cd_makes_an_application_for_each_cluster_directory(
     gitsched: Run, pushed: Path, git: Callable[..., str], tmp_path: Path, generator: str
 ) -> None:
     gitsched("reconcile")
@@ -265,7 +265,7 @@ def test_argo_cd_makes_an_application_of_every_clusters_directory(
     assert targets == {"one": "one", "two": "two"}
 
 
-def test_some_clusters_alone_can_be_given_to_argo_cd(gitsched: Run, pushed: Path) -> None:
+def test_an_argo_cd_export_can_be_limited_to_some_clusters(gitsched: Run, pushed: Path) -> None:
     (applications,) = check(gitsched("export", "argocd", "--cluster", "two", "--project", "fleet").stdout)
     assert applications["spec"]["generators"][0]["git"]["files"] == [{"path": "clusters/two/cluster.json"}]
     assert applications["spec"]["template"]["spec"]["project"] == "fleet"
@@ -273,7 +273,7 @@ def test_some_clusters_alone_can_be_given_to_argo_cd(gitsched: Run, pushed: Path
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_programs_get_a_list(gitsched: Run, pushed: Path, form: str) -> None:
+def test_json_output_is_a_list(gitsched: Run, pushed: Path, form: str) -> None:
     listed = yaml.safe_load(gitsched("export", "flux", "--cluster", "one", "-o", form).stdout)
     assert (listed["kind"], [item["kind"] for item in listed["items"]]) == ("List", ["GitRepository", "Kustomization"])
 

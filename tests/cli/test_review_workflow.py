@@ -1,4 +1,4 @@
-"""From the pull request to the revert: a contributor's branch, the comment that a reviewer reads, the merge, watch, and the way back."""
+"""From the pull request to the revert: a contributor's branch, the review comment, the merge, watch and the revert."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ spec:
 
 @pytest.fixture
 def remote(fleet: Path, git: Git, commit: Commit, tmp_path: Path) -> Path:
-    """A bare repository; `fleet` is the contributor's clone of it."""
+    """Return a bare repository; `fleet` is the contributor's clone of it."""
     commit(fleet, api=API, named=NAMED)
     path = tmp_path / "remote.git"
     git("clone", "-q", "--bare", str(fleet), str(path), at=tmp_path)
@@ -58,7 +58,7 @@ def push(git: Git, at: Path) -> None:
 
 
 def holds(git: Git, at: Path, *paths: str) -> Callable[[], bool]:
-    """Whether the output branch has exactly these manifests."""
+    """Return whether the output branch has exactly these manifests."""
 
     def look() -> bool:
         try:
@@ -71,27 +71,27 @@ def holds(git: Git, at: Path, *paths: str) -> Callable[[], bool]:
 
 
 def normal(text: str) -> str:
-    """The comment without the ids of commits, which differ from run to run."""
+    """Return the comment without commit ids, which differ between runs."""
     return re.sub(r"`[0-9a-f]{10}`", "`1234567890`", text)
 
 
-def test_the_whole_way_of_a_change(
+def test_a_change_from_pull_request_to_merge(
     remote: Path, fleet: Path, git: Git, commit: Commit, gitsched: Run, watcher: Callable[..., Process], tmp_path: Path
 ) -> None:
     resident = watcher(tmp_path, "-C", remote.as_uri(), "--interval", "0.2")
     resident.wait_for(holds(git, remote, "one/shop/deployment-api", "one/shop/deployment-web"))
     before = git("rev-parse", "placements:clusters", at=remote)
 
-    # A contributor's branch: both policies are to use the other cluster.
+    # A contributor's branch: both policies select the other cluster.
     git("fetch", "-q", "origin", at=fleet)
     git("checkout", "-q", "-b", "move", at=fleet)
     policy = (fleet / "policy.yaml").read_text()
     commit(fleet, named=NAMED.replace("[one]", "[two]"), policy=policy.replace("ownership: private", "ownership: leased", 1))
     comment, plan = tmp_path / "comment.md", tmp_path / "plan.json"
-    said = gitsched(
+    planned = gitsched(
         "plan", "origin/main", "HEAD", "--report", f"markdown={comment}", "--report", f"json={plan}", "--detailed-exitcode"
     )
-    assert (said.returncode, said.stderr) == (2, "")
+    assert (planned.returncode, planned.stderr) == (2, "")
     if os.environ.get("REWRITE"):
         GOLDEN.write_text(normal(comment.read_text()))
     assert normal(comment.read_text()) == GOLDEN.read_text(), "REWRITE=1 writes what is printed now, to be looked at"
@@ -135,7 +135,7 @@ spec:
 """
 
 
-def test_a_revert_restores_every_byte_where_no_rule_remembers(
+def test_a_revert_restores_the_output_of_policies_without_history(
     remote: Path, fleet: Path, git: Git, commit: Commit, gitsched: Run
 ) -> None:
     gitsched("reconcile")
@@ -149,7 +149,7 @@ def test_a_revert_restores_every_byte_where_no_rule_remembers(
     assert git("rev-parse", "placements:clusters", at=fleet) == before
 
 
-def test_watch_waits_for_the_plan_that_was_reviewed(
+def test_watch_refuses_changes_until_they_match_the_reviewed_plan(
     fleet: Path, git: Git, commit: Commit, gitsched: Run, watcher: Callable[..., Process]
 ) -> None:
     gitsched("reconcile")

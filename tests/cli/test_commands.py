@@ -1,4 +1,4 @@
-"""What every verb promises, from a real process over a real repository."""
+"""Each command as a real process with a real repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def places(text: str) -> dict[str, dict[str, int]]:
     return {entry["workload"]["name"]: {share["cluster"]: share["replicas"] for share in entry["clusters"]} for entry in found}
 
 
-def test_a_plan_writes_nothing_and_reconcile_does_what_it_shows(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
+def test_a_plan_writes_nothing_and_reconcile_makes_the_planned_moves(gitsched: Run, fleet: Path, git: Callable[..., str]) -> None:
     before = git("for-each-ref", at=fleet)
     planned = gitsched("plan", "-o", "json")
     assert git("for-each-ref", at=fleet) == before
@@ -47,7 +47,7 @@ def test_detailed_exit_code_reports_changes(gitsched: Run, fleet: Path, commit: 
     assert gitsched("plan", "--detailed-exitcode").returncode == 1
 
 
-def test_a_mistake_fails_the_pipeline_but_what_is_valid_is_committed(
+def test_an_invalid_file_fails_the_run_but_valid_changes_are_committed(
     gitsched: Run, fleet: Path, commit: Callable[..., None]
 ) -> None:
     commit(fleet, bad=BROKEN)
@@ -76,7 +76,7 @@ def test_validate_reads_the_worktree_a_path_or_a_revision(gitsched: Run, fleet: 
     assert gitsched("validate", "no-such-revision").returncode == 1
 
 
-def test_explain_says_why_and_why_not(gitsched: Run) -> None:
+def test_explain_shows_selected_and_rejected_clusters(gitsched: Run) -> None:
     for words in (("-n", "shop", "deploy/web"), ("DEPLOYMENTS/shop/web",)):
         found = gitsched("explain", *words)
         assert found.returncode == 0, found.stderr
@@ -84,7 +84,7 @@ def test_explain_says_why_and_why_not(gitsched: Run) -> None:
         assert "policy.yaml:" in found.stdout
     data = yaml.safe_load(gitsched("explain", "deploy/shop/web", "-o", "yaml").stdout)
     assert data["result"] == [{"cluster": "one", "replicas": 2}]
-    assert gitsched("explain", "-n", "shop", "deploy/nobody").returncode == 1
+    assert gitsched("explain", "-n", "shop", "deploy/missing").returncode == 1
 
 
 def test_schedule_needs_no_repository_and_gives_the_same_bytes(gitsched: Run, fleet: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_schedule_needs_no_repository_and_gives_the_same_bytes(gitsched: Run, fl
     assert gitsched("schedule", at=tmp_path).returncode == 2
 
 
-def test_init_gives_a_valid_start_and_never_overwrites(gitsched: Run, fleet: Path) -> None:
+def test_init_writes_valid_files_and_never_overwrites(gitsched: Run, fleet: Path) -> None:
     assert gitsched("init").returncode == 0
     assert gitsched("validate").returncode == 0
     (fleet / "gitsched.yaml").write_text("mine\n")
@@ -140,7 +140,7 @@ def test_init_gives_a_valid_start_and_never_overwrites(gitsched: Run, fleet: Pat
         ),
     ],
 )
-def test_the_start_of_every_api_places_its_example_as_soon_as_there_is_a_fleet(
+def test_the_example_policy_of_every_api_places_a_workload(
     gitsched: Run, tmp_path: Path, git: Callable[..., str], api: str, fleet_file: str, workload: str
 ) -> None:
     place = tmp_path / "start"
@@ -171,25 +171,25 @@ def test_the_start_of_every_api_places_its_example_as_soon_as_there_is_a_fleet(
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_2_and_no_traceback(gitsched: Run, words: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_with_2_and_no_traceback(gitsched: Run, words: tuple[str, ...]) -> None:
     done = gitsched(*words)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
 
 
-def test_what_cannot_be_read_is_1_and_what_does_not_answer_is_4(gitsched: Run, tmp_path: Path) -> None:
+def test_exit_code_is_1_for_a_missing_repository_and_4_for_an_unreachable_one(gitsched: Run, tmp_path: Path) -> None:
     assert gitsched("plan", "-C", str(tmp_path / "nowhere")).returncode == 1
     done = gitsched("plan", "-C", "http://127.0.0.1:9/fleet.git")
     assert (done.returncode, "Traceback" in done.stderr) == (4, False)
 
 
-def test_logs_can_be_read_by_machines(gitsched: Run) -> None:
+def test_logs_can_be_written_as_json(gitsched: Run) -> None:
     done = gitsched("watch", "--once", "--log-format", "json")
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert (done.returncode, done.stdout) == (0, "")
     assert any(line.get("event") == "run" and line["commit"] for line in lines)
 
 
-def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[str, str]) -> None:
+def test_help_and_version_import_no_heavy_modules(gitsched: Run, environment: dict[str, str]) -> None:
     import sys
 
     heavy = "{'pygit2', 'rich', 'jsonschema', 'jsonschema_rs', 'yaml', 'watchfiles', 'jinja2'}"
@@ -215,12 +215,12 @@ def test_help_and_version_load_nothing_heavy(gitsched: Run, environment: dict[st
         ("PostgresCluster", "PostgresCluster"),
     ],
 )
-def test_kinds_are_written_as_for_kubectl(text: str, kind: str) -> None:
+def test_kinds_can_be_abbreviated_as_in_kubectl(text: str, kind: str) -> None:
     assert parse_kind(text) == kind
     assert parse_workload(f"{text}/a/b", None) == (kind, "a", "b")
 
 
-def test_the_guard_refuses_a_great_loss_until_it_is_allowed(
+def test_the_guard_refuses_many_removals_until_they_are_allowed(
     gitsched: Run, fleet: Path, git: Callable[..., str], commit: Callable[..., None]
 ) -> None:
     text, policy = (fleet / "web.yaml").read_text(), (fleet / "policy.yaml").read_text()
