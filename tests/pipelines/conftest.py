@@ -1,4 +1,4 @@
-"""A forge's repository on this machine, with a request to merge and the merge that the forge made of it, and clones as CI has them."""
+"""A local repository of a forge with a merge request and its merge commit, and clones as in CI jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GITSCHED = f"""\
 #!/bin/sh
 PYTHONPATH={ROOT} exec {sys.executable} -m gitsched "$@"
 """
-"""The program, as installed by whoever made the image or the first step."""
+"""The installed program."""
 
 
 def git(*arguments: str, at: Path) -> str:
@@ -31,7 +31,7 @@ def git(*arguments: str, at: Path) -> str:
 
 
 class Hub:
-    """`bare` is the forge's repository; `work` is where people commit and push from."""
+    """`bare` is the repository of the forge; `work` is the clone of a developer."""
 
     def __init__(self, base: Path, template: Path | None = None) -> None:
         self.base, self.bare, self.work = base, base / "acme" / "fleet.git", base / "work"
@@ -76,7 +76,7 @@ class Hub:
         )
 
     def request(self, files: dict[str, str], number: int = 5) -> str:
-        """Propose a change; its commit. The forge keeps it and its merge with main under refs/pull, as GitHub does."""
+        """Propose a change and return its commit. Like GitHub, the forge stores it and its merge with main below refs/pull."""
         git("checkout", "-q", "-B", "topic", "main", at=self.work)
         head = self.commit(files, "A proposal\n\nwith $(touch pwned) `touch pwned` in it")
         git("checkout", "-q", "--detach", "main", at=self.work)
@@ -87,7 +87,7 @@ class Hub:
         return head
 
     def clone(self, ref: str = "refs/heads/main", depth: int | None = 1) -> Path:
-        """A clone as the first step of a job leaves it: one ref, as deep as asked for, HEAD detached."""
+        """Return a clone as the checkout step of a job makes it: one ref, a limited depth, a detached HEAD."""
         path = self.base / f"job-{len(list(self.base.glob('job-*')))}"
         path.mkdir()
         git("init", "-q", ".", at=path)
@@ -108,7 +108,7 @@ class Hub:
 
 @pytest.fixture(scope="session")
 def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made once: every test has a copy."""
+    """Create the repository once; every test gets a copy."""
     return Hub(tmp_path_factory.mktemp("hub")).base
 
 
@@ -119,7 +119,7 @@ def hub(tmp_path: Path, _template: Path) -> Hub:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """PATH with the program, and a home of the job's own."""
+    """Return an environment with the program on PATH and a separate home directory."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "gitsched").write_text(GITSCHED)

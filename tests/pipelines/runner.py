@@ -1,4 +1,4 @@
-"""Plays the parts of GitHub's runner that a composite action relies on: expressions, conditions, the environment, files for outputs."""
+"""Run a composite action as GitHub's runner does: expressions, conditions, the environment, output files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORD = re.compile(r"'[^']*'|[A-Za-z_][\w.-]*|\|\||&&|!=|==|!|\(|\)")
 
 
 class Done(NamedTuple):
-    """`ran` are the names of the steps that ran, `used` the actions that they called with what they were given."""
+    """`ran` are the names of the executed steps, `used` the called actions with their inputs."""
 
     code: int
     outputs: dict[str, str]
@@ -28,7 +28,7 @@ class Done(NamedTuple):
 
 
 def evaluate(text: str, context: Mapping[str, Any]) -> Any:
-    """An expression of GitHub Actions, as far as ours go: names, texts, comparison, not, and, or. What is not there is ""."""
+    """Evaluate an expression of GitHub Actions: names, texts, comparisons, not, and, or. A missing value is ""."""
     words = []
     for word in _WORD.findall(text):
         if word[0] == "'" or word in ("==", "!=", "(", ")"):
@@ -50,7 +50,7 @@ def _look_up(path: str, context: Any) -> Any:
 
 
 def fill(text: Any, context: Mapping[str, Any]) -> str:
-    """A value with its expressions replaced, as GitHub writes them."""
+    """Replace the expressions in a value, formatted as by GitHub."""
 
     def show(match: re.Match[str]) -> str:
         value = evaluate(match[1], context)
@@ -62,7 +62,7 @@ def fill(text: Any, context: Mapping[str, Any]) -> str:
 def run_action(
     at: Path, temp: Path, github: Mapping[str, Any], environment: Mapping[str, str], prepare: Callable[[Path], None], **inputs: str
 ) -> Done:
-    """Run action.yml in a workspace. `prepare` gets the runner's directory for temporary files, before the first step."""
+    """Run action.yml in a workspace. `prepare` gets the directory for temporary files before the first step."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     temp.mkdir(exist_ok=True)
     prepare(temp)

@@ -1,4 +1,4 @@
-"""The composite action, step by step against a real remote: plans in pull requests, reconciles on a push, and strangers' pull requests."""
+"""The composite action with a real remote: plans of pull requests, reconciles after a push, and untrusted pull requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Action = Callable[..., Done]
 @pytest.fixture
 def action(environment: dict[str, str], tmp_path: Path) -> Action:
     def install(temp: Path) -> None:
-        """What the first step would make with pip: a test must not need an index of packages."""
+        """Create what the first step installs with pip, because tests must not need a package index."""
         program = temp / "gitsched" / "venv" / "bin" / "gitsched"
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text(GITSCHED)
@@ -103,7 +103,7 @@ def test_later_commits_of_main_are_not_part_of_the_plan(hub: Hub, action: Action
 
 
 def test_a_pull_request_from_a_fork_is_planned_and_not_commented(hub: Hub, action: Action, talk: FakeForge) -> None:
-    """Its token only reads. The plan is in the summary, and nothing is asked of the forge."""
+    """The token is read-only, so the plan is only in the summary and the forge gets no request."""
     head = hub.request(LOST)
     done = action(hub.clone("refs/pull/5/merge"), pull_request(hub, head, talk, fork=True))
     assert done.code == 0, done.log
@@ -131,7 +131,7 @@ def test_a_trusted_workflow_comments_a_pull_request_from_a_fork_without_checking
 
 
 def test_settings_of_an_untrusted_branch_send_no_query(hub: Hub, action: Action, talk: FakeForge, tmp_path: Path) -> None:
-    """Where the output is, the branch says that the pull request would be merged into."""
+    """The target branch of the pull request sets the output branch."""
     elsewhere = tmp_path / "elsewhere.git"
     git("init", "-q", "--bare", str(elsewhere), at=tmp_path)
     settings = f"spec: {{output: {{repository: 'file://{elsewhere}', branch: theirs}}}}\n"
@@ -144,7 +144,7 @@ def test_settings_of_an_untrusted_branch_send_no_query(hub: Hub, action: Action,
 
 
 def test_an_untrusted_pull_request_number_is_verified(hub: Hub, action: Action, talk: FakeForge) -> None:
-    """The number comes from an artifact of the fork's run; the commit of that run comes from GitHub."""
+    """The number comes from an artifact of the fork's run, its commit from GitHub."""
     hub.request({"apps/api.yaml": deployment("api", 3)}, number=4)
     head = hub.request(LOST, number=5)
     github = {
@@ -190,7 +190,7 @@ def test_names_in_a_hostile_pull_request_are_not_executed(hub: Hub, action: Acti
 
 
 def test_installation_runs_no_code_of_the_pull_request(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
-    """Python looks for modules where it is started first: a file with the name of one of its own would be run."""
+    """Python imports modules from the working directory first, so a committed file could replace a standard module."""
     trap = f"open({str(tmp_path / 'pwned')!r}, 'w')\n"
     hub.request({f"{name}.py": trap for name in ("venv", "pip", "ensurepip", "sys", "runpy", "types")})
     at = hub.clone("refs/pull/5/merge")
@@ -203,7 +203,7 @@ def test_installation_runs_no_code_of_the_pull_request(hub: Hub, environment: di
 
 
 def test_no_manifest_gives_the_runner_a_command(hub: Hub, action: Action, talk: FakeForge) -> None:
-    """The runner reads what a step prints: `::` at the beginning of a line, also after blanks, and `##[` anywhere."""
+    """The runner executes commands in the output: `::` at the start of a line, also after blanks, and `##[` anywhere."""
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  text: |\n{}\n    {}\n"
     lines = "\n".join(f"    {line}" for line in ("::stop-commands::x", "##[add-mask]e", "::set-output name=plan::x"))
     policy = (hub.work / "policies" / "all.yaml").read_text().replace("apps/v1", "v1").replace("Deployment", "ConfigMap")

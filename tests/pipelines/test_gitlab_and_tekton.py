@@ -1,4 +1,4 @@
-"""The scripts of GitLab's jobs and of Tekton's tasks, against a real remote."""
+"""The scripts of the GitLab jobs and the Tekton tasks with a real remote."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ BROKEN = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsc
 def test_a_merge_request_cannot_provide_its_own_plan(
     hub: Hub, talk: FakeForge, environment: dict[str, str], tmp_path: Path, kind: str
 ) -> None:
-    """What the job leaves has the name of what somebody may have committed, and a plan that fails leaves nothing."""
+    """A committed file can have the name of the artifact, and a failed plan writes no artifact."""
     talk.account = OURS
     outside = tmp_path / "outside"
     outside.write_text("untouched")
@@ -133,7 +133,7 @@ def test_a_merge_request_cannot_provide_its_own_plan(
 
 @pytest.mark.parametrize("name", [job for job, entry in JOBS.items() if "script" in entry])
 def test_gitlab_keeps_no_cache_in_the_checkout(name: str) -> None:
-    """What lies there may have been committed."""
+    """A cache in the checkout could have been committed."""
     settings = {**JOBS["variables"], **JOBS[".gitsched"].get("variables", {}), **JOBS[name].get("variables", {})}
     assert "CACHE" not in " ".join(settings)
     assert "CACHE" not in "".join(JOBS[name]["script"])
@@ -182,7 +182,7 @@ def test_the_gitlab_token_is_passed_to_git_and_not_written(hub: Hub, environment
 
 
 def run_task(name: str, at: Path, environment: Mapping[str, str], results: Path, places: Mapping[str, str], **params: str) -> Any:
-    """One step as Tekton's entrypoint runs it: variables replaced in the environment, the script as a file."""
+    """Run one step as Tekton's entrypoint does: variables replaced in the environment, the script as a file."""
     spec = TASKS[name]
     known = {param["name"]: params.get(param["name"].replace("-", "_"), param.get("default")) for param in spec["params"]}
     results.mkdir(exist_ok=True)

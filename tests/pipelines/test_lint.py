@@ -1,4 +1,4 @@
-"""Files for CI systems are what those systems accept, and their scripts are clean."""
+"""Files for CI systems are valid, and linters accept their scripts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASKS = list(yaml.safe_load_all((ROOT / "ci" / "tekton.yaml").read_text()))
 
 
 def scripts() -> dict[str, tuple[str, str]]:
-    """Every script with the shell that runs it."""
+    """Yield every script with its shell."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     found = {f"action: {step['name']}": ("bash", step["run"]) for step in action["runs"]["steps"] if "run" in step}
     for title, text in WORKFLOWS.items():

@@ -1,4 +1,4 @@
-"""A fleet in a real repository: files are committed at a given hour, reconciled at another, and the output branch is looked at with git."""
+"""A fleet in a real repository: commit files at an hour, reconcile at an hour, and read the output branch with git."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ now, cache, location, push = sys.argv[1:5]
 run = reconcile(RunSettings(now=datetime.fromisoformat(now), cache=Path(cache), location=location, push=push or None))
 print(run.after or "")
 """
-"""A reconcile as a process of its own: moment, cache, location, remote to push to."""
+"""A reconcile in its own process: time, cache, location and remote to push to."""
 
 
 def execute(*arguments: str, at: Path, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """Run git; its output without the newline at the end."""
+    """Run git; return its output without the newline at the end."""
     done = subprocess.run(["git", *arguments], cwd=at, input=data, capture_output=True, env={**os.environ, **(environment or {})})
     assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr.decode()}"
     return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
@@ -48,7 +48,7 @@ class Fleet:
         return execute(*arguments, at=self.path, data=data, environment=environment)
 
     def write(self, files: Mapping[str, str | bytes | None]) -> None:
-        """Lay files into the work tree; None removes one."""
+        """Write files to the worktree; None removes a file."""
         for name, text in files.items():
             path = self.path / name
             if text is None:
@@ -63,7 +63,7 @@ class Fleet:
         return self.record(hour, message)
 
     def record(self, hour: float, message: str = "Change") -> str:
-        """Commit the index as it is."""
+        """Commit the index."""
         date = f"{int(at_hour(hour).timestamp())} +0100"
         dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
         self.git("commit", "-q", "--allow-empty", "-m", message, environment=dates)
@@ -80,11 +80,11 @@ class Fleet:
 
     @property
     def head(self) -> str | None:
-        """The commit of the output branch."""
+        """Return the commit of the output branch."""
         return self.git("for-each-ref", "--format=%(objectname)", "refs/heads/placements") or None
 
     def files(self, at: str = "placements") -> dict[str, str]:
-        """The blob id of each path."""
+        """Return the blob id of each path."""
         lines = [line for line in self.git("ls-tree", "-rz", at).split("\0") if line]
         return {line.partition("\t")[2]: line.split()[2] for line in lines}
 
@@ -96,7 +96,7 @@ class Fleet:
         return json.loads(text) if path.endswith(".json") else yaml.safe_load(text)
 
     def where(self, workload: str, at: str = "placements") -> list[str]:
-        """The clusters whose directory holds a workload, named as its file is ("default/deployment-web")."""
+        """Return the clusters whose directory has a workload, given by its file name ("default/deployment-web")."""
         parts = [path.split("/", 2) for path in self.files(at) if path.startswith("clusters/")]
         return [cluster for _, cluster, rest in parts if rest == f"{workload}.yaml"]
 
@@ -108,7 +108,7 @@ class Fleet:
         return dict(line.split(": ", 1) for line in text.splitlines() if line)
 
     def checkout(self, into: Path, at: str = "placements") -> Path:
-        """The output as a delivery tool sees it."""
+        """Return the output as a delivery tool reads it."""
         self.git("worktree", "add", "-q", "--detach", str(into), at)
         return into
 
@@ -118,7 +118,7 @@ def at_hour(hour: float) -> datetime:
 
 
 def cluster(name: str, *taints: str, region: str = "north") -> str:
-    """A Cluster; taints are given as key:effect."""
+    """Return a Cluster; taints are given as key:effect."""
     entries = "".join(f"\n  - {{key: {taint.partition(':')[0]}, effect: {taint.partition(':')[2]}}}" for taint in taints)
     spec = f"  syncMode: Push\n  region: {region}\n" + (f"  taints:{entries}\n" if entries else "")
     return f"apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata:\n  name: {name}\nspec:\n{spec}"
@@ -132,7 +132,7 @@ def deployment(name: str, replicas: int | str = 2, namespace: str = "default") -
 
 
 def policy(*groups: str, name: str = "all", kind: str = "Deployment", scheduling: str = "Duplicated", more: str = "") -> str:
-    """A policy in `default` for every object of a kind; each group is names of clusters with commas, or "" for all; ordered."""
+    """Return a policy in `default` for all objects of a kind. Each ordered group lists clusters separated by commas, or "" for all."""
     terms = "".join(
         f"\n    - affinityName: group-{number}" + (f"\n      clusterNames: [{names}]" if names else "\n      labelSelector: {}")
         for number, names in enumerate(groups)
@@ -153,20 +153,20 @@ def make_fleet(tmp_path: Path) -> Callable[[str], Fleet]:
 
 @pytest.fixture
 def fleet(make_fleet: Callable[[str], Fleet]) -> Fleet:
-    """Without any file yet."""
+    """Return a fleet without files."""
     return make_fleet("fleet")
 
 
 @pytest.fixture
 def pair(fleet: Fleet) -> Fleet:
-    """Deployment `web` under ordered groups: cluster `first`, else `second`. Committed, not reconciled."""
+    """Deployment `web` with ordered groups: cluster `first`, else `second`. Committed, not reconciled."""
     files = {"apps/web.yaml": deployment("web"), "policies/all.yaml": policy("first", "second")}
     fleet.commit({**files, "clusters/first.yaml": cluster("first"), "clusters/second.yaml": cluster("second")})
     return fleet
 
 
 def start_process(hour: float, cache: Path, location: Path | str, push: str = "", **environment: str) -> subprocess.Popen[str]:
-    """Start a reconcile as a process of its own; it prints the new commit's id, or an empty line."""
+    """Start a reconcile in its own process; it prints the id of the new commit, or an empty line."""
     arguments = [at_hour(hour).isoformat(), str(cache), str(location), push]
     return subprocess.Popen(
         [sys.executable, "-c", PROCESS, *arguments],

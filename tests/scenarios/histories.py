@@ -1,4 +1,4 @@
-"""Repositories that use every policy API at once, and what people do to them: a start, and commits drawn by dice."""
+"""Repositories that use every policy API, with random commits."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ SITE = "api: kubernetes\nkind: Cluster\nmetadata: {name: %s, namespace: tenant}\
 
 
 def start_karmada(dice: Random) -> Files:
-    """Workloads that need each other's settings, in three clusters, overridden and rebalanced."""
+    """Return workloads with dependencies in three clusters, with overrides and rebalancers."""
     files: Files = {f"clusters/{name}.yaml": cluster(name) for name in ("first", "second", "third")}
     files |= {f"apps/{name}.yaml": workload(name, "configmap/conf") for name in WORKLOADS[:2]}
     files |= {f"apps/{name}.yaml": deployment(name) for name in WORKLOADS[2:]}
@@ -113,7 +113,7 @@ def secret(number: int) -> str:
 
 
 def edit_workload(dice: Random) -> Files:
-    """Replicas, what it needs, a comment, or a count that is none."""
+    """Change the replicas, a dependency, a comment, or write an invalid replica count."""
     name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
     needs = dice.sample(("configmap/conf", "configmap/one", "secret/key"), dice.randrange(3))
     texts = (workload(name, *needs, replicas=number), deployment(name, number), deployment(name, "${REPLICAS}"))
@@ -125,7 +125,7 @@ def edit_several(dice: Random) -> Files:
 
 
 def edit_needed(dice: Random) -> Files:
-    """What others need, and what nobody selects."""
+    """Change dependencies of workloads, and objects without a policy."""
     number = dice.randrange(1, 9)
     return dice.choice(
         (
@@ -140,7 +140,7 @@ def edit_needed(dice: Random) -> Files:
 
 
 def turn_karmada(dice: Random) -> Files:
-    """Policies, clusters, settings; documents that come, go, break or stand twice."""
+    """Change policies, clusters and settings; add, remove, break or duplicate documents."""
     name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
     path, place = f"apps/{name}.yaml", dice.choice(("first", "second", "third"))
     ready = dice.choice(("True", "False"))
@@ -168,7 +168,7 @@ def turn_karmada(dice: Random) -> Files:
 
 
 def start_placements(dice: Random) -> Files:
-    """Objects that follow a Placement, which balances and follows scores."""
+    """Change objects that follow a Placement with balance and scores."""
     files: Files = {f"managed/{name}.yaml": managed(name, "live") for name in NAMES}
     files |= {f"scores/{name}.yaml": SCORE % (name, 9 + dice.randrange(5), 10 * number) for number, name in enumerate(NAMES)}
     files |= {"managed/sets.yaml": SETS, "managed/placement.yaml": PLACEMENT % (2, 1)}
@@ -193,7 +193,7 @@ def turn_placements(dice: Random) -> Files:
 
 
 def start_sources(_dice: Random) -> Files:
-    """An adapter with pods, and sources that are spread over them."""
+    """Change an adapter with pods, and its sources."""
     files: Files = {"knative/adapter.yaml": adapter(3), "knative/pods.yaml": pods({0: "n0", 1: "n1", 2: "n0"})}
     files |= {f"knative/{name}.yaml": node(name, zone) for name, zone in (("n0", "east"), ("n1", "west"))}
     scheduler = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-kafka-scheduler, namespace: knative-eventing}\n"
@@ -205,7 +205,7 @@ def edit_source(dice: Random) -> Files:
 
 
 def start_applications(_dice: Random) -> Files:
-    """An application of Krake's."""
+    """Return an application of Krake and two clusters."""
     return {"krake/echo.yaml": APPLICATION % 1, **{f"krake/{name}.yaml": SITE % name for name in ("near", "far")}}
 
 
@@ -216,7 +216,7 @@ def edit_application(dice: Random) -> Files:
 
 
 class History:
-    """What a repository has now; `apis` are those besides Karmada."""
+    """The current content of a repository; `apis` are the policy APIs in addition to Karmada."""
 
     def __init__(self, dice: Random, apis: tuple[str, ...]) -> None:
         self._dice = dice
@@ -235,7 +235,7 @@ class History:
             self._large += [edit_application]
 
     def go_on(self, small: float) -> Files:
-        """The next commit's changes; `small` is how likely it is only the text of known files."""
+        """Return the changes of the next commit; `small` is the probability that it only edits known files."""
         changes = self._dice.choice(self._small if self._dice.random() < small else self._large)(self._dice)
         changes = {path: text for path, text in changes.items() if text is not None or self.files.get(path) is not None}
         self.files |= changes
@@ -243,5 +243,5 @@ class History:
 
 
 def differs(one: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
-    """The names under which two accounts of a run say something else."""
+    """Return the names with different values in two results of a run."""
     return [name for name in one if one[name] != other[name]]

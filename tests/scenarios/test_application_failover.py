@@ -25,7 +25,7 @@ RULES = """\
 
 
 def health(*entries: str) -> str:
-    """The robot's file: how web is, each entry as cluster:health."""
+    """Return the file of a health job: the health of web, each entry as cluster:health."""
     lines = "".join(
         f"  - {{clusterName: {name}, health: {text}, status: {{position: at-17}}}}\n"
         for name, text in (e.split(":") for e in entries)
@@ -38,7 +38,7 @@ def health(*entries: str) -> str:
 
 
 def fill(fleet: Fleet, mode: str = "Gracefully") -> None:
-    """Web on `first`, and it is well."""
+    """A fleet with web on `first`, reported as healthy."""
     files = {"web.yaml": deployment("web"), "policy.yaml": policy("first", "second", more=RULES % mode)}
     fleet.commit(
         {**files, "first.yaml": cluster("first"), "second.yaml": cluster("second"), "health.yaml": health("first:Healthy")}

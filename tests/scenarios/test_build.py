@@ -1,4 +1,4 @@
-"""What is left on disk counts for the very build that left it."""
+"""The build id: caches on disk are used only by the build that wrote them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECORD = "gitsched/__init__.py,sha256=%s,3\ngitsched/__pycache__/__init__.cpytho
 
 
 def lay(place: Path, text: str = "one", time: int = 1) -> Path:
-    """A package with one module and, beside it, one schema."""
+    """Write a package with one module and a schema beside it."""
     for path in (place / "gitsched" / "__init__.py", place / "schemas" / "Kind.json"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -23,7 +23,7 @@ def lay(place: Path, text: str = "one", time: int = 1) -> Path:
 
 
 def install(place: Path, digest: str = "abc", more: str = "") -> Path:
-    """The same, with the list that an installer writes."""
+    """Write the same package with the RECORD file of an installer."""
     record = place / f"gitsched-{__version__}.dist-info" / "RECORD"
     record.parent.mkdir(parents=True)
     record.write_text(RECORD % (digest, more, __version__))

@@ -1,4 +1,4 @@
-"""A cache that somebody else could have filled is not believed."""
+"""Caches that another user or a commit could have written are not used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scenarios.conftest import Fleet, cluster, deployment
 
 
 def forge(cache: Path) -> None:
-    """Let every parsed Deployment have 99 replicas, with digests that fit: whoever can write rows can write those."""
+    """Set 99 replicas in every cached Deployment, with valid digests, as an attacker with write access could."""
     (path,) = cache.glob("parsed-*.sqlite3")
     with sqlite3.connect(path) as connection:
         for key, row in connection.execute("SELECT key, file FROM parsed").fetchall():
@@ -27,7 +27,7 @@ def forge(cache: Path) -> None:
 
 
 def decide(fleet: Fleet) -> int:
-    """How many replicas the next run believes there are."""
+    """Return the number of replicas in the next plan."""
     fleet.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")})
     fleet.reconcile()
     replicas: int = fleet.binding("web-deployment")["spec"]["replicas"]
@@ -35,7 +35,7 @@ def decide(fleet: Fleet) -> int:
 
 
 def test_a_forged_cache_entry_is_used_if_the_user_owns_it(pair: Fleet) -> None:
-    """So the next tests forge well enough."""
+    """Verify that the forged entries of the other tests are valid."""
     pair.reconcile()
     forge(pair.cache)
     assert decide(pair) == 99
@@ -61,7 +61,7 @@ def test_cache_files_are_private_to_the_user(pair: Fleet) -> None:
 
 @pytest.mark.parametrize("kind", ["directory", "link", "link on the way"])
 def test_a_committed_cache_is_refused(pair: Fleet, kind: str) -> None:
-    """As in a checkout of a stranger's commit, whose files are those of whoever checks it out."""
+    """In a checkout, the files of a committed cache belong to the user."""
     pair.reconcile()
     forge(pair.cache)
     files = {path.name: path.read_bytes() for path in pair.cache.iterdir()}

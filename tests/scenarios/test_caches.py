@@ -1,4 +1,4 @@
-"""Whatever was remembered on the way, in a process or on disk, the bytes are those of a run that remembers nothing."""
+"""Runs with caches in memory or on disk write the same bytes as runs without caches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start() -> Files:
 
 
 def edit(dice: random.Random, files: Files, share: float) -> Files:
-    """One commit's worth of what people do; `share` of it is small."""
+    """Return the random changes of one commit; `share` is the part of small ones."""
     name, number = dice.choice(WORKLOADS), dice.randrange(1, 9)
     path = f"apps/{name}.yaml"
     small: list[Files] = [
@@ -72,7 +72,7 @@ def edit(dice: random.Random, files: Files, share: float) -> Files:
 
 
 def spoil(dice: random.Random, cache: Path) -> None:
-    """A cache may be deleted, or damaged, at any moment."""
+    """Delete or damage a cache."""
     for path in sorted(cache.glob("*.sqlite3")):
         chance = dice.random()
         if chance < 0.1:

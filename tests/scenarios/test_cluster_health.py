@@ -1,4 +1,4 @@
-"""Conditions of clusters in a repository: taints that stay, evictions at their deadline."""
+"""Conditions of clusters: taints and evictions at their deadlines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def state(ready: str) -> str:
 
 
 def fill(fleet: Fleet) -> None:
-    """Web on `first`, which is ready; it may be dead for half an hour."""
+    """A fleet with web on `first`, which is ready; a failure is tolerated for half an hour."""
     policies = policy("first", "second", more=PATIENT)
     files = {"gitsched.yaml": SETTINGS, "web.yaml": deployment("web"), "policy.yaml": policies, "drain.yaml": DRAIN}
     fleet.commit({**files, "first.yaml": state("True"), "second.yaml": cluster("second")})
@@ -50,7 +50,7 @@ def fill(fleet: Fleet) -> None:
 
 
 def taints(fleet: Fleet) -> list[dict[str, Any]]:
-    """What the record of `first` says was added to its taints."""
+    """Return the taints that the record of `first` contains."""
     path = "status/cluster.karmada.io/cluster/_/first.yaml"
     if path not in fleet.files():
         return []

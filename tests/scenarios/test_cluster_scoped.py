@@ -90,10 +90,13 @@ def test_a_cluster_scoped_object_fails_over_by_the_health_in_its_binding(fleet: 
 
 def test_explain_finds_a_cluster_scoped_object_by_name(fleet: Fleet) -> None:
     fill(fleet)
-    told = explain_resource(fleet.settings(), "clusterrole", "default", "view:pods")
-    assert (told.workload, told.policy) == ("ClusterRole.rbac.authorization.k8s.io/view:pods", "ClusterPropagationPolicy/roles")
-    assert [(attempt.name, attempt.verdict) for attempt in told.attempts] == [("one", "scheduled"), ("two", "not tried")]
-    assert [share.cluster for share in told.result] == ["first"]
+    explanation = explain_resource(fleet.settings(), "clusterrole", "default", "view:pods")
+    assert (explanation.workload, explanation.policy) == (
+        "ClusterRole.rbac.authorization.k8s.io/view:pods",
+        "ClusterPropagationPolicy/roles",
+    )
+    assert [(attempt.name, attempt.verdict) for attempt in explanation.attempts] == [("one", "scheduled"), ("two", "not tried")]
+    assert [share.cluster for share in explanation.result] == ["first"]
 
 
 def test_the_guard_counts_cluster_scoped_objects(fleet: Fleet) -> None:

@@ -1,4 +1,4 @@
-"""The subject of an output commit says what changed for those who deliver it."""
+"""The subject of an output commit summarizes its changes."""
 
 from __future__ import annotations
 

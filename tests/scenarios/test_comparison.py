@@ -1,4 +1,4 @@
-"""What a merge would change: compared over the same output, told with the line that is the reason, and known again by its digest."""
+"""Comparison of two commits on the same output: moves with their causes, and recognition of the reviewed plan by its digest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TAINTED = cluster("first", "power:NoExecute")
 
 @pytest.fixture
 def placed(pair: Fleet) -> Fleet:
-    """`web` in `first`, reconciled; a branch `change` is checked out."""
+    """A fleet with `web` in `first`, reconciled; a branch `change` is checked out."""
     pair.reconcile()
     pair.git("checkout", "-q", "-b", "change")
     return pair
@@ -68,7 +68,7 @@ def test_a_move_is_reported_with_the_line_that_causes_it(placed: Fleet, files: F
 
 
 def test_a_merge_does_what_the_review_of_the_branch_shows(placed: Fleet) -> None:
-    """Also though main goes on meanwhile, with something that has nothing to do with it."""
+    """The result is the same if main gets unrelated commits in the meantime."""
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     placed.git("checkout", "-q", "main")
     placed.commit({"apps/other.yaml": deployment("other")}, hour=1)
@@ -99,7 +99,7 @@ def test_a_trailer_of_the_merge_commit_names_the_reviewed_plan(placed: Fleet) ->
 def test_a_review_stays_valid_on_an_old_branch_and_in_a_late_job(
     placed: Fleet, review_at: float, merge_at: float, run_at: float
 ) -> None:
-    """What is left of the old copies depends on the hour; where the workload goes does not."""
+    """Remaining old copies depend on the time; the new placement does not."""
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     digest = compared(placed, hour=review_at).digest
     placed.git("checkout", "-q", "main")
@@ -118,13 +118,13 @@ def test_differences_from_the_review_are_listed_and_refused_on_request(placed: F
     assert (refused.after, refused.refused) == (None, "this is not what was reviewed")
     assert "Not as reviewed: " in refused.reviewed[0]
     assert refused.reviewed[1:] == ("  Deployment default/more: reviewed: no change; now: nowhere -> second 2",)
-    told = placed.reconcile(2, reviewed=seen)
-    assert told.after is not None
-    assert told.reviewed[1:] == refused.reviewed[1:]
+    run = placed.reconcile(2, reviewed=seen)
+    assert run.after is not None
+    assert run.reviewed[1:] == refused.reviewed[1:]
 
 
 def test_only_changes_of_a_commit_need_a_review(placed: Fleet) -> None:
-    """An eviction that ends is nothing that anybody could have reviewed."""
+    """The end of an eviction is not a change that can be reviewed."""
     placed.git("checkout", "-q", "main")
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     without = placed.reconcile(1, require_reviewed=True)
@@ -152,7 +152,7 @@ def test_differences_of_the_output_branch_are_not_part_of_the_change(placed: Fle
 
 
 def test_branches_of_a_url_are_compared_without_a_clone(placed: Fleet, tmp_path: Path) -> None:
-    """The private copy holds the newest commits only, until a merge needs more."""
+    """The private clone is shallow until a merge needs more commits."""
     placed.commit({"clusters/first.yaml": TAINTED}, hour=1)
     placed.git("checkout", "-q", "main")
     placed.commit({"apps/other.yaml": deployment("other")}, hour=1)

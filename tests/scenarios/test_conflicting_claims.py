@@ -1,4 +1,4 @@
-"""A workload that a policy selects and whose annotation names a Placement, too: it stays where it is, and somebody is told."""
+"""A workload with both a policy and a Placement annotation keeps its placement, and a finding reports the conflict."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def config(name: str = "conf", value: str = "one") -> str:
 
 
 def workload(name: str, *needs: str, replicas: int = 2) -> str:
-    """A Deployment whose pods read these, named as kind/name ("secret/key")."""
+    """Return a Deployment whose pods read the given objects, named as kind/name ("secret/key")."""
     kinds = {"configmap": "configMapRef", "secret": "secretRef"}
     pairs = [need.split("/") for need in needs]
     sources = ", ".join(f"{{{kinds[kind]}: {{name: {object_name}}}}}" for kind, object_name in pairs)
@@ -30,7 +30,7 @@ def workload(name: str, *needs: str, replicas: int = 2) -> str:
 
 
 def choose(name: str, groups: str = "", more: str = DEPS) -> str:
-    """A policy for the Deployment of its name."""
+    """Return a policy for the Deployment of the same name."""
     text = policy(*([groups] if groups else []), name=name, more=more)
     return text.replace("kind: Deployment}", f"kind: Deployment, name: {name}}}")
 

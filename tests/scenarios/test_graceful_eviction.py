@@ -1,4 +1,4 @@
-"""A workload is in its new cluster before it leaves the old one; deadlines take effect without a commit."""
+"""Graceful eviction: a workload runs in its new cluster before it is removed from the old one; deadlines take effect without a commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEB = "default/deployment-web"
 
 
 def fill(fleet: Fleet, tolerate: int | None = None) -> None:
-    """Web on `first`; with `tolerate` it stays that many seconds on a cluster without power."""
+    """Return a fleet with web on `first`; `tolerate` are the seconds for which web tolerates the taint."""
     more = f"    clusterTolerations: [{{key: power, operator: Exists, effect: NoExecute, tolerationSeconds: {tolerate}}}]\n"
     policies = policy("first", "second", more=more if tolerate is not None else "")
     fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policies, "second.yaml": cluster("second")})

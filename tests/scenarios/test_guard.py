@@ -1,4 +1,4 @@
-"""A commit that would take the last place from many workloads at once is refused until somebody says that it is meant."""
+"""The removal guard refuses a commit that leaves many workloads unplaced, unless removals are allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .conftest import Fleet, cluster, deployment, policy
 
 
 def fill(fleet: Fleet, doomed: int, safe: int) -> None:
-    """So many deployments on `first` (by label), and so many elsewhere; all are placed."""
+    """Place the given numbers of Deployments on `first` (by label) and on other clusters."""
     files = {
         f"{kind}/{n}.yaml": labelled(f"{kind}-{n}", kind)
         for kind, count in (("doomed", doomed), ("safe", safe))

@@ -1,4 +1,4 @@
-"""A repository full of traps: each is a finding, none is a crash, and the honest workload beside them is placed."""
+"""Malicious files in a repository become findings, do not cause a crash, and do not affect a valid workload."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ spec:
 
 
 def grow(fleet: Fleet, entries: list[tuple[str, str, str]]) -> str:
-    """A tree with entries that no index would take: (mode, type and id, name), beside those of HEAD."""
+    """Commit a tree with entries that an index does not allow, as (mode, type and id, name), in addition to those of HEAD."""
     listed = fleet.git("ls-tree", "HEAD").splitlines()
     lines = [*listed, *(f"{mode} {what}\t{name}" for mode, what, name in entries)]
     return fleet.git("mktree", data=("\n".join(lines) + "\n").encode())
@@ -58,7 +58,7 @@ def commit_tree(fleet: Fleet, tree: str) -> None:
 
 
 def raw_tree(fleet: Fleet, entries: list[tuple[str, str, str]]) -> str:
-    """A tree object of (mode, name, id) whatever the names are: git itself refuses to make some of them."""
+    """Write a tree object of (mode, name, id) with any names; git refuses to write some of them."""
     data = b"".join(f"{mode} {name}".encode() + b"\0" + bytes.fromhex(oid) for mode, name, oid in entries)
     return fleet.git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", data=data)
 
@@ -128,8 +128,8 @@ def test_symbolic_links_are_reported_and_not_followed(fleet: Fleet, tmp_path: Pa
         (fleet.path / "apps" / name).symlink_to(target)
     fleet.commit()
     run = fleet.reconcile()
-    told = {finding.location.path for finding in run.plan.findings if finding.code == "symlink" and finding.location}
-    assert told == {"apps/out.yaml", "apps/in.yaml", "apps/self.yaml", "apps/up"}
+    reported = {finding.location.path for finding in run.plan.findings if finding.code == "symlink" and finding.location}
+    assert reported == {"apps/out.yaml", "apps/in.yaml", "apps/self.yaml", "apps/up"}
     assert fleet.where("default/deployment-web") == ["first"]
     assert fleet.where("default/deployment-outside") == []
 

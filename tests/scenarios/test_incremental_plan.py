@@ -1,7 +1,7 @@
-"""A plan that amends the last one, in a process that stays or from rows on disk, is to the byte the plan that remembers nothing.
+"""Incremental plans, from a cache in memory or on disk, are byte-identical to complete plans.
 
-Three reconcilers follow one history on three branches: one remembers everything in its process, one is now that process and now a new
-one, with a cache that is damaged, taken away and put back stale, and one forgets everything after each run.
+Three reconcilers follow one history on three branches: one keeps its caches in memory, one is restarted at random with a disk cache that
+is damaged, deleted or replaced by an old one, and one has no caches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS = 16
 
 
 class ReconcilerVariant:
-    """One way to remember, on a branch of its own."""
+    """One kind of cache, on its own branch."""
 
     def __init__(self, fleet: Fleet, name: str, cache: Path) -> None:
         self.fleet, self.name, self.cache = fleet, name, cache
@@ -41,7 +41,7 @@ class ReconcilerVariant:
 
 
 def summarize(run: RunResult) -> dict[str, object]:
-    """Everything that somebody learns from a run."""
+    """Return everything that a run reports."""
     plan = run.plan
     return {
         "findings": plan.findings,
@@ -60,7 +60,7 @@ def summarize(run: RunResult) -> dict[str, object]:
 
 
 def spoil(dice: Random, cache: Path, attic: Path) -> None:
-    """A cache may be deleted, damaged, or be that of another day."""
+    """Delete, damage or replace a cache with an old one."""
     attic.mkdir(exist_ok=True)
     for path in sorted(cache.glob("*.sqlite3")):
         kept = attic / path.name
@@ -81,7 +81,7 @@ def spoil(dice: Random, cache: Path, attic: Path) -> None:
 
 
 def interfere(dice: Random, fleet: Fleet, branches: list[str]) -> None:
-    """Somebody edits the output, the same way on every branch."""
+    """Edit the output in the same way on every branch."""
     paths = sorted(fleet.files(branches[0]))
     path, text = dice.choice(paths), dice.choice(("", "nonsense: [", "# mine\n"))
     if path == "gitsched.json":
@@ -101,7 +101,7 @@ def interfere(dice: Random, fleet: Fleet, branches: list[str]) -> None:
 
 
 def play(fleet: Fleet, where: Path, seed: int, apis: tuple[str, ...], steps: int) -> int:
-    """A whole history; how many runs amended."""
+    """Run a complete history; return the number of incremental plans."""
     dice, hour, amended = Random(seed), 0.0, 0
     history = History(dice, apis)
     fleet.commit(history.files)

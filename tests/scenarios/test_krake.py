@@ -1,4 +1,4 @@
-"""Krake's applications from a repository to the directories of clusters, with metrics from a server that answers, changes and dies."""
+"""Applications of Krake from the repository to the directories of clusters, with a metrics server that changes and fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def config(spec: str) -> str:
 
 
 class Prometheus:
-    """A server with the values of metrics; None is no answer at all."""
+    """A metrics server. `values` are the metrics by name; None makes every query fail."""
 
     def __init__(self, server: Server) -> None:
         self.values: dict[str, float] | None = {"a": 0.5, "b": 0.5}
@@ -49,7 +49,7 @@ def prometheus(server: Server) -> Prometheus:
 
 @pytest.fixture
 def tenant(fleet: Fleet, prometheus: Prometheus) -> Fleet:
-    """Application `echo` and clusters `one` and `two`, by one live metric each. Committed, not reconciled."""
+    """Application `echo` and clusters `one` and `two` with one live metric each. Committed, not reconciled."""
     fleet.commit(
         {
             "clusters/one.yaml": cluster_yaml("one", "a"),
@@ -238,7 +238,7 @@ def test_a_proposal_with_unchanged_providers_can_be_planned_with_live_values(ten
 def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
     tenant: Fleet, prometheus: Prometheus, make_server: Callable[[], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A branch that a stranger wrote may name the stranger's commit as the one that it was made from."""
+    """An untrusted output branch can name an untrusted commit as its source."""
     tenant.reconcile()
     other_server = make_server()
     monkeypatch.setenv("OPERATORS", CANARY)
@@ -250,11 +250,11 @@ def test_a_proposal_cannot_make_itself_trusted_by_changing_the_output_branch(
         parse_run_metadata(tenant.git("show", "theirs:gitsched.json").encode()).source
         == tenant.git("rev-parse", "proposal").strip()
     )
-    looking = tenant.settings(2, revision="proposal", observations="live", trusted=False)
-    assert "krake-not-asked" in codes(compare_plans(looking).run)
-    assert "krake-provider-changed" in codes(compare_plans(looking, "main").run)
+    live = tenant.settings(2, revision="proposal", observations="live", trusted=False)
+    assert "krake-not-asked" in codes(compare_plans(live).run)
+    assert "krake-provider-changed" in codes(compare_plans(live, "main").run)
     assert other_server.seen == []
-    compare_plans(looking._replace(output_branch="theirs"))
+    compare_plans(live._replace(output_branch="theirs"))
     assert other_server.seen != [], "naming the branch on the command line makes it trusted"
 
 
@@ -351,7 +351,7 @@ def test_a_failed_provider_does_not_change_the_record_of_an_offline_cluster(tena
 def test_no_credentials_are_written_to_the_output_branch(
     tenant: Fleet, prometheus: Prometheus, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Kubeconfigs, tokens and passwords of every kind, in sound documents, in broken ones and in answers of servers."""
+    """Kubeconfigs, tokens and passwords in valid documents, in broken documents and in responses of servers."""
     monkeypatch.setenv("INFLUX_TOKEN", CANARY)
     auth = f"{{type: password, password: {{user: {{id: u, password: {CANARY}}}, project: {{id: p}}}}}}"
     influx = f"{{url: 'http://user:{CANARY}@127.0.0.1:1', org: o, bucket: b, token: {CANARY}, tokenFrom: {{env: INFLUX_TOKEN}}}}"

@@ -1,4 +1,4 @@
-"""Applications that follow real measurements: a Prometheus server of Debian's, and servers that speak KSQL's and InfluxDB's protocols."""
+"""Applications with real metrics servers: Prometheus, and servers with the protocols of ksqlDB and InfluxDB."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.scenarios.conftest import Fleet
 from tests.scenarios.test_krake import codes, target_cluster
 
 PATIENCE = 60.0
-"""Seconds after which a server that was just started is taken to be broken."""
+"""The timeout in seconds for the start of a server."""
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
 
 
 class Exporter:
-    """What Prometheus scrapes: the values of the metrics `a` and `b`."""
+    """An exporter for Prometheus with the metrics `a` and `b`."""
 
     def __init__(self, server: Server) -> None:
         self.values = {"a": 0.9, "b": 0.1}
@@ -41,7 +41,7 @@ class Exporter:
 
 
 class Prometheus:
-    """A Prometheus server in a process of its own that scrapes an exporter five times a second."""
+    """A Prometheus process that scrapes an exporter five times per second."""
 
     def __init__(self, directory: Path, target: str) -> None:
         with socket.socket() as probe:
@@ -81,7 +81,7 @@ def documents(url: str) -> list[dict[str, object]]:
 
 
 def settle(exporter: Exporter, prometheus: Prometheus, **values: float) -> None:
-    """Change what is measured, and wait until Prometheus has seen it."""
+    """Change the measured values, and wait until Prometheus has scraped them."""
     exporter.values = values
     wanted = {("GlobalMetricsProvider", "", "p", name): value for name, value in values.items()}
     end = time.monotonic() + PATIENCE

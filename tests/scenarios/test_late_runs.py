@@ -1,4 +1,4 @@
-"""Whole histories, followed by one who runs at every deadline and in between, and by one who comes just before the next commit."""
+"""Random histories: a run just before each commit writes the same output as runs at every deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.scenarios.histories import History
 
 STEPS, DEADLINES = 9, 40
 ACCOUNTS = ("gitsched.json", "hydrator.metadata", "README.md")
-"""What tells of the run itself."""
+"""Files that describe the run itself."""
 SECOND = 1 / 3600
 
 
@@ -28,7 +28,7 @@ def show(fleet: Fleet, branch: str) -> dict[str, str]:
 
 
 def follow(fleet: Fleet, hour: float, end: float, looks: list[float], cache: Path) -> int:
-    """Run at once, when somebody looks, and whenever time alone can change something; how often time did."""
+    """Run after each commit, at random times and at each deadline; return the number of deadlines that changed the output."""
     todo, woken = [hour, *looks], 0
     for _ in range(DEADLINES):
         if not todo:

@@ -1,4 +1,4 @@
-"""Notes say what is worth knowing once, and only about what matters."""
+"""Informational findings: reported once, and only for what affects decisions."""
 
 from __future__ import annotations
 

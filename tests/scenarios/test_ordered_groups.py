@@ -1,4 +1,4 @@
-"""The examples of Karmada's proposal "Multiple scheduling group" give what its text describes."""
+"""The examples of Karmada's proposal "Multiple scheduling group" give the results that it describes."""
 
 from __future__ import annotations
 

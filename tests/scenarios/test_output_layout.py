@@ -1,4 +1,4 @@
-"""The output branch of the example, as delivery tools, forges and people find it."""
+"""The output branch of the example: layout, manifests, records and metadata."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_registered_cluster_has_a_directory(tree: Path) -> None:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_kustomization_lists_exactly_the_files_of_its_directory(tree: Path, name: str) -> None:
-    """Stands in for kubectl where there is none: what kustomize would refuse is looked for by hand."""
+    """Check what kustomize would reject, without kubectl."""
     directory = tree / "clusters" / name
     (kustomization,) = documents(directory / "kustomization.yaml")
     assert (kustomization["apiVersion"], kustomization["kind"]) == ("kustomize.config.k8s.io/v1beta1", "Kustomization")
@@ -92,7 +92,7 @@ def test_kustomize_builds_every_directory(tree: Path, name: str) -> None:
 
 
 def targets(binding: dict[str, Any]) -> list[dict[str, Any]]:
-    """Where a binding places its workload: by its policy, or because it is attached to others."""
+    """Return the clusters of a binding, by policy or by attachment."""
     spec = binding["spec"]
     attached = {
         entry["name"]: {"name": entry["name"]} for owner in spec.get("requiredBy", []) for entry in owner.get("clusters", [])

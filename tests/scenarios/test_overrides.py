@@ -1,4 +1,4 @@
-"""Override policies in a real repository: which files an edit changes on the output branch."""
+"""Override policies in a real repository: the files of the output branch that an edit changes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UNFIT = "      plaintext:\n      - {path: /spec/strategy/type, operator: replace
 
 @pytest.fixture
 def fleet(fleet: Fleet) -> Fleet:
-    """Three clusters, web in all of them, mirrored in the second. Committed and reconciled."""
+    """Three clusters with web in all of them and an override in the second. Committed and reconciled."""
     files = {f"{name}.yaml": cluster(name) for name in NAMES}
     fleet.commit({**files, "web.yaml": WEB, "policy.yaml": policy(), "mirror.yaml": mirror("mirror.example.net", "second")})
     fleet.reconcile()
@@ -54,7 +54,7 @@ def fleet(fleet: Fleet) -> Fleet:
 
 
 def blobs(fleet: Fleet, at: str = "placements") -> dict[str, str]:
-    """The blob of web's manifest in each cluster."""
+    """Return the blob of the manifest of web in each cluster."""
     files = fleet.files(at)
     return {name: files[f"clusters/{name}/{FILE}.yaml"] for name in NAMES if f"clusters/{name}/{FILE}.yaml" in files}
 
@@ -65,7 +65,7 @@ def image(fleet: Fleet, name: str) -> str:
 
 
 def differing(fleet: Fleet) -> list[str]:
-    """What the last output commit changed below clusters/."""
+    """Return the changed paths of the last output commit below clusters/."""
     return fleet.git("diff", "--name-only", "placements~1", "placements", "--", "clusters").splitlines()
 
 
@@ -152,7 +152,7 @@ def test_an_override_that_fails_keeps_a_workload_out_of_a_new_cluster(fleet: Fle
 
 
 def test_deadlines_before_a_move_that_fails_take_effect_in_a_late_run(make_fleet: Callable[[str], Fleet]) -> None:
-    """First fails and its copy goes to third; then third fails, and second is left, whose manifest nobody can make."""
+    """First fails and the copy moves to third; then third fails, and the manifest for second, the only cluster left, cannot be made."""
     tolerant = "    clusterTolerations: [{key: power, operator: Exists, tolerationSeconds: %d}]\n"
     rules = policy("first", "third", "second", more=tolerant % 1800)
     records = []
@@ -186,7 +186,7 @@ def test_a_duplicate_definition_of_an_override_keeps_its_effect(fleet: Fleet) ->
     fleet.commit({"copy.yaml": mirror("copy.example.net", "third")}, hour=1)
     run = fleet.reconcile(1)
     assert "duplicate-identity" in {finding.code for finding in run.plan.findings}
-    assert run.after is None, "nobody knows which of the two counts: everything stays"
+    assert run.after is None, "the effective definition is ambiguous, so nothing changes"
     fleet.commit({"copy.yaml": None}, hour=2)
     assert fleet.reconcile(2).after is None
 

@@ -1,4 +1,4 @@
-"""Killed, or raced by another: the output branch is at one commit or at another, never in between, and nothing is lost."""
+"""Killed and concurrent processes: the output branch has the old or the new commit, and no change is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def objects(fleet: Fleet) -> int:
 
 
 def wait_for_writing(fleet: Fleet, process: subprocess.Popen[str]) -> None:
-    """Until the process has begun to write objects, or is over."""
+    """Wait until the process starts to write objects or ends."""
     before = objects(fleet)
     while objects(fleet) == before and process.poll() is None:
         time.sleep(0.001)
@@ -30,17 +30,17 @@ def wait_for_writing(fleet: Fleet, process: subprocess.Popen[str]) -> None:
 
 def test_a_killed_reconcile_leaves_the_old_or_the_new_commit(pair: Fleet, tmp_path: Path) -> None:
     pair.reconcile()
-    lot = random.Random(20260302)
+    generator = random.Random(20260302)
     killed = 0
     for round_ in range(1, ROUNDS + 1):
         pair.commit({f"apps/app-{n}.yaml": deployment(f"app-{n}", round_) for n in range(30)}, hour=round_)
         before = pair.head
         process = start_process(round_, tmp_path / f"cache-{round_ % 3}", pair.path)
         if round_ % 5 == 0:
-            time.sleep(lot.uniform(0.05, 0.3))  # somewhere between the start and the first object
+            time.sleep(generator.uniform(0.05, 0.3))  # somewhere between the start and the first object
         else:
             wait_for_writing(pair, process)
-            time.sleep(lot.uniform(0, 0.04) if round_ > 1 else 0)
+            time.sleep(generator.uniform(0, 0.04) if round_ > 1 else 0)
         process.kill()
         process.communicate()
         killed += process.returncode == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""A mistake in one file costs that file: what it governs keeps its place, everything else goes on."""
+"""A mistake in a file affects only that file: its workloads keep their placement, and all others are scheduled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kept(fleet: Fleet) -> list[str]:
 
 
 def directories(fleet: Fleet) -> dict[str, str]:
-    """What delivery tools apply."""
+    """Return the files that delivery tools apply."""
     return {path: blob for path, blob in fleet.files().items() if path.startswith("clusters/")}
 
 
@@ -146,7 +146,7 @@ def test_settings_in_an_ignored_file_are_reported(pair: Fleet, path: str, place:
     stray = [finding for finding in pair.reconcile().plan.findings if finding.location and finding.location.path == path]
     assert [(finding.severity, finding.code, str(finding.location)) for finding in stray] == [("warning", "stray-config", place)]
     assert "duplicate-identity" not in {finding.code for finding in pair.preview().plan.findings}, (
-        "what nobody reads is no twin of what is read"
+        "an ignored file is not a duplicate"
     )
     pair.commit({path: None, "gitsched.yaml": f"{settings}---\n{settings.replace('gitsched}', 'other}')}"}, hour=1)
     stray = [finding for finding in pair.reconcile(1).plan.findings if finding.code == "stray-config"]

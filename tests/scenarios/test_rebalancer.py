@@ -100,26 +100,26 @@ MINUTE = 1 / 60
 
 
 def make_rebalancer(*names: str, ttl: int | None = None) -> str:
-    """A rebalancer `demo` for Deployments of the namespace `default`."""
+    """Return a rebalancer `demo` for Deployments of the namespace `default`."""
     entries = "".join(f"\n  - {{apiVersion: apps/v1, kind: Deployment, namespace: default, name: {name}}}" for name in names)
     tail = "" if ttl is None else f"  ttlSecondsAfterFinished: {ttl}\n"
     return f"apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata:\n  name: demo\nspec:\n  workloads:{entries}\n{tail}"
 
 
 def make_cluster(name: str, pods: int, *taints: str) -> str:
-    """A cluster that can take so many pods."""
+    """Return a cluster with capacity for a number of pods."""
     return cluster(name, *taints) + f"status:\n  resourceSummary: {{allocatable: {{cpu: '1000', pods: '{pods}'}}}}\n"
 
 
 def prefer(preference: str) -> str:
-    """A policy that divides replicas over all clusters."""
+    """Return a policy that divides replicas over all clusters."""
     weighted = "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
     choice = {"dynamic": weighted, "aggregated": "Aggregated", "static": "Weighted"}[preference]
     return policy(scheduling="Divided").replace("replicaDivisionPreference: Weighted", f"replicaDivisionPreference: {choice}")
 
 
 def shares(fleet: Fleet) -> dict[str, int]:
-    """Replicas of `web` by cluster, as the delivered manifests say."""
+    """Return the replicas of `web` by cluster according to the delivered manifests."""
     return {name: fleet.load(f"clusters/{name}/{WEB}.yaml")["spec"]["replicas"] for name in fleet.where(WEB)}
 
 
@@ -129,7 +129,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def contains(whole: Any, part: Any) -> bool:
-    """Whether a document says all that a part of it says."""
+    """Return whether a document contains all fields of another one."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(name in whole and contains(whole[name], value) for name, value in part.items())
     return bool(whole == part)
@@ -146,8 +146,8 @@ def test_the_example_of_the_proposal_gives_its_binding_and_status() -> None:
     before = gitsched.schedule(
         static, at=datetime(2024, 4, 17, 15, 0, 5, tzinfo=UTC), now=datetime(2024, 4, 17, 15, 0, 5, tzinfo=UTC)
     )
-    moment = datetime(2024, 4, 17, 15, 4, 5, tzinfo=UTC)
-    after = gitsched.schedule([*static, parse(APPLY)], previous=before.documents, at=moment, now=moment)
+    now = datetime(2024, 4, 17, 15, 4, 5, tzinfo=UTC)
+    after = gitsched.schedule([*static, parse(APPLY)], previous=before.documents, at=now, now=now)
     shown = {(body["kind"], body["metadata"]["name"]): body for body in after.documents}
     assert contains(shown["ResourceBinding", "demo-deploy-1-deployment"], parse(BINDING))
     result = parse(RESULT)
@@ -229,7 +229,7 @@ def test_story_4_a_recovered_primary_takes_over_from_the_backup(fleet: Fleet) ->
 
 @pytest.fixture
 def rebalanced(pair: Fleet) -> Fleet:
-    """`web` on the second cluster, since the first was down for a while; a rebalancer with an hour to live is committed at hour 3."""
+    """`web` runs on the second cluster after a failure of the first; a rebalancer with a TTL of an hour is committed at hour 3."""
     pair.reconcile()
     pair.commit({"clusters/first.yaml": cluster("first", "power:NoExecute")}, hour=1)
     pair.reconcile(1.5)
@@ -262,8 +262,8 @@ def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(rebalanc
     assert rebalanced.load(RECORD)["status"] == {}
     assert (rebalanced.trailers()["Gitsched-Cause"], run.plan.time) == ("deadline", at_hour(4))
     assert rebalanced.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(4).timestamp()))
-    (told,) = [finding for finding in run.plan.findings if finding.code == "rebalancer-expired"]
-    assert (str(told.location), told.severity) == ("demo.yaml:1:1", "info")
+    (finding,) = [finding for finding in run.plan.findings if finding.code == "rebalancer-expired"]
+    assert (str(finding.location), finding.severity) == ("demo.yaml:1:1", "info")
     assert [rebalanced.reconcile(hour).after for hour in (9, 10, 1000)] == [None] * 3
     assert [finding.code for finding in rebalanced.preview(11).plan.findings].count("rebalancer-expired") == 1
     rebalanced.commit({"demo.yaml": None}, hour=12)

@@ -1,4 +1,4 @@
-"""A run over a commit that an earlier run has seen goes on from there: deadlines long past are not met once more."""
+"""Repeated runs of a commit continue from the earlier ones: expired deadlines have no effect again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WEB = "default/deployment-web"
 
 
 def fill(fleet: Fleet) -> None:
-    """Web everywhere; at hour 1 two of three clusters fail, tolerated for ten and for twenty minutes."""
+    """Web on all clusters; at hour 1 two of three clusters fail, tolerated for ten and for twenty minutes."""
     files = {"web.yaml": deployment("web"), "policy.yaml": policy(more=PATIENT), "third.yaml": cluster("third")}
     fleet.commit({**files, "first.yaml": cluster("first"), "second.yaml": cluster("second")})
     fleet.reconcile()

@@ -1,4 +1,4 @@
-"""Wherever source and output are: worktree, bare repository, URL through a private copy, another repository, a CI checkout."""
+"""Locations of source and output: worktree, bare repository, URL with a private clone, another repository, a CI checkout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bare(path: Path) -> Path:
 
 @pytest.fixture
 def remote(pair: Fleet, tmp_path: Path) -> Path:
-    """A bare copy of `pair`, which has it as origin."""
+    """Return a bare clone of `pair`, which has it as origin."""
     path = bare(tmp_path / "remote.git")
     pair.git("remote", "add", "origin", path.as_uri())
     pair.git("push", "-q", "origin", "main")

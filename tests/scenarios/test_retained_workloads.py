@@ -1,4 +1,4 @@
-"""Taking a change back does not take back what it did: the plan says who stays, and what really brings it back."""
+"""Workloads that a revert does not move back: the plan lists them with a remedy that works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def list_stays(fleet: Fleet, hour: float) -> tuple[RetainedWorkload, ...]:
 
 
 def fail_over(fleet: Fleet, rules: str, more: Files | None = None) -> None:
-    """Web runs in `first`, which fails at hour 1 and is back at hour 3: committed, and planned by nobody yet."""
+    """Web runs in `first`, which fails at hour 1 and recovers at hour 3; the last commit is not planned yet."""
     files = {"apps/web.yaml": deployment("web"), "policy.yaml": rules, "clusters/second.yaml": cluster("second")}
     fleet.commit({**files, **UP, **(more or {})})
     fleet.reconcile()

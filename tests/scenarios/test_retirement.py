@@ -1,4 +1,4 @@
-"""A cluster whose document disappears leaves in order: what ran there is pruned first, then its directory goes."""
+"""A cluster whose document is removed: its workloads are pruned first, and its directory is removed later."""
 
 from __future__ import annotations
 

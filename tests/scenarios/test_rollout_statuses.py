@@ -150,11 +150,11 @@ def test_recorded_statuses_are_replayed_and_an_untrusted_branch_sends_no_query(f
     start(fleet, forge)
     forge.set_status(fleet.head, "success", "ash", "bru")
     fleet.reconcile(hour=2)
-    head, asked = fleet.head, len(server.seen)
+    head, queries = fleet.head, len(server.seen)
     assert colours(fleet) == everywhere("blue")
     fleet.reconcile(hour=3, observations="recorded")
     fleet.preview(hour=3, trusted=False)
-    assert (fleet.head, len(server.seen)) == (head, asked)
+    assert (fleet.head, len(server.seen)) == (head, queries)
 
 
 @pytest.mark.parametrize(

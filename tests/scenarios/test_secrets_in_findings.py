@@ -1,4 +1,4 @@
-"""Findings are committed with the decisions: they say where a value is wrong, and never a value that may be secret."""
+"""Findings contain the location of an invalid value, but no value that may be secret."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ def test_an_address_with_a_password_in_it_is_not_repeated(address: str) -> None:
     ],
 )
 def test_a_wrong_kubeconfig_is_not_repeated(spec: dict[str, object]) -> None:
-    told = gitsched.validate([{"api": "kubernetes", "kind": "Cluster", "metadata": {"name": "k", "namespace": "n"}, "spec": spec}])
-    assert [finding for finding in told if finding.severity == "error"]
-    assert "CANARY" not in str(told)
+    findings = gitsched.validate(
+        [{"api": "kubernetes", "kind": "Cluster", "metadata": {"name": "k", "namespace": "n"}, "spec": spec}]
+    )
+    assert [finding for finding in findings if finding.severity == "error"]
+    assert "CANARY" not in str(findings)
 
 
 def test_a_token_that_yaml_reads_as_a_number_is_not_repeated() -> None:

@@ -53,7 +53,7 @@ def test_n3_pending_pods_are_not_requested_again(fleet: Fleet) -> None:
 
 
 def make_fleet_with_sources(fleet: Fleet, **more: str) -> VreplicaFleet:
-    """Six pods, of which the last three hold one vreplica each and the first three have room for them."""
+    """Six pods, of which the last three have one vreplica each and the first three have capacity for them."""
     events = VreplicaFleet(fleet, **more)
     events.commit({"sources/full.yaml": source("full", 9)}, 0.1)
     assert (events.placements(), events.placements("full")) == (

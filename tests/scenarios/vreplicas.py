@@ -48,7 +48,7 @@ class VreplicaFleet:
 
     @property
     def replicas(self) -> int:
-        """spec.replicas of the manifest in the cluster's directory."""
+        """Return spec.replicas of the manifest in the directory of the cluster."""
         return int(self.fleet.load(RENDERED)["spec"]["replicas"])
 
     def marks(self) -> dict[int, bool]:

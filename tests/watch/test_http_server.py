@@ -55,7 +55,7 @@ class Site:
             return receive(connection)
 
     def count(self, outcome: str) -> float:
-        """Webhooks by what became of them, as a scrape says."""
+        """Return the numbers of webhooks by outcome, from the metrics."""
         _, text, _ = self.send_request("GET", "/metrics")
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         return next(s.value for s in samples if s.name == "gitsched_webhooks_total" and s.labels == {"outcome": outcome})
