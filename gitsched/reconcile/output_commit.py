@@ -174,7 +174,7 @@ def _check_reviewed_plan(
     changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, tree)
     digest = compute_plan_digest(plan.moves, changes, choices)
     compared = compare_with_review(reviewed, digest, fetched.output_head, plan.moves)
-    refused = "" if compared.same or not settings.require_reviewed else "this is not what was reviewed"
+    refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
     return refused, compared.lines
 
 

@@ -115,7 +115,7 @@ def test_differences_from_the_review_are_listed_and_refused_on_request(placed: F
     placed.git("checkout", "-q", "main")
     placed.git("merge", "-q", "change")
     refused = placed.reconcile(2, reviewed=seen, require_reviewed=True)
-    assert (refused.after, refused.refused) == (None, "this is not what was reviewed")
+    assert (refused.after, refused.refused) == (None, "the plan differs from the reviewed plan")
     assert "Not as reviewed: " in refused.reviewed[0]
     assert refused.reviewed[1:] == ("  Deployment default/more: reviewed: no change; now: nowhere -> second 2",)
     run = placed.reconcile(2, reviewed=seen)
