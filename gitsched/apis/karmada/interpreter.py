@@ -41,14 +41,14 @@ class ReplicaRequirements(NamedTuple):
         return bool(self.replicas) or self.requirements is not None
 
 
-_POD_TEMPLATE_SPEC = ("spec", "template", "spec")
+POD_TEMPLATE_SPEC = ("spec", "template", "spec")
 
 
 DEFAULT_PATHS: dict[tuple[str, str], WorkloadPaths] = {
-    ("apps/v1", "Deployment"): WorkloadPaths(("spec", "replicas"), _POD_TEMPLATE_SPEC),
-    ("apps/v1", "ReplicaSet"): WorkloadPaths(("spec", "replicas"), _POD_TEMPLATE_SPEC),
-    ("apps/v1", "StatefulSet"): WorkloadPaths(("spec", "replicas"), _POD_TEMPLATE_SPEC),
-    ("batch/v1", "Job"): WorkloadPaths(("spec", "parallelism"), _POD_TEMPLATE_SPEC),
+    ("apps/v1", "Deployment"): WorkloadPaths(("spec", "replicas"), POD_TEMPLATE_SPEC),
+    ("apps/v1", "ReplicaSet"): WorkloadPaths(("spec", "replicas"), POD_TEMPLATE_SPEC),
+    ("apps/v1", "StatefulSet"): WorkloadPaths(("spec", "replicas"), POD_TEMPLATE_SPEC),
+    ("batch/v1", "Job"): WorkloadPaths(("spec", "parallelism"), POD_TEMPLATE_SPEC),
     ("v1", "Pod"): WorkloadPaths((), ("spec",)),
 }
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from gitsched.apis.karmada.interpreter import POD_TEMPLATE_SPEC
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, parse_pointer
 from gitsched.model.document import Body
 
 _MAX_ARGUMENTS = 10_000
 """Maximum length of a container's command or args: each overrider copies them."""
-_POD_TEMPLATE_SPEC = ("spec", "template", "spec")
 _POD_SPEC_PATHS: Mapping[str, tuple[str, ...]] = {
     "Pod": ("spec",),
-    **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), _POD_TEMPLATE_SPEC),
+    **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), POD_TEMPLATE_SPEC),
 }
 """The path of the pod spec by kind, for the kinds that upstream supports; their API group is not compared."""
 
