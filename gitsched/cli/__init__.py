@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _report_error(error: Exception) -> int:
-    from gitsched.report.terminal import escape_ci_commands, escape_unprintable
+    from gitsched.report.summary import escape_ci_commands, escape_unprintable
 
     code = exit_codes.get_error_code(error)
     if code != exit_codes.BUG:

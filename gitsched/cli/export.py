@@ -69,7 +69,7 @@ def flux(
     The objects of different clusters have the same names: print them for one cluster, or write a file for each cluster.
     """
     from gitsched.render.delivery_tools import FluxOptions, make_flux_objects
-    from gitsched.render.layout import escape_segment
+    from gitsched.render.output_files import escape_segment
 
     found = _read_delivery(url, clusters, chosen)
     keys = keys or ("gitsched-keys" if found.signed else "")

@@ -41,7 +41,7 @@ def show(text: str) -> None:
 
 def show_text(text: str) -> None:
     """Write text for people to stdout, with CI commands escaped."""
-    from gitsched.report.terminal import escape_ci_commands
+    from gitsched.report.summary import escape_ci_commands
 
     show(escape_ci_commands(text))
 
@@ -101,7 +101,7 @@ class _LogFormatter(logging.Formatter):
         self.form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        from gitsched.report.terminal import escape_ci_commands, escape_unprintable
+        from gitsched.report.summary import escape_ci_commands, escape_unprintable
 
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         fields: dict[str, Any] = getattr(record, "fields", {})

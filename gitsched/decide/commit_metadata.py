@@ -12,7 +12,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.observation import write_observations
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.time import format_time
-from gitsched.render.layout import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
+from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
 from gitsched.render.run_metadata import (
     CommitCause,
     DecisionRow,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.apis.engine import DependencyTracking, PolicyEngine, ReferenceReading, Snapshot
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import DependencyTracking, PolicyEngine, ReferenceReading, Snapshot
 from gitsched.decide.catalog import Catalog, RawDocument, build_catalog, make_duplicate_finding, make_scope_finding
 from gitsched.decide.registry import create_engines, reserved_groups
 from gitsched.model.document import Body, Document, Key

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import RawDocument, resolve_key
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
 from gitsched.decide.plan import Plan, build_plan
@@ -36,8 +36,7 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
-from gitsched.render.cluster_directory import complete_directory, write_cluster_json
-from gitsched.render.layout import CLUSTER_JSON, cluster_path
+from gitsched.render.output_files import CLUSTER_JSON, cluster_path, complete_directory, write_cluster_json
 
 K = TypeVar("K")
 V = TypeVar("V")

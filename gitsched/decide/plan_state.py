@@ -11,15 +11,15 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from gitsched.apis.engine import PolicyEngine
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome
-from gitsched.render.layout import status_path
+from gitsched.render.output_files import status_path
 from gitsched.render.run_metadata import MAX_ROWS
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.gitsched.config import GROUP, add_settings_section
 from gitsched.apis.karmada.registration import API as KARMADA
 from gitsched.apis.knative.registration import API as KNATIVE
 from gitsched.apis.krake.registration import API as KRAKE
 from gitsched.apis.ocm.registration import API as OCM
-from gitsched.apis.policy_api import PolicyAPI, needs_engine
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot, needs_engine
 from gitsched.model.document import add_kinds
 
 _apis: dict[str, PolicyAPI] = {}

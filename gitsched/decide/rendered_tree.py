@@ -13,9 +13,18 @@ from gitsched.model.document import Body, Document, Key, SourceSpans, get_field,
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.model.scheduling import Outcome
-from gitsched.render.cluster_directory import STUB_MANIFEST_PATH, complete_directory, plan_manifest, write_manifest
-from gitsched.render.layout import cluster_path, escape_segment, relative_path, status_path
-from gitsched.render.records import write_placement_decision, write_record
+from gitsched.render.output_files import (
+    STUB_MANIFEST_PATH,
+    cluster_path,
+    complete_directory,
+    escape_segment,
+    plan_manifest,
+    relative_path,
+    status_path,
+    write_manifest,
+    write_placement_decision,
+    write_record,
+)
 from gitsched.render.yaml import Fragment, dump, dump_fragment
 
 Files = Mapping[str, PlannedFile]

@@ -7,17 +7,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.apis.engine import list_previous_records
+from gitsched.apis.policy_api import list_previous_records
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.guard import REMOVED_REASON, UNSELECTED_REASON, describe_reason
-from gitsched.decide.plan import Plan
+from gitsched.decide.plan import REMOVED_REASON, UNSELECTED_REASON, Plan, describe_reason
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.model.changes import ManifestChange, Move, SelectionChange
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import Permanent
-from gitsched.render.layout import CLUSTERS, object_path
+from gitsched.render.output_files import CLUSTERS, object_path
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_digest
 from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key
 

@@ -27,7 +27,7 @@ from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at
-from gitsched.render.layout import CLUSTERS, escape_segment
+from gitsched.render.output_files import CLUSTERS, escape_segment
 from gitsched.report.review import ComparisonBase, Review
 
 MAX_EXPLAINED_MOVES = 100

@@ -17,12 +17,11 @@ from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
-from gitsched.reconcile.cache.parse_cache import ParseCache
+from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.reconcile.source_tree import read_config
-from gitsched.render.layout import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, status_path
-from gitsched.render.records import make_record, strip_record
+from gitsched.render.output_files import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, make_record, status_path, strip_record
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
 
 _OUTPUT_NAMES = re.compile(rf"(README|LICENSE|\.git|hydrator\.metadata$|({CLUSTERS}|{STATUS}|{PLACEMENTS}|{KEPT})$)", re.IGNORECASE)

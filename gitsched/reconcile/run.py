@@ -17,8 +17,7 @@ from gitsched.model.changes import SelectionChange
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
-from gitsched.reconcile.cache.caches import Caches
-from gitsched.reconcile.cache.parse_cache import ParseCache
+from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.review import Review

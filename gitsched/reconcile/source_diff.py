@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.gitsched.config import FILE
+from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.catalog import build_catalog
 from gitsched.decide.incremental_plan import IncrementalPlan, PlanState, SourceDiff, make_incremental_plan, match_documents
 from gitsched.decide.plan import PlanTimes, compute_plan_times

@@ -19,10 +19,9 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
-from gitsched.reconcile.cache.caches import SourceFile, TreeCache
-from gitsched.reconcile.cache.parse_cache import ParseCache
+from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.run import Fetched, RunContext
-from gitsched.render.layout import kept_path
+from gitsched.render.output_files import kept_path
 
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from gitsched.model.document import Body
-from gitsched.render.layout import CLUSTER_JSON, CLUSTERS, escape_segment
+from gitsched.render.output_files import CLUSTER_JSON, CLUSTERS, escape_segment
 
 ArgoGenerator = Literal["files", "directories"]
 

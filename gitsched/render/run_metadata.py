@@ -15,7 +15,7 @@ from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.markdown import format_code
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
-from gitsched.render.layout import RUN_METADATA
+from gitsched.render.output_files import RUN_METADATA
 
 FORMAT_VERSION: Final = 1
 

@@ -19,8 +19,7 @@ from gitsched.model.explanation import (
 )
 from gitsched.report.blocks import Block, ListBlock, Paragraph, TableBlock
 from gitsched.report.serialization import API_VERSION
-from gitsched.report.summary import format_key
-from gitsched.report.terminal import fits_width, format_columns, format_count, wrap
+from gitsched.report.summary import fits_width, format_columns, format_count, format_key, wrap
 
 
 def write_explanation(value: Explanation, width: int) -> str:

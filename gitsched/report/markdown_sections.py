@@ -21,6 +21,7 @@ from gitsched.report.summary import (
     describe_choices,
     format_choice,
     format_clusters,
+    format_count,
     format_finding_counts,
     format_headline,
     format_key,
@@ -31,7 +32,6 @@ from gitsched.report.summary import (
     list_summary_rows,
     sort_moves,
 )
-from gitsched.report.terminal import format_count
 from gitsched.report.text import format_manifest_title
 
 _KNOWN_FINDINGS_SHOWN = 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
-from gitsched.report.summary import format_key
-from gitsched.report.terminal import fits_width, format_columns, format_count, wrap
+from gitsched.report.summary import fits_width, format_columns, format_count, format_key, wrap
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20

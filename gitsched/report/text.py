@@ -15,8 +15,12 @@ from gitsched.report.summary import (
     abbreviate_oid,
     describe_choices,
     describe_output_branch,
+    escape_unprintable,
+    fits_width,
     format_choice,
     format_clusters,
+    format_columns,
+    format_count,
     format_finding_counts,
     format_headline,
     format_key,
@@ -27,8 +31,8 @@ from gitsched.report.summary import (
     list_summary_rows,
     sort_moves,
     summarize_moves,
+    wrap,
 )
-from gitsched.report.terminal import escape_unprintable, fits_width, format_columns, format_count, wrap
 
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5

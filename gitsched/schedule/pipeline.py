@@ -15,8 +15,7 @@ from collections import Counter
 
 from gitsched.model.scheduling import AffinityGroup, CandidateResult, Decision, Request
 from gitsched.schedule.assignment import AssignmentError, Unschedulable, assign_by_static_weight, assign_replicas
-from gitsched.schedule.filters import find_feasible, list_rejections
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.fleet import Fleet, find_feasible, list_rejections
 from gitsched.schedule.spread_constraints import LOCALITY_SCORE, SelectionError, rank_candidates, select_candidates
 
 

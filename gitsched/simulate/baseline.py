@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from gitsched.apis.engine import CapacityReporting, InnerPlacementReporting, PolicyEngine, Snapshot
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import CapacityReporting, InnerPlacementReporting, PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import create_engines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from gitsched.apis.engine import InnerPlacementReporting, PolicyEngine
+from gitsched.apis.policy_api import InnerPlacementReporting, PolicyEngine
 from gitsched.model.document import Key, get_field
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect

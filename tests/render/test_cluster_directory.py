@@ -11,15 +11,15 @@ import yaml
 
 from gitsched.model.document import Document, Key
 from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
-from gitsched.render.cluster_directory import (
+from gitsched.render.output_files import (
     STUB_MANIFEST_PATH,
     complete_directory,
     plan_manifest,
+    relative_path,
     write_cluster_json,
     write_kustomization,
     write_namespace,
 )
-from gitsched.render.layout import relative_path
 
 EU = ClusterInfo("eu-1", {"tier": "gold", "env": "prod"}, "eu", "metal", replicas=4, workloads=2)
 WEB = Key("apps", "Deployment", "shop", "web")

@@ -6,7 +6,7 @@ import yaml
 
 from gitsched.model.document import Document, remove_server_owned
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob
-from gitsched.render.cluster_directory import plan_manifest
+from gitsched.render.output_files import plan_manifest
 
 from .conftest import BLOB, Place, Resolve
 

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from gitsched.model.document import Key
-from gitsched.render.layout import placement_path
-from gitsched.render.records import write_placement_decision, write_record
+from gitsched.render.output_files import placement_path, write_placement_decision, write_record
 from gitsched.render.yaml import dump_fragment
 
 WEB = Key("apps", "Deployment", "shop", "web")

@@ -12,7 +12,7 @@ from gitsched.git.trees import apply_edits
 from gitsched.manifests.parser import ParsedDocument, parse_file
 from gitsched.model.document import Body, Document, Key, Origin, parse_api_group, remove_server_owned
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, PlannedFile
-from gitsched.render.cluster_directory import plan_manifest
+from gitsched.render.output_files import plan_manifest
 from gitsched.render.yaml import dump
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(

@@ -17,8 +17,7 @@ from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
 from gitsched.report.explanation import write_explanation
 from gitsched.report.review import Review
 from gitsched.report.serialization import serialize_explanation, serialize_review
-from gitsched.report.summary import format_clusters
-from gitsched.report.terminal import escape_ci_commands, escape_unprintable, wrap
+from gitsched.report.summary import escape_ci_commands, escape_unprintable, format_clusters, wrap
 from gitsched.report.text import write_findings, write_plan, write_run
 
 KEY = Key("apps", "Deployment", "shop", "cart")

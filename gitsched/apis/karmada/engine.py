@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from gitsched.apis.engine import ChangeProposal, PolicyEngine, Snapshot
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
@@ -42,6 +41,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.policy.warnings import SelectableResources, find_policy_warnings
 from gitsched.apis.karmada.rebalancer import RescheduleTriggers
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -55,7 +55,7 @@ _MAX_DEADLINES = 64
 
 
 class KarmadaEngine(PolicyEngine):
-    """See `gitsched.apis.engine.PolicyEngine`."""
+    """See `gitsched.apis.policy_api.PolicyEngine`."""
 
     name = names.API_NAME
 

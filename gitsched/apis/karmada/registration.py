@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.karmada.names import (
     APPS_GROUP,
@@ -21,7 +20,7 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.karmada.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, RemovedWorkload, StarterFiles
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, RemovedWorkload, Snapshot, StarterFiles
 from gitsched.model.document import ApiKinds, Body
 
 _PROXY_FIELDS = frozenset(("proxyHeader", "proxyURL"))

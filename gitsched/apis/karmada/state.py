@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import (
-    PreviousState,
-    add_hub_bindings,
-    is_rebalance_pending,
-    read_previous,
-)
+from gitsched.apis.karmada.binding.resource_binding import PreviousState, add_hub_bindings, is_rebalance_pending, read_previous
 from gitsched.apis.karmada.cluster.candidates import read_clusters
 from gitsched.apis.karmada.cluster.taints import read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
@@ -21,6 +15,7 @@ from gitsched.apis.karmada.policy.policy_options import apply_activation_prefere
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
 from gitsched.apis.karmada.rebalancer import RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS
+from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.scheduling import Request
 

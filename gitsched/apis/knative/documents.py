@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.apis.engine import Snapshot, list_previous_records
 from gitsched.apis.knative.names import (
     ADAPTER,
     COMPACTED_AT,
@@ -35,6 +34,7 @@ from gitsched.apis.knative.vpods import (
     read_replicas,
     validate_source,
 )
+from gitsched.apis.policy_api import Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.time import format_time, parse_time

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.engine import InnerPlacement, PolicyEngine, Snapshot
 from gitsched.apis.knative.documents import (
     AdapterRendering,
     EventSources,
@@ -25,6 +24,7 @@ from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, make_pod_key, re
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.vpods import read_node_name
+from gitsched.apis.policy_api import InnerPlacement, PolicyEngine, Snapshot
 from gitsched.apis.topology import NODE
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
@@ -36,7 +36,7 @@ _INPUT_KINDS = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps",
 
 
 class KnativeEngine(PolicyEngine):
-    """Implementation of `gitsched.apis.engine.PolicyEngine` for Knative; the constructor makes all decisions."""
+    """Implementation of `gitsched.apis.policy_api.PolicyEngine` for Knative; the constructor makes all decisions."""
 
     name = "knative"
 
@@ -201,10 +201,7 @@ class KnativeEngine(PolicyEngine):
         return evaluate_pods(self.inputs, self.result, kind, name, namespace) if self.inputs and self.result else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.knative.explanation import (  # imported lazily: only `gitsched explain` needs it
-            explain_placements,
-            explain_previous,
-        )
+        from gitsched.apis.knative.explanation import explain_placements, explain_previous
 
         if self.inputs is None or self.result is None:
             return explain_previous(template, self._records, self.blocking_finding) if self.blocking_finding else None

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, Export, PolicyAPI, StarterFiles
+from gitsched.apis.policy_api import DocumentValidator, Export, PolicyAPI, PolicyEngine, Snapshot, StarterFiles
 from gitsched.model.document import ApiKinds, Body, Document, Key
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, describe_mismatch, match_metric_constraint
 from gitsched.apis.krake.metrics import MetricReader, MetricResult, MetricResults, combine_results
 from gitsched.apis.krake.names import CLOUD, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
+from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.scheduling import CandidateResult
 from gitsched.schedule.fleet import Candidate, Fleet, pack_mask

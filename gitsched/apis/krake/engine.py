@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.engine import ChangeProposal, PolicyEngine, Snapshot
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.constraints import describe_mismatch
@@ -22,6 +21,7 @@ from gitsched.apis.krake.status import (
     report_application,
     report_resources,
 )
+from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key, is_namespaced, parse_api_group
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -33,7 +33,7 @@ PLACED_REASON = "best by its constraints and metrics"
 
 
 class KrakeEngine(PolicyEngine):
-    """Implementation of `gitsched.apis.engine.PolicyEngine` for Krake."""
+    """Implementation of `gitsched.apis.policy_api.PolicyEngine` for Krake."""
 
     name = "krake"
     wakeup: datetime | None = None  # every deadline belongs to an application and is part of its outcome
@@ -120,10 +120,10 @@ class KrakeEngine(PolicyEngine):
         return propose_change(decision, self.snapshot.documents, cluster) if decision is not None else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.krake.explanation import (
+        from gitsched.apis.krake.explanation import (  # imported lazily: only `gitsched explain` needs it
             explain_application,
             explain_binding,
-        )  # imported lazily: only `gitsched explain` needs it
+        )
 
         decision = self.scheduler.applications.get(template.key)
         observed = getattr(self.snapshot.observations, "time", None)

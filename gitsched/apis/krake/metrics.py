@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.krake.names import (
     INVALID_METRIC,
     METRIC_KINDS,
@@ -15,6 +14,7 @@ from gitsched.apis.krake.names import (
     UNKNOWN_METRICS_PROVIDER,
     UNREACHABLE_METRICS_PROVIDER,
 )
+from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.schedule.scores import WeightedSum
 

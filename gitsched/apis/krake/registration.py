@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.krake.names import (
     APPLICATION,
     CLUSTER,
@@ -20,7 +19,15 @@ from gitsched.apis.krake.names import (
 from gitsched.apis.krake.secrets import SECRET_FIELDS
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.apis.krake.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, MetricSource, PolicyAPI, RemovedWorkload, StarterFiles
+from gitsched.apis.policy_api import (
+    DocumentValidator,
+    MetricSource,
+    PolicyAPI,
+    PolicyEngine,
+    RemovedWorkload,
+    Snapshot,
+    StarterFiles,
+)
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
 from gitsched.model.observation import MetricQuery
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.krake.applications import (
     FINAL_APPLICATION_STATES,
     Application,
@@ -39,6 +38,7 @@ from gitsched.apis.krake.clusters import (
 from gitsched.apis.krake.names import APPLICATION, CLUSTER, MAGNUM_CLUSTER
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, read_previous
 from gitsched.apis.krake.settings import SETTINGS
+from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import CandidateResult
 

@@ -12,7 +12,7 @@ from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
-from gitsched.render.layout import status_path
+from gitsched.render.output_files import status_path
 
 _COPIED_FIELDS = ("running_on", "migration_retries", "migration_timeout")
 """Status fields that other controllers write. Other fields may contain secrets and are not copied."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from gitsched.apis.engine import ChangeProposal, PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
@@ -32,6 +31,7 @@ from gitsched.apis.ocm.scheduling import (
     describe_missing_sets,
     schedule_placements,
 )
+from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_document
@@ -42,7 +42,7 @@ from gitsched.schedule.selection import SELECTION_FILTERS
 
 
 class OcmEngine(PolicyEngine):
-    """See `gitsched.apis.engine.PolicyEngine`."""
+    """See `gitsched.apis.policy_api.PolicyEngine`."""
 
     name = "ocm"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.ocm.names import (
     CLUSTER_SCORES,
     CLUSTER_SET,
@@ -24,7 +23,9 @@ from gitsched.apis.policy_api import (
     DeliveryReports,
     DocumentValidator,
     PolicyAPI,
+    PolicyEngine,
     ScoreMeasurement,
+    Snapshot,
     StarterFiles,
 )
 from gitsched.model.document import ApiKinds, Body, Key

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from gitsched.apis.engine import PolicyEngine
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import list_dependency_trackers
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from gitsched import __version__
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import Snapshot
 from gitsched.decide.registry import policy_apis
 from gitsched.git import open_repository
 from gitsched.model.errors import Permanent

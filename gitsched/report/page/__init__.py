@@ -29,8 +29,7 @@ from gitsched.report.page.content import (
     list_totals,
 )
 from gitsched.report.review import Review
-from gitsched.report.summary import list_comparison_notes, list_summary_rows, sort_moves
-from gitsched.report.terminal import escape_unprintable
+from gitsched.report.summary import escape_unprintable, list_comparison_notes, list_summary_rows, sort_moves
 from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000

@@ -15,8 +15,7 @@ from gitsched.model.simulation import ResilienceChange
 from gitsched.report.explanation import describe_candidate, describe_override
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
-from gitsched.report.summary import SummaryRow, format_choice, format_clusters, format_key, list_reasons
-from gitsched.report.terminal import escape_unprintable
+from gitsched.report.summary import SummaryRow, escape_unprintable, format_choice, format_clusters, format_key, list_reasons
 from gitsched.report.text import format_manifest_title
 
 ClusterCells = list[list[int | None]]

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gitsched.apis.engine import Snapshot
 from gitsched.apis.karmada.failover import failback
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.names import (
@@ -24,6 +23,7 @@ from gitsched.apis.karmada.names import (
     permanent_id_label,
 )
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_placement_changed
+from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time

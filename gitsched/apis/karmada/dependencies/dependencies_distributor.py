@@ -11,12 +11,7 @@ from typing import Protocol
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Dependent, build_attachment
-from gitsched.apis.karmada.interpreter import (
-    DEPENDENCY_KINDS,
-    DependentObjectReference,
-    format_references,
-    read_references,
-)
+from gitsched.apis.karmada.interpreter import DEPENDENCY_KINDS, DependentObjectReference, format_references, read_references
 from gitsched.apis.karmada.policy.policy_options import (
     PRIORITY_CLASS_GROUP,
     PRIORITY_CLASS_KIND,

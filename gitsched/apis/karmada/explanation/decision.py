@@ -27,8 +27,7 @@ from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import add_duration, format_time
 from gitsched.schedule import pipeline
-from gitsched.schedule.filters import find_feasible, list_rejections
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.fleet import Fleet, find_feasible, list_rejections
 from gitsched.schedule.spread_constraints import rank_candidates, select_candidates
 
 _SPECIFICITY_TEXTS = {3: "by name", 2: "by labels", 1: "by kind"}

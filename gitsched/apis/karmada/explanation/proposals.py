@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gitsched.apis.engine import ChangeProposal
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member, format_amount
@@ -16,6 +15,7 @@ from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.simulation import make_rescheduling_document
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.policy_api import ChangeProposal
 from gitsched.apis.proposals import describe_change, get_at, make_toleration, propose_edit, propose_labels, propose_undelete, set_at
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange
@@ -25,8 +25,7 @@ from gitsched.model.scheduling import Affinity, AffinityGroup, Request, StaticWe
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.schedule import pipeline
 from gitsched.schedule.estimator import PODS, Capacity, ResourceRequest, estimate_replicas
-from gitsched.schedule.filters import list_rejections
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.fleet import Fleet, list_rejections
 
 _EDITED_ANNOTATION = "gitsched.io/edited"
 _EXCLUSION_ENDS = {

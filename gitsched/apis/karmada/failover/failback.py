@@ -18,8 +18,7 @@ from gitsched.model.document import Body
 from gitsched.model.scheduling import Assignment, Decision, Request
 from gitsched.model.time import add_duration, format_time, parse_time
 from gitsched.schedule import pipeline
-from gitsched.schedule.filters import ClusterAffinityFilter
-from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet
 
 FAILBACK_ANNOTATION = "gitsched.io/failback"
 """On a binding: since when each earlier affinity group could run the workload, as JSON."""

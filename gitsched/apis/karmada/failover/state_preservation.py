@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gitsched.model.document import Body, Document, as_string_map, get_field
 from gitsched.model.labels import is_label_value
 from gitsched.model.scheduling import Assignment, TargetCluster
-from gitsched.render.cluster_directory import set_counts
+from gitsched.render.output_files import set_counts
 
 PRESERVED_STATE = "gitsched.io/preserved-state"
 """On a binding: the labels that a failover preserved, by the cluster of the copy that has them, as JSON."""

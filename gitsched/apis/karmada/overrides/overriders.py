@@ -94,10 +94,7 @@ def _override_field(patched: PatchedObject, entry: Body) -> None:
     text = patched.find_value(field_path)
     if not isinstance(text, str):
         raise InapplicablePatch("the field is not a string")
-    from gitsched.apis.karmada.overrides.field_overrider import (  # loads PyYAML; few policies need it
-        edit_json,
-        edit_yaml,
-    )
+    from gitsched.apis.karmada.overrides.field_overrider import edit_json, edit_yaml
 
     if entry.get("yaml"):
         patched.apply("replace", field_path, edit_yaml(text, entry["yaml"]))

@@ -9,12 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.policy.propagation_policy import (
-    PolicyPlacement,
-    PropagationPolicy,
-    parse_placement,
-    serialize_placement,
-)
+from gitsched.apis.karmada.policy.propagation_policy import PolicyPlacement, PropagationPolicy, parse_placement, serialize_placement
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from gitsched.apis.engine import PolicyEngine, Snapshot
 from gitsched.apis.gitsched.config_section import SettingsSection
-from gitsched.apis.policy_api import PolicyAPI, StarterFiles
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot, StarterFiles
 from gitsched.apis.topology import ClusterLocation, Topology, copy_as
 from gitsched.model.document import ApiKinds, Body, Document, Key, get_field
 from gitsched.model.planned_files import ClusterInfo

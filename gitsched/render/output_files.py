@@ -1,0 +1,355 @@
+"""Files of the output branch: their paths, the directories of clusters, the records under status/ and the PlacementDecisions.
+
+Paths are built from escaped segments, so that no name can leave its directory. They are unique per identity also on case-insensitive file
+systems: they are lower-case ASCII, and other characters are escaped.
+
+Records are what the upstream API server would store; PlacementDecisions are those of SIG-Multicluster. Delivery tools must not apply them:
+they have the annotation `config.kubernetes.io/local-config`, with which kustomize omits an object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, remove_server_owned
+from gitsched.model.planned_files import END_OF_TEXT, ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.render.yaml import dump, quote
+
+README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
+CLUSTERS, STATUS, PLACEMENTS, KEPT = "clusters", "status", "placements", "kept"
+CLUSTER_JSON, KUSTOMIZATION, STUB_FILE = "cluster.json", "kustomization.yaml", "gitsched-placement.yaml"
+
+_LIMIT, _SHORTENED_LENGTH, _DIGEST_LENGTH = 200, 180, 16
+_UNSAFE = re.compile(r"[^a-z0-9.-]|^\.")
+# A name that looks like the shortened form of a longer name is shortened itself, so that the two paths cannot collide.
+_SHORTENED = re.compile(r".{180}-[0-9a-f]{16}")
+_APPS_KINDS = frozenset(("controllerrevision", "daemonset", "deployment", "replicaset", "statefulset"))
+_TOP_LEVEL_DOMAINS = frozenset(("app", "cloud", "com", "dev", "io", "net", "org", "sh"))
+
+
+@lru_cache(maxsize=1 << 17)
+def escape_segment(text: str) -> str:
+    """Return a path segment of at most 200 bytes: [a-z0-9.-], other bytes as `_xx`, "" as `_`, a leading dot escaped."""
+    return _shorten(_UNSAFE.sub(_escape, text)) if text else "_"
+
+
+def object_name(key: Key) -> str:
+    """Return `<kind>[.<group>]-<name>` as one segment, without the group for core and apps."""
+    return _object_name(key.group, key.kind, key.name)
+
+
+def object_path(cluster: str, key: Key) -> str:
+    """Return the path of a manifest: `clusters/<cluster>/<namespace or _>/<kind>[.<group>]-<name>.yaml`."""
+    return f"{CLUSTERS}/{escape_segment(cluster)}/{relative_path(key)}"
+
+
+def relative_path(key: Key) -> str:
+    """Return `object_path` relative to the directory of the cluster."""
+    return f"{escape_segment(key.namespace)}/{_object_name(key.group, key.kind, key.name)}.yaml"
+
+
+def cluster_path(cluster: str, relative: str) -> str:
+    """Return the path of a file in the directory of a cluster."""
+    return f"{CLUSTERS}/{escape_segment(cluster)}/{relative}"
+
+
+def status_path(key: Key) -> str:
+    """Return the path of a record: `status/<group or core>/<kind>/<namespace or _>/<name>.yaml`."""
+    group = key.group.lower()
+    # A document may use "core" as its group; its record must not collide with those of the core group "".
+    head = "core" if not group else "_63ore" if group == "core" else escape_segment(group)
+    return f"{STATUS}/{head}/{escape_segment(key.kind.lower())}/{escape_segment(key.namespace)}/{escape_segment(key.name)}.yaml"
+
+
+def placement_path(key: Key) -> str:
+    """Return the path of a PlacementDecision: `placements/<namespace or _>/<kind>[.<group>]-<name>.yaml`."""
+    return f"{PLACEMENTS}/{relative_path(key)}"
+
+
+def kept_path(path: str) -> str:
+    """Return the path of the last valid version of a broken source file: `kept/<path>`, each segment escaped."""
+    return f"{KEPT}/{'/'.join(map(escape_segment, path.split('/')))}"
+
+
+def _escape(match: re.Match[str]) -> str:
+    # Python decodes a byte that is not UTF-8 as a lone surrogate.
+    return "".join(f"_{byte:02x}" for byte in match[0].encode("utf-8", "surrogatepass"))
+
+
+def _shorten(escaped: str) -> str:
+    if len(escaped) <= _LIMIT and not _SHORTENED.fullmatch(escaped):
+        return escaped
+    return f"{escaped[:_SHORTENED_LENGTH]}-{hashlib.sha256(escaped.encode()).hexdigest()[:_DIGEST_LENGTH]}"
+
+
+@lru_cache(maxsize=1 << 17)
+def _object_name(group: str, kind: str, name: str) -> str:
+    kind = _UNSAFE.sub(_escape, kind.lower()).replace("-", "_2d").replace(".", "_2e")
+    group = _UNSAFE.sub(_escape, group.lower())
+    name = _UNSAFE.sub(_escape, name)
+    # `apiVersion: v1, kind: Deployment` is a frequent mistake and must not get the path of the Deployment in apps.
+    if group == ("apps" if kind in _APPS_KINDS else ""):
+        return _shorten(f"{kind}-{name}")
+    tail = f"{group or '_'}-{name}"
+    if tail.count("-") > 1 and _find_group_end(tail) != len(group or "_"):
+        tail = f"{group.replace('-', '_2d')}-{name.replace('-', '_2d')}"
+    return _shorten(f"{kind}.{tail}")
+
+
+def _find_group_end(tail: str) -> int:
+    """Return where the group of `<group>-<name>` ends: at the first dash after a well-known domain, else at the first dash.
+
+    Groups and names may contain dots and dashes, so `a.b-c.io-d` is ambiguous. If this rule does not find the actual group, the dashes
+    of both parts are escaped. Common groups such as cert-manager.io and open-cluster-management.io need no escaping.
+    """
+    index = tail.find("-")
+    first = index
+    while index >= 0:
+        head, dot, label = tail[:index].rpartition(".")
+        if dot and head and label in _TOP_LEVEL_DOMAINS:
+            return index
+        index = tail.find("-", index + 1)
+    return first
+
+
+def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
+    """Return the manifest of a document for one cluster; `counts` are pairs of a field path ("spec.replicas") and its value.
+
+    Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change
+    and comments, order and line ends stay. Otherwise (an item of a List, flow style, a missing field, no source text) the result is
+    newly written YAML.
+    """
+    needed = [(path, count) for path, count in counts if not _is_count(get_field(document.body, *path.split(".")), count)]
+    origin = document.origin
+    if origin is not None and origin.spans is not None and origin.item < 0:
+        spans = _plan_edits(origin.spans, needed)
+        if spans is not None:
+            return EditedBlob(origin.blob, spans) if spans else ExistingBlob(origin.blob)
+    return write_manifest(set_counts(document.body, needed))
+
+
+def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
+    """Return the body with the numbers set; the given body is not modified."""
+    for path, count in counts:
+        if not _is_count(get_field(body, *path.split(".")), count):
+            body = _set_field(body, path.split("."), count)
+    return body
+
+
+def write_manifest(body: Body) -> NewBlob:
+    """Return the body as YAML without the fields that an API server owns, because Flux rejects them."""
+    return NewBlob(dump(remove_server_owned(body)).encode())
+
+
+def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]]) -> tuple[TextEdit, ...] | None:
+    if text.server_owned is None:
+        return None
+    spans = [TextEdit(start, end, "") for start, end in text.server_owned]
+    marks = {path: (start, end) for path, start, end in text.editable}
+    for path, count in counts:
+        if path not in marks:
+            return None
+        spans.append(TextEdit(*marks[path], str(count)))
+    if not text.whole_file:
+        spans += (
+            [TextEdit(0, text.start, ""), TextEdit(text.end, END_OF_TEXT, "")]
+            if text.start
+            else [TextEdit(text.end, END_OF_TEXT, "")]
+        )
+    return tuple(sorted(spans))
+
+
+def _is_count(value: Any, count: int) -> bool:
+    return type(value) is int and value == count
+
+
+def _set_field(body: Body, path: list[str], value: int) -> Body:
+    """Return a copy of the body with one field set; missing parents are added."""
+    name, *rest = path
+    if not rest:
+        return {**body, name: value}
+    inner = body.get(name)
+    return {**body, name: _set_field(inner if isinstance(inner, dict) else {}, rest, value)}
+
+
+STUB_NAME = "gitsched-placement"
+
+
+def write_cluster_json(
+    name: str, labels: Mapping[str, str], region: str = "", provider: str = "", replicas: int = 0, workloads: int = 0
+) -> NewBlob:
+    """Return `cluster.json` with all members, because Argo CD's templates fail on a missing one."""
+    members = {
+        "labels": dict(labels),
+        "name": name,
+        "provider": provider,
+        "region": region,
+        "replicas": replicas,
+        "workloads": workloads,
+    }
+    return NewBlob((json.dumps(members, indent=2, sort_keys=True) + "\n").encode())
+
+
+def write_kustomization(paths: Iterable[str]) -> NewBlob:
+    """Return `kustomization.yaml` with the given files of the directory and the stub, sorted."""
+    resources = "".join(f"- {quote(path)}\n" for path in sorted({*paths, STUB_FILE}))
+    return NewBlob(f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}".encode())
+
+
+def write_stub(cluster: str) -> NewBlob:
+    """Return a ConfigMap with the name of the cluster. It keeps the directory from being empty: Flux fails on an empty directory and
+    prunes nothing."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": STUB_NAME, "namespace": "default"},
+        "data": {"cluster": cluster},
+    }
+    return NewBlob(dump(body).encode())
+
+
+@lru_cache(maxsize=1 << 14)
+def write_namespace(name: str) -> NewBlob:
+    """Return a Namespace manifest, for a namespace that the source does not declare."""
+    return NewBlob(dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).encode())
+
+
+STUB_MANIFEST_PATH = relative_path(Key("", "ConfigMap", "default", STUB_NAME))
+"""The path of a source object with the same identity as the stub. The stub replaces it, because kustomize rejects duplicates."""
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
+
+
+def complete_directory(cluster: ClusterInfo, files: Mapping[str, PlannedFile]) -> dict[str, PlannedFile]:
+    """Return all files of `clusters/<cluster>/` by relative path, given the manifests placed there (`relative_path` → file).
+
+    A Namespace is added for each used namespace, except those among the files and the built-in ones. Without manifests, as for a
+    cluster that is being retired, the stub remains.
+    """
+    directory = {path: file for path, file in files.items() if path != STUB_MANIFEST_PATH}
+    for namespace in sorted({path.partition("/")[0] for path in directory}):
+        if namespace in _BUILT_IN_NAMESPACES or not _DNS_LABEL.fullmatch(namespace):
+            continue  # "_" and escaped names are not valid namespaces
+        directory.setdefault(f"_/namespace-{namespace}.yaml", write_namespace(namespace))
+    directory[KUSTOMIZATION] = write_kustomization(directory)
+    directory[STUB_FILE] = write_stub(cluster.name)
+    directory[CLUSTER_JSON] = write_cluster_json(*cluster)
+    return directory
+
+
+LOCAL_CONFIG: Final = "config.kubernetes.io/local-config"
+API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
+DECISION_KEY: Final = "multicluster.x-k8s.io/decision-key"
+DECISION_INDEX: Final = "multicluster.x-k8s.io/decision-index"
+PLACEMENT_KEY: Final = "multicluster.x-k8s.io/placement-key"
+MAX_SLICE_DECISIONS = 100
+"""The maximum number of decisions in one PlacementDecision, as in the upstream schema."""
+
+_MAPPINGS = ("metadata", "spec", "status")
+_RECORD_FIELDS = ("apiVersion", "api", "kind", "metadata", "spec", "status")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,239}[a-z0-9])?")
+
+
+class ClusterDecision(NamedTuple):
+    """One cluster of a decision; replicas and score are None if they do not apply."""
+
+    cluster: str
+    replicas: int | None = None
+    score: int | float | None = None
+    reason: str = ""
+
+
+def write_record(body: Body) -> NewBlob:
+    """Return the file under status/ with apiVersion (Krake: api), kind, metadata, spec if present, and status.
+
+    Annotations are sorted by name, so that a record has the same bytes whether it is new or read from an earlier run.
+    """
+    return NewBlob(dump(make_record(body)).encode())
+
+
+def make_record(body: Body) -> Body:
+    """Return the body of a record."""
+    record = {name: body[name] for name in _RECORD_FIELDS if name in body}
+    return {**record, "metadata": _mark_local_config(body.get("metadata") or {})}
+
+
+def strip_record(body: Body) -> Body:
+    """Remove from a record the annotation that only its file has, and members of a wrong type, which other tools may have written."""
+    body = {name: value for name, value in body.items() if isinstance(value, dict) or name not in _MAPPINGS}
+    metadata = body.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    kept = {name: text for name, text in annotations.items() if name != LOCAL_CONFIG} if isinstance(annotations, dict) else {}
+    # The order of the members stays: an unchanged record is written with the same bytes.
+    metadata = {name: kept if name == "annotations" else value for name, value in metadata.items()}
+    return {**body, "metadata": {name: value for name, value in metadata.items() if value or name != "annotations"}}
+
+
+def write_placement_decision(
+    key: Key, decisions: Sequence[tuple[str, int | None, int | float | None, str]], scheduler: str, placement_key: str = ""
+) -> dict[str, NewBlob]:
+    """Return the PlacementDecision of a workload (KEP-5313) by path: one file with a document for each 100 clusters.
+
+    Without decisions, the file has one empty document. Decisions keep their order. `placement_key` is the workload's label of that
+    name. Replicas and scores are JSON objects in annotations, because the type has no fields for them. ClusterProfile references have
+    no namespace, because it is not known in Git.
+    """
+    targets = [ClusterDecision(*decision) for decision in decisions]
+    slices = [targets[start : start + MAX_SLICE_DECISIONS] for start in range(0, len(targets), MAX_SLICE_DECISIONS)] or [[]]
+    texts = [
+        dump(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "PlacementDecision",
+                "metadata": _make_metadata(key, part, index, len(slices), placement_key),
+                "schedulerName": scheduler,
+                "decisions": [_make_decision(one) for one in part],
+            }
+        )
+        for index, part in enumerate(slices)
+    ]
+    return {placement_path(key): NewBlob("---\n".join(texts).encode())}
+
+
+def _mark_local_config(metadata: Mapping[str, Any]) -> Body:
+    annotations = metadata.get("annotations")
+    entries = {**annotations} if isinstance(annotations, dict) else {}
+    return {**metadata, "annotations": dict(sorted({**entries, LOCAL_CONFIG: "true"}.items()))}
+
+
+def _make_metadata(key: Key, part: list[ClusterDecision], index: int, count: int, placement_key: str) -> Body:
+    namespace, base = key.namespace or "default", object_name(key)
+    annotations = {LOCAL_CONFIG: "true"}
+    for name, values in (
+        ("gitsched.io/replicas", {one.cluster: one.replicas for one in part if one.replicas is not None}),
+        ("gitsched.io/scores", {one.cluster: one.score for one in part if one.score is not None}),
+    ):
+        if values:
+            annotations[name] = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    labels = {DECISION_KEY: _make_label(f"{namespace}.{base}")}
+    if count > 1:
+        labels[DECISION_INDEX] = str(index)
+    if placement_key:
+        labels[PLACEMENT_KEY] = placement_key
+    # The KEP's deterministic naming: base and index of the slice. A base that is not a valid object name (system:foo) becomes a digest.
+    name = base if _NAME.fullmatch(base) else _digest(base)
+    return {"name": f"{name}-{index}", "namespace": namespace, "labels": dict(sorted(labels.items())), "annotations": annotations}
+
+
+def _make_decision(one: ClusterDecision) -> Body:
+    reference = {"apiVersion": API_VERSION, "kind": "ClusterProfile", "name": one.cluster}
+    return {"clusterProfileRef": reference, "reason": one.reason} if one.reason else {"clusterProfileRef": reference}
+
+
+def _make_label(text: str) -> str:
+    """Return the text if it is a valid label value, else its digest."""
+    return text if len(text) <= 63 and _NAME.fullmatch(text) else _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
