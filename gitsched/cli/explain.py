@@ -12,7 +12,7 @@ from gitsched.decide.registry import policy_apis
 if TYPE_CHECKING:
     from gitsched.model.explanation import ClusterExplanation, Explanation
 
-_SHAPES = {api.name: api.native_explanation for api in policy_apis() if api.native_explanation}
+_SHAPES = {api.name: api.native_explanation for api in policy_apis.values() if api.native_explanation}
 
 SHORT_NAMES = {
     "cj": "CronJob",
@@ -36,7 +36,7 @@ SHORT_NAMES = {
 KINDS = (
     *SHORT_NAMES.values(),
     *("Job", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
-    *(kind for api in policy_apis() for kind in api.explained_kinds),
+    *(kind for api in policy_apis.values() for kind in api.explained_kinds),
 )
 
 
@@ -154,7 +154,7 @@ def parse_kind(text: str) -> str:
 
 
 def _find_short_name(name: str) -> str | None:
-    return SHORT_NAMES.get(name) or next((api.short_names[name] for api in policy_apis() if name in api.short_names), None)
+    return SHORT_NAMES.get(name) or next((api.short_names[name] for api in policy_apis.values() if name in api.short_names), None)
 
 
 def _list_spellings(kind: str) -> tuple[str, str]:

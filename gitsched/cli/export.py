@@ -180,7 +180,7 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
     return print_export
 
 
-_EXPORTS = {api.name: (api, api.export) for api in policy_apis() if api.export is not None}
+_EXPORTS = {api.name: (api, api.export) for api in policy_apis.values() if api.export is not None}
 CONSUMERS = {
     "flux": "Print the Flux objects that deliver the directory of a cluster.",
     "argocd": "Print the Argo CD ApplicationSet that delivers all directories.",

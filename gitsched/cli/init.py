@@ -30,7 +30,7 @@ spec:
 
 def list_starters() -> dict[str, Callable[[], StarterFiles]]:
     """Return the policy APIs that have starter files, by name."""
-    return {api.name: api.load_starter for api in policy_apis() if api.load_starter is not None}
+    return {api.name: api.load_starter for api in policy_apis.values() if api.load_starter is not None}
 
 
 NEXT_STEPS = """

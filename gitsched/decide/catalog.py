@@ -29,9 +29,17 @@ class RawDocument(NamedTuple):
 def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = False) -> RawDocument:
     """Return a document with the fields that identify it."""
     api_version = str(body.get("apiVersion") or body.get("api") or "")
-    namespace, name = str(get_field(body, "metadata", "namespace") or ""), str(get_field(body, "metadata", "name") or "")
+    metadata = body.get("metadata")
+    entries = metadata if isinstance(metadata, dict) else {}
     return RawDocument(
-        body, origin, broken, api_version, parse_api_group(api_version), str(body.get("kind") or ""), namespace, name
+        body,
+        origin,
+        broken,
+        api_version,
+        parse_api_group(api_version),
+        str(body.get("kind") or ""),
+        str(entries.get("namespace") or ""),
+        str(entries.get("name") or ""),
     )
 
 

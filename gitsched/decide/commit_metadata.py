@@ -32,13 +32,14 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
     The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
     same bytes.
     """
+    totals = plan.totals
     readme = ReadmeContent(
         source=source.oid,
         version=version,
         time=plan.time,
         fleet=[
-            FleetRow(facts.name, facts.region, "retiring" if name in plan.retiring else "", facts.workloads, facts.replicas)
-            for name, facts in plan.first_clusters.items()
+            FleetRow(facts.name, facts.region, "retiring" if name in totals.retiring else "", facts.workloads, facts.replicas)
+            for name, facts in totals.first_clusters.items()
         ],
         decisions=[
             DecisionRow(
@@ -46,12 +47,12 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
                 outcome.policy or outcome.reason,
                 [*outcome.replicas_by_cluster.items()],
             )
-            for key, outcome in plan.first_outcomes.items()
+            for key, outcome in totals.first_outcomes.items()
         ],
         workloads=len(plan.outcomes),
-        clusters=plan.cluster_count,
+        clusters=totals.cluster_count,
         findings=Counter(finding.severity for finding in plan.findings),
-        unclaimed=plan.unclaimed,
+        unclaimed=totals.unclaimed,
         repository=url,
         next_wakeup=plan.next_wakeup,
     )
@@ -67,7 +68,7 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
         observations=observations,
         observed_at=plan.observations.time,
         input_digest=sha256("\n".join(inputs).encode()).hexdigest(),
-        retiring=plan.retiring,
+        retiring=totals.retiring,
     )
     return {
         README: write_readme(readme),

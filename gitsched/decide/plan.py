@@ -13,7 +13,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, sort_findings
-from gitsched.decide.registry import find_policy_api
+from gitsched.decide.registry import apis_by_group
 from gitsched.decide.rendered_tree import LastValidFile, RenderCache, RenderedTree, render, render_last_valid
 from gitsched.model.changes import Move
 from gitsched.model.document import Body, Key, parse_api_group
@@ -266,7 +266,7 @@ def list_removed_workloads(decisions: DecisionSet, previous: PreviousOutput) -> 
 
 def _make_removal(record: Body, decisions: DecisionSet) -> Move | None:
     """Return the move of the workload that a record belongs to; None for a record without a placement."""
-    api = find_policy_api(parse_api_group(str(record.get("apiVersion") or record.get("api") or "")))
+    api = apis_by_group.get(parse_api_group(str(record.get("apiVersion") or record.get("api") or "")))
     removed = api.read_removed_workload(record) if api is not None and api.read_removed_workload is not None else None
     if removed is None:
         return None

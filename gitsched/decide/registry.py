@@ -10,8 +10,10 @@ from gitsched.apis.ocm.registration import API as OCM
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, Snapshot, needs_engine
 from gitsched.model.document import add_kinds
 
-_apis: dict[str, PolicyAPI] = {}
-_by_group: dict[str, PolicyAPI] = {}
+policy_apis: dict[str, PolicyAPI] = {}
+"""The registered APIs by name, in the order of registration. Only `register` adds one."""
+apis_by_group: dict[str, PolicyAPI] = {}
+"""The API that reads each API group."""
 _reserved = frozenset({GROUP})
 
 
@@ -21,24 +23,14 @@ def register(api: PolicyAPI) -> None:
     Raise ValueError if an API of this name or one that reads the same API group is registered already.
     """
     global _reserved
-    if api.name in _apis or not api.groups.isdisjoint(_reserved):
+    if api.name in policy_apis or not api.groups.isdisjoint(_reserved):
         raise ValueError(f"the policy API {api.name!r} or one of its groups is registered already")
-    _apis[api.name] = api
-    _by_group.update(dict.fromkeys(api.groups, api))
+    policy_apis[api.name] = api
+    apis_by_group.update(dict.fromkeys(api.groups, api))
     _reserved |= api.groups
     add_kinds(api.kinds._replace(groups=api.kinds.groups | api.groups))
     if api.settings is not None:
         add_settings_section(api.settings)
-
-
-def policy_apis() -> tuple[PolicyAPI, ...]:
-    """Return the registered APIs, in the order of registration."""
-    return tuple(_apis.values())
-
-
-def find_policy_api(group: str) -> PolicyAPI | None:
-    """Return the API that reads an API group."""
-    return _by_group.get(group)
 
 
 def reserved_groups() -> frozenset[str]:
@@ -48,7 +40,7 @@ def reserved_groups() -> frozenset[str]:
 
 def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
     """Create the engines of the APIs that a snapshot needs."""
-    return tuple(api.create_engine(snapshot) for api in _apis.values() if needs_engine(api, snapshot))
+    return tuple(api.create_engine(snapshot) for api in policy_apis.values() if needs_engine(api, snapshot))
 
 
 for _api in (KARMADA, KRAKE, OCM, KNATIVE):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.registry import find_policy_api
+from gitsched.decide.registry import apis_by_group
 from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
@@ -257,7 +257,7 @@ def render_last_valid(last_valid: LastValidFile, outcomes: Mapping[Key, Outcome]
 
 def _remove_secrets(body: Body) -> Body:
     for text in (body.get("apiVersion"), body.get("api")):
-        api = find_policy_api(parse_api_group(str(text)))
+        api = apis_by_group.get(parse_api_group(str(text)))
         if text and api is not None and api.remove_secrets is not None:
             body = api.remove_secrets(body)
     return body
@@ -266,7 +266,7 @@ def _remove_secrets(body: Body) -> Body:
 def _is_unplaced_secret(body: Body, outcomes: Mapping[Key, Outcome]) -> bool:
     metadata = body.get("metadata") or {}
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api"))), str(body.get("kind"))
-    api = find_policy_api(group)
+    api = apis_by_group.get(group)
     path = api.embedded_objects.get((group, kind)) if api is not None else None
     objects = [body, *(get_field(body, *path) or [])] if path else [body]
     if not any((entry.get("apiVersion"), entry.get("kind")) == ("v1", "Secret") for entry in objects if isinstance(entry, dict)):

@@ -10,7 +10,7 @@ from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, SchemaKey
 from gitsched.apis.proposals import set_at
 from gitsched.apis.schemas import list_schemas, shipped_schemas
 from gitsched.decide.catalog import RawDocument
-from gitsched.decide.registry import find_policy_api, policy_apis
+from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
@@ -18,7 +18,7 @@ from gitsched.model.finding import Finding, Issue, Location, ValidationResult, l
 
 def list_ignored_codes(settings: config.Config) -> frozenset[str]:
     """Return the codes of the validation findings that settings turn off."""
-    ignored = (api.list_ignored_codes(settings) for api in policy_apis() if api.list_ignored_codes is not None)
+    ignored = (api.list_ignored_codes(settings) for api in policy_apis.values() if api.list_ignored_codes is not None)
     return frozenset[str]().union(*ignored)
 
 
@@ -28,7 +28,7 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> Vali
     `ignored` are the codes of rules that settings turn off.
     """
     group, kind = parse_api_group(str(body.get("apiVersion") or body.get("api") or "")), str(body.get("kind") or "")
-    api = find_policy_api(group)
+    api = apis_by_group.get(group)
     try:
         filled = api.apply_defaults(body) if api is not None and api.apply_defaults is not None else body
         result = _load_schemas().validate(filled, None if filled is body else body)
@@ -37,7 +37,7 @@ def validate_document(body: Body, ignored: frozenset[str] = frozenset()) -> Vali
         if found is None:
             raise
         return ValidationResult(body, (found,))
-    rules = _find_validator(group, kind, str(get_field(body, "metadata", "name")))
+    rules = _find_validator(api, group, kind, body)
     if rules is None or any(issue.severity == "error" for issue in result.issues):
         return result
     broken = [issue for issue in rules(result.body) if issue.code not in ignored]
@@ -108,15 +108,14 @@ def _format_pointer(pointer: Iterable[str | int]) -> str:
     return f"{path}: " if path else ""
 
 
-def _find_validator(group: str, kind: str, name: str) -> DocumentValidator | None:
-    api = find_policy_api(group)
+def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) -> DocumentValidator | None:
     if api is not None and api.find_validator is not None:
         return api.find_validator(group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
-    for api in policy_apis():
+    for api in policy_apis.values():
         names = api.validated_objects.get((group, kind))
-        if names is not None and (not names or name in names) and api.find_validator is not None:
+        if names is not None and (not names or get_field(body, "metadata", "name") in names) and api.find_validator is not None:
             return api.find_validator(group, kind)
     return None
 
@@ -137,7 +136,7 @@ _schemas: dict[tuple[PolicyAPI, ...], SchemaValidator] = {}
 
 
 def _load_schemas() -> SchemaValidator:
-    apis = policy_apis()
+    apis = tuple(policy_apis.values())
     if apis not in _schemas:
         _schemas[apis] = SchemaValidator(list_schemas([*(api.schemas for api in apis), *_list_config_schemas(apis)]))
     return _schemas[apis]

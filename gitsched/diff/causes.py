@@ -122,7 +122,7 @@ def compare_catalogs(before: Catalog, after: Catalog) -> CatalogComparison:
     """Index the documents of two commits and find those that differ."""
     old, new = _index_documents(before), _index_documents(after)
     settings = sorted(key for key in old.keys() | new.keys() if key.group in reserved_groups())
-    topologies = (api.topology for api in policy_apis() if api.topology is not None)
+    topologies = (api.topology for api in policy_apis.values() if api.topology is not None)
     cluster_kinds = {(topology.group, topology.kind) for topology in topologies if topology.level == CLUSTER}
     clusters: dict[str, tuple[Key, ...]] = {}
     for key in settings:

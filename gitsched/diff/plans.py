@@ -41,7 +41,7 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
 def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
     """Return the clusters that Placements without workloads select, according to the records of an output branch."""
     found: dict[Key, frozenset[str]] = {}
-    for api in policy_apis():
+    for api in policy_apis.values():
         choices = api.cluster_choices
         if choices is not None and (records_of_kind := list_previous_records(records, *choices.record_kind)):
             found.update(choices.read(records_of_kind))

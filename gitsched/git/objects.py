@@ -17,22 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from gitsched.git.trees import RawObject
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.time import EPOCH
 
-COMMIT, TREE, BLOB = 1, 2, 3
-_TYPE_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
 _LARGE_OFFSET = 1 << 31
 _SMALL_SIZE = 4096
-
-RawObject = tuple[bytes, int, bytes]
-"""Raw object id, object type and content."""
-
-
-def hash_object(kind: int, data: bytes) -> bytes:
-    """Return the raw id that Git gives an object."""
-    return hashlib.sha1(b"%b %d\0%b" % (_TYPE_NAMES[kind], len(data), data), usedforsecurity=False).digest()
 
 
 def write_pack(directory: Path, objects: Sequence[RawObject]) -> Path:

@@ -10,6 +10,7 @@ from gitsched.git.refs import push as push_commit
 from gitsched.git.repository import Repository
 from gitsched.git.source import PrivateClone, RemoteSource, SourceRepository, fetch_branch, parse_branch
 from gitsched.git.urls import check_url, identify_repository, is_url, redact
+from gitsched.model.commit import Commit
 from gitsched.model.errors import Conflict, GitschedError, Permanent
 
 _log = logging.getLogger("gitsched.git")
@@ -103,9 +104,9 @@ class OutputRepository:
         """
         self.check_writable()
         repository = self.repository
-        parents = repository.commit(commit).parents
-        if commit != expected and parents != ((expected,) if expected else ()):
-            raise ValueError(f"commit {commit} has the parents {parents}, expected was {expected}")
+        written = repository.commit(commit)
+        if commit != expected and written.parents != ((expected,) if expected else ()):
+            raise ValueError(f"commit {commit} has the parents {written.parents}, expected was {expected}")
         published = True
         if self.remote is not None and commit != expected:
             published = push_commit(repository, self.remote, self._ref, commit, expected)
@@ -113,7 +114,7 @@ class OutputRepository:
         elif commit != expected:
             update_ref(repository, self._ref, commit, expected if repository.resolve_ref(self._ref) is not None else None)
         if note is not None and published:
-            self._write_note(repository, commit, note)
+            self._write_note(repository, written, note)
         return published
 
     def check_writable(self) -> None:
@@ -128,6 +129,8 @@ class OutputRepository:
 
     def _shares_repository(self) -> bool:
         """Return whether output and source are the same repository, even if one is a clone of the other or uses another protocol."""
+        if self._opened is self._source.repository:
+            return True
         if self._source.url is not None:
             source_ids = {identify_repository(self._source.url)}
         else:
@@ -160,15 +163,14 @@ class OutputRepository:
             # The remote decides. The process that moved the local branch meanwhile sees the remote's commit in its next run.
             _log.warning("%s", error)
 
-    def _write_note(self, repository: Repository, commit: str, note: str) -> None:
-        commit_object = repository.commit(commit)
+    def _write_note(self, repository: Repository, commit: Commit, note: str) -> None:
         failure: GitschedError | None
         try:
-            write_note(repository, commit, note, time=commit_object.time, name=commit_object.name, email=commit_object.email)
+            write_note(repository, commit.oid, note, time=commit.time, name=commit.name, email=commit.email)
             failure = push_notes(repository, self.remote, NOTES_REF) if self.remote is not None else None
         except GitschedError as error:
             failure = error
         if failure is not None:
             # Another process with the same decision writes the same note, and the next run checks it.
             level = logging.INFO if isinstance(failure, Conflict) else logging.WARNING
-            _log.log(level, "the note on %s was not written: %s", commit[:12], failure)
+            _log.log(level, "the note on %s was not written: %s", commit.oid[:12], failure)

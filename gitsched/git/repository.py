@@ -10,12 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitsched.git.objects import BLOB, COMMIT, TREE, RawObject, Signer, format_commit, parse_commit, write_pack
+from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
-from gitsched.git.trees import TreeBuilder, TreeEntry, TreeReader, is_tree
+from gitsched.git.trees import BLOB, COMMIT, TREE, RawObject, TreeEntry, TreeReader, is_tree
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
-from gitsched.model.planned_files import EditedBlob, PlannedFile
+from gitsched.model.planned_files import PlannedFile
 
 if TYPE_CHECKING:
     import pygit2
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _PACK_THRESHOLD = 100
 """From this number of new objects on, a packfile costs less than loose objects."""
 _SAMPLE_SIZE = 64
-_EDIT_CACHE_LIMIT = 100_000
 _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 _PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -50,7 +49,6 @@ class Repository:
         self.common_dir = _find_common_dir(Path(self.path))
         self.on_damage = on_damage
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
-        self._edited_blobs: dict[EditedBlob, bytes] = {}
 
     @property
     def is_bare(self) -> bool:
@@ -219,13 +217,8 @@ class Repository:
         Removing a directory's path removes all its files; empty directories disappear. Existing and edited blobs are read from
         the repository `read`. ValueError (a bug of the caller) for an unsafe path, or for a path that is both file and directory.
         """
-        if len(self._edited_blobs) > _EDIT_CACHE_LIMIT:
-            self._edited_blobs.clear()
-        builder = TreeBuilder(self._trees.read_tree, read.blob, self.has, self._edited_blobs)
-        tree = builder.build(changes, base)
-        self._write_objects(list(builder.objects.values()))
-        for oid, entries in builder.trees.items():
-            self._trees.cache_tree(oid, entries)
+        tree, objects = self._trees.build_tree(changes, base, read.blob, self.has)
+        self._write_objects(objects)
         return tree
 
     def commit_tree(

@@ -10,6 +10,7 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from gitsched.git.process import CorruptRepository, run_git
@@ -174,17 +175,15 @@ def open_source(location: str, *, cache: Path) -> SourceRepository:
 class LocalSource(SourceRepository):
     """A local worktree or bare repository."""
 
+    url: str | None = None
+
     def __init__(self, path: str) -> None:
         self._repository = Repository(path)
         self.requested_branches = set()
 
-    @property
+    @cached_property
     def repository(self) -> Repository:
         return self._repository
-
-    @property
-    def url(self) -> str | None:
-        return None
 
     def fetch(self, branch: str | None) -> None:
         """Do nothing: the refs of a local repository are current."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
-from gitsched.git.objects import BLOB, TREE, RawObject, hash_object
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+
+COMMIT, TREE, BLOB = 1, 2, 3
+_TYPE_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
 
 TREE_MODE = 0o040000
 FILE_MODE = 0o100644
@@ -19,12 +22,20 @@ SUBMODULE_MODE = 0o160000
 MAX_DEPTH = 128
 MAX_ENTRIES = 1_000_000
 _CACHED_ENTRIES = 4_000_000
+_EDIT_CACHE_LIMIT = 100_000
 
 _RAW_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _RAW_TREE_MODES = (b"40000", b"040000")
 
 RawEntry = tuple[bytes, bytes, bytes]
 """Mode in octal digits, name and raw object id of an entry, as stored in the tree object."""
+RawObject = tuple[bytes, int, bytes]
+"""Raw object id, object type and content."""
+
+
+def hash_object(kind: int, data: bytes) -> bytes:
+    """Return the raw id that Git gives an object."""
+    return hashlib.sha1(b"%b %d\0%b" % (_TYPE_NAMES[kind], len(data), data), usedforsecurity=False).digest()
 
 
 class TreeEntry(NamedTuple):
@@ -54,7 +65,7 @@ def is_tree(row: RawEntry) -> bool:
 
 
 class TreeReader:
-    """Listings of the trees of one repository, cached by tree id, so that an unchanged tree is listed once.
+    """Lists and builds the trees of one repository. Listings are cached by tree id, so that an unchanged tree is listed once.
 
     `read` returns the raw bytes of a tree by its id.
     """
@@ -63,6 +74,7 @@ class TreeReader:
         self._read = read
         self._tree_cache: _LruCache[str, list[RawEntry]] = _LruCache(_CACHED_ENTRIES)
         self._listing_cache: _LruCache[tuple[str, str, bool], tuple[TreeEntry, ...]] = _LruCache(_CACHED_ENTRIES)
+        self._edited_blobs: dict[EditedBlob, bytes] = {}
 
     def read_tree(self, tree: str) -> list[RawEntry]:
         """Return the entries of one tree, in Git's order."""
@@ -75,10 +87,23 @@ class TreeReader:
             self._tree_cache.put(tree, rows, len(rows))
         return rows
 
-    def cache_tree(self, tree: str, rows: list[RawEntry]) -> None:
-        """Cache the entries of a tree that was just written."""
-        if self._tree_cache.get(tree) is None:
-            self._tree_cache.put(tree, rows, len(rows))
+    def build_tree(
+        self,
+        changes: Mapping[str, PlannedFile | None],
+        base: str | None,
+        read: Callable[[str], bytes],
+        has: Callable[[str], bool],
+    ) -> tuple[str, list[RawObject]]:
+        """Return the id of the base tree with every path of `changes` set, or removed where the value is None, and the objects to
+        write for it. `read` and `has` are those of `TreeBuilder`."""
+        if len(self._edited_blobs) > _EDIT_CACHE_LIMIT:
+            self._edited_blobs.clear()
+        builder = TreeBuilder(self.read_tree, read, has, self._edited_blobs)
+        tree = builder.build(changes, base)
+        for oid, rows in builder.trees.items():
+            if self._tree_cache.get(oid) is None:
+                self._tree_cache.put(oid, rows, len(rows))
+        return tree, list(builder.objects.values())
 
     def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
         """Return all entries below the directory (or the one file) `under`, sorted as Git sorts; [] when there is none."""

@@ -21,5 +21,5 @@ class InvalidMetricValue(Exception):
 def list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
     """Return one query for each metric of a known provider, in key order, for the documents of all policy APIs."""
     bodies = list(documents)
-    queries = (query for api in policy_apis() if api.metrics is not None for query in api.metrics.list_queries(bodies))
+    queries = (query for api in policy_apis.values() if api.metrics is not None for query in api.metrics.list_queries(bodies))
     return sorted(queries, key=lambda query: query.key)

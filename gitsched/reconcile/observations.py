@@ -43,7 +43,7 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
     # Compared plans use the same values; a plan of trusted documents queries them again.
     known_values = Observations() if settings.trusted else context.caches.metric_values
     result = ObservationResult(Observations())
-    for api in policy_apis():
+    for api in policy_apis.values():
         documents = _list_metric_documents(api.metrics, source)
         if api.metrics is not None and documents:
             bodies = (document.body for document in documents)

@@ -104,7 +104,7 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
     decisions, rendered = plan.details
     api_documents = decisions.catalog.api_documents
     header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals)
-    serializable = {api.name for api in policy_apis() if api.serializable}
+    serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
     cache = PlanCache(caches.get_plan_path(fetched.cache_key), header, persistent=persistent)
     cache.fill(state.source_paths, *make_plan_rows(decisions, rendered), api_documents, decisions.engines)

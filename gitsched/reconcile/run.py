@@ -191,7 +191,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
 
 def make_review(run: RunResult) -> Review:
     """Return the part of a review that comes from the run alone."""
-    plan = run.plan
+    plan, totals = run.plan, run.plan.totals
     return Review(
         source=run.source,
         branch=run.branch,
@@ -201,11 +201,11 @@ def make_review(run: RunResult) -> Review:
         changed=run.changed,
         refused=run.refused,
         outcomes=plan.outcomes.values(),
-        state_counts=plan.state_counts,
-        cluster_count=plan.cluster_count,
+        state_counts=totals.state_counts,
+        cluster_count=totals.cluster_count,
         moves=plan.moves,
         findings=plan.findings,
-        unclaimed=plan.unclaimed,
+        unclaimed=totals.unclaimed,
         next_wakeup=plan.next_wakeup,
         time=plan.time,
         review_messages=run.reviewed,

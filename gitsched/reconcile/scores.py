@@ -38,7 +38,7 @@ def produce_scores(settings: RunSettings) -> list[ScoreFile]:
     """Query the values of the score definitions in the source. Raises Permanent if one of them is broken, or there is none."""
     context = open_context(settings)
     source = load(context, fetch(context), check_output=False)
-    scorings = [api.scoring for api in policy_apis() if api.scoring is not None]
+    scorings = [api.scoring for api in policy_apis.values() if api.scoring is not None]
     scored = [file for scoring in scorings for file in _list_score_files(scoring, source, settings)]
     kinds = " or ".join(scoring.definition[1] for scoring in scorings)
     if not scored:

@@ -139,7 +139,7 @@ def _explain_absence(baseline: Baseline, key: Key, outcome: Outcome, cluster: st
     verdicts = engine.evaluate_own(*_make_reference(key)) or engine.evaluate_candidates(baseline.decisions.templates[key])
     verdict = next((verdict for verdict in verdicts if verdict.name == cluster), None)
     if verdict is None:
-        groups = next(api.groups for api in policy_apis() if api.name == outcome.api)
+        groups = next(api.groups for api in policy_apis.values() if api.name == outcome.api)
         known = any(document.key.group in groups for _, document, _ in index_clusters(baseline.decisions.catalog)[cluster])
         if not known:
             return f"decided by {outcome.api}, which has no such cluster"

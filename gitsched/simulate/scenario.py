@@ -30,7 +30,7 @@ _REPLICA_PATHS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
 
 
 def _list_topologies() -> dict[tuple[str, str], Topology]:
-    return {(api.topology.group, api.topology.kind): api.topology for api in policy_apis() if api.topology is not None}
+    return {(api.topology.group, api.topology.kind): api.topology for api in policy_apis.values() if api.topology is not None}
 
 
 class Scaling(NamedTuple):
@@ -246,7 +246,7 @@ def _clear_blob_id(document: Document) -> Document:
 def _scale_workloads(
     templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
 ) -> tuple[Mapping[Key, Document], int]:
-    declared = {kind: paths for api in policy_apis() for kind, paths in api.replica_paths.items()} | {
+    declared = {kind: paths for api in policy_apis.values() for kind, paths in api.replica_paths.items()} | {
         (parse_api_group(kind.api_version), kind.kind): (tuple(kind.replicas_path.split(".")),)
         for kind in config.workloads
         if kind.replicas_path

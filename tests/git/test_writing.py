@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitsched.git import open_repository
-from gitsched.git.objects import BLOB, _encode_index, hash_object
+from gitsched.git.objects import _encode_index
 from gitsched.git.refs import update_ref
-from gitsched.git.trees import apply_edits, check_path
+from gitsched.git.trees import BLOB, apply_edits, check_path, hash_object
 from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import EditedBlob, ExistingBlob, NewBlob, TextEdit
 

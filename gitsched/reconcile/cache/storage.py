@@ -85,7 +85,7 @@ def identify_package(package: Path) -> str:
     record = package.parent / f"{package.name}-{__version__}.dist-info" / "RECORD"
     installed = record.read_text(encoding="utf-8").splitlines() if record.is_file() else []
     listed = [line for line in installed if line.startswith(f"{package.name}/") and ",sha256=" in line]
-    text = "\n".join((sys.version, *(api.name for api in policy_apis()), *sorted(listed or _list_files(package))))
+    text = "\n".join((sys.version, *(api.name for api in policy_apis.values()), *sorted(listed or _list_files(package))))
     return f"{__version__}-{blake2b(text.encode('utf-8', 'surrogateescape'), digest_size=6).hexdigest()}"
 
 
