@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from gitsched.schedule.estimator import Capacity
+from gitsched.schedule.estimator import Capacity, Estimator, ResourceRequest
 
 T = TypeVar("T")
 _SMALL_SET = 8
@@ -48,6 +48,8 @@ class Fleet:
     __slots__ = (
         "_cache",
         "_enabled_apis",
+        "_estimates",
+        "_estimator",
         "_fields",
         "_labels",
         "_taints",
@@ -71,6 +73,8 @@ class Fleet:
         self._taints: dict[Taint, int] = {}
         self._enabled_apis: dict[frozenset[tuple[str, str]] | None, int] = {}
         self._cache: dict[Any, Any] = {}
+        self._estimator: Estimator | None = None
+        self._estimates: dict[ResourceRequest | None, Sequence[int]] = {}
         for i, candidate in enumerate(self.candidates):
             bit = 1 << i
             for key, texts in candidate.fields.items():
@@ -84,6 +88,14 @@ class Fleet:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
+        """Return how many replicas with a resource request fit on each candidate; estimated once for equal requests."""
+        estimates = self._estimates.get(resource_request)
+        if estimates is None:
+            self._estimator = self._estimator or Estimator([candidate.capacity for candidate in self.candidates])
+            estimates = self._estimates[resource_request] = self._estimator.estimate_replicas(resource_request)
+        return estimates
 
     def get_or_compute(self, key: Any, compute: Callable[[], T]) -> T:
         """Return the cached value of a hashable key, computed on first use."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gitsched.model.scheduling import AffinityGroup, Request, SpreadConstraint
-from gitsched.schedule.estimator import UNLIMITED, Estimator
+from gitsched.schedule.estimator import UNLIMITED
 from gitsched.schedule.fleet import Fleet
 
 LOCALITY_SCORE = 100
@@ -60,9 +60,7 @@ def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
 def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas:
         return [UNLIMITED] * len(fleet)
-    resource_request = request.resource_request
-    estimator = fleet.get_or_compute("estimator", lambda: Estimator([candidate.capacity for candidate in fleet.candidates]))
-    estimates = fleet.get_or_compute(("estimates", resource_request), lambda: estimator.estimate_replicas(resource_request))
+    estimates = fleet.estimate_replicas(request.resource_request)
     return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
 

@@ -184,7 +184,7 @@ BINDING_SHAPE = _make_root_shape(
 _MAX_INT64 = "9223372036854775807"
 _CPU_BOUNDS = ("0", "1", "2", "4", "8", "16", "32", "64", "128", _MAX_INT64)
 _MEMORY_BOUNDS = ("0", "4Gi", "16Gi", "32Gi", "64Gi", "128Gi", "256Gi", "512Gi", "1Ti", _MAX_INT64)
-_DEFAULT_RESOURCE_MODELS = [
+DEFAULT_RESOURCE_MODELS = [
     {
         "grade": grade,
         "ranges": [
@@ -271,7 +271,7 @@ def _default_cluster(spec: Body, _: Body) -> Body:
         spec = {**{name: value for name, value in spec.items() if name != "zone"}, "zones": [spec["zone"]]}
     models = spec.get("resourceModels")
     if models is None:
-        return replace_members(spec, resourceModels=_DEFAULT_RESOURCE_MODELS)
+        return replace_members(spec, resourceModels=DEFAULT_RESOURCE_MODELS)
     return replace_members(spec, resourceModels=_standardize_resource_models(models)) if _is_model_list(models) else spec
 
 

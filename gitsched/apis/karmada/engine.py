@@ -16,6 +16,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     ScheduleResult,
     SchedulingPass,
     add_hub_bindings,
+    binding_key,
     find_decisive_pass,
     find_schedule_trigger,
     is_rebalance_pending,
@@ -38,7 +39,7 @@ from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, a
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
-from gitsched.apis.karmada.policy.warnings import SelectableResources, find_policy_warnings
+from gitsched.apis.karmada.policy.warnings import find_policy_warnings
 from gitsched.apis.karmada.rebalancer import RescheduleTriggers
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot
@@ -66,7 +67,8 @@ class KarmadaEngine(PolicyEngine):
             state.policies.policies.values(),
             state.settings.preemption,
             state.fleet.names,
-            SelectableResources(snapshot.templates, kinds),
+            snapshot.templates,
+            kinds,
         )
         self.dependencies = DependenciesDistributor(state, self)
         self._reconcile_rebalancers()
@@ -148,7 +150,7 @@ class KarmadaEngine(PolicyEngine):
         if step.decision is None or not step.request.fresh:
             return ""
         if is_rebalance_pending(step.current):
-            return self.state.reschedule_triggers.describe_trigger(names.binding_key(template.key), step.current)
+            return self.state.reschedule_triggers.describe_trigger(binding_key(template.key), step.current)
         return step.trigger or ""
 
     def run_passes(
@@ -327,7 +329,7 @@ class KarmadaEngine(PolicyEngine):
             group=result.observed_group,
             targets=targets,
             replicas=requirements.replicas,
-            records=((names.binding_key(template.key), body),),
+            records=((binding_key(template.key), body),),
             reason=f"{policy.key.title}{group}" + (f", {attachment.reason}" if attachment else ""),
             time=time,
             wakeup=self._find_wakeup(template, policy, result, time),

@@ -36,38 +36,10 @@ _SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names, without vowels."""
 
 
-def make_claim_annotations(policy: Key) -> dict[str, str]:
-    """Return the annotations by which a binding names the policy that claimed its workload."""
-    if policy.kind == POLICY:
-        return {"propagationpolicy.karmada.io/namespace": policy.namespace, "propagationpolicy.karmada.io/name": policy.name}
-    return {"clusterpropagationpolicy.karmada.io/name": policy.name}
-
-
-def read_claim(annotations: dict[str, str]) -> Key | None:
-    """Return the policy in the claim annotations of a binding or a template."""
-    name = annotations.get("propagationpolicy.karmada.io/name")
-    if name:
-        return Key(POLICY_GROUP, POLICY, annotations.get("propagationpolicy.karmada.io/namespace", ""), name)
-    name = annotations.get("clusterpropagationpolicy.karmada.io/name")
-    return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
-
-
 def format_names(names: Sequence[str]) -> str:
     """List names in a message: the first three, and how many more."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more
-
-
-def permanent_id_label(kind: str) -> str:
-    """Return the label with the permanent id of a policy or binding of this kind."""
-    return f"{kind.lower()}.karmada.io/permanent-id"
-
-
-def binding_key(template: Key) -> Key:
-    """Return the key of a workload's binding, named by its name and kind in lower case, with '.' for ':'."""
-    name = f"{template.name.replace(':', '.')}-{template.kind}".lower()
-    kind = BINDING if template.namespace else CLUSTER_BINDING
-    return Key(WORK_GROUP, kind, template.namespace, name)
 
 
 def depended_by_label(binding: Key) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState
-from gitsched.apis.karmada.names import APPS_GROUP, APPS_VERSION, REBALANCER, binding_key
+from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState, binding_key
+from gitsched.apis.karmada.names import APPS_GROUP, APPS_VERSION, REBALANCER
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, is_namespaced, parse_api_group
 from gitsched.model.finding import Finding, Severity, locate_document

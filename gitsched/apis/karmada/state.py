@@ -5,12 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import PreviousState, add_hub_bindings, is_rebalance_pending, read_previous
+from gitsched.apis.karmada.binding.resource_binding import (
+    PreviousState,
+    add_hub_bindings,
+    binding_key,
+    is_rebalance_pending,
+    read_claim,
+    read_previous,
+)
 from gitsched.apis.karmada.cluster.candidates import read_clusters
-from gitsched.apis.karmada.cluster.taints import read_taint_policies
+from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
-from gitsched.apis.karmada.overrides.override_policy import read_overrides
+from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
 from gitsched.apis.karmada.rebalancer import RescheduleTriggers
@@ -46,11 +53,15 @@ class KarmadaState:
         settings = snapshot.config.settings_of(SETTINGS)
         self.snapshot = add_hub_bindings(snapshot)
         self.settings = settings
-        self.taint_policies = read_taint_policies(
-            snapshot.documents.get((names.POLICY_GROUP, names.TAINT_POLICY), ()),
-            (key for key in snapshot.quarantined if (key.group, key.kind) == (names.POLICY_GROUP, names.TAINT_POLICY)),
-            snapshot.previous,
-            snapshot.at,
+        taint_policy = (names.POLICY_GROUP, names.TAINT_POLICY)
+        documents, quarantined = (
+            snapshot.documents.get(taint_policy, ()),
+            [key for key in snapshot.quarantined if (key.group, key.kind) == taint_policy],
+        )
+        self.taint_policies = (
+            read_taint_policies(documents, quarantined, snapshot.previous, snapshot.at)
+            if documents or quarantined
+            else NO_TAINT_POLICIES
         )
         self.inventory = read_clusters(
             snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ()),
@@ -70,7 +81,8 @@ class KarmadaState:
         self.policies = PolicyIndex(
             parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
         )
-        self.overrides = read_overrides(snapshot, self.fleet)
+        has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
+        self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         self.declared_paths = {
             (workload.api_version, workload.kind): WorkloadPaths(
                 _split_path(workload.replicas_path), _split_path(workload.pod_template_path)
@@ -81,11 +93,11 @@ class KarmadaState:
 
     def find_record(self, template: Document) -> Body | None:
         """Return the previous binding of a workload, or None."""
-        return self.snapshot.previous.get(names.binding_key(template.key))
+        return self.snapshot.previous.get(binding_key(template.key))
 
     def read_previous(self, template: Document, record: Body | None) -> PreviousState:
         """Read a previous binding, with the reschedule trigger of WorkloadRebalancers."""
-        return self.reschedule_triggers.apply_trigger(names.binding_key(template.key), read_previous(record))
+        return self.reschedule_triggers.apply_trigger(binding_key(template.key), read_previous(record))
 
     def read_requirements(self, template: Document) -> ReplicaRequirements:
         """Return the replicas and the resource request of a workload."""
@@ -98,7 +110,7 @@ class KarmadaState:
         the annotations of the workload. (None, claim) is a claim by a quarantined policy.
         """
         annotations = as_string_map(get_field(record or template.body, "metadata", "annotations"))
-        claim = names.read_claim(annotations)
+        claim = read_claim(annotations)
         if claim is not None:
             claim = _set_claim_namespace(claim, template.key.namespace)
             policy = self.policies.policies.get(claim)

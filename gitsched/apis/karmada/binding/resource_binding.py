@@ -15,18 +15,41 @@ from gitsched.apis.karmada.names import (
     APPLIED_PLACEMENT_ANNOTATION,
     BINDING,
     CLUSTER_BINDING,
+    CLUSTER_POLICY,
     DEFAULT_SCHEDULER,
+    POLICY,
+    POLICY_GROUP,
     WORK_GROUP,
     WORK_VERSION,
-    binding_key,
-    make_claim_annotations,
-    permanent_id_label,
 )
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_placement_changed
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
+
+
+def binding_key(template: Key) -> Key:
+    """Return the key of a workload's binding, named by its name and kind in lower case, with '.' for ':'."""
+    name = f"{template.name.replace(':', '.')}-{template.kind}".lower()
+    kind = BINDING if template.namespace else CLUSTER_BINDING
+    return Key(WORK_GROUP, kind, template.namespace, name)
+
+
+def make_claim_annotations(policy: Key) -> dict[str, str]:
+    """Return the annotations by which a binding names the policy that claimed its workload."""
+    if policy.kind == POLICY:
+        return {"propagationpolicy.karmada.io/namespace": policy.namespace, "propagationpolicy.karmada.io/name": policy.name}
+    return {"clusterpropagationpolicy.karmada.io/name": policy.name}
+
+
+def read_claim(annotations: dict[str, str]) -> Key | None:
+    """Return the policy in the claim annotations of a binding or a template."""
+    name = annotations.get("propagationpolicy.karmada.io/name")
+    if name:
+        return Key(POLICY_GROUP, POLICY, annotations.get("propagationpolicy.karmada.io/namespace", ""), name)
+    name = annotations.get("clusterpropagationpolicy.karmada.io/name")
+    return Key(POLICY_GROUP, CLUSTER_POLICY, "", name) if name else None
 
 
 class PreviousRecords(Mapping[Key, Body]):
@@ -84,11 +107,15 @@ class PreviousState(NamedTuple):
     scheduling_suspended: bool
 
 
+NEVER_BOUND = PreviousState({}, None, (), (), None, None, None, "", {}, False)
+
+
 def read_previous(record: Body | None) -> PreviousState:
     """Read a previous binding; None is a workload that was never bound."""
-    body = record or {}
-    spec, status = as_object(body.get("spec")), as_object(body.get("status"))
-    annotations = as_string_map(get_field(body, "metadata", "annotations"))
+    if record is None:
+        return NEVER_BOUND
+    spec, status = as_object(record.get("spec")), as_object(record.get("status"))
+    annotations = as_string_map(get_field(record, "metadata", "annotations"))
     conditions = list_objects(status.get("conditions"))
     return PreviousState(
         annotations,
@@ -155,6 +182,11 @@ def write_binding(
     }
 
 
+def permanent_id_label(kind: str) -> str:
+    """Return the label with the permanent id of a policy or binding of this kind."""
+    return f"{kind.lower()}.karmada.io/permanent-id"
+
+
 @lru_cache(maxsize=1 << 15)
 def make_permanent_id(key: Key) -> str:
     """Return a deterministic permanent id: a UUID version 5 of group, kind, namespace and name. Karmada's webhook sets a random UUID."""
@@ -165,8 +197,9 @@ def make_resource_reference(template: Document) -> Body:
     """Return spec.resource, the reference of a binding to its workload."""
     key = template.key
     resource = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    metadata = template.body.get("metadata") or {}
     for name in ("uid", "resourceVersion"):
-        resource[name] = str(get_field(template.body, "metadata", name) or "")
+        resource[name] = str(metadata.get(name) or "")
     return {name: text for name, text in resource.items() if text}
 
 

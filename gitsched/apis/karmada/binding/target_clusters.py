@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import read_previous
+from gitsched.apis.karmada.binding.resource_binding import binding_key, read_claim, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import (
     Attachment,
     find_conflicts,
@@ -54,7 +54,8 @@ def find_target_clusters(
             replicas = task.get("replicas")
             kept = ((path, replicas),) if divided and path and isinstance(replicas, int) else ()
             targets.append(TargetCluster(source, replicas, True, kept))
-    overridden, findings = state.overrides.apply(template, merge_target_clusters(tuple(targets), attachment, existing))
+    merged = merge_target_clusters(tuple(targets), attachment, existing)
+    overridden, findings = state.overrides.apply(template, merged) if state.overrides.policies else (merged, ())
     missing = [assignment for assignment in assignments if assignment.name not in existing]
     return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
 
@@ -95,7 +96,7 @@ def merge_target_clusters(
 def list_previous_targets(assignments: Iterable[Assignment], record: Body | None) -> tuple[TargetCluster, ...]:
     """Return the clusters that had an object after the last run: its own, and those of its dependents (spec.requiredBy)."""
     targets = {a.name: TargetCluster(a.name, a.replicas or None) for a in assignments}
-    for entry in list_objects(get_field(record or {}, "spec", "requiredBy")):
+    for entry in list_objects(get_field(record, "spec", "requiredBy")) if record is not None else ():
         for cluster in list_objects(entry.get("clusters")):
             targets.setdefault(str(cluster.get("name")), TargetCluster(str(cluster.get("name"))))
     return tuple(targets.values())
@@ -113,8 +114,11 @@ def mark_suspended(targets: tuple[TargetCluster, ...], binding: Body) -> tuple[T
 
 def read_suspension(spec: Body) -> tuple[bool, frozenset[str]]:
     """Read spec.suspension: whether dispatching is suspended everywhere, else to which clusters."""
-    everywhere = get_field(spec, "suspension", "dispatching") is True
-    clusters = get_field(spec, "suspension", "dispatchingOnClusters", "clusterNames") or ()
+    suspension = spec.get("suspension")
+    if not suspension:
+        return False, frozenset()
+    everywhere = get_field(suspension, "dispatching") is True
+    clusters = get_field(suspension, "dispatchingOnClusters", "clusterNames") or ()
     return everywhere, frozenset(map(str, clusters))
 
 
@@ -129,7 +133,7 @@ def decide_attached(state: KarmadaState, template: Document, attachment: Attachm
         group="",
         targets=targets,
         replicas=None,
-        records=((names.binding_key(template.key), write_attached_binding(template, attachment)),),
+        records=((binding_key(template.key), write_attached_binding(template, attachment)),),
         reason=attachment.reason,
         time=state.snapshot.at,
         findings=(*findings, *find_conflicts(template, attachment)),
@@ -175,7 +179,7 @@ def keep_previous(
     if previous is None:
         return None
     current = read_previous(previous)
-    claim = names.read_claim(dict(current.annotations))
+    claim = read_claim(dict(current.annotations))
     requirements = state.read_requirements(template)
     divided = bool(get_field(previous, "spec", "placement", "replicaScheduling")) and any(a.replicas for a in current.clusters)
     targets, findings = find_target_clusters(
@@ -193,7 +197,7 @@ def keep_previous(
         group=current.observed_group,
         targets=mark_suspended(targets, previous),
         replicas=get_field(previous, "spec", "replicas"),
-        records=((names.binding_key(template.key), previous),),
+        records=((binding_key(template.key), previous),),
         reason=why,
         time=current.last_scheduled or state.snapshot.at,
         findings=findings,

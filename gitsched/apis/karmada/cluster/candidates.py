@@ -184,17 +184,17 @@ def read_clusters(
     findings = (
         *_report_assumed_facts("cluster-apis-assumed", "status.apiEnablements", "support for every API", without_apis),
         *_report_assumed_facts("cluster-room-assumed", "status.resourceSummary", "unlimited capacity", without_capacity),
-        *report_taint_changes(
-            [
-                (document.key, locate_document(document), tainted[document.key.name])
-                for document, _ in clusters
-                if document.key.name in tainted
-            ],
-            policies,
-        ),
+        *(_report_tainted_clusters([document for document, _ in clusters], tainted, policies) if tainted else ()),
     )
     added_taints = {name: change.added for name, change in tainted.items() if change.added}
     return ClusterInventory(Fleet(candidates), facts, findings, tuple(records), added_taints)
+
+
+def _report_tainted_clusters(
+    documents: Iterable[Document], tainted: Mapping[str, TaintChanges], policies: ClusterTaintPolicies
+) -> list[Finding]:
+    changed = ((document.key, locate_document(document), tainted.get(document.key.name)) for document in documents)
+    return report_taint_changes([(key, where, change) for key, where, change in changed if change is not None], policies)
 
 
 def _read_first_seen(document: Document, previous: Body | None, time: datetime) -> dict[str, datetime]:

@@ -228,10 +228,10 @@ def apply_taints(own: Iterable[Taint], changes: TaintChanges) -> tuple[Taint, ..
     return (*(taint for taint in own if taint not in removed), *(entry.taint for entry in changes.added))
 
 
-def read_added_taints(record: Body | None) -> tuple[AddedTaint, ...]:
+def read_added_taints(record: Body) -> tuple[AddedTaint, ...]:
     """Read the added taints from the record of a Cluster; malformed entries are ignored."""
     try:
-        entries: Any = json.loads(as_string_map(get_field(record or {}, "metadata", "annotations")).get(TAINTS_ADDED, "[]"))
+        entries: Any = json.loads(as_string_map(get_field(record, "metadata", "annotations")).get(TAINTS_ADDED, "[]"))
     except ValueError:
         return ()
     entries = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
@@ -271,7 +271,8 @@ def derive_cluster_taints(
     for document, candidate in clusters:
         bit = 1 << index[candidate.name] if targets else 0
         applicable = [policy for i, policy in enumerate(policies.policies) if not targets or targets[i] & bit]
-        conditions, previously_added = read_conditions(document.body), read_added_taints(previous.get(document.key))
+        record = previous.get(document.key)
+        conditions, previously_added = read_conditions(document.body), read_added_taints(record) if record is not None else ()
         change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time)
         if change != TaintChanges():
             changes[candidate.name] = change

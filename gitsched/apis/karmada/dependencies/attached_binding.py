@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gitsched.apis.karmada.binding.resource_binding import BINDING_ID_LABEL, make_permanent_id, make_resource_reference
-from gitsched.apis.karmada.names import WORK_VERSION, binding_key, depended_by_label, read_claim
+from gitsched.apis.karmada.binding.resource_binding import (
+    BINDING_ID_LABEL,
+    binding_key,
+    make_permanent_id,
+    make_resource_reference,
+    read_claim,
+)
+from gitsched.apis.karmada.names import WORK_VERSION, depended_by_label
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
 

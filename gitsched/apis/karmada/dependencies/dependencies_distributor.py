@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Dependent, build_attachment
 from gitsched.apis.karmada.interpreter import DEPENDENCY_KINDS, DependentObjectReference, format_references, read_references
 from gitsched.apis.karmada.policy.policy_options import (
@@ -104,7 +105,7 @@ class DependenciesDistributor:
         inputs: list[object] = []
         if self._can_be_dependency(template):
             for key in self._dependencies.list_dependents(template):
-                inputs += (snapshot.templates[key], snapshot.previous.get(names.binding_key(key)))
+                inputs += (snapshot.templates[key], snapshot.previous.get(binding_key(key)))
             record = self._state.find_record(template)
             inputs += list_quarantined_dependents(record, snapshot.previous, snapshot.quarantined)
         if self._priority_classes:
@@ -192,7 +193,7 @@ class DependencyIndex:
         for reference in self._by_labels.get((key.namespace, key.kind), ()):
             if reference.matches(template):
                 found |= self._dependents[reference]
-        return sorted(found, key=names.binding_key)
+        return sorted(found, key=binding_key)
 
     def update(self, changed: Iterable[Key], templates: Mapping[Key, Document]) -> set[Key]:
         """Read the references of changed workloads again. Returns every object that any of them referred to before or refers to now."""

@@ -10,6 +10,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     REBALANCE_REQUESTED,
     PreviousState,
     SchedulingPass,
+    binding_key,
     find_decisive_pass,
     is_rebalance_pending,
 )
@@ -320,7 +321,7 @@ def _describe_trigger(state: KarmadaState, policy: PropagationPolicy, decisive: 
     evicted = _describe_evictions(removed, decisive.current.eviction_tasks)
     trigger = decisive.trigger
     if trigger is not None and is_rebalance_pending(decisive.current):
-        request = state.reschedule_triggers.describe_trigger(names.binding_key(outcome.key), decisive.current)
+        request = state.reschedule_triggers.describe_trigger(binding_key(outcome.key), decisive.current)
         trigger = request if trigger == REBALANCE_REQUESTED else f"{trigger}, without regard to present replicas because {request}"
     return f"{_explain_trigger(state, policy, decisive.current, trigger)}{evicted}"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from gitsched.apis.karmada.binding.resource_binding import PreviousState, ScheduleResult
+from gitsched.apis.karmada.binding.resource_binding import PreviousState, ScheduleResult, binding_key
 from gitsched.apis.karmada.failover.graceful_eviction import (
     APPLICATION_FAILURE,
     HEALTH_AT_EVICTION,
@@ -34,7 +34,7 @@ from gitsched.apis.karmada.failover.state_preservation import (
     preserve_state,
     write_preserved_state,
 )
-from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING, binding_key
+from gitsched.apis.karmada.names import APPLIED_PLACEMENT_ANNOTATION, BINDING
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.settings import KarmadaConfig
 from gitsched.model.document import Body, Document, Key, get_field
@@ -90,7 +90,9 @@ class Failover:
     __slots__ = ("_expired_tolerations", "_fleet", "_no_execute", "_settings", "_statuses")
 
     def __init__(self, fleet: Fleet, settings: KarmadaConfig, bindings: Iterable[Document]) -> None:
-        self._fleet, self._settings, self._statuses = fleet, settings, AggregatedStatuses(bindings)
+        documents = tuple(bindings)
+        self._fleet, self._settings = fleet, settings
+        self._statuses = AggregatedStatuses(documents) if documents else None
         no_execute = (c.name for c in fleet.candidates if any(t.effect == NO_EXECUTE for t in c.taints))
         self._no_execute = frozenset(no_execute) if settings.taint_eviction else frozenset[str]()
         self._expired_tolerations: tuple[datetime | None, dict[tuple[Toleration, ...], tuple[str, ...]]] = (None, {})
@@ -105,7 +107,9 @@ class Failover:
 
         Only a status that differs from the one at the time of the eviction counts: the earlier one describes the earlier placement.
         """
-        status = self._statuses.get(binding_key(template.key)) if current.eviction_tasks else None
+        if not current.eviction_tasks:
+            return current
+        status = self._find_status(template.key)
         tasks = current.eviction_tasks if status is None else apply_suppress_deletion(current.eviction_tasks, status)
         active = drop_expired_tasks(tasks, self._settings.graceful_eviction_timeout, time).active
         if status is not None and self._has_recovered(status, current):
@@ -183,7 +187,7 @@ class Failover:
             if since:
                 annotations[UNHEALTHY_SINCE] = write_unhealthy_since(since)
         known = {(task.get("fromCluster"), task.get("creationTimestamp")) for task in previous.eviction_tasks}
-        status = self._statuses.get(binding_key(template.key)) if result.eviction_tasks else None
+        status = self._find_status(template.key) if result.eviction_tasks else None
         seen = previous.annotations.get(HEALTH_AT_EVICTION, "")
         if any((task.get("fromCluster"), task.get("creationTimestamp")) not in known for task in result.eviction_tasks):
             seen = status.digest if status else ""
@@ -196,7 +200,9 @@ class Failover:
 
     def find_wakeup(self, template: Document, policy: PropagationPolicy, result: ScheduleResult, time: datetime) -> datetime | None:
         """Return the next deadline of tasks, tolerations and health timers; `time` itself when one has passed already."""
-        ends = [drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, time).wakeup]
+        ends: list[datetime | None] = []
+        if result.eviction_tasks:
+            ends.append(drop_expired_tasks(result.eviction_tasks, self._settings.graceful_eviction_timeout, time).wakeup)
         if any(target.name in self._no_execute for target in result.clusters):
             tolerations = read_applied_tolerations(result.applied_placement)
             ends += [self._find_toleration_end(target.name, tolerations, time) for target in result.clusters]
@@ -210,7 +216,8 @@ class Failover:
         self, template: Document, policy: PropagationPolicy, annotations: Mapping[str, str], clusters: Iterable[str]
     ) -> list[FailoverTimer]:
         """Return the timers of evictions by health, from the annotations of the binding."""
-        status, seconds = self._statuses.get(binding_key(template.key)), _read_toleration_seconds(policy)
+        status = self._find_status(template.key)
+        seconds = _read_toleration_seconds(policy) if status is not None else None
         if status is None or seconds is None:
             return []
         since, unhealthy = read_unhealthy_since(annotations), frozenset(status.unhealthy_clusters)
@@ -235,18 +242,21 @@ class Failover:
             rules = list_preservation_rules(get_field(policy.spec, "failover", behaviors.get(str(task.get("reason")), "")))
             if rules and not task.get("preservedLabelState"):
                 cluster = str(task.get("fromCluster"))
-                status = self._statuses.get(binding_key(template.key))
+                status = self._find_status(template.key)
                 why = preserve_state(rules, status.statuses.get(cluster) if status else None, cluster).reason
                 message = f"{template.key} was evicted from cluster {cluster} without the state that its policy preserves"
                 message = f"{message}: {why}" if why else message
                 yield Finding("warning", "state-not-preserved", message, locate_document(template), template.key.resource)
 
     def _read_unhealthy(self, template: Document, policy: PropagationPolicy, current: PreviousState) -> UnhealthyCluster | None:
-        status = self._statuses.get(binding_key(template.key))
+        status = self._find_status(template.key)
         seconds = _read_toleration_seconds(policy) if status is not None and status.health else None
         if status is None or seconds is None:
             return None
         return UnhealthyCluster(status, read_unhealthy_since(current.annotations), seconds)
+
+    def _find_status(self, workload: Key) -> AggregatedStatus | None:
+        return self._statuses.get(binding_key(workload)) if self._statuses is not None else None
 
     def _has_recovered(self, status: AggregatedStatus, current: PreviousState) -> bool:
         caught_up = current.condition.get("reason") == "Success"
@@ -276,7 +286,7 @@ class Failover:
         )
 
     def _preserve_state(self, binding: Key, rules: Body | None, target: Assignment) -> Body:
-        aggregated = self._statuses.get(binding)
+        aggregated = self._statuses.get(binding) if self._statuses is not None else None
         status = aggregated.statuses.get(target.name) if aggregated is not None else None
         return {**preserve_state(list_preservation_rules(rules), status, target.name).labels}
 

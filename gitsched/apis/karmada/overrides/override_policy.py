@@ -27,6 +27,9 @@ _MAX_CACHED_ENTRIES = 1_000_000
 """Approximate maximum number of cached entries, one for each cluster and set of policies."""
 
 
+OVERRIDE_KINDS = ((POLICY_GROUP, CLUSTER_OVERRIDE), (POLICY_GROUP, OVERRIDE))
+
+
 class OverrideRule(NamedTuple):
     """Overriders for some clusters, all of them when `affinity` is None.
 
@@ -81,28 +84,30 @@ class InapplicableOverride(NamedTuple):
 
 def read_overrides(snapshot: Snapshot, fleet: Fleet) -> OverrideIndex:
     """Read every override policy of a commit."""
-    kinds = [(POLICY_GROUP, CLUSTER_OVERRIDE), (POLICY_GROUP, OVERRIDE)]
-    documents = (document for kind in kinds for document in snapshot.documents.get(kind, ()))
-    duplicated = (copy for key, copies in sorted(snapshot.duplicates.items()) if (key.group, key.kind) in kinds for copy in copies)
+    documents = (document for kind in OVERRIDE_KINDS for document in snapshot.documents.get(kind, ()))
+    duplicated = (
+        copy for key, copies in sorted(snapshot.duplicates.items()) if (key.group, key.kind) in OVERRIDE_KINDS for copy in copies
+    )
     return OverrideIndex(documents, duplicated, fleet)
 
 
 class OverrideIndex:
-    """Every override policy of a commit, indexed by its selectors. The rules of each cluster are computed once per set of policies."""
+    """Every override policy of a commit (`policies`), indexed by its selectors. The rules of each cluster are computed once per set of
+    policies."""
 
-    __slots__ = ("_fleet", "_keys", "_policies", "_rules_by_policies", "_selectors", "_unselective")
+    __slots__ = ("_fleet", "_keys", "_rules_by_policies", "_selectors", "_unselective", "policies")
 
     def __init__(self, documents: Iterable[Document], duplicated: Iterable[Document], fleet: Fleet) -> None:
         self._fleet = fleet
-        self._policies = [
+        self.policies = [
             *map(parse_override_policy, documents),
             *(parse_override_policy(document, True) for document in duplicated),
         ]
-        self._keys = frozenset(policy.document.key for policy in self._policies)
+        self._keys = frozenset(policy.document.key for policy in self.policies)
         self._unselective: dict[str, list[int]] = {}
         self._selectors: dict[tuple[str, str, str, str], list[tuple[int, ResourceSelector]]] = {}
         self._rules_by_policies: dict[tuple[int, ...], Mapping[str, OverrideRules | None]] = {}
-        for number, policy in enumerate(self._policies):
+        for number, policy in enumerate(self.policies):
             scope = policy.document.key.namespace
             if policy.rules and not policy.selectors:
                 self._unselective.setdefault(scope, []).append(number)
@@ -150,7 +155,7 @@ class OverrideIndex:
         applied = [(cluster, rule) for cluster in clusters for rule in rules_by_cluster.get(cluster) or ()]
         explained = []
         for number in policies:
-            document = self._policies[number].document
+            document = self.policies[number].document
             matching = [(cluster, rule) for cluster, rule in applied if rule.policy is document]
             changes = dict.fromkeys(name for _, rule in matching for name in list_overriders(rule.overriders))
             if matching:
@@ -160,7 +165,7 @@ class OverrideIndex:
 
     def _match_policies(self, template: Document) -> tuple[int, ...]:
         """Return the numbers of the policies that select a workload, in the order in which they are applied."""
-        if not self._policies:
+        if not self.policies:
             return ()
         key = template.key
         found: list[int] = []
@@ -173,7 +178,7 @@ class OverrideIndex:
                         labels = as_string_map(get_field(template.body, "metadata", "labels"))
                     if selector.selects(key.namespace, labels):
                         specific[number] = max(specific.get(number, 0), selector.implicit_priority)
-            found += sorted(specific, key=lambda number: (specific[number], self._policies[number].document.key.name, number))
+            found += sorted(specific, key=lambda number: (specific[number], self.policies[number].document.key.name, number))
         return tuple(found)
 
     def _plan_rules(self, policies: tuple[int, ...]) -> Mapping[str, OverrideRules | None]:
@@ -185,7 +190,7 @@ class OverrideIndex:
             if len(self._rules_by_policies) * len(self._fleet) > _MAX_CACHED_ENTRIES:
                 self._rules_by_policies.clear()  # almost every workload has its own set of policies
             rules_of_clusters = self._rules_by_policies[policies] = self._assign_rules(
-                [rule for number in policies for rule in self._policies[number].rules]
+                [rule for number in policies for rule in self.policies[number].rules]
             )
         return rules_of_clusters
 
@@ -202,6 +207,9 @@ class OverrideIndex:
         rules_by_cluster: dict[str, OverrideRules | None] = {fleet.names[i]: None for i in fleet.members(unknown)}
         rules_by_cluster |= {fleet.names[i]: before for part, before in parts if before for i in fleet.members(part)}
         return rules_by_cluster
+
+
+NO_OVERRIDES = OverrideIndex((), (), Fleet(()))
 
 
 def _override_manifest(

@@ -258,7 +258,7 @@ class PropagationPolicy(NamedTuple):
     @property
     def priority_class_name(self) -> str:
         """The name of the PriorityClass in spec.schedulePriority, or ""."""
-        return str(get_field(self.spec, "schedulePriority", "priorityClassName") or "")
+        return str((self.spec.get("schedulePriority") or {}).get("priorityClassName") or "")
 
     @property
     def has_prerequisites(self) -> bool:

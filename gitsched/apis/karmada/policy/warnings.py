@@ -9,7 +9,7 @@ from typing import Any
 from gitsched.apis.karmada.binding.target_clusters import read_suspension
 from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
-from gitsched.model.document import Document, Key, get_field, is_known_group, parse_api_group
+from gitsched.model.document import Document, Key, is_known_group, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 
 _KIND_SIMILARITY = 0.85
@@ -20,17 +20,22 @@ _MAX_LOOKUPS = 100
 
 
 def find_policy_warnings(
-    policies: Collection[PropagationPolicy], preemption: bool, cluster_names: Collection[str], resources: SelectableResources
+    policies: Collection[PropagationPolicy],
+    preemption: bool,
+    cluster_names: Collection[str],
+    templates: Mapping[Key, Document],
+    other_kinds: Iterable[tuple[str, str]],
 ) -> tuple[Finding, ...]:
     """Return the findings about policies.
 
-    `preemption` says whether the settings enable it; `cluster_names` are those of all Clusters.
+    `preemption` says whether the settings enable it; `cluster_names` are those of all Clusters. `other_kinds` are groups and kinds of
+    objects that are not templates or are quarantined.
     """
     return (
         *find_suspended_policies(policies),
         *find_disabled_preemption(policies, preemption),
         *find_unknown_clusters(policies, cluster_names),
-        *find_unmatched_selectors(policies, resources),
+        *find_unmatched_selectors(policies, SelectableResources(templates, other_kinds)),
     )
 
 
@@ -152,7 +157,7 @@ def find_unknown_clusters(policies: Collection[PropagationPolicy], cluster_names
 
 def _list_affinity_terms(policy: PropagationPolicy) -> Iterator[Mapping[str, Any]]:
     placement = policy.spec.get("placement") or {}
-    yield get_field(placement, "clusterAffinity") or {}
+    yield placement.get("clusterAffinity") or {}
     yield from placement.get("clusterAffinities") or ()
 
 

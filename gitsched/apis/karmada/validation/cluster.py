@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gitsched.apis.karmada.defaulting import DEFAULT_RESOURCE_MODELS
 from gitsched.model.document import Body
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
@@ -162,7 +163,9 @@ def _validate_taints(taints: list[Body]) -> Iterator[Issue]:
 
 
 def _validate_resource_models(models: list[Body]) -> Iterator[Issue]:
-    """Yield the first error only: later ones may follow from it. The models are sorted by grade."""
+    """Yield the first error only: later ones may follow from it. The models are sorted by grade; the default ones are valid."""
+    if models == DEFAULT_RESOURCE_MODELS:
+        return
     at = ("spec", "resourceModels")
     before: Body | None = None
     for model in models:
