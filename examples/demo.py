@@ -62,7 +62,7 @@ The decisions are on branch `placements` of {fleet}. Try, in that directory:
   git log --stat placements                       every decision is a commit
   git show placements:README.md                   the fleet at a glance
   git diff placements~1 placements -- placements  which workload went where
-  git worktree add ../placements placements       the files, as a delivery tool sees them
+  git worktree add --detach ../placements placements   the files, as a delivery tool sees them
   kubectl kustomize ../placements/clusters/dub-prod-1
   {GITSCHED.relative_to(ROOT) if GITSCHED.is_relative_to(ROOT) else GITSCHED} --help""")
 

@@ -118,7 +118,7 @@ class OutputRepository:
         return published
 
     def check_writable(self) -> None:
-        """Raise Permanent when the branch must not be written: it is a source branch, symbolic, or checked out."""
+        """Raise Permanent when the branch must not be written: it is a source branch or a symbolic ref."""
         if self._shares_repository() and self.branch in {*self._source.requested_branches, self._source.branch_name(None)}:
             raise Permanent(
                 f"the output branch {self.branch!r} is the source branch: give the output branch another name, or check out the "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import shlex
 import time
 import time as clock
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ from gitsched.git.repository import Repository
 from gitsched.git.urls import check_url, is_loopback, is_url, redact
 from gitsched.model.errors import Conflict, GitschedError, Permanent, Temporary
 from gitsched.model.planned_files import NewBlob
+
+_log = logging.getLogger("gitsched.git")
 
 NOTES_REF = "refs/notes/hydrator.metadata"
 _LOCK_ERROR = re.compile(r"Unable to create '(.+?\.lock)': File exists")
@@ -34,21 +38,31 @@ def check_ref(ref: str) -> str:
 def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> None:
     """Move `ref` from `old` (None: it must not exist) to `new` by compare-and-swap.
 
-    Conflict when the ref has another value, Temporary when another process holds its lock, Permanent for a symbolic ref, for a
-    branch that is checked out in a worktree (its files would become stale) and for a name that conflicts with another branch.
+    Conflict when the ref has another value, Temporary when another process holds its lock, Permanent for a symbolic ref and for a
+    name that conflicts with another branch. The files of a worktree in which the branch is checked out are not updated; a warning
+    says so.
     """
     check_ref_update(repository, check_ref(ref))
+    worktree = find_worktree(repository, ref) if new != old else None
     deadline = clock.monotonic() + _REF_LOCK_TIMEOUT
     while True:
         done = run_git(
             ["update-ref", "--no-deref", "-m", "gitsched", "--end-of-options", ref, new, old or _ZERO_OID], git_dir=repository.path
         )
         if done.exit_code == 0:
-            return
+            break
         lock = _LOCK_ERROR.search(done.stderr)
         if lock is None or clock.monotonic() > deadline:
             break
         clock.sleep(0.05)
+    if done.exit_code == 0:
+        if worktree is not None:
+            _log.warning(
+                "%s moved to %s, but %s has it checked out and still has the files of %s: run `git -C %s reset --hard` before you "
+                "work there; `git worktree add --detach` avoids this",
+                ref, new[:12], worktree, old[:12] if old else "no commit", shlex.quote(worktree),
+            )  # fmt: skip
+        return
     if lock is not None:
         raise Temporary(f"{ref} is locked by {lock[1]}; remove that file if no other Git process is running")
     if _CONFLICT_ERROR.search(done.stderr):
@@ -57,26 +71,28 @@ def update_ref(repository: Repository, ref: str, new: str, old: str | None) -> N
 
 
 def check_ref_update(repository: Repository, ref: str) -> None:
-    """Raise Permanent when the ref is symbolic or a branch that is checked out in a worktree."""
+    """Raise Permanent when the ref is symbolic."""
     target = repository.read_symbolic_ref(ref)
     if target is not None:
         raise Permanent(f"{ref} is a symbolic ref to {target}; gitsched moves only plain branches")
-    worktree = find_worktree(repository, ref)
-    if worktree is not None:
-        raise Permanent(
-            f"{ref} is checked out in {worktree}; updating it would make that worktree's files stale: check out another branch there"
-        )
 
 
 def find_worktree(repository: Repository, ref: str) -> str | None:
     """Return the worktree in which the branch is checked out, or None. The HEAD of a bare repository is not a worktree."""
     common = Path(repository.common_dir)
-    heads = [(common / "HEAD", str(common.parent))] if repository.read_config("core.bare") != "true" else []
-    for linked in sorted((common / "worktrees").glob("*")):
+    main = {str(common.parent): common / "HEAD"} if repository.read_config("core.bare") != "true" else {}
+    heads = main | list_linked_worktrees(repository)
+    return next((root for root, head in heads.items() if head.exists() and head.read_text().strip() == f"ref: {ref}"), None)
+
+
+def list_linked_worktrees(repository: Repository) -> dict[str, Path]:
+    """Return the root directory of every linked worktree that exists, with the file that holds its HEAD."""
+    found: dict[str, Path] = {}
+    for linked in sorted(Path(repository.common_dir, "worktrees").glob("*")):
         pointer = linked / "gitdir"
-        if pointer.exists() and Path(pointer.read_text().strip()).exists():
-            heads.append((linked / "HEAD", str(Path(pointer.read_text().strip()).parent)))
-    return next((worktree for head, worktree in heads if head.exists() and head.read_text().strip() == f"ref: {ref}"), None)
+        if pointer.exists() and (link := Path(linked, pointer.read_text().strip())).exists():
+            found[str(link.resolve().parent)] = linked / "HEAD"
+    return found
 
 
 def write_note(

@@ -13,6 +13,7 @@ from gitsched.apis.gitsched.config import OutputConfig as OutputConfig
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.process import run_git
+from gitsched.git.refs import list_linked_worktrees
 from gitsched.manifests.parsed_file import ParsedFile
 from gitsched.model.commit import Commit
 from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
@@ -93,10 +94,13 @@ def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
 
 
 def _write_worktree(repository: Repository) -> str:
-    """Write the tree of the files in the worktree without ignored ones. The index does not change."""
+    """Write the tree of the files in the worktree without ignored ones and without other worktrees. The index does not change."""
+    root = Path(repository.root).resolve()
+    linked = [Path(path).relative_to(root) for path in list_linked_worktrees(repository) if Path(path).is_relative_to(root)]
+    excluded = [f":(exclude,literal){path}" for path in linked if path.parts]
     with tempfile.TemporaryDirectory() as directory:
         index = {"GIT_INDEX_FILE": str(Path(directory) / "index")}
-        for arguments in (["add", "--all", "--", "."], ["write-tree"]):
+        for arguments in (["add", "--all", "--", ".", *excluded], ["write-tree"]):
             done = run_git(arguments, cwd=repository.root, extra_environment=index)
             if done.exit_code != 0:
                 raise Permanent(f"the files of {repository.root} cannot be read: {done.stderr.strip()}")

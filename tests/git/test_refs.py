@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -44,20 +46,42 @@ def test_a_ref_is_updated_by_compare_and_swap(bare: Path, git):
         update_ref(repository, OUT, a, b)
 
 
-def test_a_branch_checked_out_in_a_worktree_is_not_updated(work: Path, git, tmp_path: Path):
+@pytest.mark.parametrize("where", ["main worktree", "linked worktree"])
+def test_a_worktree_of_a_branch_that_moves_keeps_its_files_and_a_warning_names_it(
+    work: Path, git, tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str
+):
     repository = open_repository(work)
     head = repository.resolve("main")
+    directory = tmp_path / "linked tree" if where == "linked worktree" else work
+    command = (
+        ("worktree", "add", "-q", "-b", "placements", str(directory))
+        if directory != work
+        else ("checkout", "-q", "-b", "placements")
+    )
+    git(*command, at=work)
+    files = {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
     new = make(repository, "new", head)
-    with pytest.raises(Permanent, match=r"checked out in .*work"):
-        update_ref(repository, "refs/heads/main", new, head)
-    linked = tmp_path / "linked"
-    git("worktree", "add", "-q", "-b", "placements", str(linked), at=work)
-    for place in (work, linked):
-        with pytest.raises(Permanent, match=r"checked out in .*linked"):
-            update_ref(open_repository(place), OUT, new, head)
-    assert open_repository(linked).common_dir == str(work / ".git")
-    git("worktree", "remove", str(linked), at=work)
-    update_ref(repository, OUT, new, head)
+    update_ref(open_repository(directory), OUT, new, head)
+    assert repository.resolve_ref(OUT) == new
+    assert {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()} == files
+    (warning,) = caplog.messages
+    cure = re.search(r"`git (-C .* reset --hard)`", warning)
+    assert cure
+    assert head[:12] in warning
+    git(*shlex.split(cure[1]), at=tmp_path)
+    assert git("status", "--porcelain", at=directory) == ""
+
+
+def test_a_detached_worktree_of_a_branch_that_moves_needs_no_warning(
+    work: Path, git, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    repository = open_repository(work)
+    head = repository.resolve("main")
+    git("branch", "placements", at=work)
+    git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), "placements", at=work)
+    assert open_repository(tmp_path / "linked").common_dir == str(work / ".git")
+    update_ref(repository, OUT, make(repository, "new", head), head)
+    assert caplog.messages == []
 
 
 def test_a_linked_worktree_shares_objects_with_the_main_one(work: Path, git, tmp_path: Path):

@@ -151,12 +151,19 @@ def test_the_source_branch_is_never_written(pair: Fleet) -> None:
     assert pair.git("for-each-ref") == before
 
 
-def test_a_branch_that_is_checked_out_is_not_moved(pair: Fleet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [True, False], ids=["inside of the source", "beside the source"])
+def test_a_worktree_of_the_output_branch_stops_nothing(
+    pair: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, inside: bool
+) -> None:
     pair.reconcile()
-    pair.git("worktree", "add", "-q", str(tmp_path / "looking"), "placements")
     pair.commit({"apps/other.yaml": deployment("other")}, hour=1)
-    with pytest.raises(Permanent, match="checked out"):
-        pair.reconcile(1)
+    worktree = pair.path / "out" if inside else tmp_path / "looking"
+    pair.git("worktree", "add", "-q", str(worktree), "placements")
+    done = pair.reconcile(1)
+    assert done.after == pair.head
+    assert not any("other" in path.name for path in worktree.rglob("*"))
+    assert [str(worktree) in message for message in caplog.messages] == [True]
+    assert "submodule" not in {finding.code for finding in pair.preview(1, worktree=True).plan.findings}
 
 
 def test_a_resident_process_and_new_processes_write_the_same_bytes(pair: Fleet, tmp_path: Path) -> None:
