@@ -26,11 +26,20 @@ def schedule(
     at: datetime | None = None,
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
+    upstream_defaults: bool = True,
 ) -> Schedule:
     """Schedule plain documents; see `gitsched.decide.python_api.schedule`."""
     from gitsched.decide import python_api  # lazy, so that `import gitsched` stays fast
 
-    return python_api.schedule(documents, previous=previous, now=now, at=at, config=config, observations=observations)
+    return python_api.schedule(
+        documents,
+        previous=previous,
+        now=now,
+        at=at,
+        config=config,
+        observations=observations,
+        upstream_defaults=upstream_defaults,
+    )
 
 
 def validate(documents: Iterable[Body]) -> list[Finding]:

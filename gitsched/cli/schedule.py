@@ -65,7 +65,8 @@ def command(
     before, unread_before = read_documents(previous)
     settings = [body for body in bodies if body.get("kind") == "Config" and body.get("apiVersion") == "gitsched.io/v1alpha1"]
     bodies = [body for body in bodies if not any(body is config for config in settings)]
-    decided = schedule(bodies, previous=before, now=now, config=settings[-1].get("spec") if settings else None)
+    config = settings[-1].get("spec") if settings else None
+    decided = schedule(bodies, previous=before, now=now, config=config, upstream_defaults=False)
     findings = sorted([*unread, *unread_before, *decided.findings], key=finding_sort_key)
     for finding in findings:
         log = {"error": output.LOGGER.error, "warning": output.LOGGER.warning, "info": output.LOGGER.info}[finding.severity]

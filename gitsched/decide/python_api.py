@@ -51,17 +51,19 @@ def schedule(
     at: datetime | None = None,
     config: Mapping[str, Any] | None = None,
     observations: Mapping[Any, Any] | None = None,
+    upstream_defaults: bool = True,
 ) -> Schedule:
     """Schedule plain documents, each workload in one scheduling cycle.
 
     `previous` are the documents of the last run. `now` is what deadlines are compared with (default: the latest timestamp in the
     documents, else 1970-01-01), `at` the time of the documents (default: `now`); both in UTC. `config` is the spec of a gitsched.yaml.
-    `observations` are metric values by name. Mistakes in documents are findings; a mistake in `config` raises Permanent.
+    `observations` are metric values by name. Settings that `config` leaves out have the values of the upstream schedulers, or with
+    `upstream_defaults=False` the defaults of the commands. Mistakes in documents are findings; a mistake in `config` raises Permanent.
     """
     bodies = list(documents)
     time = now or _find_latest_time(bodies) or EPOCH
     try:
-        settings = parse_config(config or {})
+        settings = parse_config(config or {}, upstream=upstream_defaults)
     except ValueError as error:
         raise Permanent(str(error)) from error
     ignored = list_ignored_codes(settings)

@@ -128,12 +128,19 @@ _TYPE_NAMES = {
     "null": "null",
 }
 
+
+def _describe_pattern(error: _Error) -> str:
+    examples = [str(example) for example in error.schema.get("examples") or () if isinstance(example, str)]
+    hint = f"; write it like {' or '.join(examples[:2])}" if examples else ""
+    return f"has a wrong format: {_format_instance(error)} does not match {error.validator_value}{hint}"
+
+
 _MESSAGES: dict[str, tuple[str, Callable[[_Error], str]]] = {
     "type": ("wrong-type", _describe_type),
     "enum": ("value-not-allowed", _describe_values),
     "const": ("value-not-allowed", lambda e: f"must be {_format_value(e.validator_value)}, not {_format_instance(e)}"),
     "required": ("missing-field", _describe_missing),
-    "pattern": ("wrong-format", lambda e: f"has a wrong format: {_format_instance(e)} does not match {e.validator_value}"),
+    "pattern": ("wrong-format", _describe_pattern),
     "minimum": ("out-of-range", lambda e: f"must be at least {e.validator_value}, not {_format_instance(e)}"),
     "maximum": ("out-of-range", lambda e: f"must be at most {e.validator_value}, not {_format_instance(e)}"),
     "exclusiveMinimum": ("out-of-range", lambda e: f"must be more than {e.validator_value}, not {_format_instance(e)}"),

@@ -101,7 +101,8 @@ class ObservationConfig(NamedTuple):
 class Config(NamedTuple):
     """All settings.
 
-    `notifications` are as written. `api_settings` are the settings of policy APIs that differ from the defaults, by section.
+    `notifications` are as written. `api_settings` are the settings of policy APIs that differ from the defaults, by section;
+    `upstream_defaults` replace the defaults of sections in `gitsched.schedule`.
     """
 
     source: SourceConfig = SourceConfig()
@@ -112,10 +113,11 @@ class Config(NamedTuple):
     observations: ObservationConfig = ObservationConfig()
     notifications: tuple[Mapping[str, Any], ...] = ()
     api_settings: Mapping[str, Any] = {}
+    upstream_defaults: Mapping[str, Any] = {}
 
     def settings_of(self, section: SettingsSection[T]) -> T:
         """Return the settings of one policy API."""
-        settings: T = self.api_settings.get(section.name, section.default)
+        settings: T = self.api_settings.get(section.name, self.upstream_defaults.get(section.name, section.default))
         return settings
 
 
@@ -127,8 +129,8 @@ def add_settings_section(section: SettingsSection[Any]) -> None:
     _api_sections.append(section)
 
 
-def parse_config(spec: Mapping[str, Any]) -> Config:
-    """Parse the spec of a Config; missing members have their defaults.
+def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
+    """Parse the spec of a Config; missing members have their defaults, or with `upstream` those of the upstream schedulers.
 
     Unknown members are ignored. Raises SettingError, a ValueError, with the pointer of a member that has a wrong type or value.
     """
@@ -137,7 +139,8 @@ def parse_config(spec: Mapping[str, Any]) -> Config:
     return Config(
         source=SourceConfig(source.get_string("branch"), source.get_strings("paths"), source.get_strings("ignore")),
         output=_parse_output(root.get_section("output")),
-        api_settings=_parse_api_settings(root),
+        api_settings=_parse_api_settings(root, upstream),
+        upstream_defaults=_parse_upstream_defaults() if upstream else {},
         workloads=tuple(_parse_workload(entry) for entry in root.list_sections("workloads")),
         kinds=tuple(_parse_kind(entry) for entry in root.list_sections("kinds")),
         guard=_parse_guard(root.get_section("guard")),
@@ -146,9 +149,21 @@ def parse_config(spec: Mapping[str, Any]) -> Config:
     )
 
 
-def _parse_api_settings(root: ConfigSection) -> dict[str, Any]:
-    parsed = ((section, section.parse(root.get_section(section.name))) for section in _api_sections)
-    return {section.name: settings for section, settings in parsed if settings != section.default}
+def _parse_api_settings(root: ConfigSection, upstream: bool) -> dict[str, Any]:
+    defaults = {section.name: section.default for section in _api_sections} | (_parse_upstream_defaults() if upstream else {})
+    parsed = {}
+    for section in _api_sections:
+        values = root.get_section(section.name)
+        if upstream and section.upstream_values:
+            given = {name: value for name, value in values.values.items() if value is not None}
+            values = values._replace(values={**section.upstream_values, **given})
+        parsed[section.name] = section.parse(values)
+    return {name: settings for name, settings in parsed.items() if settings != defaults[name]}
+
+
+def _parse_upstream_defaults() -> dict[str, Any]:
+    sections = (section for section in _api_sections if section.upstream_values)
+    return {section.name: section.parse(ConfigSection(section.upstream_values, f"/{section.name}")) for section in sections}
 
 
 def check_config(body: Body) -> Iterator[Issue]:
@@ -204,7 +219,7 @@ def _parse_directory(section: ConfigSection, name: str) -> str:
 
 
 def _parse_observations(observations: ConfigSection) -> ObservationConfig:
-    timeout = observations.get_number("timeout", ObservationConfig().timeout)
+    timeout = observations.get_seconds("timeout", timedelta(seconds=ObservationConfig().timeout)).total_seconds()
     if not 0 < timeout <= 600:
         observations.reject("timeout", "a number of seconds, more than 0 and at most 600")
     return ObservationConfig(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -13,6 +14,8 @@ from gitsched.model.time import parse_duration
 T = TypeVar("T")
 
 _MAX_NUMBER = sys.float_info.max
+_DIGITS = re.compile(r"\d{1,9}", re.ASCII)
+"""A number of seconds that was quoted in YAML."""
 
 
 class SettingError(ValueError):
@@ -77,7 +80,11 @@ class ConfigSection(NamedTuple):
         return value if type(value) is int and value >= least else self.reject(name, f"a whole number, {least} or more")
 
     def get_seconds(self, name: str, default: timedelta) -> timedelta:
-        """Return a number of seconds as a duration."""
+        """Return a duration that is written as a number of seconds or as text, such as 90, 90s and 1m30s."""
+        value = self.values.get(name)
+        if isinstance(value, str):
+            duration = timedelta(seconds=int(value)) if _DIGITS.fullmatch(value) else parse_duration(value)
+            return self.reject(name, "a number of seconds, or a duration such as 60s or 1m30s") if duration is None else duration
         seconds = self.get_number(name, default.total_seconds())
         if seconds > timedelta.max.total_seconds() // 2:
             self.reject(name, "a number of seconds that a calendar can hold")
@@ -119,9 +126,11 @@ class SettingsSection(Generic[T]):
     """The section of a policy API in the spec of gitsched.yaml: its name, the settings where it is missing, and its parser.
 
     `schema` is the JSON Schema of the section, for an API whose section is not in the schema of Config that gitsched ships.
+    `upstream_values` are the members that `gitsched.schedule` uses where its config has none: it decides as the upstream scheduler does.
     """
 
     name: str
     default: T
     parse: Callable[[ConfigSection], T]
     schema: Mapping[str, Any] | None = None
+    upstream_values: Mapping[str, Any] = field(default_factory=dict)

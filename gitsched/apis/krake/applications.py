@@ -57,6 +57,11 @@ class ApplicationContext(NamedTuple):
     reschedule_after: timedelta
     hold_on_failure: bool
 
+    @property
+    def candidate_sets(self) -> tuple[ScoredCandidates, ...]:
+        """The clusters, and the clouds on which a cluster can be created."""
+        return (self.clusters,) if self.clouds is None else (self.clusters, self.clouds)
+
 
 class ApplicationAttempt(NamedTuple):
     """One scheduling attempt of an application.
@@ -151,7 +156,12 @@ def _skip_scheduling(app: Application, status: SchedulingStatus, time: datetime)
 
 
 def _keep_cluster(status: SchedulingStatus, matching: int, current: int, time: datetime) -> ApplicationAttempt:
-    """Keep the current cluster. Only a new version of the document changes the status: it is marked as processed."""
+    """Keep the current cluster. A new version of the document is marked as processed; the end of a failure is recorded."""
+    if status.failed_before:
+        recovered = status.recover()
+        triggered = time if status.triggered is None or status.modified > status.triggered else status.triggered
+        status = recovered._replace(triggered=triggered)
+        return ApplicationAttempt(time, "touch", status, matching, current)
     if status.triggered is not None and status.modified <= status.triggered:
         return ApplicationAttempt(time, "none", status, matching, current)
     return ApplicationAttempt(time, "touch", status._replace(triggered=time), matching, current)
@@ -166,7 +176,7 @@ def _fail_scheduling(
     failed_before = status.state == "DEGRADED" and status.reason == NO_MATCH_REASON
     if unlimited and failed_before and (status.recorded or time > source_time):
         return ApplicationAttempt(time, "none", status, matching, current, reason=NO_MATCH_REASON["message"])
-    failed = status._replace(reason=NO_MATCH_REASON, retries=retries)
+    failed = status._replace(reason=NO_MATCH_REASON, retries=retries, failed_before=True)
     if retries > 0 or app.retry_limit == -1:
         retry = time + app.retry_delay
         failed = failed._replace(state="DEGRADED", next_retry=retry, retries=retries - 1 if app.retry_limit > 0 else retries)
@@ -217,7 +227,7 @@ def _request_cluster(
     cloud, score = clouds.choose_best(matching_clouds, None, app.identity)
     if matching and context.clusters.choose_best(matching, current, app.identity)[1] >= score:
         return None
-    waiting = status._replace(state="WAITING_FOR_CLUSTER_CREATION")
+    waiting = status._replace(state="WAITING_FOR_CLUSTER_CREATION", failed_before=True)
     return ApplicationAttempt(time, "create", waiting, matching, current, scores_compared=True, cloud=clouds.candidates[cloud].ref)
 
 

@@ -8,9 +8,11 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
+from gitsched.apis.krake.cluster_states import FAILING_METRICS, ONLINE, read_cluster_state, read_state
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, describe_mismatch, match_metric_constraint
 from gitsched.apis.krake.metrics import MetricReader, MetricResult, MetricResults, combine_results
 from gitsched.apis.krake.names import CLOUD, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
+from gitsched.apis.krake.scheduling_status import DELETION_STATES
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.scheduling import CandidateResult
@@ -50,7 +52,7 @@ class RankingSettings(NamedTuple):
 
     stickiness: float = 0.0
     stickiness_in_every_mean: bool = False
-    constraint_mode: str = "weighted"
+    constraint_mode: str = "raw"
 
 
 class ScoredCandidates:
@@ -79,6 +81,11 @@ class ScoredCandidates:
     def constraint_values(self) -> list[dict[str, float]]:
         """Metric values that metric constraints compare, by candidate index."""
         return [candidate.metrics.constraint_values(self.settings.constraint_mode) for candidate in self.candidates]
+
+    @cached_property
+    def has_unread_metrics(self) -> bool:
+        """Whether any metric of any candidate has no value."""
+        return any(candidate.metrics.reasons for candidate in self.candidates)
 
     def find_index(self, ref: ResourceRef | None) -> int | None:
         """Return the index of the candidate with this reference, or None."""
@@ -121,15 +128,23 @@ class ScoredCandidates:
     ) -> CandidateResult:
         candidate = self.candidates[index]
         if not matching >> index & 1:
-            reason = candidate.reason or describe_mismatch(
-                constraints, candidate.labels, candidate.custom_resources, self.constraint_values[index]
-            )
-            return CandidateResult(candidate.name, False, reason, {}, None)
+            return CandidateResult(candidate.name, False, self.describe_rejection(index, constraints), {}, None)
         total = self.ranking.score_among(index, comparable, current) if comparable >> index & 1 else None
         scores = {ref.name: value.normalized * ref.weight for ref, value in candidate.metrics.values}
         if current is not None and total is not None and self.settings.stickiness:
             scores["stickiness"] = self.settings.stickiness if index == current else 0.0
         return CandidateResult(candidate.name, True, "" if total is not None else self._describe_unranked(candidate), scores, total)
+
+    def describe_rejection(self, index: int, constraints: ConstraintSet) -> str:
+        """Return why a candidate is not eligible, or the first constraint that it violates; "" if it matches."""
+        candidate = self.candidates[index]
+        return candidate.reason or describe_mismatch(
+            constraints,
+            candidate.labels,
+            candidate.custom_resources,
+            self.constraint_values[index],
+            lambda metric: candidate.metrics.describe_constraint_value(metric, self.settings.constraint_mode),
+        )
 
     def _describe_unranked(self, candidate: ResourceCandidate) -> str:
         """Return why a matching candidate has no score."""
@@ -140,14 +155,6 @@ class ScoredCandidates:
             if candidate.metrics.reasons
             else "not ranked: the weighted mean of its metrics is undefined"
         )
-
-
-ONLINE, FAILING_METRICS = "ONLINE", "FAILING_METRICS"
-CLUSTER_STATES = (
-    *("PENDING", ONLINE, "CONNECTING", "OFFLINE", "UNHEALTHY", "NOTREADY", FAILING_METRICS),
-    *("CREATING", "RECONCILING", "DELETING", "FAILING_RECONCILIATION", "FAILED", "DEGRADED"),
-)
-"""Known states of clusters. Only ONLINE clusters accept applications."""
 
 
 class ClusterCandidate(NamedTuple):
@@ -234,15 +241,9 @@ def _make_candidate(document: Document, name: str, results: MetricResults) -> Re
     return ResourceCandidate(name, make_ref(document.key), labels, results, *_check_deletion(document))
 
 
-def read_state(body: Body) -> str:
-    """Return status.state of a document, PENDING by default."""
-    status = body.get("status")
-    return str(status.get("state") or "PENDING") if isinstance(status, dict) else "PENDING"
-
-
 def is_deleted(body: Body) -> bool:
-    """Return whether the resource is being deleted."""
-    return bool(body["metadata"].get("deleted"))
+    """Return whether the resource is being deleted or has been deleted."""
+    return bool(body["metadata"].get("deleted")) or read_state(body) in DELETION_STATES
 
 
 def _check_deletion(document: Document) -> tuple[bool, str]:
@@ -250,7 +251,8 @@ def _check_deletion(document: Document) -> tuple[bool, str]:
 
 
 def _make_cluster_candidate(document: Document, labels: Mapping[str, str], results: MetricResults) -> ResourceCandidate:
-    reported_state = state = read_state(document.body)
+    state, observation = read_cluster_state(document.body)
+    reported_state = state
     if results.reasons and (reported_state in (ONLINE, FAILING_METRICS) or get_field(document.body, "spec", "kubeconfig")):
         state = FAILING_METRICS
     elif results.declared and reported_state == FAILING_METRICS:
@@ -260,7 +262,7 @@ def _make_cluster_candidate(document: Document, labels: Mapping[str, str], resul
         metric, failure = results.reasons[0]
         reason = f"its metric {metric} cannot be used: {failure.description or failure.message}"
     elif exists and state != ONLINE:
-        reason = f"its state is {state}, not {ONLINE}"
+        reason = f"its state is {state}, not {ONLINE}" + (f": {observation}" if observation else "")
     # Each run reads the metrics again, so the document of an online cluster may report either of the two states.
     online = exists and (state == ONLINE or (bool(results.reasons) and reported_state in (ONLINE, FAILING_METRICS)))
     resources = document.body["spec"].get("custom_resources")

@@ -109,8 +109,8 @@ def find_skip_reason(document: Document, status: SchedulingStatus) -> str:
         return _DELETED_REASON
     if get_field(document.body, "spec", "kubeconfig"):
         return "it has a kubeconfig, so it exists already"
-    if status.state == "FAILED":
-        return "it has failed; it is bound again when its document changes"
+    if status.state == "FAILED" and not status.failed_before:
+        return "its status says that it has failed; remove status.state to bind it again"
     return _BOUND_REASON if status.target is not None else ""
 
 

@@ -79,6 +79,15 @@ class MetricConstraint(NamedTuple):
         value, bound = metrics.get(self.key), self.bound
         return value is not None and bound is not None and _COMPARISONS[self.operator](value, bound)
 
+    def can_match(self, values: Sequence[float], *, is_range: bool) -> bool:
+        """Return whether any of the values satisfies the constraint; a range includes all values between the first and the last."""
+        bound = self.bound
+        if bound is None:
+            return False
+        if is_range and self.operator == "==":
+            return values[0] <= bound <= values[-1]
+        return any(_COMPARISONS[self.operator](value, bound) for value in values)
+
 
 @lru_cache(maxsize=1 << 14)
 def parse_label_constraint(text: str) -> LabelConstraint:
@@ -241,7 +250,7 @@ def parse_constraints(value: Any) -> ConstraintSet:
 def format_constraints(constraints: ConstraintSet) -> str:
     """Return all constraints in one line; "" if there are none."""
     custom = (f"custom resource {name}" for name in constraints.custom_resources)
-    return "; ".join((*map(_format_constraint, constraints.labels), *custom, *map(_format_constraint, constraints.metrics)))
+    return "; ".join((*map(format_constraint, constraints.labels), *custom, *map(format_constraint, constraints.metrics)))
 
 
 def _make_requirements(constraint: LabelConstraint) -> Iterator[Requirement]:
@@ -259,27 +268,34 @@ def match_metric_constraint(constraint: MetricConstraint, fleet: Fleet, metric_v
 
 
 def describe_mismatch(
-    constraints: ConstraintSet, labels: Mapping[str, str], resources: Sequence[str], metrics: Mapping[str, float]
+    constraints: ConstraintSet,
+    labels: Mapping[str, str],
+    resources: Sequence[str],
+    metrics: Mapping[str, float],
+    describe_metric: Callable[[str], str],
 ) -> str:
-    """Return the first constraint that a candidate violates, with the reason; "" if it satisfies all."""
+    """Return the first constraint that a candidate violates, with the reason; "" if it satisfies all.
+
+    `describe_metric` describes the compared value of a metric, "" without the metric.
+    """
     for label in constraints.labels:
         if not label.match(labels):
-            actual = _describe_value(labels.get(label.key), f"label {label.key} is missing")
-            return f"label constraint {_format_constraint(label)}: {actual}"
+            return f"label constraint {format_constraint(label)}: {_describe_value(labels.get(label.key), f'label {label.key}')}"
     for resource in constraints.custom_resources:
         if resource not in resources:
             return f"custom resource {resource} is missing"
     for metric in constraints.metrics:
         if not metric.match(metrics):
-            value = metrics.get(metric.key)
-            return f"metric constraint {_format_constraint(metric)}: {_describe_value(value, f'metric {metric.key} is missing')}"
+            value = describe_metric(metric.key) or None
+            return f"metric constraint {format_constraint(metric)}: {_describe_value(value, f'metric {metric.key}')}"
     return ""
 
 
-def _describe_value(value: object, missing: str) -> str:
-    return missing if value is None else f"it is {value}"
+def _describe_value(value: str | None, name: str) -> str:
+    return f"{name} is missing" if value is None else f"it is {value}"
 
 
-def _format_constraint(constraint: LabelConstraint | MetricConstraint) -> str:
+def format_constraint(constraint: LabelConstraint | MetricConstraint) -> str:
+    """Return a constraint with its operator as a symbol."""
     values = ", ".join(constraint.values)
     return f"{constraint.key} {constraint.operator} {f'({values})' if 'in' in constraint.operator else values}"

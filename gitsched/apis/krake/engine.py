@@ -7,7 +7,6 @@ from datetime import datetime
 
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
-from gitsched.apis.krake.constraints import describe_mismatch
 from gitsched.apis.krake.metrics import NO_METRICS
 from gitsched.apis.krake.names import APPLICATION, ResourceRef, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
@@ -177,11 +176,7 @@ def _describe_move(decision: ApplicationDecision) -> str:
     if attempt.current is None:
         return f"{previous_target.name} does not exist any more"
     if not attempt.matching >> attempt.current & 1:
-        candidate = scored.candidates[attempt.current]
-        reason = candidate.reason or describe_mismatch(
-            decision.app.constraints, candidate.labels, candidate.custom_resources, scored.constraint_values[attempt.current]
-        )
-        return f"{previous_target.name} does not match: {reason}"
+        return f"{previous_target.name} does not match: {scored.describe_rejection(attempt.current, decision.app.constraints)}"
     chosen = scored.find_index(attempt.status.target)
     scores = [
         scored.ranking.score_among(at, attempt.matching, attempt.current) for at in (chosen, attempt.current) if at is not None

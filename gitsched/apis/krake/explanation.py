@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.krake.applications import ApplicationAttempt
 from gitsched.apis.krake.candidates import ScoredCandidates
 from gitsched.apis.krake.clusters import read_constraints
-from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, format_constraints
+from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, format_constraint, format_constraints
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
 from gitsched.apis.krake.names import CLUSTER, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
@@ -17,7 +17,7 @@ from gitsched.apis.krake.status import report_application, report_resources
 from gitsched.apis.policy_api import ChangeProposal
 from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
 from gitsched.model.document import Document, get_field
-from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
+from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import CandidateResult
 from gitsched.model.time import format_time
@@ -143,6 +143,7 @@ def explain_application(decision: ApplicationDecision, observed: datetime | None
         location=f"{source_location.path}:{source_location.line}" if source_location else "",
         policy="spec.constraints",
         policy_reason=format_constraints(app.constraints) or f"none, so any cluster in {app.key.namespace} matches",
+        tables=_tabulate_metric_constraints(app.constraints, (decision.context.clusters,), "cluster"),
         candidates=tuple(_list_candidates(decision, results)),
         selection=tuple(_describe_competitors(decision, results)),
         trigger=_describe_trigger(decision, attempt) + _describe_observation_time(decision, observed),
@@ -157,6 +158,7 @@ def explain_binding(scheduler: KrakeScheduler, document: Document) -> Explanatio
     results = scheduler.evaluate_backends(key)
     if results is None:
         return None
+    constraints = read_constraints(document)
     binding = (scheduler.bindings.get(key) or scheduler.magnum_bindings[key])[1]
     target = binding.status.target
     candidate_kind = "project" if key in scheduler.magnum_bindings else "cloud"
@@ -167,13 +169,42 @@ def explain_binding(scheduler: KrakeScheduler, document: Document) -> Explanatio
         workload=str(key),
         location=f"{source_location.path}:{source_location.line}" if source_location else "",
         policy="spec.constraints",
-        policy_reason=format_constraints(read_constraints(document)) or f"none, so any {candidate_kind} matches",
+        policy_reason=format_constraints(constraints) or f"none, so any {candidate_kind} matches",
         candidates=() if needs_no_binding else tuple(map(ExplainedCandidate, results)),
         trigger=summary + (f": {binding.reason}." if binding.reason else ": it has the best score."),
         result=(ReplicaShare(f"{target.kind} {target.name}"),) if target else (),
         findings=tuple(finding for finding in report_resources(scheduler) if finding.resource == key.resource),
         candidate_kind=candidate_kind,
+        tables=()
+        if needs_no_binding
+        else _tabulate_metric_constraints(constraints, scheduler.get_backend_sets(key), candidate_kind),
     )
+
+
+_COMPARED_VALUES = {
+    "raw": "raw values of the provider",
+    "normalised": "normalised values",
+    "weighted": "normalised values times the weight",
+}
+
+
+def _tabulate_metric_constraints(
+    constraints: ConstraintSet, candidate_sets: Iterable[ScoredCandidates], candidate_kind: str
+) -> tuple[ExplanationTable, ...]:
+    """Return a table of the values that metric constraints compare; none without metric constraints."""
+    if not constraints.metrics:
+        return ()
+    rows, mode = [], ""
+    for scored in candidate_sets:
+        mode = scored.settings.constraint_mode
+        for candidate, values in zip(scored.candidates, scored.constraint_values, strict=True):
+            for constraint in constraints.metrics:
+                value = candidate.metrics.describe_constraint_value(constraint.key, mode) or "none"
+                row = (candidate.name, format_constraint(constraint), value, "yes" if constraint.match(values) else "no")
+                rows.append(row)
+    title = f"Metric constraints, which compare {_COMPARED_VALUES[mode]}" if rows else ""
+    columns = (candidate_kind.upper(), "CONSTRAINT", "VALUE", "SATISFIED")
+    return (ExplanationTable(title, columns, tuple(rows)),) if rows else ()
 
 
 def _describe_competitors(decision: ApplicationDecision, results: list[CandidateResult]) -> list[str]:
@@ -214,6 +245,8 @@ def _describe_trigger(decision: ApplicationDecision, attempt: ApplicationAttempt
         case "bind":
             former = previous.target.name if previous.target else "nowhere"
             return f"Moved at {when} from {former}: {attempt.reason or 'another cluster is better'}."
+        case "touch" if previous.failed_before:
+            return f"Recovered at {when}: its cluster matches its constraints again."
         case "touch":
             return f"Checked again at {when} because it changed: {attempt.reason or 'its cluster is still the best'}."
         case "fail":

@@ -59,6 +59,18 @@ class MetricValue(NamedTuple):
     allowed_values: tuple[int, ...] = ()
 
 
+class PossibleValues(NamedTuple):
+    """The values that a metric can have, in ascending order: all from the first to the last if `is_range`."""
+
+    values: tuple[float, ...]
+    is_range: bool
+
+    def __str__(self) -> str:
+        if self.is_range:
+            return f"from {self.values[0]:.6g} to {self.values[-1]:.6g}"
+        return ", ".join(f"{value:.6g}" for value in self.values)
+
+
 class MetricResults(NamedTuple):
     """All metrics of one resource. If any metric has no value, `values` is empty and `reasons` lists the failed metrics.
 
@@ -85,11 +97,37 @@ class MetricResults(NamedTuple):
         return self.provider_failed or any(value.live for _, value in self.values)
 
     def constraint_values(self, mode: str) -> dict[str, float]:
-        """Return the values that metric constraints compare, by metric name: weighted, normalised or raw. The last duplicate counts."""
+        """Return the values that metric constraints compare, by metric name: raw, normalised or weighted. The last duplicate counts."""
         return {
             ref.name: value.raw if mode == "raw" else value.normalized * (ref.weight if mode == "weighted" else 1.0)
             for ref, value in self.values
         }
+
+    def describe_constraint_value(self, name: str, mode: str) -> str:
+        """Describe the value of a metric that constraints compare, and its calculation from the raw value; "" without the metric."""
+        ref, value = next(((ref, value) for ref, value in reversed(self.values) if ref.name == name), (None, None))
+        if ref is None or value is None:
+            return ""
+        raw = f"{value.raw:.6g}"
+        if mode == "raw":
+            return raw
+        if mode == "normalised":
+            return f"{value.normalized:.6g}, normalised from {raw}"
+        return (
+            f"{value.normalized * ref.weight:.6g}, normalised from {raw} to {value.normalized:.6g}, times its weight {ref.weight:g}"
+        )
+
+    def find_possible_values(self, name: str, mode: str) -> PossibleValues | None:
+        """Return the values that constraints could compare for a metric; None without the metric."""
+        ref, value = next(((ref, value) for ref, value in reversed(self.values) if ref.name == name), (None, None))
+        if ref is None or value is None:
+            return None
+        raw = tuple(float(entry) for entry in value.allowed_values if value.minimum <= entry <= value.maximum)
+        values = raw or (value.minimum, value.maximum)
+        if mode != "raw":
+            weight = ref.weight if mode == "weighted" else 1.0
+            values = tuple((entry - value.minimum) / (value.maximum - value.minimum) * weight for entry in values)
+        return PossibleValues(tuple(sorted(values)), is_range=not raw)
 
 
 NO_METRICS = MetricResults()

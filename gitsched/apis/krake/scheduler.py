@@ -117,6 +117,10 @@ class KrakeScheduler:
             )
         return scored
 
+    def get_backend_sets(self, key: Key) -> tuple[ScoredCandidates, ...]:
+        """Return the clouds or projects that a Cluster or MagnumCluster can be bound to."""
+        return (self._get_project_set(key.namespace),) if key in self.magnum_bindings else self.get_cloud_sets(key.namespace)
+
     def evaluate_backends(self, key: Key) -> list[CandidateResult] | None:
         """Return the results of all clouds or projects for a Cluster or MagnumCluster; None if there is no such document."""
         if key in self.bindings:

@@ -15,6 +15,8 @@ SPEC_DIGEST_ANNOTATION: Final = "gitsched.io/spec-digest"
 """Record annotation with a digest of the document version that was scheduled."""
 VERSIONED_METADATA: Final = ("annotations", "inherit_labels", "labels")
 """Metadata fields that belong to a document version, together with the spec."""
+DELETION_STATES: Final = frozenset(("DELETING", "DELETED"))
+"""States of a resource that is being deleted or has been deleted."""
 _STATE_FIELD: Final = frozenset(("state",))
 _HISTORY_FIELDS: Final = frozenset(("created", "modified", "owners"))
 
@@ -23,7 +25,8 @@ class SchedulingStatus(NamedTuple):
     """The scheduling status of an Application, Cluster or MagnumCluster; `target` is the cluster, cloud or project that it is bound to.
 
     `modified` is the time of the document's current version and `digest` identifies that version ("" without a previous record).
-    `recorded` means that the previous run recorded the same version.
+    `recorded` means that the previous run recorded the same version. `failed_before` means that `state` is a failure, or a wait, that
+    gitsched recorded; it ends when scheduling succeeds, and then `source_state` and `source_reason` count again.
     """
 
     state: str
@@ -40,11 +43,20 @@ class SchedulingStatus(NamedTuple):
     owners: tuple[Body, ...] = ()
     awaited_cluster: str = ""
     migration_timeout: int = 0
+    failed_before: bool = False
+    source_state: str = "PENDING"
+    source_reason: Body | None = None
 
     def bind(self, target: ResourceRef) -> SchedulingStatus:
-        """Return the status bound to a target, which also becomes an owner."""
+        """Return the status bound to a target, which also becomes an owner; an earlier failure is removed."""
         owners = self.owners if target.body in self.owners else (*self.owners, target.body)
-        return self._replace(target=target, owners=owners)
+        return self.recover()._replace(target=target, owners=owners)
+
+    def recover(self) -> SchedulingStatus:
+        """Return the status without a failure that gitsched recorded, its reason and its retries; the same status without one."""
+        if not self.failed_before:
+            return self
+        return self._replace(state=self.source_state, reason=self.source_reason, retries=None, next_retry=None, failed_before=False)
 
 
 def read_previous(document: Document, previous: Body | None, time: datetime, final: tuple[str, ...]) -> SchedulingStatus:
@@ -55,7 +67,8 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
     """
     source, metadata = document.body.get("status") or {}, document.body.get("metadata") or {}
     if previous is None and source.keys() <= _STATE_FIELD and _HISTORY_FIELDS.isdisjoint(metadata):  # fast path: most clusters
-        return SchedulingStatus(str(source.get("state") or "PENDING"), time, time, "", recorded=False)
+        state = str(source.get("state") or "PENDING")
+        return SchedulingStatus(state, time, time, "", recorded=False, source_state=state)
     # Users can edit the output branch, so a record may have any shape.
     record, previous_metadata = (
         part if isinstance(part, dict) else {} for part in map((previous or {}).get, ("status", "metadata"))
@@ -71,11 +84,14 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
 
     created = parse_time(metadata.get("created")) or parse_time(previous_metadata.get("created")) or time
     modified = parse_time(metadata.get("modified")) or parse_time(previous_metadata.get("modified"))
-    state = str(source.get("state") or record.get("state") or "PENDING")
+    source_state = str(source.get("state") or "PENDING")
+    # Only the document says that its resource is being deleted: this must end when the document stops saying so.
+    state = source_state if record.get("state") in DELETION_STATES else str(source.get("state") or record.get("state") or "PENDING")
     if record.get("state") in final:
         state = str(record["state"])
     if changed and state in final:
-        state = str(source.get("state") or "PENDING")
+        state = source_state
+    source_reason = source.get("reason")
     retries, owners, reason = read("retries"), previous_metadata.get("owners") or metadata.get("owners"), read("reason")
     migration_timeout = source.get("migration_timeout")
     return SchedulingStatus(
@@ -93,6 +109,9 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
         owners=tuple(owner for owner in owners if isinstance(owner, dict)) if isinstance(owners, list) else (),
         awaited_cluster=str(read("auto_cluster_create_started") or ""),
         migration_timeout=migration_timeout if isinstance(migration_timeout, int) else 0,
+        failed_before=unchanged and state in final and source_state != state,
+        source_state=source_state,
+        source_reason=source_reason if isinstance(source_reason, dict) else None,
     )
 
 

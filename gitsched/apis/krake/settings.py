@@ -11,13 +11,14 @@ from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
 class KrakeConfig(NamedTuple):
     """Settings of Krake's scheduler. `stickiness` is a weight; `stickiness_formula` is document or krake.
 
-    `metric_constraints` is the kind of value that metric constraints compare: weighted, normalised or raw.
+    `metric_constraints` is the kind of value that metric constraints compare: raw, normalised or weighted. Krake's document compares the
+    value of the metric, its code the normalised value times the weight.
     """
 
     reschedule_after: timedelta = timedelta(seconds=60)
     stickiness: float = 0.1
     stickiness_formula: str = "document"
-    metric_constraints: str = "weighted"
+    metric_constraints: str = "raw"
 
 
 def _parse_krake(krake: ConfigSection) -> KrakeConfig:
@@ -26,8 +27,8 @@ def _parse_krake(krake: ConfigSection) -> KrakeConfig:
         krake.get_seconds("rescheduleAfter", default.reschedule_after),
         krake.get_number("stickiness", default.stickiness),
         krake.get_choice("stickinessFormula", "document", "krake"),
-        krake.get_choice("metricConstraints", "weighted", "normalised", "raw"),
+        krake.get_choice("metricConstraints", "raw", "normalised", "weighted"),
     )
 
 
-SETTINGS = SettingsSection("krake", KrakeConfig(), _parse_krake)
+SETTINGS = SettingsSection("krake", KrakeConfig(), _parse_krake, upstream_values={"metricConstraints": "weighted"})

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.krake.candidates import CLUSTER_STATES, FAILING_METRICS, ONLINE, ResourceCandidate, is_deleted, read_state
-from gitsched.apis.krake.clusters import CloudBinding
+from gitsched.apis.krake.applications import NO_MATCH_REASON
+from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
+from gitsched.apis.krake.cluster_states import CLUSTER_STATES, FAILING_METRICS, FAILURE_STATES, ONLINE, read_cluster_state
+from gitsched.apis.krake.clusters import CloudBinding, read_constraints
+from gitsched.apis.krake.impossible_constraints import describe_impossible_constraints
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
 from gitsched.apis.krake.names import CLOUD, CLUSTER, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
@@ -119,10 +122,13 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
             what = "has an invalid document" if cluster.cloud_quarantined else "does not exist"
             message = f"{document.key} inherits nothing: its {cluster.cloud.kind} {cluster.cloud.name} {what}"
             yield _warn("krake-cloud-missing", message, document)
-        state = read_state(document.body)
+        state, observation = read_cluster_state(document.body)
         if state == ONLINE:
             continue
-        if get_field(document.body, "status", "state") is None and get_field(document.body, "spec", "kubeconfig"):
+        if state in FAILURE_STATES:
+            message = f"{document.key} is {state}, so nothing is scheduled there: {observation or FAILURE_STATES[state]}"
+            yield _warn("krake-cluster-unavailable", message, document)
+        elif get_field(document.body, "status", "state") is None and get_field(document.body, "spec", "kubeconfig"):
             message = (
                 f"the state of {document.key} is not set, so nothing is scheduled there: set status.state, for example to ONLINE"
             )
@@ -138,6 +144,9 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
     yield from _report_failed_providers(failed_providers)
     for document, binding in (*scheduler.bindings.values(), *scheduler.magnum_bindings.values()):
         yield from _report_binding(document, binding)
+        if binding.action != "ignored":
+            for reason in describe_impossible_constraints(read_constraints(document), scheduler.get_backend_sets(document.key)):
+                yield _warn("krake-constraint-impossible", f"{document.key}: {reason}", document)
 
 
 def report_application(decision: ApplicationDecision, missing_cluster: Key | None, is_placed: bool) -> Iterator[Finding]:
@@ -159,6 +168,8 @@ def report_application(decision: ApplicationDecision, missing_cluster: Key | Non
         yield _warn(
             "krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decision, attempt.status.awaited_cluster)}", document
         )
+    for reason in describe_impossible_constraints(decision.app.constraints, decision.context.candidate_sets):
+        yield _warn("krake-constraint-impossible", f"{key}: {reason}", document)
     if decision.previous.target is not None and decision.previous.scheduled is None:
         message = f"{key} is bound, but status.scheduled is missing: it is assumed to be scheduled long ago"
         yield _warn("krake-timestamps", message, document)._replace(severity="info")
@@ -189,7 +200,17 @@ def _describe_failure(decision: ApplicationDecision) -> str:
     ):
         return f"no Cluster found in namespace {app.key.namespace}, and an application runs on clusters of its own namespace"
     reason = decision.attempts[-1].status.reason or {}
-    return str(reason.get("message") or reason.get("code") or "unknown reason")
+    message = str(reason.get("message") or reason.get("code") or "unknown reason")
+    return message + _describe_rejections(decision) if reason == NO_MATCH_REASON else message
+
+
+def _describe_rejections(decision: ApplicationDecision) -> str:
+    """Return why the first clusters do not match; "" if there are none."""
+    clusters, constraints = decision.context.clusters, decision.app.constraints
+    shown = range(min(len(clusters.candidates), _MAX_NAMED))
+    reasons = [f"{clusters.candidates[index].name}: {clusters.describe_rejection(index, constraints)}" for index in shown]
+    more = f"; and {len(clusters.candidates) - _MAX_NAMED} more" if len(clusters.candidates) > _MAX_NAMED else ""
+    return f" ({'; '.join(reasons)}{more})" if reasons else ""
 
 
 def _report_failed_providers(failed_providers: dict[MetricReason, list[tuple[str, Document]]]) -> Iterator[Finding]:

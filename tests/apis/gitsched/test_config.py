@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from gitsched.apis.gitsched.config import Config, KindScope, SigningConfig, WorkloadKind, parse_config
+from gitsched.apis.gitsched.config_section import SettingError
 from gitsched.apis.karmada.settings import SETTINGS as KARMADA
 from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.apis.knative.settings import SETTINGS as KNATIVE
@@ -92,7 +93,31 @@ def test_every_setting_is_parsed() -> None:
     assert config.workloads == (WorkloadKind("example.io/v1", "Widget", "spec.replicas", "spec.template"),)
     assert config.kinds == (KindScope("example.io/v1", "Tenant", namespaced=False),)
     assert (config.guard.max_removals, config.guard.max_removals_percent) == (5, 12.5)
-    assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields)
+    assert all(getattr(config, name) != getattr(Config(), name) for name in Config._fields if name != "upstream_defaults")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(90, 90), (0.5, 0.5), ("60s", 60), ("90", 90), ("1m30s", 90), ("0.5h", 1800), ("500ms", 0.5)]
+)
+def test_seconds_are_a_number_or_a_duration(text: object, seconds: float) -> None:
+    assert Draft202012Validator(SCHEMA["properties"]["spec"]).is_valid({"krake": {"rescheduleAfter": text}})
+    config = parse_config({"krake": {"rescheduleAfter": text}, "observations": {"timeout": text if seconds <= 600 else 1}})
+    assert config.settings_of(KRAKE).reschedule_after.total_seconds() == seconds
+    assert config.observations.timeout == (seconds if seconds <= 600 else 1)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1h 30m", "1:30", "-60s", "1d", "60 s", "999999999999h", True, [60]])
+def test_other_durations_are_rejected(text: object) -> None:
+    with pytest.raises(SettingError, match="rescheduleAfter"):
+        parse_config({"krake": {"rescheduleAfter": text}})
+
+
+def test_gitsched_schedule_has_the_defaults_of_the_upstream_schedulers() -> None:
+    for spec in ({}, {"krake": None}, {"krake": {"stickiness": 0.2}}, {"krake": {"metricConstraints": None}}):
+        assert parse_config(spec).settings_of(KRAKE).metric_constraints == "raw"
+        assert parse_config(spec, upstream=True).settings_of(KRAKE).metric_constraints == "weighted"
+    assert parse_config({"krake": {"metricConstraints": "raw"}}, upstream=True).settings_of(KRAKE).metric_constraints == "raw"
+    assert "krake" not in parse_config({}, upstream=True).api_settings
 
 
 def test_a_section_that_is_null_has_its_defaults() -> None:

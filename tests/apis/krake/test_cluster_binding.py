@@ -55,16 +55,26 @@ def test_label_and_metric_constraints_filter_clouds() -> None:
     assert cloud_of(german, slovak, metrics=["low > 0"]) is None
 
 
-def test_a_cluster_without_a_matching_cloud_has_failed_until_it_changes() -> None:
+def test_a_cluster_without_a_matching_cloud_has_failed_until_it_or_its_clouds_change() -> None:
     runs = ScheduleRuns(cluster("made", None, tosca=TOSCA))
     assert "unschedulable" in codes(runs.run())
     assert (runs.status("Cluster", "made")["state"], runs.status("Cluster", "made")["reason"]["code"]) == (
         "FAILED",
         "NO_SUITABLE_RESOURCE",
     )
-    runs.run(60, cloud("a"))
-    assert "scheduled_to" not in runs.status("Cluster", "made")
-    runs.run(120, cluster("made", None, tosca=TOSCA, backoff=2))
+    failed = runs.records
+    runs.run(60)
+    assert runs.records == failed
+    runs.run(120, cloud("a"))
+    status = runs.status("Cluster", "made")
+    assert (status["state"], status["scheduled_to"]["name"], "reason" in status) == ("PENDING", "a", False)
+
+
+def test_a_failed_cluster_is_bound_after_its_document_changes() -> None:
+    runs = ScheduleRuns(cluster("made", None, tosca=TOSCA, constraints={"labels": ["zone is x"]}), cloud("a"))
+    runs.run()
+    assert runs.status("Cluster", "made")["state"] == "FAILED"
+    runs.run(60, cluster("made", None, tosca=TOSCA))
     assert runs.status("Cluster", "made")["scheduled_to"]["name"] == "a"
 
 

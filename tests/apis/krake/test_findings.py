@@ -50,7 +50,9 @@ CLUSTER_ONE = {"api": "kubernetes", "kind": "Cluster", "namespace": NAMESPACE, "
             id="a constraint compares with text",
         ),
         pytest.param(
-            [application(constraints={"metrics": ["a > 0"]}), cluster("one")], {"unschedulable"}, id="a constraint without metrics"
+            [application(constraints={"metrics": ["a > 0"]}), cluster("one")],
+            {"unschedulable", "krake-constraint-impossible"},
+            id="a constraint without metrics",
         ),
         pytest.param([application(status={"scheduled_to": CLUSTER_ONE}), cluster("one")], {"krake-timestamps"}, id="no timestamps"),
         pytest.param(
