@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from gitsched.apis.export import Export
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config_section import SettingsSection
 from gitsched.apis.topology import Topology
@@ -298,15 +299,6 @@ class StarterFiles(NamedTuple):
     files: Mapping[str, str]
     fleet_hint: str
     docs_page: str
-
-
-class Export(NamedTuple):
-    """What `gitsched export NAME` prints: the decisions of the API as text or as an object, from its records and all templates."""
-
-    summary: str
-    description: str
-    format_text: Callable[[Iterable[tuple[Key, Body]], Iterable[Document]], str]
-    make_object: Callable[[Iterable[tuple[Key, Body]], Iterable[Document]], Body]
 
 
 class RemovedWorkload(NamedTuple):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.apis.policy_api import Export, PolicyAPI
+from gitsched.apis.export import Export, ExportInput, ExportOption
+from gitsched.apis.policy_api import PolicyAPI
 from gitsched.cli import options, output
 from gitsched.decide.registry import policy_apis
 
@@ -153,6 +154,7 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
     """Return the command that prints the decisions of a policy API."""
 
     @click.command(api.name, help=export.description)
+    @options.combine(*map(_make_option, export.options))
     @click.option("--revision", metavar="REVISION", help="Export the result for this branch, tag or commit.")
     @click.option("--worktree", is_flag=True, help="Export the result for the files of the worktree.")
     @options.SOURCE
@@ -168,16 +170,39 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
         from gitsched.reconcile import RunSettings, preview
 
         output.configure_logging(log_format)
+        values = {option.name: _format_value(chosen.pop(_parameter_name(option))) for option in export.options}
         with output.show_progress("Planning"):
             settings = RunSettings(
                 location=location, worktree=worktree, output=output_repository, observations="recorded", **chosen
             )
             decisions = preview(settings, complete=True).plan.decisions
         records = [record for engine in decisions.engines if engine.name == api.name for record in engine.records()]
-        templates = decisions.catalog.templates.values()
-        output.show_as(form, lambda _: export.format_text(records, templates), lambda: export.make_object(records, templates))
+        catalog = decisions.catalog
+        result = export.make(ExportInput(records, catalog.api_documents, catalog.templates, decisions.outcomes, values))
+        output.log_findings(result.findings)
+        output.show_as(form, lambda _: result.text, lambda: result.document)
 
     return print_export
+
+
+def _make_option(option: ExportOption) -> options.Decorator:
+    name, parameter = f"--{option.name}", _parameter_name(option)
+    if option.flag:
+        return click.option(name, parameter, is_flag=True, help=option.help)
+    shown = bool(option.default)
+    if option.choices:
+        return click.option(
+            name, parameter, type=click.Choice(option.choices), default=option.default, show_default=shown, help=option.help
+        )
+    return click.option(name, parameter, metavar=option.metavar, default=option.default, show_default=shown, help=option.help)
+
+
+def _parameter_name(option: ExportOption) -> str:
+    return f"export_{option.name.replace('-', '_')}"
+
+
+def _format_value(value: str | bool) -> str:
+    return value if isinstance(value, str) else "true" if value else ""
 
 
 _EXPORTS = {api.name: (api, api.export) for api in policy_apis.values() if api.export is not None}

@@ -113,6 +113,13 @@ class _LogFormatter(logging.Formatter):
         return f"{time} {record.levelname.lower():<7} {escape_ci_commands(escape_unprintable(record.getMessage()))}"
 
 
+def log_findings(findings: Iterable[Finding]) -> None:
+    """Write findings to the log, each with its severity."""
+    for finding in findings:
+        log = {"error": LOGGER.error, "warning": LOGGER.warning, "info": LOGGER.info}[finding.severity]
+        log("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
+
+
 def configure_logging(form: str) -> None:
     """Write gitsched's log to stderr, as text or JSON."""
     handler = logging.StreamHandler()

@@ -68,9 +68,7 @@ def command(
     config = settings[-1].get("spec") if settings else None
     decided = schedule(bodies, previous=before, now=now, config=config, upstream_defaults=False)
     findings = sorted([*unread, *unread_before, *decided.findings], key=finding_sort_key)
-    for finding in findings:
-        log = {"error": output.LOGGER.error, "warning": output.LOGGER.warning, "info": output.LOGGER.info}[finding.severity]
-        log("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
+    output.log_findings(findings)
     output.show(format_documents(decided.documents, form))
     pending = sum(outcome.state == "pending" for outcome in decided.decisions.outcomes.values())
     return exit_codes.get_run_code(findings, fail_on, pending=pending)

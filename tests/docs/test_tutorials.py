@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STORIES = ["first-placement.md", "from-karmada.md"]
+STORIES = ["first-placement.md", "from-karmada.md", "from-ocm.md"]
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n(?P<console>.*?))```\n', re.DOTALL)
 PROGRAM = """\

@@ -5,13 +5,12 @@ Its documents are ordinary ones, which other APIs may place as well, so it has n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from gitsched.apis.export import Export, ExportInput, ExportResult
 from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
-from gitsched.apis.policy_api import DocumentValidator, Export, PolicyAPI, PolicyEngine, Snapshot, StarterFiles
-from gitsched.model.document import ApiKinds, Body, Document, Key
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, Snapshot, StarterFiles
+from gitsched.model.document import ApiKinds
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -30,16 +29,15 @@ def _find_validator(_group: str, kind: str) -> DocumentValidator | None:
     return validate_policies
 
 
-def _format_patches(records: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> str:
-    from gitsched.apis.knative.patches import format_kubectl_commands, make_patches  # only `gitsched export` needs it
+def _export_patches(found: ExportInput) -> ExportResult:
+    from gitsched.apis.knative.patches import (
+        format_kubectl_commands,
+        make_patch_list,
+        make_patches,
+    )  # only `gitsched export` needs it
 
-    return format_kubectl_commands(make_patches(records, documents))
-
-
-def _make_patch_list(records: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> Body:
-    from gitsched.apis.knative.patches import make_patch_list, make_patches  # as above
-
-    return make_patch_list(make_patches(records, documents))
+    patches = make_patches(found.records, found.templates.values())
+    return ExportResult(format_kubectl_commands(patches), make_patch_list(patches))
 
 
 _EXPORT_HELP = (
@@ -70,6 +68,6 @@ API = PolicyAPI(
     },
     topology=TOPOLOGY,
     load_starter=_load_starter,
-    export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _format_patches, _make_patch_list),
+    export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _export_patches),
     replica_paths={(names.GROUP, names.KAFKA): (("spec", "consumers"),)},
 )

@@ -267,9 +267,12 @@ def _describe_no_clusters(result: PlacementResult, fleet: Fleet) -> str:
 
 
 def _list_skipped_findings(skipped: SkippedPlacement) -> Iterator[Finding]:
-    if skipped.invalid_set is None:
-        return
     invalid_set, document = skipped.invalid_set, skipped.placement.document
+    if invalid_set is None:
+        if skipped.placement.scheduling_disabled:
+            message = f"{document.key} is not scheduled: remove its annotation {names.SCHEDULING_DISABLED_ANNOTATION}"
+            yield _make_finding("info", "ocm-scheduling-disabled", message, document)
+        return
     message = f"{invalid_set.key} has an invalid selector: {skipped.reason}"
     yield _make_finding("error", "ocm-set-unusable", message, invalid_set)
     message = f"{document.key} keeps its previous decisions: {invalid_set.key} is invalid"

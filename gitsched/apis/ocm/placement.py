@@ -143,9 +143,13 @@ class OcmPlacement(NamedTuple):
     @property
     def skipped(self) -> bool:
         """Whether it is not scheduled: it is being deleted, or scheduling is disabled by annotation."""
-        metadata = self.document.body["metadata"]
-        disabled = as_string_map(metadata.get("annotations")).get(SCHEDULING_DISABLED_ANNOTATION) == "true"
-        return bool(metadata.get("deletionTimestamp")) or disabled
+        return bool(self.document.body["metadata"].get("deletionTimestamp")) or self.scheduling_disabled
+
+    @property
+    def scheduling_disabled(self) -> bool:
+        """Whether an annotation disables its scheduling."""
+        annotations = as_string_map(self.document.body["metadata"].get("annotations"))
+        return annotations.get(SCHEDULING_DISABLED_ANNOTATION) == "true"
 
 
 def parse_placement(document: Document) -> OcmPlacement:

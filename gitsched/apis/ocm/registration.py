@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.ocm.names import (
     CLUSTER_SCORES,
     CLUSTER_SET,
@@ -76,6 +77,34 @@ def _build_addon_scores(
     return build_addon_scores(str(definition["metadata"]["name"]), clusters, scores, until)
 
 
+def _make_export(found: ExportInput) -> ExportResult:
+    from gitsched.apis.ocm.export import make_export  # only `gitsched export` needs it
+
+    return make_export(found)
+
+
+_EXPORT_HELP = """Print Placements, PlacementDecisions and workloads as objects for a hub, or for Argo CD.
+
+The Placements have the annotation that keeps the hub's scheduler off, so that it does not replace the decisions. API servers ignore
+statuses that are applied with their objects: apply the objects first, then those of --status with `kubectl apply --server-side
+--force-conflicts --subresource=status -f -`."""
+_EXPORT_OPTIONS = (
+    ExportOption(
+        "for",
+        "hub: Placements, PlacementDecisions and ManifestWorkReplicaSets; works: ManifestWorks; argocd: objects for the"
+        " clusterDecisionResource generator.",
+        choices=("hub", "works", "argocd"),
+        default="hub",
+    ),
+    ExportOption("status", "Print the statuses, for the subresource status.", flag=True),
+    ExportOption("placement", "Only this Placement and its workloads.", metavar="NAMESPACE/NAME"),
+    ExportOption("secrets", "Print workloads that contain a Secret, too.", flag=True),
+    ExportOption("namespace", "Namespace of Argo CD.", default="argocd", metavar="NAMESPACE"),
+    ExportOption("app-url", "Print an ApplicationSet for each Placement, too, which deploys from this repository.", metavar="URL"),
+    ExportOption("app-path", "Directory in the repository of --app-url.", default=".", metavar="PATH"),
+)
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.ocm.starter import STARTER  # only `gitsched init` needs it
 
@@ -104,6 +133,9 @@ API = PolicyAPI(
     scoring=ClusterScoring((GITSCHED_GROUP, CLUSTER_SCORES), (GROUP, MANAGED_CLUSTER), _list_measurements, _build_addon_scores),
     topology=TOPOLOGY,
     load_starter=_load_starter,
+    export=Export(
+        "Print the objects for an OCM hub or for Argo CD's clusterDecisionResource.", _EXPORT_HELP, _make_export, _EXPORT_OPTIONS
+    ),
     native_explanation="Open Cluster Management's debug endpoint",
     explained_kinds=("Placement",),
     cluster_choices=ClusterChoices((GROUP, PLACEMENT_DECISION), _list_chosen_clusters),
