@@ -216,6 +216,22 @@ class ChangeProposing(Protocol):
         ...
 
 
+class ExpiredDocument(NamedTuple):
+    """A document of the source without further effect, and since when: it can be removed."""
+
+    document: Document
+    since: datetime
+
+
+@runtime_checkable
+class ExpiryReporting(Protocol):
+    """Capability of an engine with documents that expire, such as requests that have been handled."""
+
+    def expired_documents(self) -> Iterable[ExpiredDocument]:
+        """Return the expired documents, in the order of their keys."""
+        ...
+
+
 @runtime_checkable
 class Rescheduling(Protocol):
     """Capability of an engine where workloads keep clusters that the current policies would not choose."""

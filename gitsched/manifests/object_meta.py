@@ -54,6 +54,11 @@ class DocumentClass(NamedTuple):
     is_known: bool = True
 
 
+_GENERATED_NAME = (
+    "this {kind} is not read: it has generateName instead of metadata.name, and only an API server generates names; set metadata.name, "
+    "or hide the file with .sourceignore"
+)
+
 RESOURCE, LIST, EMPTY = DocumentClass("resource"), DocumentClass("list"), DocumentClass("empty")
 
 
@@ -79,6 +84,10 @@ def classify_document(value: Any) -> DocumentClass:
         return DocumentClass("nameless", "metadata must be a mapping", "invalid-metadata", ("metadata",))
     name = metadata.get("name")
     if name is None:
+        if metadata.get("generateName") is not None and is_known:
+            return DocumentClass(
+                "nameless", _GENERATED_NAME.format(kind=kind), "generated-name", ("metadata", "generateName"), False
+            )
         if "generateName" in metadata:
             return DocumentClass("other", "an object that gets its name from an API server (generateName)")
         return _missing_name(kind, is_known)

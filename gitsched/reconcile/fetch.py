@@ -84,13 +84,19 @@ def _read_configured_branch(context: RunContext) -> str | None:
 
 
 def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
-    """Return the source commit; for a worktree one without an id whose tree holds the uncommitted files."""
+    """Return the source commit.
+
+    For a worktree it has no id, and its tree holds the uncommitted files. If there are any, its time is now, that of the commit to come.
+    """
     settings, repository = context.settings, context.source.repository
     if settings.worktree and repository.resolve("HEAD") is None:
         return Commit("", _write_worktree(repository), (), settings.now, "files not committed yet", "", ())
     oid = context.source.resolve_branch(branch)
     commit = repository.commit(oid) if settings.revision is None else find_commit(context, settings.revision)
-    return commit._replace(oid="", tree=_write_worktree(repository)) if settings.worktree else commit
+    if not settings.worktree:
+        return commit
+    tree = _write_worktree(repository)
+    return commit._replace(oid="", tree=tree, time=commit.time if tree == commit.tree else max(settings.now, commit.time))
 
 
 def _write_worktree(repository: Repository) -> str:

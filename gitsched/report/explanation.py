@@ -25,6 +25,11 @@ from gitsched.report.summary import fits_width, format_columns, format_count, fo
 def write_explanation(value: Explanation, width: int) -> str:
     """Return policy, groups, clusters, division and result of a workload, wrapped at `width` characters."""
     lines = wrap(value.workload + (f"  ({value.location})" if value.location else ""), width)
+    if not value.policy and value.tables:  # a document that is not placed itself
+        lines += wrap(value.trigger, width, "  ")
+        lines += [line for table in value.tables for line in _write_table(table, width)]
+        lines += _write_section("Findings", [str(finding) for finding in value.findings], width)
+        return "\n".join(lines) + "\n"
     if not value.policy:
         lines += _write_section("Policy", ["no policy selects it", value.policy_reason], width)
         if value.attached_to:
@@ -70,6 +75,13 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
         f"{attempt.name or 'the only group'}: {attempt.verdict}" + _append_message(attempt.message) for attempt in value.attempts
     ]
     result = [_format_share(share) for share in value.result] or ["nowhere"]
+    if not value.policy and value.tables:  # a document that is not placed itself
+        return [
+            Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
+            Paragraph(value.trigger),
+            *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables),
+            ListBlock("Findings", [str(finding) for finding in value.findings]),
+        ]
     return [
         Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
         ListBlock("Result", [] if value.only_some_clusters and not value.result else result),

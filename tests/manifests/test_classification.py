@@ -52,7 +52,7 @@ QUIET = {
     "kubeadm configuration": "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\nnetworking: {}\n",
     "a component of kustomize": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nmetadata: {name: a}\n",
     "a plug-in of kustomize": "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: a}\nprefix: x\n",
-    "a name made by the server": "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: a-\n",
+    "a name made by the server": "apiVersion: tekton.dev/v1\nkind: TaskRun\nmetadata:\n  generateName: a-\n",
     "broken YAML that is no manifest": "a: b: c\nthe kind of text: [\n",
     "a text": "this is some kind of text\n",
     "a workflow": "name: ci\non: [push]\njobs:\n  test:\n    runs-on: ubuntu\n",
@@ -211,3 +211,12 @@ def test_a_value_that_yaml_does_not_parse_as_a_string_must_be_quoted(value: str,
     )
     (problem,) = parse_file(text.encode(), path="a.yaml", validate=validate_document).issues
     assert words in problem.message
+
+
+def test_a_generated_name_is_a_warning_with_its_cure() -> None:
+    text = "apiVersion: apps.karmada.io/v1alpha1\nkind: WorkloadRebalancer\nmetadata:\n  generateName: back-\nspec: {}\n"
+    file = read_text(text)
+    (issue,) = file.issues
+    assert (issue.severity, issue.code, issue.line, issue.column) == ("warning", "generated-name", 4, 17)
+    assert "set metadata.name" in issue.message
+    assert not file.unreadable, "it hides no other document"

@@ -259,7 +259,8 @@ def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(rebalanc
     rebalanced.reconcile(3)
     run = rebalanced.reconcile(9)
     assert run.after is not None
-    assert rebalanced.load(RECORD)["status"] == {}
+    assert "gitsched.io/expired-at" in rebalanced.load(RECORD)["metadata"]["annotations"]
+    assert rebalanced.load(RECORD)["status"]["observedWorkloads"][0]["result"] == "Successful"
     assert (rebalanced.trailers()["Gitsched-Cause"], run.plan.time) == ("deadline", at_hour(4))
     assert rebalanced.git("log", "-1", "--format=%ct", "placements") == str(int(at_hour(4).timestamp()))
     (finding,) = [finding for finding in run.plan.findings if finding.code == "rebalancer-expired"]

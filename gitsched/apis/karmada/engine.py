@@ -40,9 +40,9 @@ from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.policy.warnings import find_policy_warnings
-from gitsched.apis.karmada.rebalancer import RescheduleTriggers
+from gitsched.apis.karmada.reschedule_triggers import RescheduleTriggers
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import ChangeProposal, ExpiredDocument, PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -96,10 +96,18 @@ class KarmadaEngine(PolicyEngine):
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
         self.dependencies.clear()
-        triggers.reconcile(self.state.snapshot, self.decide)
+        triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *triggers.findings)
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time
+
+    def _explain_unmoved(self, template: Document) -> str:
+        from gitsched.apis.karmada.explanation.rebalance_effect import explain_unmoved  # few runs handle a rebalancer
+
+        return explain_unmoved(self.state, template)
+
+    def expired_documents(self) -> Iterable[ExpiredDocument]:
+        return self.state.reschedule_triggers.expired
 
     def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
         return ()
@@ -198,6 +206,10 @@ class KarmadaEngine(PolicyEngine):
     # What follows is imported where it is needed: only `explain` and simulations use it.
 
     def explain(self, template: Document) -> Explanation | None:
+        if template.key.kind == names.REBALANCER and template.key.group == names.APPS_GROUP:
+            from gitsched.apis.karmada.explanation.rebalance_effect import explain_rebalancer
+
+            return explain_rebalancer(self.state, template, self.decide)
         from gitsched.apis.karmada.explanation.decision import explain
 
         record, attachment = self.state.find_record(template), self.dependencies.find_attachment(template)

@@ -1,18 +1,18 @@
-"""WorkloadRebalancer: reschedule triggers for bindings, and the status and expiry of each rebalancer (spec/karmada.md §10)."""
+"""WorkloadRebalancer: its workloads with their results, its record and its expiry (spec/karmada.md §10)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState, binding_key
-from gitsched.apis.karmada.names import APPS_GROUP, APPS_VERSION, REBALANCER
+from gitsched.apis.karmada.binding.resource_binding import binding_key
+from gitsched.apis.karmada.names import APPS_VERSION, REBALANCER
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, is_namespaced, parse_api_group
-from gitsched.model.finding import Finding, Severity, locate_document
+from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, parse_api_group
+from gitsched.model.finding import Severity
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration, format_time, parse_time
 
@@ -20,7 +20,11 @@ SPEC_DIGEST = "gitsched.io/spec-digest"
 """On the record of a rebalancer: the digest of the spec that was handled."""
 EXPIRED_AT = "gitsched.io/expired-at"
 """On the record of an expired rebalancer: when its ttlSecondsAfterFinished ended."""
+REMARKS = "gitsched.io/remarks"
+"""On the record of a rebalancer: findings about workloads that it left on their clusters, as a JSON list of severity, code and message."""
 BINDING_NOT_FOUND = "ReferencedBindingNotFound"
+
+_SEVERITIES: dict[str, Severity] = {"warning": "warning", "info": "info"}
 
 BindingAvailability = Literal["bound", "retained", "missing"]
 """Of a workload: it has a binding; its previous binding is kept because something that it needs is invalid; it has no binding."""
@@ -55,12 +59,20 @@ class ObservedWorkload(NamedTuple):
     reason: str = ""
 
 
+class Remark(NamedTuple):
+    """A finding about the effect of a rebalancer, which later runs repeat from the record."""
+
+    severity: Severity
+    code: str
+    message: str
+
+
 class WorkloadRebalancer(NamedTuple):
     """A WorkloadRebalancer with its record of earlier runs.
 
     `observed` are its workloads in upstream's order: those of the present spec, and those that were rebalanced before they were removed
     from it. `changed` says whether they, or the spec, differ from the record. `finished` is None while a workload is pending; `expired`
-    is when ttlSecondsAfterFinished ended.
+    is when ttlSecondsAfterFinished ended. `remarks` are about workloads that it left on their clusters.
     """
 
     document: Document
@@ -73,11 +85,22 @@ class WorkloadRebalancer(NamedTuple):
     changed: bool
     finished: datetime | None
     expired: datetime | None
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def pending(self) -> tuple[ObjectReference, ...]:
         """The workloads that have not been rebalanced yet."""
         return tuple(entry.workload for entry in self.observed if not entry.result)
+
+    @property
+    def handled(self) -> dict[ObjectReference, str]:
+        """The result of each workload of the spec that has one."""
+        return {entry.workload: entry.result for entry in self.observed if entry.result and entry.workload in self.named}
+
+    @property
+    def title(self) -> str:
+        """Kind and name."""
+        return f"{REBALANCER} {self.document.key.name}"
 
     @property
     def expiry(self) -> datetime | None:
@@ -88,8 +111,9 @@ class WorkloadRebalancer(NamedTuple):
 def read_rebalancer(document: Document, previous: Body | None, time: datetime) -> WorkloadRebalancer:
     """Read a valid rebalancer and its record of the last run.
 
-    Without a record the status of the document is used. The creation time is that of the document, else the time of the commit that
-    added it. A changed spec keeps the results; an expired rebalancer whose spec changes is a new one, as on a hub, which has deleted it.
+    Without a record the status of the document is used. The creation time is that of the document, else `time`. A changed spec keeps the
+    results. An expired rebalancer whose spec changes is a new one, as on a hub, which has deleted it; so is one whose document has a
+    later creation time than the record.
     """
     spec, metadata = document.body["spec"], document.body["metadata"]
     named = frozenset(_parse_references(spec["workloads"]))
@@ -99,26 +123,33 @@ def read_rebalancer(document: Document, previous: Body | None, time: datetime) -
     handled = annotations.get(SPEC_DIGEST, digest) if previous is not None else None
     expired = parse_time(annotations.get(EXPIRED_AT))
     created = parse_time(metadata.get("creationTimestamp"))
-    blank = WorkloadRebalancer(document, digest, ttl, named, created or time, 1, (), True, None, None)
-    if expired is not None and handled == digest:
-        return blank._replace(expired=expired, changed=False)
-    if expired is not None:
-        return blank._replace(created=created if created and created > expired else time, observed=_merge_observed((), named))
-    if previous is not None:
-        # The later time: a rebalancer that was added again after it expired was created then, regardless of the time in its document.
-        recorded = parse_time(get_field(previous, "metadata", "creationTimestamp"))
-        created = max(filter(None, (created, recorded)), default=None)
+    recorded = parse_time(get_field(previous or {}, "metadata", "creationTimestamp"))
+    new = WorkloadRebalancer(document, digest, ttl, named, created or time, 1, _merge_observed((), named), True, None, None)
+    last = max(filter(None, (expired, recorded)), default=None)
+    if created is not None and last is not None and created > last:
+        return new
+    if expired is not None and handled != digest:
+        return new._replace(created=time)
     status = as_object(get_field(previous if previous is not None else document.body, "status"))
     known = tuple(_parse_observed_workloads(status.get("observedWorkloads")))
-    observed = _merge_observed(known, named)
     seen = _read_integer(status.get("observedGeneration"))
+    finished = parse_time(status.get("finishTime"))
+    # The later time: a rebalancer that was added again after it expired was created then, regardless of the time in its document.
+    created = max(filter(None, (created, recorded)), default=time)
+    if handled == digest:
+        new = new._replace(remarks=_parse_remarks(annotations.get(REMARKS)))
+    if expired is not None:
+        return new._replace(
+            created=created, generation=max(seen, 1), observed=known, changed=False, finished=finished, expired=expired
+        )
+    observed = _merge_observed(known, named)
     generation = _read_integer(metadata.get("generation")) or seen if handled is None else seen + (handled != digest)
-    return blank._replace(
-        created=created or time,
+    return new._replace(
+        created=created,
         generation=max(generation, seen, 1),
         observed=observed,
         changed=observed != known or generation != seen,
-        finished=parse_time(status.get("finishTime")),
+        finished=finished,
     )
 
 
@@ -145,17 +176,19 @@ def expire_rebalancer(rebalancer: WorkloadRebalancer, now: datetime) -> Workload
     return rebalancer._replace(expired=end) if rebalancer.expired is None and end is not None and end <= now else rebalancer
 
 
-def write_rebalancer_record(rebalancer: WorkloadRebalancer) -> Body:
+def write_rebalancer_record(rebalancer: WorkloadRebalancer, *, keep_results: bool = True) -> Body:
     """Return the record under status/: the rebalancer as Karmada's API server would return it, without its spec.
 
-    The status of an expired rebalancer is empty.
+    A hub deletes an expired rebalancer: without `keep_results` its record has an empty status, as in earlier versions of gitsched.
     """
     notes = {SPEC_DIGEST: rebalancer.digest}
     metadata: Body = {"name": rebalancer.document.key.name}
     status: Body = {}
     if rebalancer.expired is not None:
         notes[EXPIRED_AT] = format_time(rebalancer.expired)
-    else:
+    if rebalancer.remarks:
+        notes[REMARKS] = json.dumps(rebalancer.remarks, ensure_ascii=False)
+    if rebalancer.expired is None or (rebalancer.observed and keep_results):
         metadata |= {"generation": rebalancer.generation, "creationTimestamp": format_time(rebalancer.created)}
         status["observedWorkloads"] = [_format_observed(entry) for entry in rebalancer.observed]
         status["observedGeneration"] = rebalancer.generation
@@ -194,6 +227,15 @@ def _parse_observed_workloads(value: Any) -> Iterable[ObservedWorkload]:
                 yield ObservedWorkload(workload, str(entry.get("result") or ""), str(entry.get("reason") or ""))
 
 
+def _parse_remarks(text: str | None) -> tuple[Remark, ...]:
+    """Return the remarks of a record; a modified record may hold anything."""
+    try:
+        entries = json.loads(text or "[]")
+        return tuple(Remark(_SEVERITIES[severity], str(code), str(message)) for severity, code, message in entries)
+    except (KeyError, TypeError, ValueError):
+        return ()
+
+
 def _parse_references(value: Iterable[Any]) -> Iterable[ObjectReference]:
     for entry in value:
         if isinstance(entry, dict):
@@ -217,83 +259,25 @@ def _read_integer(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
+def read_references(document: Document) -> Iterable[ObjectReference]:
+    """Return the workloads that a valid rebalancer names, as written."""
+    return _parse_references(document.body["spec"]["workloads"])
+
+
+def is_expired(record: Body) -> bool:
+    """Return whether the record of a rebalancer says that it has expired."""
+    return EXPIRED_AT in as_string_map(get_field(record, "metadata", "annotations"))
+
+
+def read_last_scheduled(binding: Body | None) -> datetime | None:
+    """Return when a binding was last scheduled successfully; None if it never was."""
+    return parse_time(get_field(binding or {}, "status", "lastScheduledTime"))
+
+
 DecideWorkload = Callable[[Document], Outcome | None]
 
 
-class RescheduleTriggers:
-    """The WorkloadRebalancers of a snapshot and the reschedule triggers of bindings.
-
-    `records`, `findings`, `wakeup` and `time` are set by `reconcile`. `wakeup` is when the next rebalancer expires, `time` when the
-    latest one expired that this run found expired.
-    """
-
-    __slots__ = ("_rebalancers", "_trigger_times", "findings", "records", "time", "wakeup")
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._rebalancers = tuple(
-            read_rebalancer(document, snapshot.previous.get(document.key), snapshot.at)
-            for document in snapshot.documents.get((APPS_GROUP, REBALANCER), ())
-            if not get_field(document.body, "metadata", "deletionTimestamp")  # being deleted
-        )
-        self._trigger_times: dict[Key, datetime] = {}
-        for rebalancer in self._rebalancers:
-            for workload in rebalancer.pending:
-                known = self._trigger_times.get(workload.binding)
-                self._trigger_times[workload.binding] = max(known or rebalancer.created, rebalancer.created)
-        self.records: tuple[tuple[Key, Body], ...] = ()
-        self.findings: tuple[Finding, ...] = ()
-        self.wakeup: datetime | None = None
-        self.time: datetime | None = None
-
-    @property
-    def pending(self) -> bool:
-        """Whether a workload has not been rebalanced yet."""
-        return bool(self._trigger_times)
-
-    def apply_trigger(self, binding: Key, current: PreviousState) -> PreviousState:
-        """Set spec.rescheduleTriggeredAt of a binding as the rebalancers do: only to a later time."""
-        triggered = self._trigger_times.get(binding)
-        return (
-            current
-            if triggered is None or (current.reschedule_triggered and current.reschedule_triggered >= triggered)
-            else current._replace(reschedule_triggered=triggered)
-        )
-
-    def describe_trigger(self, binding: Key, current: PreviousState) -> str:
-        """Describe the reschedule trigger of a binding: the rebalancers, if they still exist, and the time."""
-        names = [
-            f"{REBALANCER} {rebalancer.document.key.name}"
-            for rebalancer in self._rebalancers
-            if rebalancer.created == current.reschedule_triggered
-            and any(workload.binding == binding for workload in rebalancer.named)
-        ]
-        by = f" by {', '.join(names)}" if names else ""
-        return f"{REBALANCE_REQUESTED}{by}" + (
-            f" at {format_time(current.reschedule_triggered)}" if current.reschedule_triggered else ""
-        )
-
-    def reconcile(self, snapshot: Snapshot, decide: DecideWorkload) -> None:
-        """Update the observed workloads of each rebalancer.
-
-        The bindings are those of this run: a workload that the same commit adds has one, a workload that it removes has none.
-        """
-        bindings = _BindingLookup(snapshot, decide)
-        findings: list[Finding] = []
-        quarantined = sorted(filter(_is_rebalancer, snapshot.quarantined))
-        records = [(key, snapshot.previous[key]) for key in quarantined if key in snapshot.previous]
-        for before in self._rebalancers:
-            observed = update_observed_workloads(before, map(bindings.find_availability, before.pending), snapshot.at)
-            after = expire_rebalancer(observed, snapshot.now)
-            records.append((after.document.key, write_rebalancer_record(after)))
-            if after.expired is None and after.expiry is not None:
-                self.wakeup = min(self.wakeup or after.expiry, after.expiry)
-            elif before.expired is None and after.expired is not None and after.expired > snapshot.at:
-                self.time = max(self.time or after.expired, after.expired)
-            findings += _check_rebalancer(before, after, snapshot.previous)
-        self.records, self.findings = tuple(records), tuple(findings)
-
-
-class _BindingLookup:
+class BindingLookup:
     """The bindings of this run, found by name as upstream does."""
 
     def __init__(self, snapshot: Snapshot, decide: DecideWorkload) -> None:
@@ -301,70 +285,24 @@ class _BindingLookup:
         self._named: dict[Key, Document] | None = None
 
     def find_availability(self, workload: ObjectReference) -> BindingAvailability:
+        """Return whether a workload has a binding in this run."""
         if workload.key in self._snapshot.quarantined:
             return "retained" if workload.binding in self._snapshot.previous else "missing"
-        template = self._snapshot.templates.get(workload.key) or self._find_template(workload.binding)
-        outcome = self._decide(template) if template is not None else None
+        outcome = self.find_outcome(workload)
         if outcome is None or not outcome.records:
             return "missing"
         return "retained" if outcome.state == "stale" else "bound"
 
-    def _find_template(self, binding: Key) -> Document | None:
-        """Return the workload of a binding: a reference may have another API group, or a name with '.' for ':'."""
+    def find_outcome(self, workload: ObjectReference) -> Outcome | None:
+        """Return the decision of this run about a workload; None without a policy that selects it."""
+        template = self.find_template(workload)
+        return self._decide(template) if template is not None else None
+
+    def find_template(self, workload: ObjectReference) -> Document | None:
+        """Return the workload of a reference, which may have another API group, or a name with '.' for ':'."""
+        template = self._snapshot.templates.get(workload.key)
+        if template is not None:
+            return template
         if self._named is None:
             self._named = {binding_key(key): template for key, template in self._snapshot.templates.items()}
-        return self._named.get(binding)
-
-
-def _is_rebalancer(key: Key) -> bool:
-    return (key.group, key.kind) == (APPS_GROUP, REBALANCER)
-
-
-def _check_rebalancer(before: WorkloadRebalancer, after: WorkloadRebalancer, previous: Mapping[Key, Body]) -> Iterator[Finding]:
-    """Report rebalancers that have expired or cannot have an effect."""
-    name = f"{REBALANCER} {after.document.key.name}"
-    if after.expired is not None:
-        message = f"{name} has finished and expired at {format_time(after.expired)}: delete its file"
-        yield _make_finding("info", "rebalancer-expired", message, after)
-    rebalanced = {entry.workload for entry in after.observed if entry.result == "Successful"}
-    for workload in before.pending:
-        binding = previous.get(workload.binding) or {}
-        scheduled, triggered = (
-            parse_time(get_field(binding, "status", "lastScheduledTime")),
-            get_field(binding, "spec", "rescheduleTriggeredAt"),
-        )
-        if (
-            workload in rebalanced
-            and scheduled is not None
-            and scheduled >= after.created
-            and parse_time(triggered) != after.created
-        ):
-            message = (
-                f"{name} was created at {format_time(after.created)}, but {workload} was scheduled later, at {format_time(scheduled)}: "
-                "it is not rescheduled; create a rebalancer with another name"
-            )
-            yield _make_finding("warning", "rebalance-too-late", message, after)
-        elif workload in rebalanced and scheduled is None and get_field(binding, "spec", "clusters"):
-            message = (
-                f"{name} names {workload}, whose binding has no status.lastScheduledTime: as in Karmada it is not rescheduled, because "
-                "the request may be older than its last scheduling; commit the binding with its status"
-            )
-            yield _make_finding("warning", "rebalance-ignored", message, after)
-    for entry in after.observed if after.expired is None else ():
-        if entry.reason == BINDING_NOT_FOUND and entry.workload in after.named:
-            message = f"{name} names {entry.workload}, which has no binding{_describe_scope(entry.workload)}"
-            yield _make_finding("warning", "rebalance-target-missing", message, after)
-
-
-def _describe_scope(workload: ObjectReference) -> str:
-    namespaced = is_namespaced(workload.key.group, workload.kind)
-    if namespaced and not workload.namespace:
-        return f"; a {workload.kind} is namespaced: add the namespace"
-    if namespaced is False and workload.namespace:
-        return f"; a {workload.kind} is cluster-scoped: remove the namespace"
-    return ""
-
-
-def _make_finding(severity: Severity, code: str, message: str, rebalancer: WorkloadRebalancer) -> Finding:
-    document = rebalancer.document
-    return Finding(severity, code, message, locate_document(document), document.key.resource)
+        return self._named.get(workload.binding)

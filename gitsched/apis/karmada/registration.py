@@ -95,6 +95,6 @@ API = PolicyAPI(
     list_ignored_codes=_list_ignored_codes,
     topology=TOPOLOGY,
     load_starter=_load_starter,
-    explained_kinds=("Cluster",),
+    explained_kinds=("Cluster", "WorkloadRebalancer"),
     serializable=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import read_previous
+from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
@@ -70,8 +70,9 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     `kept` is its outcome now, `rescheduled` the outcome of a rebalance, `expected` the outcome without the previous binding.
     """
     clusters, expected_clusters = kept.replicas_by_cluster.keys(), expected.replicas_by_cluster.keys()
+    request = _describe_request(state, template)
     if rescheduled is not None and rescheduled.replicas_by_cluster.keys() == expected_clusters:
-        return f"a WorkloadRebalancer that names it brings it there{_describe_failback(state, kept, expected)}"
+        return f"{request} brings it there{_describe_failback(state, kept, expected)}"
     record = state.find_record(template)
     policy, _ = state.find_policy(template, record)
     if policy is not None and is_activation_pending(policy, template, record):
@@ -79,10 +80,21 @@ def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, resc
     evicting = sorted(target.cluster for target in kept.targets if target.evicting and target.cluster in expected_clusters)
     if evicting:
         named = names.format_names(evicting)
-        return f"a WorkloadRebalancer that names it can bring it there when its eviction from {named} is over"
+        return f"{request} can bring it there when its eviction from {named} is over"
     if rescheduled is not None and rescheduled.replicas_by_cluster.keys() != clusters:
-        return f"a WorkloadRebalancer that names it brings it to {names.format_names(sorted(rescheduled.replicas_by_cluster))}"
-    return "a WorkloadRebalancer that names it would leave it where it is"
+        return f"{request} brings it to {names.format_names(sorted(rescheduled.replicas_by_cluster))}"
+    return f"{request} would leave it where it is"
+
+
+def _describe_request(state: KarmadaState, template: Document) -> str:
+    """Name what has to be committed to reschedule a workload; a rebalancer that exists has been handled and has no further effect."""
+    existing = sorted(rebalancer.title for rebalancer in state.reschedule_triggers.list_naming(binding_key(template.key)))
+    if not existing:
+        return "a WorkloadRebalancer that names it"
+    handled = f"{names.format_names(existing)} {'has' if len(existing) == 1 else 'have'} been handled and will not act again"
+    namespace = f" -n {template.key.namespace}" if template.key.namespace else ""
+    command = f"gitsched rebalance{namespace} {template.key.kind}/{template.key.name}"
+    return f"{handled}: a new WorkloadRebalancer, under another name or from `{command}`,"
 
 
 def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) -> str:

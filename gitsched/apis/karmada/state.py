@@ -20,7 +20,7 @@ from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
-from gitsched.apis.karmada.rebalancer import RescheduleTriggers
+from gitsched.apis.karmada.reschedule_triggers import RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field

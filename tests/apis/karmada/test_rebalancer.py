@@ -78,6 +78,10 @@ def triggered(run: Any, workload: str = "web") -> str | None:
     return text
 
 
+def is_expired(run: Any) -> bool:
+    return EXPIRED in run.rebalancer()["metadata"]["annotations"]
+
+
 def codes(run: Any) -> list[str]:
     return [finding.code for finding in run.engine.findings if finding.code.startswith("rebalance")]
 
@@ -200,12 +204,12 @@ def test_a_binding_without_last_scheduled_time_is_not_rebalanced_with_a_warning(
     del first.binding("web")["status"]["lastScheduledTime"]
     after = run(repository(WEB, rebalancer("web")), first, ONE)
     assert (results(after), codes(after)) == ({"web": "Successful"}, ["rebalance-ignored"])
-    assert codes(run(repository(WEB, rebalancer("web")), after, TWO)) == []
+    assert codes(run(repository(WEB, rebalancer("web")), after, TWO)) == ["rebalance-ignored"], "until it is removed"
 
 
 def test_a_rebalancer_added_again_after_it_expired_is_created_then(run: Any) -> None:
     old = run(repository(WEB, rebalancer("web", ttl=60, created=ONE)), run(repository(WEB), at=NOON), ONE, TWO)
-    assert old.rebalancer()["status"] == {}
+    assert is_expired(old)
     files = repository(WEB, API, rebalancer("web", "api", ttl=86400, created=ONE))
     anew = run(files, old, THREE)
     assert (anew.rebalancer()["metadata"]["creationTimestamp"], triggered(anew)) == (THREE, THREE)
@@ -324,29 +328,52 @@ def test_a_modified_record_is_read_as_it_is(run: Any) -> None:
 # The end
 
 
-def test_an_expired_rebalancer_has_an_empty_record_and_a_finding(run: Any) -> None:
+def test_an_expired_rebalancer_keeps_its_results_and_has_a_finding(run: Any) -> None:
     asking = rebalancer("web", ttl=3600)
     first = run(repository(WEB, asking), run(repository(WEB), at=NOON), ONE)
     assert format_time(first.engine.wakeup) == TWO
-    assert codes(first) == []
+    assert codes(first) == ["rebalance-without-effect"]
     over = run(repository(WEB, asking), first, ONE, TWO)
     assert over.rebalancer() == {
         "apiVersion": "apps.karmada.io/v1alpha1",
         "kind": "WorkloadRebalancer",
-        "metadata": {"name": "back", "annotations": {DIGEST: first.rebalancer()["metadata"]["annotations"][DIGEST], EXPIRED: TWO}},
-        "status": {},
+        "metadata": {
+            **first.rebalancer()["metadata"],
+            "annotations": {**first.rebalancer()["metadata"]["annotations"], EXPIRED: TWO},
+        },
+        "status": first.rebalancer()["status"],
     }
-    assert (codes(over), over.engine.wakeup, format_time(over.engine.time)) == (["rebalancer-expired"], None, TWO)
+    reported = ["rebalancer-expired", "rebalance-without-effect"]
+    assert (codes(over), over.engine.wakeup, format_time(over.engine.time)) == (reported, None, TWO)
     later = run(repository(WEB, asking), over, NEXT_DAY)
     assert (later.rebalancer(), later.binding("web"), later.engine.time) == (over.rebalancer(), first.binding("web"), None)
-    assert codes(later) == ["rebalancer-expired"]
+    assert codes(later) == reported
 
 
 @pytest.mark.parametrize("ttl", [0, -5])
 def test_a_ttl_of_zero_finishes_and_expires_in_one_run(run: Any, ttl: int) -> None:
     after = run(repository(WEB, rebalancer("web", ttl=ttl)), run(repository(WEB), at=NOON), ONE)
-    assert (triggered(after), after.rebalancer()["status"]) == (ONE, {})
-    assert run(repository(WEB, rebalancer("web", ttl=ttl)), after, TWO).rebalancer() == after.rebalancer()
+    assert (triggered(after), is_expired(after), results(after)) == (ONE, True, {"web": "Successful"})
+    assert "rebalancer-expired" not in codes(after), "the request takes effect with this run: its file is still needed"
+    later = run(repository(WEB, rebalancer("web", ttl=ttl)), after, TWO)
+    assert (later.rebalancer(), codes(later)) == (after.rebalancer(), ["rebalancer-expired", "rebalance-without-effect"])
+
+
+def test_a_missing_target_is_reported_until_the_rebalancer_is_removed_even_with_a_ttl_of_zero(run: Any) -> None:
+    asking = rebalancer("wbe", ttl=0)
+    first = run(repository(WEB, asking), run(repository(WEB), at=NOON), ONE)
+    assert (codes(first), results(first)) == (["rebalance-target-missing"], {"wbe": "ReferencedBindingNotFound"})
+    second = run(repository(WEB, asking), first, TWO)
+    assert (codes(second), results(second)) == (["rebalancer-expired", "rebalance-target-missing"], results(first))
+
+
+def test_an_expired_record_of_an_earlier_version_stays_as_it_is(run: Any) -> None:
+    asking = rebalancer("web", ttl=0)
+    first = run(repository(WEB, asking), run(repository(WEB), at=NOON), ONE)
+    record = first.rebalancer()
+    record["status"] = {}
+    record["metadata"] = {"name": "back", "annotations": record["metadata"]["annotations"]}
+    assert run(repository(WEB, asking), first, TWO).rebalancer() == record
 
 
 @pytest.mark.parametrize(
@@ -381,7 +408,7 @@ def test_a_pending_rebalancer_does_not_expire(run: Any) -> None:
 )
 def test_an_expired_rebalancer_with_another_spec_is_a_new_one(run: Any, edit: str, created: str) -> None:
     first = run(repository(WEB, API, rebalancer("web", ttl=60)), run(repository(WEB, API), at=NOON), ONE, TWO)
-    assert first.rebalancer()["status"] == {}
+    assert is_expired(first)
     second = run(repository(WEB, API, edit), first, THREE)
     assert (triggered(second), results(second)["web"]) == (created, "Successful")
     assert second.rebalancer()["status"]["observedGeneration"] == 1
@@ -430,8 +457,8 @@ def test_runs_at_any_times_give_the_result_of_one_late_run(run: Any, ttl: int | 
         elapsed += delay
         moment = format_time(start.fromtimestamp(start.timestamp() + elapsed, start.tzinfo))
         last = run(files, last, ONE, moment)
-        assert not over or last.rebalancer()["status"] == {}, "what is over stays over"
-        over = last.rebalancer()["status"] == {}
+        assert not over or is_expired(last), "what is over stays over"
+        over = is_expired(last)
         assert over == (ttl is not None and elapsed >= ttl)
         assert (triggered(last), triggered(last, "api")) == (ONE if "web" in named else None, ONE if "api" in named else None)
     late = run(files, before, ONE, moment)

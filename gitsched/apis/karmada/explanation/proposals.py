@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
+from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key
 from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member, format_amount
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
@@ -172,7 +172,10 @@ class _ChangeFinder:
 
     def _propose_rebalancer(self) -> ChangeProposal:
         """Request a rebalance: assigned replicas stay where they are until then."""
-        return ChangeProposal(ProposedChange("a WorkloadRebalancer rescheduled it"), make_rescheduling_document((self.template,)))
+        existing = self.state.reschedule_triggers.list_naming(binding_key(self.template.key))
+        handled = f" ({names.format_names([entry.title for entry in existing])} will not act again)" if existing else ""
+        text = f"{'another' if existing else 'a'} WorkloadRebalancer rescheduled it{handled}"
+        return ChangeProposal(ProposedChange(text), make_rescheduling_document((self.template,)))
 
     def _raise_static_weight(self, group: AffinityGroup) -> ChangeProposal | None:
         """Find a static weight that gives the cluster a replica."""
