@@ -32,6 +32,7 @@ from gitsched.apis.karmada.binding.target_clusters import (
     mark_suspended,
     wait_for_prerequisite,
 )
+from gitsched.apis.karmada.binding.warnings import find_binding_warnings
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
@@ -149,8 +150,13 @@ class KarmadaEngine(PolicyEngine):
         passes = self.run_passes(template, policy, record, attachment)
         kept = keep_if_overrides_fail(state, template, attachment, (step.outcome for step in passes), record)
         trigger = next((found for step in reversed(passes) if (found := self._find_reschedule_trigger(template, step))), "")
-        return kept or passes[-1].outcome._replace(
-            previous_targets=list_previous_targets(passes[0].previous.clusters, record), trigger=trigger
+        if kept is not None:
+            return kept
+        outcome = passes[-1].outcome
+        return outcome._replace(
+            previous_targets=list_previous_targets(passes[0].previous.clusters, record),
+            trigger=trigger,
+            findings=(*outcome.findings, *find_binding_warnings(state, template, passes)),
         )
 
     def _find_reschedule_trigger(self, template: Document, step: SchedulingPass) -> str:

@@ -10,10 +10,16 @@ from gitsched.apis.gitsched.config_section import ConfigSection, SettingsSection
 
 
 class FailbackConfig(NamedTuple):
-    """When a workload returns to its first cluster group: `mode` is Never, OnRebalance or AfterStabilization; `after` is for the last."""
+    """When a workload returns to an earlier affinity group. Each mode includes those before it: Never, OnRebalance, WhenUnschedulable,
+    AfterStabilization; `after` is for the last."""
 
     mode: str = "Never"
     after: timedelta = timedelta()
+
+    @property
+    def returns_unplaced_workloads(self) -> bool:
+        """Whether a workload that neither the group in use nor a later one can run returns to an earlier group."""
+        return self.mode in ("WhenUnschedulable", "AfterStabilization")
 
 
 class KarmadaConfig(NamedTuple):
@@ -27,6 +33,7 @@ class KarmadaConfig(NamedTuple):
     enable_empty_workload_propagation: bool = False
     preemption: bool = False
     failback: FailbackConfig = FailbackConfig()
+    failover: str = "none"
 
 
 def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
@@ -40,16 +47,26 @@ def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
         enable_empty_workload_propagation=karmada.get_bool("enableEmptyWorkloadPropagation", False),
         preemption=karmada.get_bool("preemption", default.preemption),
         failback=_parse_failback(karmada),
+        failover=_parse_failover(karmada),
     )
 
 
 def _parse_failback(karmada: ConfigSection) -> FailbackConfig:
     if not isinstance(karmada.values.get("failback"), Mapping):
-        return FailbackConfig(karmada.get_choice("failback", "Never", "OnRebalance"))
+        return FailbackConfig(karmada.get_choice("failback", "Never", "OnRebalance", "WhenUnschedulable"))
     failback = karmada.get_section("failback")
     if failback.values.get("AfterStabilization") is None:
         failback.reject("AfterStabilization", "a duration such as 10m or 24h")
     return FailbackConfig("AfterStabilization", failback.get_duration("AfterStabilization", timedelta()))
+
+
+def _parse_failover(karmada: ConfigSection) -> str:
+    failover = karmada.get_choice("failover", "none", "cluster")
+    if failover == "cluster" and not karmada.get_bool("taintEviction", True):
+        karmada.reject(
+            "failover", "'none' while taintEviction is false, because the taints of a cluster that is not ready would evict nothing"
+        )
+    return failover
 
 
 SETTINGS = SettingsSection("karmada", KarmadaConfig(), _parse_karmada)

@@ -102,4 +102,6 @@ def _describe_failback(state: KarmadaState, kept: Outcome, expected: Outcome) ->
         return ""
     if state.settings.failback.mode == "AfterStabilization":
         return "; by itself it returns when the time of karmada.failback is over"
+    if state.settings.failback.mode == "WhenUnschedulable":
+        return f"; by itself it returns when neither group {kept.group} nor a later one can run it"
     return ", or karmada.failback in gitsched.yaml"

@@ -10,6 +10,8 @@ _SETTINGS: Final = """\
   karmada:
     taintEviction: true # a committed NoExecute taint evicts workloads that do not tolerate it
     missingFacts: assume # a Cluster without status serves every API and has unlimited capacity
+    failover: cluster # workloads leave a cluster whose committed condition Ready is False or Unknown
+    failback: WhenUnschedulable # a workload that no later group can run returns to an earlier group that has recovered
 """
 _EXAMPLE: Final = """\
 # yaml-language-server: $schema=../../gitsched/schemas/policy.karmada.io/v1alpha1/PropagationPolicy.json

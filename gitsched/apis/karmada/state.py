@@ -16,6 +16,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
 from gitsched.apis.karmada.cluster.candidates import read_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
+from gitsched.apis.karmada.failover.unready_clusters import find_unready_clusters
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
@@ -47,6 +48,7 @@ class KarmadaState:
         "settings",
         "snapshot",
         "taint_policies",
+        "unready_clusters",
     )
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -70,9 +72,12 @@ class KarmadaState:
             settings.missing_facts == "assume",
             snapshot.at,
             self.taint_policies,
+            settings.failover == "cluster",
         )
         self.fleet = self.inventory.fleet
         self.added_taints = self.inventory.added_taints
+        clusters = snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
+        self.unready_clusters = find_unready_clusters(clusters, self.fleet, settings)
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)
         bindings = (document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ()))

@@ -66,6 +66,90 @@ def test_a_cluster_that_is_not_ready_keeps_its_workloads_and_gets_no_new_ones(ru
     assert again.added("m1") == {}
 
 
+FAILOVER = {"failover": "cluster"}
+LIMITED = """
+kind: PropagationPolicy
+metadata: {name: p}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement:
+    clusterTolerations: [{key: cluster.karmada.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "taint"), [("'False'", NOT_READY), ("Unknown", UNREACHABLE), ("'True'", ""), ("Maybe", "")], ids=str
+)
+def test_with_failover_a_cluster_that_is_not_ready_evicts(run: Any, status: str, taint: str) -> None:
+    before = run(stream(fleet("Ready: 'True'"), WEB, EVERYWHERE), karmada=FAILOVER)
+    after = run(stream(fleet(f"Ready: {status}"), WEB, EVERYWHERE), before, NOON, karmada=FAILOVER)
+    expected = {
+        name: (NOON, f"its condition Ready is {status.strip(chr(39))}") for name in (taint.replace("Schedule", "Execute"), taint)
+    }
+    assert after.added("m1") == (expected if taint else {})
+    assert after.clusters("web") == ({"m2": 2} if taint else {"m1": 2, "m2": 2})
+    assert "cluster-failover-off" not in after.codes("web")
+    back = run(stream(fleet("Ready: 'True'"), WEB, EVERYWHERE), after, LATER, karmada=FAILOVER)
+    assert (back.added("m1"), back.clusters("web")) == ({}, {"m1": 2, "m2": 2})
+
+
+def test_with_failover_a_missing_condition_evicts_nothing(run: Any) -> None:
+    strict = FAILOVER | {"missingFacts": "strict"}
+    assert list(run(stream(fleet(), WEB, EVERYWHERE), karmada=strict).added("m1")) == [NOT_READY]
+    assert run(stream(fleet(), WEB, EVERYWHERE), karmada=FAILOVER).added("m1") == {}
+
+
+def test_with_failover_a_toleration_delays_the_eviction(run: Any) -> None:
+    before = run(stream(fleet("Ready: 'True'"), WEB, LIMITED), karmada=FAILOVER)
+    unready = run(stream(fleet("Ready: 'False'"), WEB, LIMITED), before, NOON, karmada=FAILOVER)
+    assert unready.clusters("web") == {"m1": 2, "m2": 2}
+    end = "2026-01-01T12:05:00Z"
+    assert run(stream(fleet("Ready: 'False'"), WEB, LIMITED), unready, NOON, end, FAILOVER).clusters("web") == {"m2": 2}
+    recovered = run(stream(fleet("Ready: 'True'"), WEB, LIMITED), unready, "2026-01-01T12:04:00Z", LATER, FAILOVER)
+    assert recovered.clusters("web") == {"m1": 2, "m2": 2}
+
+
+def test_the_taints_end_with_the_setting(run: Any) -> None:
+    unready = stream(fleet("Ready: 'False'"), WEB, EVERYWHERE)
+    tainted = run(unready, NOTHING, NOON, karmada=FAILOVER)
+    assert list(run(unready, tainted, LATER).added("m1")) == [NOT_READY]
+
+
+NOTHING = "{kind: Cluster, metadata: {name: m1}}"
+EVICTING = """
+kind: ClusterTaintPolicy
+metadata: {name: dead}
+spec:
+  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
+  taints: [{key: dead, effect: NoExecute}]
+"""
+UNREADY = """
+off:                          {expected: "no NoExecute taint evicts them; set karmada.failover: cluster, or commit a ClusterTaintPolicy"}
+unknown:                      {status: Unknown, expected: "its condition Ready is Unknown, and no NoExecute taint evicts them"}
+ready:                        {status: "'True'"}
+failover:                     {karmada: {failover: cluster}}
+a ClusterTaintPolicy:         {karmada: {allowNoExecuteTaintPolicy: true}, policy: true}
+no eviction:                  {karmada: {taintEviction: false}, expected: "remove karmada.taintEviction: false, and set karmada.failover: cluster"}
+a policy without eviction:    {karmada: {allowNoExecuteTaintPolicy: true, taintEviction: false}, policy: true, expected: "so NoExecute taints evict nothing; remove karmada.taintEviction: false"}
+no workload:                  {workload: false}
+"""  # noqa: E501 - a table
+
+
+@pytest.mark.parametrize("case", (unready := yaml.safe_load(UNREADY)).values(), ids=unready)
+def test_a_cluster_that_is_not_ready_and_keeps_workloads_is_reported(run: Any, case: dict[str, Any]) -> None:
+    karmada, workload = case.get("karmada", {}), WEB if case.get("workload", True) else "kind: ConfigMap\nmetadata: {name: other}"
+    before = run(stream(fleet("Ready: 'True'"), workload, EVERYWHERE), karmada=karmada)
+    files = stream(fleet(f"Ready: {case.get('status', chr(39) + 'False' + chr(39))}"), workload, EVERYWHERE)
+    after = run(stream(files, EVICTING) if case.get("policy") else files, before, NOON, karmada=karmada)
+    findings = {f for outcome in after.decisions.outcomes.values() for f in outcome.findings if f.code == "cluster-failover-off"}
+    if "expected" not in case:
+        assert findings == set()
+        return
+    (finding,) = findings
+    assert case["expected"] in finding.message
+    assert (finding.severity, finding.resource) == ("warning", ("Cluster", "", "m1"))
+
+
 WEB = "kind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}"
 EVERYWHERE = """
 kind: PropagationPolicy
@@ -269,20 +353,26 @@ POLICIES = st.builds(
     ),
     policies=st.lists(POLICIES, max_size=3),
     assume=st.booleans(),
+    evict=st.booleans(),
 )
 def test_the_same_conditions_give_the_same_taints_again(
-    own: list[Taint], conditions: dict[str, str], remembered: list[AddedTaint], policies: list[ClusterTaintPolicy], assume: bool
+    own: list[Taint],
+    conditions: dict[str, str],
+    remembered: list[AddedTaint],
+    policies: list[ClusterTaintPolicy],
+    assume: bool,
+    evict: bool,
 ) -> None:
     noon, later = parse_time(NOON), parse_time(LATER)
     assert noon
     assert later
-    first = derive_taints(own, conditions, remembered, policies, assume, noon)
-    second = derive_taints(own, conditions, read_added_taints(record(first)), policies, assume, later)
+    first = derive_taints(own, conditions, remembered, policies, assume, noon, evict)
+    second = derive_taints(own, conditions, read_added_taints(record(first)), policies, assume, later, evict)
     assert second == first
     taints = apply_taints(own, first)
     assert len({(taint.key, taint.effect) for taint in taints}) == len(taints), "one taint of a key and effect"
     if conditions.get("Ready") == "True" and not policies and not own:
-        assert derive_readiness_taints(conditions, assume).add is None
+        assert not derive_readiness_taints(conditions, assume, evict).add
         assert all(entry.policy for entry in first.added)
 
 

@@ -1,4 +1,4 @@
-"""Failback to an earlier group: never, on a rebalance, or after a stabilization time."""
+"""Failback to an earlier group: never, on a rebalance, before a workload is left without any cluster, or after a stabilization time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gitsched.model.time import format_time, parse_duration, parse_time
 MORNING = "2026-01-01T08:00:00Z"
 WEB = "{kind: Deployment, metadata: {name: web}, spec: {replicas: 4}}"
 STABLE = {"failback": {"AfterStabilization": "30m"}}
+UNPLACED = {"failback": "WhenUnschedulable"}
 NOTE = "gitsched.io/failback"
 
 
@@ -75,7 +76,9 @@ def failed_over(run: Any, karmada: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "karmada", [{}, {"failback": "Never"}, {"failback": "OnRebalance"}], ids=["default", "Never", "OnRebalance"]
+    "karmada",
+    [{}, {"failback": "Never"}, {"failback": "OnRebalance"}, UNPLACED],
+    ids=["default", "Never", "OnRebalance", "WhenUnschedulable"],
 )
 def test_a_recovered_earlier_group_does_not_move_the_workload(run: Any, karmada: Any) -> None:
     before = failed_over(run, karmada)
@@ -174,6 +177,82 @@ def test_an_unplaced_workload_does_not_wait(run: Any) -> None:
     assert where(run(repository("a"), failed_over(run, {}), at(70))) == "", "by itself Karmada's search never returns"
 
 
+@pytest.mark.parametrize("scheduling", ["Duplicated", "Divided"])
+@pytest.mark.parametrize(("up", "group"), [("ab", "b"), ("a", "a"), ("abc", "c")])
+def test_an_unplaced_workload_returns_to_the_first_group_that_fits(run: Any, scheduling: str, up: str, group: str) -> None:
+    rules = policy(scheduling, groups="abc" if group != "b" else "bac")
+    order = "abc" if group != "b" else "bac"
+    before = run(repository("abc", rules=rules), at=MORNING, karmada=UNPLACED)
+    for minute, available in ((0, order[1:]), (20, order[2:])):
+        before = run(repository(available, rules=rules), before, at(minute), at(minute + 15), UNPLACED)
+    assert where(before) == "c"
+    back = run(repository(up, rules=rules), before, at(60), at(75), UNPLACED)
+    assert (where(back), back.outcome("web").group, back.codes("web")) == (group, group, [])
+    if group != "c":
+        assert back.outcome("web").trigger == f"group c and later ones cannot run it, but group {group} can"
+    again = run(repository(up, rules=rules), back, at(60), at(200), UNPLACED)
+    assert again.binding("web")["spec"]["clusters"] == back.binding("web")["spec"]["clusters"]
+
+
+def test_a_workload_that_was_left_unplaced_returns_when_the_setting_is_added(run: Any) -> None:
+    lost = run(repository("a"), failed_over(run, {}), at(60), at(80))
+    assert where(lost) == ""
+    assert where(run(repository("a"), lost, at(90), karmada=UNPLACED)) == "a"
+
+
+def test_old_copies_of_a_workload_that_returns_unplaced_stay_for_a_time(run: Any) -> None:
+    """The cluster still runs the copies, but no longer belongs to a group."""
+    before = failed_over(run, UNPLACED)
+    moved = policy().replace("{affinityName: b, clusterNames: [b]}", "{affinityName: b, clusterNames: [other]}")
+    back = run(repository("ab", rules=moved), before, at(60), karmada=UNPLACED)
+    assert (where(back), evicting(back)) == ("a", ["b"])
+
+
+@pytest.mark.parametrize("karmada", [{}, {"failback": "OnRebalance"}], ids=["Never", "OnRebalance"])
+@pytest.mark.parametrize("scheduling", ["Duplicated", "Divided"])
+def test_an_earlier_group_that_could_run_an_unplaced_workload_is_reported(run: Any, karmada: Any, scheduling: str) -> None:
+    rules = policy(scheduling)
+    lost = run(repository("a", rules=rules), failed_over(run, karmada, rules=rules), at(60), at(80), karmada)
+    assert (where(lost), lost.codes("web")) == ("", ["unschedulable", "earlier-group-fits"])
+    message = lost.outcome("web").findings[1].message
+    assert "affinity group a can run it" in message
+    assert "set karmada.failback: WhenUnschedulable, or commit a WorkloadRebalancer" in message
+    asking = "kind: WorkloadRebalancer\nmetadata: {name: back}\n"
+    asking += "spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]}"
+    cured = run(repository("a", asking, rules=rules), lost, at(90), karmada=karmada)
+    assert (where(cured), cured.codes("web")) == ("a", [])
+
+
+def test_an_earlier_group_that_cannot_run_an_unplaced_workload_is_not_reported(run: Any) -> None:
+    assert run(repository(""), failed_over(run, {}), at(60), at(80)).codes("web") == ["unschedulable"]
+
+
+@pytest.mark.parametrize(
+    ("karmada", "returns"),
+    [
+        ({}, "so does karmada.failback, when b cannot run it or after a time"),
+        (UNPLACED, "it returns when neither b nor a later group can run it"),
+        (STABLE, "it returns when the time of karmada.failback is over"),
+    ],
+    ids=["Never", "WhenUnschedulable", "AfterStabilization"],
+)
+def test_explain_says_what_returns_a_workload_to_an_earlier_group(run: Any, karmada: Any, returns: str) -> None:
+    recovered = run(repository("abc"), failed_over(run, karmada), at(60), karmada=karmada)
+    (first, *_) = recovered.explain("web").attempts
+    assert first.verdict == "not tried"
+    assert "scheduling resumes at b, which was used last; tried now it would be scheduled" in first.message
+    assert returns in first.message
+    assert "WorkloadRebalancer" in first.message
+
+
+def test_explain_lists_the_clusters_that_a_returning_workload_left_for_their_own_group(run: Any) -> None:
+    back = run(repository("a"), failed_over(run, UNPLACED), at(60), karmada=UNPLACED)
+    entries = {c.result.name: (c.group, c.result.eligible, c.result.reason) for c in back.explain("web").candidates}
+    assert entries["a"][:2] == ("a", True)
+    assert entries["b"][:2] == ("b", False)
+    assert "power:NoExecute" in entries["b"][2]
+
+
 def test_a_stabilization_time_of_zero_is_immediate(run: Any) -> None:
     karmada = {"failback": {"AfterStabilization": "0s"}}
     back = run(repository("abc"), failed_over(run, karmada), at(60), karmada=karmada)
@@ -268,11 +347,11 @@ STATES = st.sampled_from(["abc", "bc", "ac", "ab", "a", "b", "c", ""])
 @settings(max_examples=60, deadline=None)
 @given(
     history=st.lists(st.tuples(STATES, st.integers(1, 60)), min_size=1, max_size=5),
-    wait=st.sampled_from(["0s", "5m", "10m", "25m"]),
+    wait=st.sampled_from(["0s", "5m", "10m", "25m", None]),
     scheduling=st.sampled_from(["Duplicated", "Divided"]),
 )
-def test_late_runs_give_the_result_of_punctual_ones(run: Any, history: list[Any], wait: str, scheduling: str) -> None:
-    karmada, rules = {"failback": {"AfterStabilization": wait}}, policy(scheduling)
+def test_late_runs_give_the_result_of_punctual_ones(run: Any, history: list[Any], wait: str | None, scheduling: str) -> None:
+    karmada, rules = {"failback": {"AfterStabilization": wait}} if wait else UNPLACED, policy(scheduling)
     late = punctual = run(repository("abc", rules=rules), at=MORNING, karmada=karmada)
     now = 0
     for up, lasts in history:
@@ -285,7 +364,7 @@ def test_late_runs_give_the_result_of_punctual_ones(run: Any, history: list[Any]
                 break
             assert due > format_time(punctual.outcome("web").time), "what is due has been done"
             earlier, punctual = punctual, run(files, punctual, due, karmada=karmada)
-            if punctual.outcome("web").group < earlier.outcome("web").group and earlier.outcome("web").group in up:
+            if wait and punctual.outcome("web").group < earlier.outcome("web").group and earlier.outcome("web").group in up:
                 # With a time of 0s a group may be used in the very run in which it first fits, before it has a timer.
                 began, wanted = timers(earlier).get(punctual.outcome("web").group, due), parse_duration(wait)
                 assert wanted is not None

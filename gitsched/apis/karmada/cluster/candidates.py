@@ -145,8 +145,10 @@ def read_clusters(
     assume_facts: bool,
     time: datetime,
     policies: ClusterTaintPolicies = NO_TAINT_POLICIES,
+    evict: bool = False,
 ) -> ClusterInventory:
-    """Read every Cluster. A quarantined one is a candidate that keeps its workloads and gets no new ones."""
+    """Read every Cluster. A quarantined one is a candidate that keeps its workloads and gets no new ones. With `evict` a cluster that is
+    not ready has a NoExecute taint."""
     candidates: list[Candidate] = []
     facts: dict[str, ClusterInfo] = {}
     without_apis: list[Document] = []
@@ -155,7 +157,7 @@ def read_clusters(
     clusters = [(d, _read_first_seen(d, previous.get(d.key), time)) for d in documents]
     parsed = [parse_cluster(document, assume_facts, since) for document, since in clusters]
     tainted = derive_cluster_taints(
-        list(zip((d for d, _ in clusters), parsed, strict=True)), previous, assume_facts, time, policies
+        list(zip((d for d, _ in clusters), parsed, strict=True)), previous, assume_facts, time, policies, evict
     )
     for (document, since), candidate in zip(clusters, parsed, strict=True):
         change = tainted.get(candidate.name, TaintChanges())

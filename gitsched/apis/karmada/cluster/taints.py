@@ -12,13 +12,15 @@ from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, Location, Severity
 from gitsched.model.scheduling import Affinity
-from gitsched.model.taints import NO_SCHEDULE, Taint, parse_taint
+from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.fleet import Candidate, Fleet
 
 READY_CONDITION = "Ready"
 NOT_READY_TAINT = Taint("cluster.karmada.io/not-ready", "", NO_SCHEDULE)
 UNREACHABLE_TAINT = Taint("cluster.karmada.io/unreachable", "", NO_SCHEDULE)
+NOT_READY_TAINTS = (NOT_READY_TAINT, NOT_READY_TAINT._replace(effect=NO_EXECUTE))
+UNREACHABLE_TAINTS = (UNREACHABLE_TAINT, UNREACHABLE_TAINT._replace(effect=NO_EXECUTE))
 
 
 class MatchCondition(NamedTuple):
@@ -39,9 +41,9 @@ class MatchCondition(NamedTuple):
 
 
 class ReadinessTaints(NamedTuple):
-    """The taint that the Ready condition adds to its cluster, those that it removes, and the reason."""
+    """The taints that the Ready condition adds to its cluster, those that it removes, and the reason."""
 
-    add: Taint | None
+    add: tuple[Taint, ...]
     remove: tuple[Taint, ...]
     reason: str
 
@@ -56,21 +58,31 @@ def read_conditions(cluster: Body) -> dict[str, str]:
     return conditions
 
 
-def derive_readiness_taints(conditions: Mapping[str, str], assume: bool) -> ReadinessTaints:
-    """Return the taints that follow from the Ready condition.
+def derive_readiness_taints(conditions: Mapping[str, str], assume: bool, evict: bool = False) -> ReadinessTaints:
+    """Return the taints that follow from the Ready condition: NoSchedule and, with `evict`, NoExecute.
 
     For Karmada a cluster without the condition is not ready; with `assume` nothing is added, because its document is written manually.
+    Nothing evicts from such a cluster. Karmada added the NoExecute taints itself until v1.13.
     """
+    count = 2 if evict else 1
     match conditions.get(READY_CONDITION):
         case "False":
-            return ReadinessTaints(NOT_READY_TAINT, (UNREACHABLE_TAINT,), "its condition Ready is False")
+            return ReadinessTaints(NOT_READY_TAINTS[:count], (UNREACHABLE_TAINT,), "its condition Ready is False")
         case "Unknown":
-            return ReadinessTaints(UNREACHABLE_TAINT, (NOT_READY_TAINT,), "its condition Ready is Unknown")
+            return ReadinessTaints(UNREACHABLE_TAINTS[:count], (NOT_READY_TAINT,), "its condition Ready is Unknown")
         case "True":
-            return ReadinessTaints(None, (NOT_READY_TAINT, UNREACHABLE_TAINT), "its condition Ready is True")
+            return ReadinessTaints((), (NOT_READY_TAINT, UNREACHABLE_TAINT), "its condition Ready is True")
         case None if not assume:
-            return ReadinessTaints(NOT_READY_TAINT, (), "it has no condition Ready")
-    return ReadinessTaints(None, (), "")
+            return ReadinessTaints((NOT_READY_TAINT,), (), "it has no condition Ready")
+    return ReadinessTaints((), (), "")
+
+
+def find_unready_reason(cluster: Body) -> str:
+    """Return why a Cluster is not ready; "" when it is ready or the condition is missing."""
+    conditions = read_conditions(cluster)
+    return (
+        derive_readiness_taints(conditions, assume=True).reason if conditions.get(READY_CONDITION) in ("False", "Unknown") else ""
+    )
 
 
 def parse_match_conditions(entries: Any) -> tuple[MatchCondition, ...]:
@@ -181,15 +193,17 @@ def derive_taints(
     policies: Iterable[ClusterTaintPolicy],
     assume: bool,
     time: datetime,
+    evict: bool = False,
 ) -> TaintChanges:
-    """Return how the conditions of a cluster change its taints. `policies` are those that target it, in their order.
+    """Return how the conditions of a cluster change its taints. `policies` are those that target it, in their order. `assume` and `evict`
+    are those of `derive_readiness_taints`.
 
     Taints are equal when key and effect are. A taint of the document takes precedence over an added one. The Ready condition does not
     remove taints of the document; a policy does while its removeOnConditions match. An added taint keeps its time. Added taints are
     sorted by key, so repeated runs give the same result.
     """
     own, previously_added, policies = tuple(own), tuple(previously_added), tuple(policies)
-    readiness = derive_readiness_taints(conditions, assume)
+    readiness = derive_readiness_taints(conditions, assume, evict)
     if not (previously_added or policies or readiness.add):
         return TaintChanges()
     effective: dict[_TaintIdentity, AddedTaint] = {_taint_identity(taint): AddedTaint(taint, "") for taint in own}
@@ -200,8 +214,8 @@ def derive_taints(
         known = effective.get(_taint_identity(taint))
         if known is not None and known.added_by:
             del effective[_taint_identity(taint)]
-    if readiness.add is not None:
-        effective.setdefault(_taint_identity(readiness.add), AddedTaint(readiness.add, readiness.reason))
+    for taint in readiness.add:
+        effective.setdefault(_taint_identity(taint), AddedTaint(taint, readiness.reason))
     removed: dict[_TaintIdentity, str] = {}
     for policy in policies:
         if all_match(policy.add_on, conditions):
@@ -260,6 +274,7 @@ def derive_cluster_taints(
     assume: bool,
     time: datetime,
     policies: ClusterTaintPolicies,
+    evict: bool = False,
 ) -> dict[str, TaintChanges]:
     """Return the taint changes of each cluster that has any."""
     targets: list[int] = []
@@ -273,7 +288,7 @@ def derive_cluster_taints(
         applicable = [policy for i, policy in enumerate(policies.policies) if not targets or targets[i] & bit]
         record = previous.get(document.key)
         conditions, previously_added = read_conditions(document.body), read_added_taints(record) if record is not None else ()
-        change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time)
+        change = derive_taints(candidate.taints, conditions, previously_added, applicable, assume, time, evict)
         if change != TaintChanges():
             changes[candidate.name] = change
     return changes

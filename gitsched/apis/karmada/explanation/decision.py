@@ -28,7 +28,7 @@ from gitsched.model.scheduling import AffinityGroup, Outcome, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE
 from gitsched.model.time import add_duration, format_time
 from gitsched.schedule import pipeline
-from gitsched.schedule.fleet import Fleet, find_feasible, list_rejections
+from gitsched.schedule.fleet import ClusterAffinityFilter, Fleet, find_feasible, list_rejections
 from gitsched.schedule.spread_constraints import rank_candidates, select_candidates
 
 _SPECIFICITY_TEXTS = {3: "by name", 2: "by labels", 1: "by kind"}
@@ -64,7 +64,7 @@ def explain(
             if r.policy.key != policy.key
         ),
         claim=_describe_claim(state, policy, claim),
-        attempts=_list_attempts(request, state.fleet, decisive),
+        attempts=_list_attempts(state, request, decisive),
         candidates=tuple(_list_candidates(state, policy, request, group, decisive, exclusions)),
         selection=tuple(selection),
         division=division,
@@ -188,13 +188,14 @@ def _find_shown_group(request: Request, decisive: SchedulingPass) -> AffinityGro
     return next((group for group in request.groups if group.name == named), request.groups[request.first_group])
 
 
-def _list_attempts(request: Request, fleet: Fleet, decisive: SchedulingPass) -> tuple[GroupAttempt, ...]:
+def _list_attempts(state: KarmadaState, request: Request, decisive: SchedulingPass) -> tuple[GroupAttempt, ...]:
+    fleet = state.fleet
     if decisive.decision is None:
         used = request.groups.index(_find_shown_group(request, decisive))
-        skipped = [_describe_skipped_group(request, group, decisive, fleet) for group in request.groups[:used]]
+        skipped = [_describe_skipped_group(state, request, group, decisive) for group in request.groups[:used]]
         kept = GroupAttempt(request.groups[used].name, "kept" if decisive.current.clusters else "not tried")
         return (*skipped, kept, *(GroupAttempt(group.name, "not tried") for group in request.groups[used + 1 :]))
-    attempts = [_describe_skipped_group(request, group, decisive, fleet) for group in request.groups[: request.first_group]]
+    attempts = [_describe_skipped_group(state, request, group, decisive) for group in request.groups[: request.first_group]]
     done = False
     for group in request.groups[request.first_group :]:
         if done:
@@ -206,8 +207,9 @@ def _list_attempts(request: Request, fleet: Fleet, decisive: SchedulingPass) -> 
     return tuple(attempts)
 
 
-def _describe_skipped_group(request: Request, group: AffinityGroup, decisive: SchedulingPass, fleet: Fleet) -> GroupAttempt:
-    """Describe a group before the one in use, with the decision that it would give now."""
+def _describe_skipped_group(state: KarmadaState, request: Request, group: AffinityGroup, decisive: SchedulingPass) -> GroupAttempt:
+    """Describe a group before the one in use, with the decision that it would give now and what returns the workload to it."""
+    fleet = state.fleet
     decision = pipeline.add_reasons(pipeline.schedule_in_group(request, group, fleet), group, request, fleet)
     trigger = f": {decision.message}" if decision.message else ""
     used = _find_shown_group(request, decisive).name if decisive.decision is None else request.groups[request.first_group].name
@@ -216,7 +218,19 @@ def _describe_skipped_group(request: Request, group: AffinityGroup, decisive: Sc
         if used == decisive.current.observed_group
         else "its failback timer has not ended"
     )
-    return GroupAttempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.status}{trigger}")
+    returns = f"; {_describe_return(state, used)}" if decision.status == "scheduled" else ""
+    return GroupAttempt(group.name, "not tried", f"{resumes}; tried now it would be {decision.status}{trigger}{returns}")
+
+
+def _describe_return(state: KarmadaState, used: str) -> str:
+    """Say what returns a workload to a group before the one in use."""
+    rebalance = "a WorkloadRebalancer that names the workload returns it to this group"
+    match state.settings.failback.mode:
+        case "WhenUnschedulable":
+            return f"it returns when neither {used} nor a later group can run it; before that, {rebalance}"
+        case "AfterStabilization":
+            return f"it returns when the time of karmada.failback is over; before that, {rebalance}"
+    return f"{rebalance}; so does karmada.failback, when {used} cannot run it or after a time"
 
 
 def _list_candidates(
@@ -227,24 +241,24 @@ def _list_candidates(
     decisive: SchedulingPass,
     exclusions: _Exclusions,
 ) -> Iterator[ExplainedCandidate]:
-    """Yield every cluster for the group that is shown; for the groups before it, and for all if all failed, those that their affinity
-    selects."""
+    """Yield every cluster, for the group that is shown; also those that the groups before it select, or all groups if all failed.
+
+    A cluster of a later group that the workload returns from is listed for that group: this says why the workload left it.
+    """
     failed = decisive.decision is not None and decisive.decision.status != "scheduled"
-    is_before = True
-    for group in request.groups:
-        if group == shown:
-            is_before = False
-            yield from _list_group_candidates(state, policy, request, group, exclusions)
-        elif is_before or failed:
-            excluded = {
-                i
-                for r in list_rejections(request, group, state.fleet)
-                if r.filter.name == "ClusterAffinity"
-                for i in state.fleet.members(r.mask)
-            }
-            yield from (
-                c for i, c in enumerate(_list_group_candidates(state, policy, request, group, exclusions)) if i not in excluded
-            )
+    position = request.groups.index(shown)
+    masks = [ClusterAffinityFilter().mask(request, group, state.fleet, 0) for group in request.groups]
+    for number, group in enumerate(request.groups):
+        if number > position and not failed:
+            masks[number] &= ~masks[position] if group.name == decisive.current.observed_group else 0
+    masks[position] = state.fleet.all
+    if not failed:
+        for mask in masks[position + 1 :]:
+            masks[position] &= ~mask
+    for group, mask in zip(request.groups, masks, strict=True):
+        if mask:
+            candidates = _list_group_candidates(state, policy, request, group, exclusions)
+            yield from (candidate for index, candidate in enumerate(candidates) if mask >> index & 1)
 
 
 def _list_group_candidates(

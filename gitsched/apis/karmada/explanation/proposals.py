@@ -91,6 +91,8 @@ class _ChangeFinder:
                 )
         if group != used and self.request.groups.index(group) > self.request.groups.index(used):
             return self._remove_earlier_groups(group)
+        if self.request.groups.index(group) < self.request.first_group:
+            return self._propose_rebalancer()
         if self.scheduling_pass.decision is None and self.policy.placement.is_divided:
             return self._propose_rebalancer()
         return self._raise_static_weight(group) or self._raise_max_groups(group) or self._raise_capacity(group)

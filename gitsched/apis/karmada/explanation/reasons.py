@@ -86,11 +86,11 @@ def describe_division(
             rule = "It has no replicas to divide: every cluster that passes gets the manifest."
             return [rule], tuple(ReplicaShare(name) for name in assigned)
         case "duplicated":
-            rule = f"Duplicated: every cluster that passes gets all {request.replicas} replicas."
+            rule = f"Duplicated: every cluster that passes gets all {request.replicas} replicas, whether or not they fit."
             return [rule], tuple(ReplicaShare(name, None, count) for name, count in assigned.items())
         case "static":
             weights = compute_static_weights(request, fleet, sorted(chosen))
-            lines = [f"Divided by static weight: {_describe_dispenser(request, request.replicas)}"]
+            lines = [f"Divided by static weight, without regard to capacity: {_describe_dispenser(request, request.replicas)}"]
             lines += _describe_rounds(request, fleet, request.replicas, [(i, weight) for i, weight in weights.items() if weight])
             return lines, tuple(
                 ReplicaShare(fleet.names[i], weight, assigned.get(fleet.names[i], 0)) for i, weight in weights.items()

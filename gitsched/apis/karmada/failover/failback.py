@@ -1,9 +1,10 @@
 """Failback: return a workload to an earlier affinity group.
 
-Karmada does not fail back. With `AfterStabilization` each group before the one in use that could run the workload has a timer; an
-annotation of the binding stores when it started, and it is removed when the group can no longer run the workload. When a timer has run
-for the configured time, the workload is scheduled in that group without regard to its previous clusters. Graceful eviction tasks keep the
-old copies until the new ones have had time to start.
+Karmada does not fail back: it schedules a workload in the group in use and in later ones. With `WhenUnschedulable` a workload that none of
+these can run is scheduled in the first earlier group that can. With `AfterStabilization`, in addition, each earlier group that could run
+the workload has a timer; an annotation of the binding stores when it started, and it is removed when the group can no longer run the
+workload. When a timer has run for the configured time, the workload is scheduled in that group. Either way its previous clusters are
+disregarded, and graceful eviction tasks keep the old copies until the new ones have had time to start.
 """
 
 from __future__ import annotations
@@ -73,8 +74,7 @@ def schedule_with_failback(
 
     A workload that fits neither the group in use nor a later one does not wait for a timer.
     """
-    active = update_failback_timers(settings, request, timers, fleet, time)
-    for name, since in active:
+    for name, since in update_failback_timers(settings, request, timers, fleet, time):
         if add_duration(since, settings.after) <= time:
             return _schedule_from_group(
                 request, name, f"group {name} comes first and could run it since {format_time(since)}", fleet
@@ -82,10 +82,21 @@ def schedule_with_failback(
     if trigger is None:
         return SchedulingAttempt(request, None, None)
     decision = pipeline.schedule(request, fleet)
-    if decision.status == "no-fit" and active:
-        name = active[0][0]
-        return _schedule_from_group(request, name, f"no later group can run it, but group {name} can", fleet)
-    return SchedulingAttempt(request, trigger, decision)
+    attempt = SchedulingAttempt(request, trigger, decision)
+    if settings.returns_unplaced_workloads and (name := find_earlier_group(attempt, fleet)):
+        return _schedule_from_group(
+            request, name, f"group {decision.group} and later ones cannot run it, but group {name} can", fleet
+        )
+    return attempt
+
+
+def find_earlier_group(attempt: SchedulingAttempt, fleet: Fleet) -> str:
+    """Return the first group before those that were tried that can run a workload which is left without any cluster, or ""."""
+    request, decision = attempt.request, attempt.decision
+    if decision is None or decision.status == "scheduled" or (decision.status != "no-fit" and request.previous):
+        return ""
+    earlier = enumerate(request.groups[: request.first_group])
+    return next((group.name for position, group in earlier if _fits_group(request, position, fleet)), "")
 
 
 def make_failback_tasks(
