@@ -136,17 +136,41 @@ def test_nodes_and_pods_are_not_reported_as_unplaced_workloads(fleet: Fleet) -> 
     assert fleet.reconcile(2).plan.unclaimed == 1
 
 
-def test_a_late_run_has_the_same_result_as_runs_on_time(make_fleet: Callable[[str], Fleet]) -> None:
+def test_a_late_run_has_the_same_placements_as_runs_on_time_and_removes_pods_later(make_fleet: Callable[[str], Fleet]) -> None:
     punctual, late = make_fleet("punctual"), make_fleet("late")
     for fleet, hours in ((punctual, (0.5, 1.2, 1.7, 2.2, 5)), (late, (5,))):
         events = make_fleet_with_sources(fleet, autoscaler=HOURLY)
         for hour in hours:
             fleet.reconcile(hour)
-        assert events.replicas == 3
+        assert events.placements("full") == {0: 3, 1: 3, 2: 3}
+        assert events.replicas == (3 if fleet is punctual else 6), "the late run has only just committed the placements"
+    assert late.reconcile(5.9).after is None
+    late.reconcile(6)
     assert punctual.files().keys() == late.files().keys()
     assert punctual.read(RENDERED) == late.read(RENDERED)
-    adapter = "status/apps/statefulset/knative-eventing/kafkasource-mt-adapter.yaml"
-    assert punctual.read(adapter) == late.read(adapter)
+
+
+def test_replicas_are_lowered_in_a_later_commit_than_the_placements(fleet: Fleet) -> None:
+    """24 vreplicas shrink to 7 on six pods; the next run is much later than the refresh period."""
+    events = VreplicaFleet(fleet, autoscaler="{refreshPeriodSeconds: 10}")
+    events.commit({"sources/orders.yaml": source("orders", 24)}, 1)
+    events.fleet.commit({"sources/orders.yaml": source("orders", 7)}, hour=2)
+    fleet.reconcile(3)
+    assert sum(events.placements().values()) == 7
+    assert events.replicas == 6, "the sources learn from this commit that they leave the pods"
+    fleet.reconcile(3.5)
+    replicas, used = events.replicas, max(events.placements())
+    assert (replicas, replicas > used) == (3, True)
+
+
+def test_a_commit_that_changes_placements_does_not_lower_the_replicas_of_an_earlier_surplus(fleet: Fleet) -> None:
+    events = VreplicaFleet(fleet, autoscaler=HOURLY)
+    events.commit({"sources/orders.yaml": source("orders", 3)}, 1)
+    events.commit({"sources/orders.yaml": source("orders", 2)}, 2.5)
+    assert (sum(events.placements().values()), events.replicas) == (2, 6)
+    assert fleet.reconcile(3.4).after is None
+    fleet.reconcile(3.5)
+    assert events.replicas == 3
 
 
 def test_replace_empties_pods_immediately_and_moves_in_the_next_run(fleet: Fleet) -> None:

@@ -3,12 +3,15 @@ pods.
 
 Both use the same snapshot. The mode `keep` waits a refresh period before it removes pods, and empties them in the same run; `replace`
 follows Knative: it does not wait, and moves vreplicas in the next run.
+
+In the mode `keep`, a run that changes placements does not lower the replicas: the sources must leave a pod before the StatefulSet removes
+it, and they learn their placements from the output commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -40,7 +43,10 @@ class AdapterState(NamedTuple):
 
 
 class VpodSchedulingInput(NamedTuple):
-    """The inputs that do not change during a run. `other_placements` belong to quarantined sources and reservations."""
+    """The inputs that do not change during a run.
+
+    `other_placements` belong to quarantined sources and reservations. `committed` are the placements before the run, which the sources know.
+    """
 
     adapter_pods: AdapterPods
     capacity: int
@@ -48,13 +54,15 @@ class VpodSchedulingInput(NamedTuple):
     autoscaler: AutoscalerConfig
     desired: Mapping[str, int]
     other_placements: Sequence[VreplicasByOrdinal] = ()
+    committed: SourcePlacements = {}
 
 
 class VpodSchedulingResult(NamedTuple):
     """The result of a run; `adapter` and `state` are those after the run.
 
     `placeable_on_new_pods` counts by source the pending vreplicas that new pods could take. `evicted` are the pods marked in this run.
-    `time` is the last deadline that was processed, or None.
+    `time` is the last deadline that was processed, or None. `uncommitted_since` is the time at which the replicas would have been lowered if
+    the sources knew their placements, or None.
     """
 
     adapter_state: AdapterState
@@ -65,6 +73,7 @@ class VpodSchedulingResult(NamedTuple):
     evicted: frozenset[int] = frozenset()
     wakeup: datetime | None = None
     time: datetime | None = None
+    uncommitted_since: datetime | None = None
 
 
 def schedule_vpods(
@@ -74,17 +83,31 @@ def schedule_vpods(
     source_time: datetime,
     now: datetime,
 ) -> VpodSchedulingResult:
-    """Run at the source's time and at each deadline until now, so that a late run has the same result as runs on time."""
+    """Run at the source's time and at each deadline until now, so that a late run has the same placements as runs on time.
+
+    `placements` are those that the sources know. While the result has others, the replicas are not lowered: see `_wait_for_sources`.
+    """
     run_mode = _run_replace_mode if scheduling_input.strategy.reschedules_all else _run_keep_mode
+    scheduling_input = scheduling_input._replace(committed=dict(placements))
     result = run_mode(scheduling_input, adapter_state, placements, source_time)
     for _ in range(MAX_DEADLINES):
         deadline = result.wakeup
-        if deadline is None or deadline > now:
+        if deadline is None or deadline > now or result.uncommitted_since:
             break
         evicted = result.evicted
         result = run_mode(scheduling_input, result.adapter_state, result.placements, deadline)
         result = result._replace(time=deadline, evicted=evicted | result.evicted)
-    return result
+    return _wait_for_sources(result, now, scheduling_input.autoscaler.refresh_period) if result.uncommitted_since else result
+
+
+def _wait_for_sources(result: VpodSchedulingResult, now: datetime, period: timedelta) -> VpodSchedulingResult:
+    """Begin another refresh period before the replicas are lowered, because the sources do not know the placements yet.
+
+    It begins with the commit of the placements: at `now` if the run is late by more than a tenth of the period.
+    """
+    since = result.uncommitted_since or now
+    since = now if now - since > period / 10 else since
+    return result._replace(adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=since + period, time=since)
 
 
 def _make_adapter(scheduling_input: VpodSchedulingInput, adapter_state: AdapterState) -> AdapterStatefulSet:
@@ -176,6 +199,8 @@ def _scale_down(scheduling_input: VpodSchedulingInput, result: VpodSchedulingRes
     scaled_down = _find_scale_down(scheduling_input, result, time)
     since = result.adapter_state.surplus_since
     if scaled_down is not None and since is not None and since + period <= time:
+        if scaled_down.adapter_state.replicas < result.adapter_state.replicas and result.placements != scheduling_input.committed:
+            return result._replace(uncommitted_since=time)
         result = scaled_down
         scaled_down, since = _find_scale_down(scheduling_input, result, time), None
     if scaled_down is None:
