@@ -14,6 +14,8 @@ FROM python:${PYTHON}-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git openssh-client \
     && rm -rf /var/lib/apt/lists/*
+# kubectl for `gitsched apply`.
+COPY --from=registry.k8s.io/kubectl:v1.34.1 /bin/kubectl /usr/local/bin/kubectl
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-cache-dir --no-index --find-links=/wheels gitsched && rm -rf /wheels
 # A repository mounted from the host belongs to another user, which git rejects without safe.directory. Only the mount point is

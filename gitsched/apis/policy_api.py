@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from gitsched.apis.export import Export
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config_section import SettingsSection
+from gitsched.apis.live_apply import LiveApply
 from gitsched.apis.topology import Topology
 from gitsched.model.document import ApiKinds, Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
@@ -379,6 +380,7 @@ class PolicyAPI:
 
     load_starter: Callable[[], StarterFiles] | None = None
     export: Export | None = None
+    apply: LiveApply | None = None
     native_explanation: str = ""
     """What `gitsched explain --format NAME` prints for documents of the API (see Explanation.native)."""
     explained_kinds: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ COMMANDS = {
     "simulate": "Simulate the loss of a cluster or a region, and other events.",
     "scores": "Compute AddOnPlacementScores from metrics.",
     "export": "Print objects for Flux and Argo CD, and patches for API servers.",
+    "apply": "Set values such as a status in a cluster, with kubectl.",
     "comment": "Create or update the comment of a plan on a pull or merge request.",
     "schedule": "Schedule documents without Git and print the result.",
     "help-code": "Print the cause and the fix of a finding.",

@@ -52,7 +52,14 @@ def shared(verb: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("verb", [*(verb for verb in COMMANDS if verb != "export"), *(f"export {form}" for form in CONSUMERS)])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *(verb for verb in COMMANDS if verb not in ("export", "apply")),
+        *(f"export {form}" for form in CONSUMERS),
+        "apply knative",
+    ],
+)
 def test_options_in_the_documentation_equal_those_of_the_commands(verb: str) -> None:
     documented = shared(verb) | mentioned(sections()[f"gitsched {verb}"])
     # Options in which `schedule` and `watch` differ from the tables.

@@ -90,7 +90,8 @@ def list_previous_pods(adapter: Key, snapshot: Snapshot) -> list[tuple[Key, Body
 
 def read_previous_rendering(previous: Body | None) -> AdapterRendering | None:
     """Return where the previous run rendered the StatefulSet."""
-    cluster = _read_annotations(previous or {}).get(RENDERED_TO)
+    annotations = _read_annotations(previous or {})
+    cluster = annotations.get(RENDERED_TO) if SOURCE_REPLICAS in annotations else None  # records of sources name the cluster, too
     return AdapterRendering(cluster, read_replicas(previous or {})) if cluster else None
 
 
@@ -111,9 +112,11 @@ def make_adapter_record(adapter: Document, adapter_state: AdapterState, cluster:
     }
 
 
-def make_source_record(document: Document, adapter: Key, vreplicas: VreplicasByOrdinal) -> Body:
-    """Return the record of a source with its placements."""
-    metadata = {"name": document.key.name, "namespace": document.key.namespace}
+def make_source_record(document: Document, adapter: Key, vreplicas: VreplicasByOrdinal, cluster: str) -> Body:
+    """Return the record of a source with its placements, and with the cluster of the pods in an annotation."""
+    metadata: Body = {"name": document.key.name, "namespace": document.key.namespace}
+    if cluster:
+        metadata["annotations"] = {RENDERED_TO: cluster}
     status = {"placements": make_placements(vreplicas, adapter)}
     return {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata, "status": status}
 

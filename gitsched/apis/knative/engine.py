@@ -76,8 +76,11 @@ class KnativeEngine(PolicyEngine):
         snapshot = self.snapshot
         result = schedule_vpods(inputs.scheduling_input, inputs.adapter_state, dict(inputs.placements), snapshot.at, snapshot.now)
         adapter = inputs.adapter
-        records = [(adapter.key, make_adapter_record(adapter, result.adapter_state, snapshot.config.settings_of(SETTINGS).cluster))]
-        records += [(d.key, make_source_record(d, adapter.key, result.placements[name])) for name, d in inputs.sources.items()]
+        cluster = snapshot.config.settings_of(SETTINGS).cluster
+        records = [(adapter.key, make_adapter_record(adapter, result.adapter_state, cluster))]
+        records += [
+            (d.key, make_source_record(d, adapter.key, result.placements[name], cluster)) for name, d in inputs.sources.items()
+        ]
         marked, unmarked = result.adapter_state.marked, result.adapter_state.unmarked
         pods = [(make_pod_key(adapter.key, ordinal), ordinal in marked) for ordinal in sorted(marked | unmarked)]
         records += [(key, make_pod_record(key, marked)) for key, marked in pods]

@@ -5,22 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from gitsched.apis.knative.names import UNSCHEDULABLE
 from gitsched.model.document import Body, Document, Key, get_field, parse_api_group
+from gitsched.model.merge_patch import MergePatch
 
 _KIND_ORDER = {"Pod": 0, "StatefulSet": 2}
 """Order of patches: pods are marked before sources leave them, and replicas change last."""
-
-
-class MergePatch(NamedTuple):
-    """A JSON merge patch of an object; `subresource` is "" for the main resource."""
-
-    target: Key
-    api_version: str
-    subresource: str
-    body: Body
 
 
 def make_patches(records: Iterable[tuple[Key, Body]], documents: Iterable[Document]) -> list[MergePatch]:
@@ -37,12 +28,8 @@ def _make_patch(key: Key, record: Body, document: Body) -> MergePatch | None:
     elif key.kind == "StatefulSet":
         path = ("spec", "replicas")
     value = get_field(record, *path)
-    if value is None or value == get_field(document, *path) or (value == [] and not get_field(document, *path)):
-        return None
-    body = value
-    for name in reversed(path):
-        body = {name: body}
-    return MergePatch(key, str(record.get("apiVersion")), "status" if path[0] == "status" else "", body)
+    patch = MergePatch(key, str(record.get("apiVersion")), path, value, "status" if path[0] == "status" else "")
+    return patch if value is not None and patch.is_needed(document) else None
 
 
 def format_kubectl_commands(patches: Iterable[MergePatch]) -> str:

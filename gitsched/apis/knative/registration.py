@@ -5,12 +5,16 @@ Its documents are ordinary ones, which other APIs may place as well, so it has n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gitsched.apis.export import Export, ExportInput, ExportResult
 from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
+from gitsched.apis.live_apply import LiveApply
 from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, Snapshot, StarterFiles
-from gitsched.model.document import ApiKinds
+from gitsched.model.document import ApiKinds, Body, Key
+from gitsched.model.merge_patch import ApplicablePatches
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -40,6 +44,17 @@ def _export_patches(found: ExportInput) -> ExportResult:
     return ExportResult(format_kubectl_commands(patches), make_patch_list(patches))
 
 
+def _list_live_patches(records: Iterable[tuple[Key, Body]], cluster: str, groups: frozenset[str]) -> ApplicablePatches:
+    from gitsched.apis.knative.live_patches import list_live_patches  # only `gitsched apply` needs it
+
+    return list_live_patches(records, cluster, groups)
+
+
+_APPLY_HELP = (
+    "Set status.placements of event sources in a cluster to what the output branch records.\n\n"
+    "Reads the output branch at one commit, and patches through kubectl only what differs. With --scale, also replicas of the "
+    "StatefulSets: more before the placements, fewer after all of them."
+)
 _EXPORT_HELP = (
     "Print decisions as patches: placements of event sources, marks of pods to be emptied, "
     "replicas.\n\n"
@@ -69,5 +84,11 @@ API = PolicyAPI(
     topology=TOPOLOGY,
     load_starter=_load_starter,
     export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _export_patches),
+    apply=LiveApply(
+        "Set placements of event sources in a cluster.",
+        _APPLY_HELP,
+        frozenset({names.DOMAIN, f"*.{names.DOMAIN}", "apps"}),
+        _list_live_patches,
+    ),
     replica_paths={(names.GROUP, names.KAFKA): (("spec", "consumers"),)},
 )

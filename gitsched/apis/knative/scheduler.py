@@ -45,7 +45,8 @@ class AdapterState(NamedTuple):
 class VpodSchedulingInput(NamedTuple):
     """The inputs that do not change during a run.
 
-    `other_placements` belong to quarantined sources and reservations. `committed` are the placements before the run, which the sources know.
+    `other_placements` belong to quarantined sources and reservations. `committed` are the placements before the run, which the
+    sources know.
     """
 
     adapter_pods: AdapterPods
@@ -61,8 +62,8 @@ class VpodSchedulingResult(NamedTuple):
     """The result of a run; `adapter` and `state` are those after the run.
 
     `placeable_on_new_pods` counts by source the pending vreplicas that new pods could take. `evicted` are the pods marked in this run.
-    `time` is the last deadline that was processed, or None. `uncommitted_since` is the time at which the replicas would have been lowered if
-    the sources knew their placements, or None.
+    `time` is the last deadline that was processed, or None. `uncommitted_since` is the time at which the replicas would have been
+    lowered if the sources knew their placements, or None.
     """
 
     adapter_state: AdapterState

@@ -136,7 +136,7 @@ def validate_source(body: Body, path: tuple[str, ...]) -> Iterator[Issue]:
         yield Issue("error", "knative-placements", "status.placements must be a list", ("status", "placements"))
         return
     for index, entry in enumerate(placements):
-        error = _find_placement_error(entry)
+        error = find_placement_error(entry)
         if error:
             yield Issue("error", "knative-placements", f"status.placements[{index}] {error}", ("status", "placements", index))
             return
@@ -153,7 +153,7 @@ def read_placements(body: Body, adapter: Key) -> VreplicasByOrdinal:
     vreplicas: VreplicasByOrdinal = {}
     placements = get_field(body, "status", "placements")
     for entry in placements if isinstance(placements, list) else ():
-        if not _find_placement_error(entry):
+        if not find_placement_error(entry):
             ordinal = read_ordinal(entry["podName"], adapter.name)
             number = entry.get("vreplicas") or 0
             if ordinal is not None and number > 0:
@@ -166,7 +166,7 @@ def make_placements(vreplicas: VreplicasByOrdinal, adapter: Key) -> list[Body]:
     return [{"podName": f"{adapter.name}-{ordinal}", "vreplicas": number} for ordinal, number in vreplicas.items()]
 
 
-def _find_placement_error(entry: Any) -> str:
+def find_placement_error(entry: Any) -> str:
     if not isinstance(entry, dict) or not isinstance(entry.get("podName"), str):
         return "must have a podName"
     if read_ordinal(entry["podName"]) is None:

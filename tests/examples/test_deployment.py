@@ -1,0 +1,47 @@
+"""The manifests in deploy/ are valid Kubernetes objects, run without privileges, and start a command that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from gitsched.cli.apply import AppliedApiGroup
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+FILES = sorted(path for path in DEPLOY.rglob("*.yaml") if path.name != "kustomization.yaml")
+
+
+def list_pod_specs() -> Iterator[Any]:
+    for path in FILES:
+        for body in yaml.safe_load_all(path.read_text()):
+            spec = body.get("spec", {})
+            template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
+            if template:
+                yield pytest.param(template["spec"], id=f"{path.stem}-{body['metadata']['name']}")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_manifest_is_valid(path: Path) -> None:
+    for body in yaml.safe_load_all(path.read_text()):
+        kubernetes_validate.validate(body, kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("spec", list(list_pod_specs()))
+def test_a_pod_runs_restricted_and_its_command_exists(spec: dict[str, Any]) -> None:
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["serviceAccountName"] == "gitsched-knative"
+    (container,) = spec["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    program, api, *flags = container["args"]
+    command = AppliedApiGroup("apply").get_command(None, api)  # type: ignore[arg-type]
+    assert program == "apply"
+    assert command is not None
+    options = {name: option for option in command.params for name in option.opts}
+    assert {flag for flag in flags if flag.startswith("--")} <= options.keys()
+    known = {getattr(option, "envvar", "") for option in command.params} | {"HOME", "XDG_CACHE_HOME"}
+    assert {variable["name"] for variable in container["env"]} <= known
