@@ -158,7 +158,7 @@ class EventLog:
         self._events, self._commit = frozenset(events), report.commit
 
 
-_APPLICABLE = {api.name: (api, api.apply) for api in policy_apis() if api.apply is not None}
+_APPLICABLE = {api.name: (api, api.apply) for api in policy_apis.values() if api.apply is not None}
 
 
 class AppliedApiGroup(click.Group):
