@@ -387,29 +387,3 @@ class PolicyAPI:
     """Kinds that `gitsched explain` accepts in any spelling of kubectl."""
     short_names: Mapping[str, str] = field(default_factory=dict)
     """Short names of kinds for `gitsched explain`, as the API's own command line has them."""
-
-
-def needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has documents, records or settings for which the engine of an API is needed."""
-    kinds, broken, active = snapshot.documents.keys(), snapshot.quarantined, api.active_kinds
-    if active is None:
-        if any(group in api.groups for group, _ in kinds) or any(key.group in api.groups for key in broken):
-            return True
-    elif not active.isdisjoint(kinds) or any(key[:2] in active for key in broken):
-        return True
-    if api.settings is not None and api.settings.name in snapshot.config.api_settings:
-        return True
-    if api.active_objects and (_has_object(api, snapshot.templates) or _has_object(api, broken)):
-        return True
-    return any(_has_records(snapshot.previous, *kind) for kind in api.active_records)
-
-
-def _has_object(api: PolicyAPI, keys: Iterable[Key]) -> bool:
-    names = {name for _, _, name in api.active_objects}
-    return any(key.name in names and (key.group, key.kind, key.name) in api.active_objects for key in keys)
-
-
-def _has_records(previous: Mapping[Key, Body], group: str, kind: str) -> bool:
-    if isinstance(previous, RecordsByKind):
-        return next(previous.of_kind(group, kind), None) is not None
-    return any(key[:2] == (group, kind) for key in previous)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
@@ -68,7 +68,7 @@ class Catalog(NamedTuple):
         return {document.key: document for documents in self.api_documents.values() for document in documents}
 
 
-def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], reserved: frozenset[str]) -> Catalog:
+def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], reserved: Set[str]) -> Catalog:
     """Resolve identities. `reserved` are the groups of the policy APIs, whose documents are never templates."""
     raw = list(documents)
     scopes = _KindScopes(raw, kinds)

@@ -56,7 +56,7 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
         repository=url,
         next_wakeup=plan.next_wakeup,
     )
-    observations = write_observations(plan.observations)
+    observations = write_observations(plan.observations) if plan.observations else {}
     inputs = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
     entry = RunMetadata(
         source=source.oid,

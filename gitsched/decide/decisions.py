@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import DependencyTracking, PolicyEngine, ReferenceReading, Snapshot
+from gitsched.apis.policy_api import DependencyTracking, PolicyAPI, PolicyEngine, RecordsByKind, ReferenceReading, Snapshot
 from gitsched.decide.catalog import Catalog, RawDocument, build_catalog, make_duplicate_finding, make_scope_finding
-from gitsched.decide.registry import create_engines, reserved_groups
+from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -86,7 +86,7 @@ def decide(
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it."""
     cache = cache or DecisionCache()
-    catalog = build_catalog(documents, config.kinds, reserved_groups())
+    catalog = build_catalog(documents, config.kinds, reserved_groups)
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
     observed = observations or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
@@ -136,6 +136,37 @@ def _make_two_claims_finding(document: Document, one: Outcome, other: Outcome) -
         f"{document.key} is claimed by {one.policy} ({one.api}) and by {other.policy} ({other.api}): remove it from one of them"
     )
     return Finding("error", "two-claims", message, locate_document(document), document.key.resource)
+
+
+def create_engines(snapshot: Snapshot) -> tuple[PolicyEngine, ...]:
+    """Create the engines of the APIs that a snapshot needs."""
+    return tuple(api.create_engine(snapshot) for api in policy_apis.values() if _needs_engine(api, snapshot))
+
+
+def _needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has documents, records or settings for which the engine of an API is needed."""
+    kinds, broken, active = snapshot.documents.keys(), snapshot.quarantined, api.active_kinds
+    if active is None:
+        if any(group in api.groups for group, _ in kinds) or any(key.group in api.groups for key in broken):
+            return True
+    elif not active.isdisjoint(kinds) or any(key[:2] in active for key in broken):
+        return True
+    if api.settings is not None and api.settings.name in snapshot.config.api_settings:
+        return True
+    if api.active_objects and (_has_object(api, snapshot.templates) or _has_object(api, broken)):
+        return True
+    return any(_has_records(snapshot.previous, *kind) for kind in api.active_records)
+
+
+def _has_object(api: PolicyAPI, keys: Iterable[Key]) -> bool:
+    names = {name for _, _, name in api.active_objects}
+    return any(key.name in names and (key.group, key.kind, key.name) in api.active_objects for key in keys)
+
+
+def _has_records(previous: Mapping[Key, Body], group: str, kind: str) -> bool:
+    if isinstance(previous, RecordsByKind):
+        return next(previous.of_kind(group, kind), None) is not None
+    return any(key[:2] == (group, kind) for key in previous)
 
 
 def list_dependency_trackers(engines: Iterable[PolicyEngine]) -> tuple[DependencyTracking, ...]:
@@ -208,7 +239,7 @@ def _list_quarantined(catalog: Catalog) -> Iterable[tuple[Key, Document, str, Fi
     for key, copies in sorted(catalog.duplicate_templates.items()):
         yield key, copies[0], "it is defined more than once", make_duplicate_finding(copies)
     for key, document in sorted(catalog.broken.items()):
-        if key.group in reserved_groups():  # an API may place its own documents
+        if key.group in reserved_groups:  # an API may place its own documents
             yield key, document, "its document is broken or defined more than once", None
         elif key not in catalog.duplicate_templates:
             yield key, document, "its document is broken", None

@@ -69,7 +69,7 @@ def match_documents(
     found = {}
     for document in new:
         key = resolve_key(document, kind_scopes)
-        if key is None or document.group in reserved_groups() or document.kind == "CustomResourceDefinition":
+        if key is None or document.group in reserved_groups or document.kind == "CustomResourceDefinition":
             return None
         found[key] = Document(key, document.api_version, document.body, document.origin)
     return found

@@ -37,6 +37,10 @@ class PreviousOutput(NamedTuple):
     retiring: Mapping[str, datetime]
 
 
+NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})
+"""The previous output of a first run."""
+
+
 class WorkloadRow(NamedTuple):
     """One workload: its outcome without documents and bodies, the path of its source file, the paths of its records, and by cluster
     the paths of its manifests, relative to the directory of the cluster."""

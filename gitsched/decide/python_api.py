@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.gitsched.config import parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
-from gitsched.decide.gc_pause import gc_paused
+from gitsched.decide.plan import gc_paused
 from gitsched.decide.validation import list_document_findings, list_ignored_codes, validate_document
 from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent

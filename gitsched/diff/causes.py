@@ -121,7 +121,7 @@ class CatalogComparison(NamedTuple):
 def compare_catalogs(before: Catalog, after: Catalog) -> CatalogComparison:
     """Index the documents of two commits and find those that differ."""
     old, new = _index_documents(before), _index_documents(after)
-    settings = sorted(key for key in old.keys() | new.keys() if key.group in reserved_groups())
+    settings = sorted(key for key in old.keys() | new.keys() if key.group in reserved_groups)
     topologies = (api.topology for api in policy_apis.values() if api.topology is not None)
     cluster_kinds = {(topology.group, topology.kind) for topology in topologies if topology.level == CLUSTER}
     clusters: dict[str, tuple[Key, ...]] = {}
@@ -166,7 +166,7 @@ def _list_workload_causes(move: Move, catalogs: CatalogComparison) -> Iterator[C
         yield Cause("added to the source", locate_document(new))
     else:
         yield from _list_field_causes(
-            move.key, old, new, lambda pointer: move.key.group in reserved_groups() or bool(_SCHEDULING_FIELDS & set(pointer))
+            move.key, old, new, lambda pointer: move.key.group in reserved_groups or bool(_SCHEDULING_FIELDS & set(pointer))
         )
 
 

@@ -74,13 +74,9 @@ class ParsedFile(NamedTuple):
     reason: str = ""
     kustomize_inputs: tuple[str, ...] = ()
 
-    def to_json(self) -> list[Any]:
-        """Return the file as plain JSON; `from_json` restores an equal ParsedFile, also after serialization as text."""
-        return list(self)
-
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
-        """Restore a file from the result of `to_json`."""
+        """Restore a file from its JSON, which is that of a tuple."""
         status, documents, issues, unreadable, reason, kustomize_inputs = value
         return cls(
             status,

@@ -32,10 +32,8 @@ from gitsched.manifests.yaml_composer import (
     YamlDocument,
     check_aliases,
     compose_documents,
-    decode_text,
-    has_byte_order_mark,
     is_small,
-    join_surrogates,
+    read_text,
 )
 from gitsched.manifests.yaml_nodes import Constructor, find_spans, locate_field, locate_node, make_item_spans
 from gitsched.model.document import Body, SourceSpans
@@ -61,20 +59,20 @@ def parse_file(
     """
     if len(data) > limits.size:
         return reject_large_file(len(data), path, limits)
-    text = decode_text(data)
-    if isinstance(text, ParseError):
+    source = read_text(data)
+    if isinstance(source, ParseError):
         if path.endswith(".json") and b"kind" not in data:
             return ParsedFile("not-a-resource", reason="data")
-        return _make_invalid_file(text)
+        return _make_invalid_file(source)
+    text = source.text
     if path.rpartition("/")[2] in KUSTOMIZATION_NAMES:
         return _parse_kustomization(text, limits)
     if "kind" not in text and not ("&" in text and "*" in text) and not looks_like_manifest(text) and is_small(text):
         return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
-    normalized = join_surrogates(text)
-    file = _FileParser(normalized, validate, editable, limits).parse()
-    if normalized != text:
+    file = _FileParser(source.normalized, validate, editable, limits).parse()
+    if source.normalized != text:
         file = _drop_spans(file)
-    return _add_byte_order_mark(file) if has_byte_order_mark(data) else file
+    return _add_byte_order_mark(file) if source.byte_order_mark else file
 
 
 def _make_invalid_file(error: ParseError) -> ParsedFile:

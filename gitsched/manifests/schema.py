@@ -273,9 +273,10 @@ class SchemaValidator:
         return (Issue("warning", "unknown-kind", message, ("api",)),)
 
     def _compile_kind(self, key: SchemaKey) -> _KindValidator | None:
-        schema = self._mapping.get(key)
-        if schema is None:
+        group, version, kind = key
+        if f"{group}/{version}" not in self._versions.get((group, kind), ()):
             return None
+        schema = self._mapping[key]
         for reference in _list_references(schema):
             if not (isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))):
                 raise ValueError(f"the schema of {key[2]} refers to {reference!r}, which is outside of it")

@@ -1,4 +1,4 @@
-"""Which files of a tree are read: by file name and by the gitignore-style patterns of `.sourceignore` files, in linear time.
+"""Which files of a tree `.sourceignore` files exclude: gitignore-style patterns, matched in linear time.
 
 The matcher is gitsched's own, because pathspec 1.1.1 has no bound that holds for untrusted rules from a repository:
 
@@ -19,8 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-
-from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 
 _SLASH: Final = "/"
 _STAR: Final = "*"
@@ -185,16 +183,6 @@ def _build_segment(tokens: list[str]) -> str:
 IGNORE_FILE = ".sourceignore"
 MAX_RULES, MAX_RULE_LENGTH = 2_000, 1_024
 """Maximum number of rules of a tree, and of characters of a rule. Every file is matched against every rule."""
-_SUFFIXES = (".yaml", ".yml", ".json")
-
-
-def is_manifest_path(path: str) -> bool:
-    """Return whether a path can contain documents: YAML or JSON by its name, and not below a directory whose name starts with a
-    dot."""
-    directory, _, name = path.rpartition("/")
-    if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
-        return False
-    return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
 
 
 class ExcessRule(NamedTuple):

@@ -231,6 +231,20 @@ def has_byte_order_mark(data: bytes) -> bool:
     return data.startswith(_BYTE_ORDER_MARK)
 
 
+class SourceText(NamedTuple):
+    """The text of a file without its byte order mark; `normalized` has YAML's escapes in place of JSON's surrogate pairs."""
+
+    text: str
+    normalized: str
+    byte_order_mark: bool
+
+
+def read_text(data: bytes) -> SourceText | ParseError:
+    """Decode the bytes of a file; a ParseError for what is not UTF-8 or not allowed in YAML."""
+    text = decode_text(data)
+    return text if isinstance(text, ParseError) else SourceText(text, join_surrogates(text), has_byte_order_mark(data))
+
+
 def decode_text(data: bytes) -> str | ParseError:
     """Decode UTF-8 without its byte order mark; a ParseError for invalid bytes."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(data) > 3 and 0 in data[:4] and data[:4].count(0) >= 2):

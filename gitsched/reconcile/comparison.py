@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import Catalog, build_catalog
 from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.gc_pause import gc_paused
+from gitsched.decide.plan import gc_paused
 from gitsched.decide.registry import reserved_groups
 from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes
 from gitsched.diff.plans import compare_choices, compute_plan_digest, list_choices, list_moves_between
@@ -202,7 +202,7 @@ def _list_retained(
 
 def _read_catalog(context: RunContext, commit: Commit) -> Catalog:
     source = read_source_at(context, commit)
-    return build_catalog(source.documents, source.config.kinds, reserved_groups())
+    return build_catalog(source.documents, source.config.kinds, reserved_groups)
 
 
 def _list_cluster_directories(fetched: Fetched) -> set[str]:

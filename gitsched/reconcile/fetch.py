@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.gitsched.config import OutputConfig as OutputConfig
-from gitsched.decide.plan_state import PreviousOutput
+from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
 from gitsched.git.process import run_git
 from gitsched.git.refs import list_linked_worktrees
@@ -77,7 +77,7 @@ def find_commit(context: RunContext, revision: str) -> Commit:
 def _read_configured_branch(context: RunContext) -> str | None:
     """Return the source branch that gitsched.yaml on HEAD names; None for HEAD's own."""
     repository = context.source.repository
-    head = None if is_url(context.settings.location) else repository.resolve("HEAD")
+    head = None if context.source.url is not None else repository.resolve("HEAD")
     if head is None:
         return None
     return (read_config(repository, repository.commit(head).tree, context.caches.files) or Config()).source.branch or None
@@ -212,17 +212,15 @@ def open_records(context: RunContext, fetched: Fetched) -> OutputRecords:
 
 def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutput:
     """Return the previous output for a complete plan."""
-    records, caches, repository, tree = (
-        open_records(context, fetched),
-        context.caches,
-        fetched.output.repository,
-        fetched.output_tree,
-    )
+    caches, tree = context.caches, fetched.output_tree
     written, caches.last_written = caches.last_written, None
+    if tree is None:
+        return NO_OUTPUT
+    records, repository = open_records(context, fetched), fetched.output.repository
     if written is not None and written.output_tree == tree:
         records.add_written(document for outcome in written.plan.outcomes.values() for document in outcome.records)
     records.prefetch()
-    clusters = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}") if tree else {}
+    clusters = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")
     retiring = fetched.record.retiring if fetched.record else {}
     return PreviousOutput(records, records.list_except, partial(find_output_blob, fetched), frozenset(clusters), retiring)
 

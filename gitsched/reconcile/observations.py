@@ -17,7 +17,7 @@ from gitsched.metrics.queries import ProviderUnreachable
 from gitsched.model.document import Body
 from gitsched.model.finding import Finding
 from gitsched.model.observation import DELIVERY_STATUS, MetricFailure, MetricQuery, Observations, read_observations
-from gitsched.reconcile.run import Fetched, ObservationResult, RunContext
+from gitsched.reconcile.run import NOTHING_OBSERVED, Fetched, ObservationResult, RunContext
 from gitsched.reconcile.source_tree import read_source_tree
 from gitsched.render.run_metadata import RunMetadata
 
@@ -40,20 +40,28 @@ def observe(context: RunContext, fetched: Fetched, source: SourceTree, now: date
         list_trusted_documents=None if settings.trusted else partial(list_trusted_documents, context, fetched),
         output_trusted=fetched.output_trusted,
     )
-    # Compared plans use the same values; a plan of trusted documents queries them again.
-    known_values = Observations() if settings.trusted else context.caches.metric_values
-    result = ObservationResult(Observations())
+    result = NOTHING_OBSERVED
     for api in policy_apis.values():
         documents = _list_metric_documents(api.metrics, source)
         if api.metrics is not None and documents:
             bodies = (document.body for document in documents)
-            found = observe_metrics(bodies, api.metrics, record, options, now, known_values)
+            found = observe_metrics(bodies, api.metrics, record, options, now, _find_known_values(context))
             result = _merge_results(result, found._replace(findings=locate_finding_resources(found.findings, documents)))
         if api.delivery_reports is not None and config.statuses is not None:
             clusters = list_reporting_clusters(api.delivery_reports, source)
             commits = list_recent_commits(fetched.output.repository, fetched.output_head)
             result = observe_statuses(result, api.delivery_reports, config.statuses, commits, clusters, record, options, now)
     return result
+
+
+def _find_known_values(context: RunContext) -> Observations:
+    """Return the values that need not be queried again: compared plans use the same ones, a plan of trusted documents none."""
+    caches = context.caches
+    if context.settings.trusted:
+        return Observations()
+    if caches.metric_values is None:
+        caches.metric_values = Observations()
+    return caches.metric_values
 
 
 def _list_metric_documents(metrics: MetricSource | None, source: SourceTree) -> list[RawDocument]:
@@ -141,7 +149,8 @@ def observe_statuses(
     if forge is None or not clusters:
         return observed
     recorded = read_observations(record.observations, record.observed_at) if record else Observations()
-    found, findings = observed
+    findings = observed.findings
+    found = Observations(observed.observations.items(), observed.observations.time)
     if options.live and options.list_trusted_documents is None:
         from gitsched.metrics.commit_statuses import fetch_commit_statuses  # most runs query no forge
 

@@ -44,11 +44,10 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan)
     changed = tree != fetched.output_tree
     # An incremental plan keeps all records that belong to no workload, and so all choices.
-    choices = (
-        compare_choices(read_choices(open_records(context, fetched)), list_choices(plan.decisions))
-        if changed and plan.complete
-        else ()
-    )
+    choices: tuple[SelectionChange, ...] = ()
+    if changed and plan.details is not None:
+        records = open_records(context, fetched) if fetched.output_tree else {}
+        choices = compare_choices(read_choices(records), list_choices(plan.details.decisions))
     allowed = context.settings.allow_removals or any(
         name == ALLOW_REMOVALS_TRAILER and text == "true" for name, text in fetched.source.trailers
     )
@@ -86,7 +85,7 @@ def update_caches(caches: Caches, fetched: Fetched, planned: Planned, written: W
     """Keep the published plan, so that the next run can start from it."""
     caches.plan = _make_plan_cache(caches, fetched, planned, published.tree) if published.tree else None
     if written.changed and published.tree:
-        caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.complete else None
+        caches.last_written = LastWritten(published.tree, planned.plan) if planned.plan.details is not None else None
 
 
 def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_tree: str) -> PlanCache | None:
@@ -113,7 +112,7 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
 
 def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan) -> str:
     """Write the output tree with the README.md and metadata of the last commit, so that it equals the last tree where nothing changed."""
-    if not plan.complete:
+    if plan.details is None:
         return _write_files(context, fetched, plan.files, fetched.output_tree)
     repository, metadata, base = fetched.output.repository, dict[str, PlannedFile | None](), None
     if fetched.output_tree:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gitsched.decide.gc_pause import gc_paused
-from gitsched.decide.plan import PlanInput, compute_plan_times, make_plan
+from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write

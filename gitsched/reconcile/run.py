@@ -103,6 +103,9 @@ class ObservationResult(NamedTuple):
         return not (self.observations or self.findings) and self.observations.time is None
 
 
+NOTHING_OBSERVED = ObservationResult(Observations())
+
+
 class CompleteState(NamedTuple):
     """A complete plan that the next plan may start from: the output that it read, and the paths of its source files."""
 

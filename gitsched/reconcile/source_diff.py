@@ -16,8 +16,7 @@ from gitsched.git import Repository, TreeEntry
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.cache.caches import SourceFile
-from gitsched.reconcile.cache.plan_cache import PlanCache
-from gitsched.reconcile.cache.storage import CorruptCacheError
+from gitsched.reconcile.cache.plan_cache import CorruptCacheError, PlanCache
 from gitsched.reconcile.fetch import find_output_blob, open_records
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings
@@ -66,7 +65,7 @@ def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, ca
 
 def _read_templates(context: RunContext, fetched: Fetched) -> Mapping[Key, Document]:
     source = load(context, fetched, check_output=False)
-    return build_catalog(source.documents, source.config.kinds, reserved_groups()).templates
+    return build_catalog(source.documents, source.config.kinds, reserved_groups).templates
 
 
 class LazyTemplates(Mapping[Key, Document]):

@@ -14,7 +14,7 @@ from gitsched.decide.validation import list_ignored_codes, split_unread_configs,
 from gitsched.git import Repository, TreeEntry
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, FileIssue, ParsedDocument, ParsedFile, reject_large_file
-from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore, is_manifest_path
+from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
 from gitsched.model.commit import Commit
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.errors import Permanent
@@ -27,6 +27,7 @@ FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""
 
 _REPLICA_PATHS = ("spec.replicas", "spec.parallelism", "spec.completions")
+_SUFFIXES = (".yaml", ".yml", ".json")
 REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
 
 
@@ -146,7 +147,7 @@ def read_source_tree(
     findings += _list_entry_findings(entries)
     reader = SourceReader(repository, cache, config)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
-    findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess]
+    findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
     wanted = _select_entries(entries, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
@@ -192,7 +193,8 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
     )
     problems = (make_problem_finding(problem, path) for problem in file.issues)
     used, ignored = split_unread_configs(path, documents)
-    return SourceFile(blob, file, used, (*problems, *ignored))
+    broken = file.unreadable or any(parsed.broken for parsed in file.documents)
+    return SourceFile(blob, file, used, (*problems, *ignored), broken)
 
 
 def _make_tree_cache(
@@ -286,7 +288,8 @@ def _find_config_document(file: ParsedFile) -> ParsedDocument | None:
     return next((p for p in valid if (parse_api_group(str(p.body.get("apiVersion"))), p.body.get("kind")) == (GROUP, KIND)), None)
 
 
-def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]) -> SourceIgnore:
+def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored: tuple[str, ...]) -> SourceIgnore | None:
+    """Return the rules of all `.sourceignore` files and of the settings; None where there is neither."""
     texts = {
         posixpath.dirname(entry.path): repository.blob(entry.blob).decode("utf-8", "replace")
         for entry in entries
@@ -297,7 +300,7 @@ def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored
     }
     if ignored:
         texts[""] = "\n".join((texts.get("", ""), *ignored))
-    return SourceIgnore.parse(texts)
+    return SourceIgnore.parse(texts) if texts else None
 
 
 def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
@@ -311,7 +314,7 @@ def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
     return Finding("error", "ignore-rules", message, Location(path, excess.line, 1))
 
 
-def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore) -> list[TreeEntry]:
+def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: SourceIgnore | None) -> list[TreeEntry]:
     roots = tuple(f"{path.strip('/')}/" for path in paths if path.strip("./"))
     for root in roots:
         if not any(f"{entry.path}/".startswith(root) for entry in entries):
@@ -323,8 +326,17 @@ def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: So
         and not entry.unsafe
         and is_manifest_path(entry.path)
         and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
-        and not ignore.is_ignored(entry.path)
+        and (ignore is None or not ignore.is_ignored(entry.path))
     ]
+
+
+def is_manifest_path(path: str) -> bool:
+    """Return whether a path can contain documents: YAML or JSON by its name, and not below a directory whose name starts with a
+    dot."""
+    directory, _, name = path.rpartition("/")
+    if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
+        return False
+    return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
 
 
 def _list_entry_findings(entries: list[TreeEntry]) -> list[Finding]:

@@ -333,7 +333,7 @@ class Rejection(NamedTuple):
 def find_feasible(request: Request, group: AffinityGroup, fleet: Fleet) -> int:
     """Return the candidates that pass every filter. Deleting candidates are excluded; frozen ones keep their workloads and get no
     new ones."""
-    previous = fleet.mask(target.name for target in request.previous)
+    previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
     mask = fleet.all & ~fleet.deleting & ~fleet.frozen
     for rule in FILTERS:
         mask &= rule.mask(request, group, fleet, previous)

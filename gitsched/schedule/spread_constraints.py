@@ -39,10 +39,11 @@ def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: 
     allocatable = _cached_allocatable(request, fleet)
     tiers = _list_tiers(request, group, fleet, mask)
     order: list[int] = []
-    previous = fleet.mask(target.name for target in request.previous)
+    previous = fleet.mask(target.name for target in request.previous) if request.previous else 0
     for tier in tiers:
         # The sort is stable, so equal candidates stay in name order.
-        order += sorted(fleet.members(tier & previous), key=lambda i: -(allocatable[i] + assigned[i]))
+        if tier & previous:
+            order += sorted(fleet.members(tier & previous), key=lambda i: -(allocatable[i] + assigned[i]))
         order += _sort_by_allocatable(request, fleet, allocatable, tier & ~previous)
     return RankedCandidates(order, allocatable, assigned, tiers)
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import CapacityReporting, InnerPlacementReporting, PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.decisions import DecisionSet
-from gitsched.decide.registry import create_engines
+from gitsched.decide.decisions import DecisionSet, create_engines
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.scheduling import Outcome
 

@@ -112,7 +112,7 @@ def index_clusters(catalog: Catalog, unit: str = CLUSTER) -> ClusterIndex:
     for kind, topology in _list_topologies().items():
         if topology.level != unit:
             continue
-        valid = catalog.api_documents.get(kind, ()) if kind[0] in reserved_groups() else _list_kind(catalog.templates, kind)
+        valid = catalog.api_documents.get(kind, ()) if kind[0] in reserved_groups else _list_kind(catalog.templates, kind)
         for document in (*valid, *_list_kind(catalog.broken, kind)):
             location = topology.read_location(document)
             found.setdefault(location.name, []).append((topology, document, location))
@@ -228,7 +228,7 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
         settings[kind] = [document for document in kept if document is not None]
     broken = {key: document for key, document in catalog.broken.items() if key not in changes}
     changed = (*(document for document in changes.values() if document is not None), *new)
-    templates = {document.key: document for document in changed if document.key.group not in reserved_groups()}
+    templates = {document.key: document for document in changed if document.key.group not in reserved_groups}
     known = {document.key for documents in settings.values() for document in documents}
     for document in (document for document in changed if document.key not in known | templates.keys()):
         settings.setdefault((document.key.group, document.key.kind), []).append(document)

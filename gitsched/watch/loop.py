@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from gitsched.decide.gc_pause import collect_garbage
+from gitsched.decide.plan import collect_garbage
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 from gitsched.model.time import format_time
 from gitsched.reconcile import RunResult

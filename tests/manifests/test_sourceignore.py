@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore, is_manifest_path
+from gitsched.manifests.sourceignore import MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
+from gitsched.reconcile.source_tree import is_manifest_path
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitsched.decide.gc_pause import collect_garbage
+from gitsched.decide.plan import collect_garbage
 from gitsched.reconcile import Reconciler, RunResult
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 

@@ -227,7 +227,7 @@ def _default_policy(spec: Body, body: Body) -> Body:
         spec = replace_members(spec, propagateDeps=True)
     if isinstance(placement := spec.get("placement"), dict):
         spec = replace_members(spec, placement=_default_placement(placement))
-    application = get_field(spec, "failover", "application")
+    application = get_field(spec["failover"], "application") if spec.get("failover") else None
     if isinstance(application, dict) and application.get("purgeMode") == "Gracefully" and "gracePeriodSeconds" not in application:
         spec = replace_members(spec, failover={**spec["failover"], "application": {**application, "gracePeriodSeconds": 600}})
     return spec

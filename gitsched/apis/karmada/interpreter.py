@@ -119,7 +119,7 @@ def _sum_resource_requests(pod: Body) -> dict[str, Quantity]:
     for container in list_objects(pod.get("containers")):
         for name, quantity in _read_container(container).items():
             total[name] = add_quantities(total[name], quantity) if name in total else quantity
-    for container in list_objects(pod.get("initContainers")):
+    for container in list_objects(pod["initContainers"]) if pod.get("initContainers") else ():
         for name, quantity in _read_container(container).items():
             if name not in total or quantity.nano > total[name].nano:
                 total[name] = quantity
@@ -152,7 +152,8 @@ def _is_scalar_resource(name: str) -> bool:
 
 
 def _read_node_claim(pod: Body) -> Body:
-    required = get_field(pod, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    affinity = pod.get("affinity")
+    required = get_field(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution") if affinity else None
     claim = {"hardNodeAffinity": required, "nodeSelector": pod.get("nodeSelector"), "tolerations": pod.get("tolerations")}
     return {name: value for name, value in claim.items() if value}
 

@@ -119,10 +119,7 @@ class KrakeEngine(PolicyEngine):
         return propose_change(decision, self.snapshot.documents, cluster) if decision is not None else None
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.krake.explanation import (  # imported lazily: only `gitsched explain` needs it
-            explain_application,
-            explain_binding,
-        )
+        from gitsched.apis.krake.explanation import explain_application, explain_binding
 
         decision = self.scheduler.applications.get(template.key)
         observed = getattr(self.snapshot.observations, "time", None)

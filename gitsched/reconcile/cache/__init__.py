@@ -15,6 +15,6 @@
 | `Caches.metric_values`: observed values   | metric query                              | memory    | the end of the process             |
 
 On disk: A is `parsed-<build>.sqlite3`, B is `plan-<key>.sqlite3`, in the cache directory of the user. `Caches` holds all of them;
-`storage` decides which files are trusted, and serializes the rows of B. `DecisionCache` and `RenderCache` belong to the pure package
-`decide`, which receives them as arguments.
+`storage` decides which files are trusted, `plan_cache` serializes the rows of B. `DecisionCache` and `RenderCache` belong to the pure
+package `decide`, which receives them as arguments.
 """

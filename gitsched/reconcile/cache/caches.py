@@ -107,7 +107,7 @@ class ParseCache:
 
 def _encode(key: str, file: ParsedFile) -> str:
     """Return a file as JSON after a digest: a flipped bit on the disk must not turn one valid document into another."""
-    text = json.dumps(file.to_json(), separators=(",", ":"))
+    text = json.dumps(file, separators=(",", ":"))
     return f"{_compute_digest(key, text)}{text}"
 
 
@@ -128,17 +128,13 @@ MAX_OLD_VERSIONS = 1_000
 
 
 class SourceFile(NamedTuple):
-    """One file of a source tree. `findings` are about its content."""
+    """One file of a source tree. `findings` are about its content; `broken`: a document of the file cannot be used."""
 
     blob: str
     file: ParsedFile
     documents: tuple[RawDocument, ...]
     findings: tuple[Finding, ...]
-
-    @property
-    def broken(self) -> bool:
-        """Whether a document of the file cannot be used."""
-        return self.file.unreadable or any(parsed.broken for parsed in self.file.documents)
+    broken: bool
 
     @property
     def independent(self) -> bool:
@@ -173,7 +169,7 @@ class Caches:
     decisions: InMemoryCaches = field(default_factory=InMemoryCaches)
     plan: PlanCache | None = None
     last_written: LastWritten | None = None
-    metric_values: Observations = field(default_factory=Observations)
+    metric_values: Observations | None = None
     plan_size: int = 0
 
     def take_plan(self, key: str) -> PlanCache | None:

@@ -2,32 +2,29 @@
 affects.
 
 The file is a cache: it may be deleted at any time. It is valid only for the trees, options and build that it was written for, and it is
-read only where no other user could have written it.
+read only where no other user could have written it. Rows are pickles with a checksum that can contain only gitsched's own types, so a
+damaged or foreign file cannot run code: it is rejected and written again.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from gitsched.apis.policy_api import PolicyEngine
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.decisions import list_dependency_trackers
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
-from gitsched.reconcile.cache.storage import (
-    CorruptCacheError,
-    deserialize,
-    identify_build,
-    is_private,
-    serialize,
-    serialize_engines,
-)
+from gitsched.model.time import EPOCH
+from gitsched.reconcile.cache.storage import identify_build, is_private
 
 if TYPE_CHECKING:
     import sqlite3
@@ -313,3 +310,87 @@ def make_cache_key(source: str, output: OutputRepository, prefix: str, paths: tu
     """Return the key of a plan cache: the build of gitsched, and what distinguishes its uses on this machine."""
     parts = (identify_build(), source, output.repository.common_dir, output.branch, str(output.remote), prefix, *paths)
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+_ALLOWED_MODULES = (
+    "gitsched.apis.",
+    "gitsched.model.",
+    "gitsched.decide.",
+    "gitsched.render.",
+    "gitsched.schedule.",
+    "gitsched.reconcile.cache.plan_cache",
+)
+"""The modules whose classes may be unpickled: those that do no I/O, and the plan cache's own."""
+_ALLOWED_TYPES = frozenset(
+    {
+        ("collections", "Counter"),
+        ("datetime", "date"),
+        ("datetime", "datetime"),
+        ("datetime", "timedelta"),
+        ("datetime", "timezone"),
+        ("builtins", "complex"),
+        ("builtins", "frozenset"),
+        ("builtins", "set"),
+    }
+)
+_DIGEST_SIZE = 16
+
+
+class CorruptCacheError(Exception):
+    """A row cannot be read, so the complete plan cache is discarded."""
+
+
+def serialize(value: Any) -> bytes:
+    """Serialize a value as a row."""
+    return _compute_digest(data := pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) + data
+
+
+def serialize_engines(engines: Any) -> bytes:
+    """Serialize policy engines as a row. Snapshots are left out: they hold a repository, and the next run has its own."""
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(engines)
+    return _compute_digest(data := buffer.getvalue()) + data
+
+
+def deserialize(row: Any) -> Any:
+    """Deserialize a row. Raise CorruptCacheError if its checksum is wrong or it contains other types."""
+    if not isinstance(row, bytes) or _compute_digest(data := row[_DIGEST_SIZE:]) != row[:_DIGEST_SIZE]:
+        raise CorruptCacheError("a row is not what was written")
+    try:
+        return _Unpickler(io.BytesIO(data)).load()
+    except (
+        pickle.UnpicklingError,
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        ImportError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CorruptCacheError(str(error)) from error
+
+
+def _compute_digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_DIGEST_SIZE).digest()
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, value: Any) -> str | None:
+        return "snapshot" if isinstance(value, Snapshot) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Create only instances of the core's classes and plain values; call no function that a file names."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _ALLOWED_TYPES:
+            return super().find_class(module, name)
+        found = super().find_class(module, name) if f"{module}.".startswith(_ALLOWED_MODULES) and "." not in name else None
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type")
+        return found
+
+    def persistent_load(self, _identity: Any) -> Snapshot:
+        """Return an empty snapshot, so that an engine finds everything changed against it."""
+        return Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

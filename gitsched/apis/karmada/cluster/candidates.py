@@ -39,7 +39,7 @@ def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, da
     body = document.body
     spec = body.get("spec") or {}
     metadata = body["metadata"]
-    enablements = get_field(body, "status", "apiEnablements") or []
+    enablements = _read_status(body).get("apiEnablements") or []
     return Candidate(
         document.key.name,
         as_string_map(metadata.get("labels")),
@@ -57,12 +57,18 @@ def parse_cluster(document: Document, assume_facts: bool, since: Mapping[str, da
 
 def has_status_facts(body: Body) -> tuple[bool, bool]:
     """Return whether a Cluster has status.apiEnablements, and whether it has status.resourceSummary."""
-    return bool(get_field(body, "status", "apiEnablements")), bool(get_field(body, "status", "resourceSummary"))
+    status = _read_status(body)
+    return bool(status.get("apiEnablements")), bool(status.get("resourceSummary"))
+
+
+def _read_status(body: Body) -> Body:
+    status = body.get("status")
+    return status if isinstance(status, dict) else {}
 
 
 def list_undated_taints(body: Body) -> list[Taint]:
     """Return the NoExecute taints without timeAdded; their time is when they were first seen."""
-    taints = [parse_taint(entry) for entry in get_field(body, "spec", "taints") or ()]
+    taints = [parse_taint(entry) for entry in (body.get("spec") or {}).get("taints") or ()]
     return [taint for taint in taints if taint.effect == NO_EXECUTE and taint.since is None]
 
 
@@ -71,7 +77,7 @@ def _read_capacity(body: Body, assume_facts: bool) -> Capacity | None:
 
     A Cluster without a summary has no capacity, or with `assume_facts` unlimited capacity (None).
     """
-    summary = get_field(body, "status", "resourceSummary")
+    summary = _read_status(body).get("resourceSummary")
     if not isinstance(summary, dict):
         return None if assume_facts else Capacity({})
     used = [_read_amounts(summary.get(name)) for name in ("allocated", "allocating")]
@@ -165,9 +171,8 @@ def read_clusters(
             candidate._replace(taints=apply_taints(candidate.taints, change)) if change != TaintChanges() else candidate
         )
         spec = document.body.get("spec") or {}
-        labels = as_string_map(get_field(document.body, "metadata", "labels"))
         facts[document.key.name] = ClusterInfo(
-            document.key.name, labels, str(spec.get("region") or ""), str(spec.get("provider") or "")
+            document.key.name, candidate.labels, str(spec.get("region") or ""), str(spec.get("provider") or "")
         )
         if since or change.added:
             records.append((document.key, _write_cluster_record(document, since, change.added)))

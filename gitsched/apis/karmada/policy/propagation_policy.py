@@ -234,26 +234,22 @@ _SKIPPED_TEMPLATE = ("ConfigMap", "kube-system", "extension-apiserver-authentica
 
 
 class PropagationPolicy(NamedTuple):
-    """A parsed PropagationPolicy or ClusterPropagationPolicy; `applied_placement` is the value of that annotation."""
+    """A parsed PropagationPolicy or ClusterPropagationPolicy; `applied_placement` is the value of that annotation.
+
+    `is_lazy`: an edit of the policy takes effect only when the workload is edited.
+    """
 
     document: Document
     spec: Body
     priority: int
     placement: PolicyPlacement
     applied_placement: str
-
-    @property
-    def key(self) -> Key:
-        return self.document.key
+    key: Key
+    is_lazy: bool
 
     @property
     def is_namespaced(self) -> bool:
         return self.key.kind == POLICY
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether an edit of the policy takes effect only when the workload is edited."""
-        return self.spec.get("activationPreference") == "Lazy"
 
     @property
     def priority_class_name(self) -> str:
@@ -283,7 +279,13 @@ def parse_policy(document: Document) -> PropagationPolicy:
     spec = apply_defaults(document.body)["spec"]
     placement = spec.get("placement") or {}
     return PropagationPolicy(
-        document, spec, int(spec.get("priority") or 0), parse_placement(placement), serialize_placement(placement)
+        document,
+        spec,
+        int(spec.get("priority") or 0),
+        parse_placement(placement),
+        serialize_placement(placement),
+        document.key,
+        spec.get("activationPreference") == "Lazy",
     )
 
 

@@ -68,7 +68,7 @@ def validate_taint_policy(body: Body) -> Iterator[Issue]:
 
 def _validate_resource_selectors(body: Body) -> Iterator[Issue]:
     namespaced = body["kind"] in ("PropagationPolicy", "OverridePolicy")
-    namespace = get_field(body, "metadata", "namespace") or "default"
+    namespace = body["metadata"].get("namespace") or "default"
     for index, selector in enumerate(body["spec"].get("resourceSelectors", [])):
         at = ("spec", "resourceSelectors", index)
         if namespaced and selector["namespace"] != namespace:
@@ -88,10 +88,11 @@ def _validate_failover(spec: Body) -> Iterator[Issue]:
         yield from _validate_application_failover(failover["application"], (*at, "application"))
     for part in ("application", "cluster"):
         behavior = failover.get(part, {})
-        if get_field(behavior, "statePreservation", "rules") and behavior.get("purgeMode") != "Directly":
+        rules = get_field(behavior, "statePreservation", "rules") if behavior else None
+        if rules and behavior.get("purgeMode") != "Directly":
             message = "statePreservation has an effect only when purgeMode is Directly"
             yield Issue("warning", "karmada-state-preservation", message, (*at, part, "statePreservation"))
-        for index, rule in enumerate(get_field(failover, part, "statePreservation", "rules") or []):
+        for index, rule in enumerate(rules or []):
             path = (*at, part, "statePreservation", "rules", index, "aliasLabelName")
             yield from validate_label_key(rule["aliasLabelName"], path, "karmada-failover-label")
 

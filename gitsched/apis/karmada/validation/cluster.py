@@ -139,7 +139,8 @@ def _split_url(text: str) -> tuple[str, str, str, str] | None:
 
 def _validate_location(spec: Body) -> Iterator[Issue]:
     for name in ("provider", "region"):
-        yield from validate_label_value(spec.get(name, ""), ("spec", name), "karmada-cluster-field")
+        if name in spec:
+            yield from validate_label_value(spec[name], ("spec", name), "karmada-cluster-field")
     if spec.get("zone") and spec.get("zones"):
         yield make_error("karmada-cluster-zones", "zone and zones cannot co-exist", "spec", "zone")
         return
