@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -238,3 +239,67 @@ def test_groups_and_a_single_affinity_exclude_each_other() -> None:
 def test_names_of_groups_are_unique() -> None:
     errors = [f for f in gitsched.validate(parse(ORDERED_GROUPS.replace("dc-hongkong", "dc-beijing"))) if f.severity == "error"]
     assert ["unique" in finding.message for finding in errors] == [True]
+
+
+@pytest.mark.parametrize("placement", ["placement: {}", "placement: {clusterAffinity: {}}"])
+def test_without_affinity_any_cluster_is_a_candidate(placement: str) -> None:
+    policy = ONE_GROUP.partition("  placement:")[0] + f"  {placement}\n"
+    assert where(place(policy, cluster("member1"), cluster("member2"), cluster("member3"))) == ["member1", "member2", "member3"]
+
+
+def test_a_cluster_of_a_skipped_group_is_selected_by_the_next_group() -> None:
+    policy = ORDERED_GROUPS.replace("- unavailable", "- member1\n          - member2").replace(
+        "  placement:", "  placement:\n    spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 2}]"
+    )
+    policy = policy.replace(
+        "          - member1\n      - affinityName: dc-hong",
+        "          - member1\n          - member3\n      - affinityName: dc-hong",
+    )
+    binding = place(policy, cluster("member1"), cluster("member2", down("NoSchedule")), cluster("member3"))
+    assert (where(binding), observed(binding)) == (["member1", "member3"], "dc-beijing")
+
+
+def test_a_group_needs_a_name() -> None:
+    findings = gitsched.validate(parse(ORDERED_GROUPS.replace("affinityName: dc-hongkong", "exclude: []")))
+    (error,) = [finding for finding in findings if finding.severity == "error"]
+    assert "affinityName" in error.message
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        pytest.param("clusterNames: [member1, member3]", id="names"),
+        pytest.param("exclude: [member2]", id="excluded names"),
+        pytest.param("labelSelector: {matchLabels: {tier: main}}", id="labels"),
+        pytest.param("fieldSelector: {matchExpressions: [{key: region, operator: In, values: [east]}]}", id="fields"),
+    ],
+)
+def test_a_group_selects_as_a_single_affinity_does(affinity: str) -> None:
+    clusters = []
+    for name, tier, region in (("member1", "main", "east"), ("member2", "backup", "west"), ("member3", "main", "east")):
+        body = cluster(name)
+        body["metadata"]["labels"] = {"tier": tier}
+        body["spec"] |= {"provider": "local", "region": region}
+        clusters.append(body)
+    head = ONE_GROUP.partition("    clusterAffinity:")[0]
+    single = place(head + f"    clusterAffinity: {{{affinity}}}\n", *clusters)
+    group = place(head + f"    clusterAffinities: [{{affinityName: main, {affinity}}}]\n", *clusters)
+    assert where(single) == where(group) == ["member1", "member3"]
+
+
+def test_when_the_cluster_fails_another_one_of_its_group_is_used_first() -> None:
+    policy = ORDERED_GROUPS.replace("- member1", "- member1\n          - member3").replace(
+        "  placement:", "  placement:\n    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]"
+    )
+    members = (cluster("member2"), cluster("member3"))
+    placed = place(policy, cluster("member1"), *members)
+    failed = place(policy, cluster("member1", down("NoExecute")), *members, after=placed, now=LATER)
+    assert (where(placed), where(failed), observed(failed)) == (["member1"], ["member3"], "dc-beijing")
+
+
+@pytest.mark.parametrize(
+    "available", [names for size in range(4) for names in combinations(("member1", "member2", "unavailable"), size)]
+)
+def test_a_policy_never_uses_two_groups_at_once(available: tuple[str, ...]) -> None:
+    binding = place(ORDERED_GROUPS, *map(cluster, available))
+    assert where(binding) == [name for name in ("unavailable", "member1", "member2") if name in available][:1]
