@@ -14,8 +14,8 @@ NAMESPACE = "tenant-a"
 KUBECONFIG = {"contexts": [{"name": "c"}], "clusters": [{"name": "c"}], "users": [{"name": "u"}]}
 MANIFEST = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}]
 TOSCA = {"topology_template": {"outputs": {"kubeconfig": {"value": "x"}}}}
-AUTH = {"type": "password", "password": {"user": {"username": "u", "password": "p"}, "project": {"name": "p"}}}
-PROJECT_AUTH = {"type": "password", "password": {"user": {"id": "u", "password": "p"}, "project": {"id": "p"}}}
+AUTH = {"type": "password", "password": {"user": {"username": "u"}, "project": {"name": "p"}}}
+PROJECT_AUTH = {"type": "password", "password": {"user": {"id": "u"}, "project": {"id": "p"}}}
 
 
 def later(seconds: float) -> datetime:
@@ -152,8 +152,8 @@ spec:
 {more}"""
 
 
-def cluster_yaml(name: str, metric: str = "", state: str = "ONLINE") -> str:
-    """Return a Cluster with one optional metric of weight 1; its kubeconfig contains CANARY."""
+def cluster_yaml(name: str, metric: str = "", state: str = "ONLINE", user: str = "{}") -> str:
+    """Return a Cluster with one optional metric of weight 1; `user` are the credentials of its kubeconfig."""
     metrics = f"[{{name: {metric}, weight: 1}}]" if metric else "[]"
     return f"""\
 api: kubernetes
@@ -163,7 +163,7 @@ spec:
   kubeconfig:
     contexts: [{{name: c}}]
     clusters: [{{name: c}}]
-    users: [{{name: u, user: {{token: {CANARY}}}}}]
+    users: [{{name: u, user: {user}}}]
   metrics: {metrics}
 status: {{state: {state}}}
 """

@@ -356,7 +356,9 @@ def test_no_credentials_are_written_to_the_output_branch(
     auth = f"{{type: password, password: {{user: {{id: u, password: {CANARY}}}, project: {{id: p}}}}}}"
     influx = f"{{url: 'http://user:{CANARY}@127.0.0.1:1', org: o, bucket: b, token: {CANARY}, tokenFrom: {{env: INFLUX_TOKEN}}}}"
     secret = f"{{apiVersion: v1, kind: Secret, metadata: {{name: s}}, stringData: {{a: {CANARY}}}}}"
+    user = f"{{token: {CANARY}, client-key-data: {CANARY}}}"
     files = {
+        "clusters/secured.yaml": cluster_yaml("secured", user=user),
         "cloud.yaml": "api: infrastructure\nkind: Cloud\nmetadata: {name: c, namespace: tenant-a}\n"
         f"spec: {{type: openstack, openstack: {{url: u, auth: {auth}, metrics: [{{name: z, weight: 1}}]}}}}\n",
         "project.yaml": "api: openstack\nkind: Project\nmetadata: {name: p, namespace: tenant-a}\n"
@@ -375,9 +377,9 @@ def test_no_credentials_are_written_to_the_output_branch(
     runs = [tenant.reconcile()]
     tenant.commit({name: text.replace("metadata: {name", "metadata: [{name", 1) for name, text in files.items()}, hour=1)
     runs.append(tenant.reconcile(1))
-    tenant.commit({"clusters/one.yaml": cluster_yaml("one").replace("ONLINE}", "ONLINE")}, hour=2)
+    tenant.commit({"clusters/one.yaml": cluster_yaml("one", user=user).replace("ONLINE}", "ONLINE")}, hour=2)
     runs.append(tenant.reconcile(2))
-    tenant.commit({"clusters/one.yaml": cluster_yaml("one").replace("kubeconfig:", "kubeconfg:")}, hour=3)
+    tenant.commit({"clusters/one.yaml": cluster_yaml("one", user=user).replace("kubeconfig:", "kubeconfg:")}, hour=3)
     runs.append(tenant.reconcile(3))
     history = tenant.git("log", "-p", "--format=%B", "placements")
     assert any(path.startswith("kept/") for path in tenant.files("placements~1")), "the test breaks files whose last bytes are kept"

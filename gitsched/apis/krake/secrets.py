@@ -6,8 +6,10 @@ from typing import Any, Final, cast
 
 from gitsched.model.document import Body
 
-SECRET_FIELDS: Final = frozenset(("auth", "kubeconfig", "password", "token"))
-"""Fields with credentials of a cluster, cloud or metrics provider."""
+SECRET_FIELDS: Final = frozenset(
+    ("auth", "kubeconfig", "password", "token", "complete_token", "complete_key", "shutdown_token", "shutdown_key")
+)
+"""Fields with credentials of a cluster, cloud or metrics provider, and those that an Application's status gives to its hooks."""
 _REDACTED = "withheld"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from gitsched.apis.krake.constraints import ConstraintError, parse_label_constraint, parse_metric_constraint
+from gitsched.apis.krake.credentials import report_credentials
 from gitsched.apis.krake.names import (
     APPLICATION,
     CLOUD,
@@ -116,23 +118,19 @@ def validate_provider(body: Body) -> Iterator[Issue]:
 
 
 def validate_metrics_provider(body: Body) -> Iterator[Issue]:
-    """Validate a MetricsProvider or GlobalMetricsProvider: its type's settings, URL and secrets."""
+    """Validate a MetricsProvider or GlobalMetricsProvider: its type's settings and its URL."""
     yield from validate_provider(body)
     kind = body["spec"]["type"]
     settings = as_object(body["spec"].get(kind))
-    url, address = settings.get("url"), parse_http_url(str(settings.get("url")))
+    url = settings.get("url")
     # Messages never quote the URL, because it may contain a password.
-    if isinstance(url, str) and address is None:
+    if isinstance(url, str) and parse_http_url(url) is None:
         yield Issue(
             "warning",
             "krake-provider-url",
             "the url is not an http or https URL, so the provider cannot be queried",
             ("spec", kind, "url"),
         )
-    secrets = {"url": address.password if address else None, "token": settings.get("token")}
-    for name in (name for name, secret in secrets.items() if secret):
-        message = f"{name} contains a secret that every reader of this repository can use: use tokenFrom instead"
-        yield Issue("info", "krake-secret-in-git", message, ("spec", kind, name))
     if {"env", "file"} <= as_object(settings.get("tokenFrom")).keys():
         message = "tokenFrom has both env and file: the variable is used and the file is ignored"
         yield Issue("warning", "krake-token-twice", message, ("spec", kind, "tokenFrom"))
@@ -164,7 +162,13 @@ def _error(code: str, message: str, *pointer: str | int) -> Issue:
     return Issue("error", code, message, pointer)
 
 
-VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {
+def _validate(validate: DocumentValidator, body: Body) -> Iterator[Issue]:
+    """Validate a document by the rules of its kind, and report the credentials that it contains."""
+    yield from validate(body)
+    yield from report_credentials(body)
+
+
+_RULES: Mapping[tuple[str, str], DocumentValidator] = {
     APPLICATION: validate_application,
     CLUSTER: validate_cluster,
     CLOUD: validate_provider,
@@ -176,3 +180,4 @@ VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {
     (INFRASTRUCTURE, "InfrastructureProvider"): validate_provider,
     (INFRASTRUCTURE, "GlobalInfrastructureProvider"): validate_provider,
 }
+VALIDATORS: Mapping[tuple[str, str], DocumentValidator] = {kind: partial(_validate, rules) for kind, rules in _RULES.items()}

@@ -9,6 +9,7 @@ import pytest
 
 import gitsched
 from tests.builders.krake import (
+    KUBECONFIG,
     MANIFEST,
     NAMESPACE,
     Body,
@@ -18,6 +19,7 @@ from tests.builders.krake import (
     cluster,
     codes,
     measure,
+    project,
 )
 
 
@@ -59,12 +61,12 @@ def test_an_invalid_provider_url_is_reported_without_quoting_it(url: str) -> Non
     ("kind", "settings", "expected"),
     [
         ("prometheus", {"url": "http://h", "tokenFrom": {"env": "T"}}, []),
-        ("prometheus", {"url": "http://user:canary@h"}, [("info", "krake-secret-in-git", "spec.prometheus.url")]),
+        ("prometheus", {"url": "http://user:canary@h"}, [("warning", "krake-secret-in-git", "spec.prometheus.url")]),
         ("prometheus", {"url": "http://user@h"}, []),
         (
             "influx",
             {"url": "http://h", "org": "o", "bucket": "b", "token": "canary"},
-            [("info", "krake-secret-in-git", "spec.influx.token")],
+            [("warning", "krake-secret-in-git", "spec.influx.token")],
         ),
         (
             "prometheus",
@@ -107,3 +109,103 @@ def test_a_value_that_json_cannot_represent_is_a_finding(value: object) -> None:
 def test_a_lone_surrogate_is_a_finding() -> None:
     (finding,) = gitsched.validate([{**measure()[0], "spec": {"type": "\ud800"}}])
     assert finding.code == "wrong-type"
+
+
+def user(**fields: Any) -> Body:
+    """Return a Cluster whose kubeconfig has these fields of its user."""
+    kubeconfig = {**KUBECONFIG, "users": [{"name": "u", "user": {name.replace("_", "-"): value for name, value in fields.items()}}]}
+    return cluster("one", kubeconfig=kubeconfig)
+
+
+def authenticated(**auth: Any) -> list[Body]:
+    """Return a Project and a Cloud with these credentials."""
+    documents = []
+    for body, path in ((project("p"), ()), (cloud("c"), ("openstack",))):
+        spec = (
+            {**body["spec"], "auth": auth}
+            if not path
+            else {**body["spec"], "openstack": {**body["spec"]["openstack"], "auth": auth}}
+        )
+        documents.append({**body, "spec": spec})
+    return documents
+
+
+SECRET = "canary-3b0e"
+KUBECONFIG_USER = "spec.kubeconfig.users[0].user"
+
+
+@pytest.mark.parametrize(
+    ("document", "fields"),
+    [
+        (user(token=SECRET), [f"{KUBECONFIG_USER}.token"]),
+        (user(password=SECRET, username="admin"), [f"{KUBECONFIG_USER}.password"]),
+        (user(client_key_data=SECRET, client_certificate_data="public"), [f"{KUBECONFIG_USER}.client-key-data"]),
+        (
+            user(auth_provider={"name": "oidc", "config": {"refresh-token": SECRET, "client-secret": SECRET, "client-id": "c"}}),
+            [f"{KUBECONFIG_USER}.auth-provider.config.{name}" for name in ("refresh-token", "client-secret")],
+        ),
+        (
+            user(exec={"command": "login", "env": [{"name": "REGION", "value": "eu"}, {"name": "OS_PASSWORD", "value": SECRET}]}),
+            [f"{KUBECONFIG_USER}.exec.env[1].value"],
+        ),
+        (user(exec={"args": ["get-token", f"--client-secret={SECRET}"]}), [f"{KUBECONFIG_USER}.exec.args[1]"]),
+        (user(exec={"args": ["--token", SECRET, "--server-id", "s"]}), [f"{KUBECONFIG_USER}.exec.args[1]"]),
+        (user(token=12345), [f"{KUBECONFIG_USER}.token"]),
+        *zip(
+            authenticated(type="password", password={"user": {"id": "u", "password": SECRET}}),
+            (["spec.auth.password.user.password"], ["spec.openstack.auth.password.user.password"]),
+            strict=True,
+        ),
+        *zip(
+            authenticated(type="application_credential", application_credential={"id": "i", "secret": SECRET}),
+            (["spec.auth.application_credential.secret"], ["spec.openstack.auth.application_credential.secret"]),
+            strict=True,
+        ),
+        (
+            {
+                "api": "infrastructure",
+                "kind": "GlobalInfrastructureProvider",
+                "metadata": {"name": "im"},
+                "spec": {"type": "im", "im": {"url": "http://h", "username": "u", "password": SECRET, "token": SECRET}},
+            },
+            ["spec.im.password", "spec.im.token"],
+        ),
+        (application(status={"state": "RUNNING", "complete_token": SECRET}), ["status.complete_token"]),
+    ],
+)
+def test_a_credential_in_git_is_reported_without_quoting_it(document: Body, fields: list[str]) -> None:
+    findings = gitsched.validate([document])
+    assert [(finding.severity, finding.code) for finding in findings] == [("warning", "krake-secret-in-git")] * len(fields)
+    assert [finding.message.partition(":")[0] for finding in findings] == fields
+    assert not any(SECRET in finding.message or "12345" in finding.message for finding in findings)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token": "REDACTED", "client_key_data": "DATA+OMITTED"},
+        {"token": "ENC[AES256_GCM,data:abc,iv:def,tag:ghi,type:str]"},
+        {"token": "${KUBE_TOKEN}"},
+        {"token": "", "password": None},
+        {"tokenFile": "/var/run/token", "client_key": "/etc/key.pem"},
+        {
+            "exec": {
+                "command": "aws",
+                "args": ["eks", "get-token", "--token-file", "/t"],
+                "env": [{"name": "TOKEN_FILE", "value": "/t"}],
+            }
+        },
+        {"exec": {"args": "none", "env": {"TOKEN": "x"}}},
+        {"auth_provider": "none"},
+    ],
+)
+def test_placeholders_and_paths_are_no_credentials(fields: Body) -> None:
+    assert gitsched.validate([user(**fields)]) == []
+
+
+@pytest.mark.parametrize(
+    "kubeconfig", [{"users": [{"user": [1]}]}, {"users": "x"}, {"users": [None]}, {"clusters": [{"cluster": 1}]}]
+)
+def test_a_malformed_kubeconfig_is_reported_once(kubeconfig: Body) -> None:
+    findings = gitsched.validate([cluster("one", kubeconfig=kubeconfig)])
+    assert {finding.code for finding in findings} == {"krake-kubeconfig"}
