@@ -8,7 +8,16 @@ from typing import Any, Final, NamedTuple
 
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, YAMLError
 from yaml._yaml import CParser
-from yaml.events import DocumentStartEvent, MappingEndEvent, MappingStartEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
+from yaml.composer import Composer
+from yaml.events import (
+    CollectionStartEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 
 from gitsched.manifests.parsed_file import Limits
 
@@ -42,7 +51,29 @@ class _Composer(CParser):
     ascend_resolver = "".format
 
 
+class _AnchorRedefinitionComposer(Composer):
+    """A composer of libyaml's events in which an anchor may be defined again, as YAML and Kubernetes allow.
+
+    It is slower than libyaml's composer, so it reads only documents that define an anchor twice.
+    """
+
+    resolve = descend_resolver = ascend_resolver = "".format
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._parser = parser = CParser(text)
+        self.check_event, self.peek_event, self.get_event = parser.check_event, parser.peek_event, parser.get_event
+        self.dispose = parser.dispose
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        event = self.peek_event()
+        if isinstance(event, ScalarEvent | CollectionStartEvent) and event.anchor is not None:
+            self.anchors.pop(event.anchor, None)
+        return super().compose_node(parent, index)
+
+
 SYNTAX_ERROR: Final = "yaml-syntax"
+_REDEFINED_ANCHOR = "second occurrence"
 
 _MAX_ERRORS = 20
 _SMALL_LENGTH = 128 * 1024
@@ -104,26 +135,34 @@ def compose_documents(text: str, limits: Limits) -> Iterator[YamlDocument | Pars
     line = offset = 0
     is_simple = is_small(text)
     errors: set[ParseError] = set()
+    composer: type[_Composer | _AnchorRedefinitionComposer] = _Composer
+    composed = 0
     while len(errors) < _MAX_ERRORS:
         rest = text[offset:] if offset else text
         error = None if is_simple else _check_limits(rest, line, limits)
         if error:
             yield error
             return
-        parser = _Composer(rest)
+        parser = composer(rest)
+        number = 0
         try:
             while parser.check_node():
                 node = parser.get_node()
-                if node is not None:
+                number += 1
+                if node is not None and number > composed:
                     yield YamlDocument(node, line, offset)
             return
         except YAMLError as caught:
+            if composer is _Composer and getattr(caught, "problem", None) == _REDEFINED_ANCHOR:
+                composer, composed = _AnchorRedefinitionComposer, number
+                continue
             error, position = _describe_error(caught, line)
         finally:
             parser.dispose()
         if error not in errors:
             yield error
         errors.add(error)
+        composed = 0
         marker = _DOCUMENT_START.search(text, offset + max(rest.rfind("\n", 0, position) + 1, 3))
         if marker is None:
             return
@@ -191,7 +230,6 @@ _MESSAGES = {
     "found unexpected end of stream": "the file ends inside a quoted text: its closing quote is missing",
     "found unexpected document indicator": "a document ends inside a quoted text: its closing quote is missing",
     "found undefined alias": "the alias refers to an anchor that is not defined before it",
-    "second occurrence": "the anchor is defined twice",
     "did not find expected ',' or ']'": "a list in brackets lacks a ',' or its closing ']'",
     "did not find expected ',' or '}'": "a mapping in braces lacks a ',' or its closing '}'",
     "did not find expected <document start>": "a new document must begin with a line '---'",
@@ -210,7 +248,7 @@ def _describe_error(error: YAMLError, line: int) -> tuple[ParseError, int]:
     if not isinstance(error, MarkedYAMLError):
         return ParseError(SYNTAX_ERROR, f"the YAML cannot be read: {error}", line + 1, 1), 0
     problem = str(error.problem or error.context or "it is malformed")
-    message = _MESSAGES.get(problem, problem)
+    message = _MESSAGES.get(problem) or _MESSAGES.get(problem.partition(" '")[0], problem)
     mark = error.problem_mark or error.context_mark
     if error.context_mark and error.problem_mark and error.context_mark.line != error.problem_mark.line:
         message += f" ({error.context} that begins in line {line + error.context_mark.line + 1})"

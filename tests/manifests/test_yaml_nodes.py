@@ -182,6 +182,41 @@ def test_aliases_are_copied_so_no_two_fields_share_a_value() -> None:
     assert body["one"] is not body["two"]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        pytest.param("a: &x 1\nb: *x\nc: &x 2\nd: *x\n", [{"a": 1, "b": 1, "c": 2, "d": 2}], id="scalars"),
+        pytest.param(
+            "a: &x [1]\nb: *x\nc: &x {k: 2}\nd: *x\n", [{"a": [1], "b": [1], "c": {"k": 2}, "d": {"k": 2}}], id="collections"
+        ),
+        pytest.param("a: &x {k: &x 1, z: *x}\nb: *x\n", [{"a": {"k": 1, "z": 1}, "b": 1}], id="inside of itself"),
+        pytest.param(
+            "a: 1\n---\na: &x 1\nb: &x 2\nc: *x\n---\na: 3\n", [{"a": 1}, {"a": 1, "b": 2, "c": 2}, {"a": 3}], id="documents"
+        ),
+        pytest.param("&x a: 1\n&x b: *x\n", [{"a": 1, "b": "b"}], id="keys"),
+    ],
+)
+def test_an_anchor_may_be_defined_again(text: str, values: list[object]) -> None:
+    file = read_text("---\n".join(HEAD + part for part in text.split("---\n")))
+    assert file.issues == ()
+    head = set(read_text(HEAD).documents[0].body)
+    assert [{key: value for key, value in d.body.items() if key not in head} for d in file.documents] == values
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        pytest.param("a: &x 1\nb: &x 2\nc: *y\n", "yaml-syntax", 6, id="unknown alias"),
+        pytest.param("a: &x 1\nb: &x [*x]\n", "recursive-alias", 5, id="recursion"),
+        pytest.param("a: &x 1\nb: &x 2\nc: [\n", "yaml-syntax", 7, id="syntax"),
+        pytest.param("a: &x " + "[" * 250 + "]" * 250 + "\nb: &x 2\n", "too-deep", 4, id="depth"),
+    ],
+)
+def test_a_document_that_defines_an_anchor_again_has_the_usual_limits(text: str, code: str, line: int) -> None:
+    file = read_text(HEAD + text)
+    assert [(issue.code, issue.line) for issue in file.issues] == [(code, line)]
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_line_ends_make_no_difference(newline: str, end: str) -> None:
