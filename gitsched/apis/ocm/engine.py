@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.availability import find_availability_findings, write_cluster_record
 from gitsched.apis.ocm.cel.cluster_expressions import ExpressionCompiler
 from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_clusters
 from gitsched.apis.ocm.manifestworkreplicaset import (
@@ -48,7 +49,7 @@ class OcmEngine(PolicyEngine):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER))
+        self._clusters = read_managed_clusters(self._documents(names.MANAGED_CLUSTER), snapshot.previous, snapshot.at)
         self.fleet = self._clusters.fleet
         placements = [parse_placement(document) for document in self._documents(names.PLACEMENT)]
         self._broken = sorted(key for key in snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.PLACEMENT))
@@ -74,7 +75,10 @@ class OcmEngine(PolicyEngine):
             snapshot.at,
             snapshot.now,
         )
-        self.findings = tuple(list_findings(self.run, self.fleet, self._compiler.exceeded_limit))
+        self.findings = (
+            *find_availability_findings(self._clusters.tainted.values()),
+            *list_findings(self.run, self.fleet, self._compiler.exceeded_limit),
+        )
         self._placement_states = dict(self._list_placement_states())
         reports = snapshot.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
         self._reports = read_reports(reports, snapshot.observations)
@@ -100,6 +104,8 @@ class OcmEngine(PolicyEngine):
         return self._clusters.facts
 
     def records(self) -> Iterator[tuple[Key, Body]]:
+        for document, added in self._clusters.tainted.values():
+            yield write_cluster_record(document, added)
         for key, state in self._placement_states.items():
             result = self.run.results.get(key)
             record = self.snapshot.previous.get(key) if result is None else result.record
@@ -152,7 +158,7 @@ class OcmEngine(PolicyEngine):
         result = self.run.results.get(key)
         if kind != names.PLACEMENT or result is None:
             return None
-        return evaluate_clusters(result, self.fleet)
+        return evaluate_clusters(result, self.fleet, self._clusters.tainted)
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
         from gitsched.apis.ocm.explanation import ProposalInputs, propose_change  # loaded only when changes are proposed
@@ -167,7 +173,11 @@ class OcmEngine(PolicyEngine):
 
         def explain_key(key: Key) -> Explanation | None:
             result = self.run.results.get(key)
-            return None if result is None else explain_placement(result.placement.document, result, self.fleet, self.findings)
+            return (
+                None
+                if result is None
+                else explain_placement(result.placement.document, result, self.fleet, self._clusters.tainted, self.findings)
+            )
 
         if (template.key.group, template.key.kind) == (names.GROUP, names.PLACEMENT):
             return explain_key(template.key)

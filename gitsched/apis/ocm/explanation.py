@@ -3,10 +3,11 @@ change that brings a workload closer to a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.availability import AvailabilityTaint
 from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
@@ -23,7 +24,10 @@ from gitsched.schedule.selection import SELECTION_FILTERS, SelectionRequest, Sel
 NOT_ELIGIBLE = "it is not in a cluster set that the Placement may choose from, or it is being deleted"
 
 
-def evaluate_clusters(result: PlacementResult, fleet: Fleet) -> list[CandidateResult]:
+TaintedClusters = Mapping[str, tuple[Document, AvailabilityTaint]]
+
+
+def evaluate_clusters(result: PlacementResult, fleet: Fleet, tainted: TaintedClusters) -> list[CandidateResult]:
     """Return the result for every cluster, in name order, with a reason for each cluster that is not selected."""
     if result.request is None or result.choice is None:
         return []
@@ -42,8 +46,24 @@ def evaluate_clusters(result: PlacementResult, fleet: Fleet) -> list[CandidateRe
                 else f"it has the same total score as {name}, which is first by name"
             )
             candidate = candidate._replace(reason=reason if result.request.limit else "numberOfClusters is 0")
+        if not candidate.eligible and _is_rejected_by_added_taint(candidate, tainted):
+            candidate = candidate._replace(reason=f"{candidate.reason} ({tainted[candidate.name][1].reason})")
         results.append(candidate)
     return results
+
+
+def _is_rejected_by_added_taint(candidate: CandidateResult, tainted: TaintedClusters) -> bool:
+    return candidate.name in tainted and candidate.reason.startswith(f"its taint {tainted[candidate.name][1].taint} ")
+
+
+def _list_candidates(result: PlacementResult, fleet: Fleet, tainted: TaintedClusters) -> Iterator[ExplainedCandidate]:
+    """Yield the result for every cluster, with the condition that adds the taint by which it is rejected."""
+    for candidate in evaluate_clusters(result, fleet, tainted):
+        document, added = tainted.get(candidate.name, (None, None))
+        if document is None or added is None or document.origin is None or not _is_rejected_by_added_taint(candidate, tainted):
+            yield ExplainedCandidate(candidate)
+        else:
+            yield ExplainedCandidate(candidate, _format_location(document), field=FieldOrigin(document.origin, added.pointer))
 
 
 def _find_last_selected(selection: SelectionResult) -> tuple[int, int] | None:
@@ -53,7 +73,9 @@ def _find_last_selected(selection: SelectionResult) -> tuple[int, int] | None:
     return None if last is None else (totals[last], last)
 
 
-def explain_placement(document: Document, result: PlacementResult, fleet: Fleet, findings: tuple[Finding, ...]) -> Explanation:
+def explain_placement(
+    document: Document, result: PlacementResult, fleet: Fleet, tainted: TaintedClusters, findings: tuple[Finding, ...]
+) -> Explanation:
     """Explain a Placement: cluster sets, filters, scores and selection."""
     clusters = [name for _, decision in result.decisions for name in list_decision_clusters(decision)]
     return Explanation(
@@ -61,7 +83,7 @@ def explain_placement(document: Document, result: PlacementResult, fleet: Fleet,
         location=_format_location(document),
         policy=str(document.key),
         policy_reason=_describe_cluster_sets(result),
-        candidates=tuple(ExplainedCandidate(candidate) for candidate in evaluate_clusters(result, fleet)),
+        candidates=tuple(_list_candidates(result, fleet, tainted)),
         selection=tuple(_describe_filters(result)),
         division_rule=(_describe_scores(result),) if result.request is not None else (),
         trigger=""

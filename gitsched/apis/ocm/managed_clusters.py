@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
+from gitsched.apis.ocm.availability import AvailabilityTaint, add_availability_taint, derive_availability_taint
 from gitsched.apis.ocm.names import SET_LABEL
 from gitsched.apis.ocm.placement import OcmPlacement, parse_label_selector, select_label
-from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.taints import parse_taint
 from gitsched.schedule.fleet import Candidate, Fleet
@@ -17,35 +19,42 @@ _REGION_CLAIM, _PLATFORM_CLAIM = "region.open-cluster-management.io", "platform.
 
 
 class ManagedClusters(NamedTuple):
-    """The ManagedClusters as a fleet, as `bodies` by candidate index, and as `facts` for reports by name."""
+    """The ManagedClusters as a fleet, as `bodies` by candidate index, as `facts` for reports by name, and those with an added taint by
+    name. The bodies have the added taints."""
 
     fleet: Fleet
     bodies: tuple[Body, ...]
     facts: Mapping[str, ClusterInfo]
+    tainted: Mapping[str, tuple[Document, AvailabilityTaint]]
 
 
-def read_managed_clusters(documents: Iterable[Document]) -> ManagedClusters:
-    """Read all ManagedClusters. As upstream, conditions (accepted, joined, available) are not read."""
-    sorted_documents = sorted(documents, key=lambda document: document.key.name)
-    facts = {}
-    candidates = []
-    for document in sorted_documents:
-        name, labels, claims = (
-            document.key.name,
-            as_string_map(get_field(document.body, "metadata", "labels")),
-            read_claims(document.body),
-        )
+def read_managed_clusters(documents: Iterable[Document], previous: Mapping[Key, Body], time: datetime) -> ManagedClusters:
+    """Read all ManagedClusters. The condition for availability adds a taint; as upstream, no other condition is read.
+
+    `previous` are the records of the last run, and `time` is that of the source.
+    """
+    facts: dict[str, ClusterInfo] = {}
+    candidates: list[Candidate] = []
+    bodies: list[Body] = []
+    tainted: dict[str, tuple[Document, AvailabilityTaint]] = {}
+    for document in sorted(documents, key=lambda document: document.key.name):
+        name, body = document.key.name, document.body
+        added = derive_availability_taint(body, previous.get(document.key), time)
+        if added is not None:
+            tainted[name], body = (document, added), add_availability_taint(body, added)
+        labels, claims = as_string_map(get_field(body, "metadata", "labels")), read_claims(body)
         facts[name] = ClusterInfo(name, labels, claims.get(_REGION_CLAIM, ""), claims.get(_PLATFORM_CLAIM, ""))
         candidates.append(
             Candidate(
                 name,
                 labels,
                 {claim: (value,) for claim, value in claims.items()},
-                tuple(parse_taint(taint) for taint in get_field(document.body, "spec", "taints") or ()),
-                deleting=bool(document.body["metadata"].get("deletionTimestamp")),
+                tuple(parse_taint(taint) for taint in get_field(body, "spec", "taints") or ()),
+                deleting=bool(body["metadata"].get("deletionTimestamp")),
             )
         )
-    return ManagedClusters(Fleet(candidates), tuple(document.body for document in sorted_documents), facts)
+        bodies.append(body)
+    return ManagedClusters(Fleet(candidates), tuple(bodies), facts, tainted)
 
 
 def read_claims(body: Body) -> dict[str, str]:

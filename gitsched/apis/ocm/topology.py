@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from gitsched.apis.ocm.availability import AVAILABLE_CONDITION
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
 from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, set_condition
 from gitsched.model.document import Body, Document, as_string_map, get_field
@@ -28,10 +29,8 @@ def _remove(_body: Body, _time: datetime) -> Body | None:
 
 
 def _make_unreachable(body: Body, time: datetime) -> Body:
-    """Set the condition, and the taint that the hub adds: the scheduler reads only the taint."""
-    since = format_time(time)
-    unavailable = set_condition(body, "ManagedClusterConditionAvailable", "Unknown", since)
-    return add_taint(unavailable, "cluster.open-cluster-management.io/unreachable", "NoSelect", since)
+    """Set the condition that the hub sets, which adds a taint."""
+    return set_condition(body, AVAILABLE_CONDITION, "Unknown", format_time(time))
 
 
 def _drain(body: Body, time: datetime) -> Body:

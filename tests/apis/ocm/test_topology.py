@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gitsched.apis.ocm.availability import derive_availability_taint
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
 from gitsched.apis.ocm.topology import TOPOLOGY, _drain, _make_unreachable, _read_topology
 from gitsched.model.document import Document, Key
@@ -36,9 +37,11 @@ def test_the_location_is_read_from_claims_before_labels(body: Body, location: tu
     assert (found.name, found.region, found.provider, found.zones) == location
 
 
-def test_an_unreachable_cluster_has_the_taint_of_the_hub_and_a_drained_one_a_taint() -> None:
+def test_an_unreachable_cluster_has_the_condition_of_the_hub_and_a_drained_one_a_taint() -> None:
     assert (TOPOLOGY.group, TOPOLOGY.kind) == (GROUP, MANAGED_CLUSTER)
     unreachable = _make_unreachable(managed_cluster("dub"), NOW)
-    assert [(taint["key"], taint["effect"]) for taint in unreachable["spec"]["taints"]] == [(f"{GROUP}/unreachable", "NoSelect")]
+    added = derive_availability_taint(unreachable, None, NOW)
+    assert added is not None
+    assert (str(added.taint), added.taint.since) == (f"{GROUP}/unreachable:NoSelect", NOW)
     drained = _drain(managed_cluster("dub"), NOW)
     assert [(taint["key"], taint["effect"]) for taint in drained["spec"]["taints"]] == [("gitsched.io/drain", "NoSelect")]

@@ -1,0 +1,103 @@
+"""Taints that the condition ManagedClusterConditionAvailable adds, as Open Cluster Management's registration controller does
+(pkg/registration/hub/taint/controller.go).
+
+Upstream writes them to spec.taints and its webhook sets timeAdded at that moment, which is when the condition changed. Here the document
+stays as it is: the taints are added to what the scheduler reads and to the record of the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from gitsched.apis.ocm.names import GROUP
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, list_objects
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.taints import Taint, parse_taint
+from gitsched.model.time import format_time, parse_time
+
+AVAILABLE_CONDITION = "ManagedClusterConditionAvailable"
+TAINT_KEYS: Mapping[str, str] = {"False": f"{GROUP}/unavailable", "Unknown": f"{GROUP}/unreachable"}
+"""Keys of the taints by the status of the condition."""
+TAINTS_ADDED = "gitsched.io/taints-added"
+"""On the record of a ManagedCluster: the taint that is not in its document, as JSON, with what added it."""
+_NO_SELECT = "NoSelect"
+_MAX_LISTED = 5
+
+
+class AvailabilityTaint(NamedTuple):
+    """The taint that the condition of a ManagedCluster adds, the reason, and where the condition is in the document."""
+
+    taint: Taint
+    reason: str
+    pointer: Pointer
+
+
+def derive_availability_taint(cluster: Body, record: Body | None, time: datetime) -> AvailabilityTaint | None:
+    """Return the taint that the condition adds to a ManagedCluster; None if there is none, or spec.taints already has it.
+
+    Its time is when the condition changed (lastTransitionTime), else when the condition was first seen: the time in the record of the
+    last run, else `time`. A missing condition adds nothing, because such a document is written by hand; upstream adds the taint
+    `unreachable`. Like upstream, nothing is added to a cluster that is being deleted.
+    """
+    conditions = list_objects(get_field(cluster, "status", "conditions"))
+    found = ((i, c) for i, c in enumerate(conditions) if c.get("type") == AVAILABLE_CONDITION)
+    position, condition = next(found, (0, {}))
+    status = str(condition.get("status"))
+    if status not in TAINT_KEYS or get_field(cluster, "metadata", "deletionTimestamp"):
+        return None
+    taint = Taint(TAINT_KEYS[status], "", _NO_SELECT)
+    own = map(parse_taint, list_objects(get_field(cluster, "spec", "taints")))
+    if any(entry._replace(since=None) == taint for entry in own):
+        return None
+    since = parse_time(condition.get("lastTransitionTime")) or _read_recorded_time(record, taint) or time
+    reason = f"its condition {AVAILABLE_CONDITION} is {status}"
+    return AvailabilityTaint(taint._replace(since=since), reason, ("status", "conditions", position))
+
+
+def add_availability_taint(cluster: Body, added: AvailabilityTaint) -> Body:
+    """Return a ManagedCluster with the taint in spec.taints, as upstream stores it."""
+    spec = cluster.get("spec") or {}
+    return {**cluster, "spec": {**spec, "taints": [*(spec.get("taints") or ()), _write_taint(added.taint)]}}
+
+
+def write_cluster_record(document: Document, added: AvailabilityTaint) -> tuple[Key, Body]:
+    """Return the record of a ManagedCluster with an added taint."""
+    entry = {**_write_taint(added.taint), "addedBy": added.reason}
+    annotations = {TAINTS_ADDED: json.dumps([entry], separators=(",", ":"))}
+    metadata = {"name": document.key.name, "annotations": annotations}
+    return document.key, {"apiVersion": document.api_version, "kind": document.key.kind, "metadata": metadata}
+
+
+def find_availability_findings(clusters: Iterable[tuple[Document, AvailabilityTaint]]) -> Iterator[Finding]:
+    """Report added taints: one finding for all clusters with the same taint, at the first of them."""
+    by_reason: dict[str, list[tuple[Document, AvailabilityTaint]]] = {}
+    for entry in clusters:
+        by_reason.setdefault(entry[1].reason, []).append(entry)
+    for reason, entries in sorted(by_reason.items()):
+        document, added = entries[0]
+        names = [cluster.key.name for cluster, _ in entries]
+        more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+        message = (
+            f"ManagedCluster{'s' if len(names) > 1 else ''} {', '.join(names[:_MAX_LISTED])}{more}: taint "
+            f"{added.taint} is added: {reason}"
+        )
+        field = FieldOrigin(document.origin, added.pointer) if document.origin is not None else None
+        yield Finding("info", "cluster-taint-added", message, locate_document(document), document.key.resource, field=field)
+
+
+def _write_taint(taint: Taint) -> Body:
+    since = {"timeAdded": format_time(taint.since)} if taint.since is not None else {}
+    return {"key": taint.key, "effect": taint.effect, **since}
+
+
+def _read_recorded_time(record: Body | None, taint: Taint) -> datetime | None:
+    """Return the time of a taint in the record of the last run; malformed text has none."""
+    try:
+        entries: Any = json.loads(as_string_map(get_field(record or {}, "metadata", "annotations")).get(TAINTS_ADDED, "[]"))
+    except ValueError:
+        return None
+    taints = (parse_taint(entry) for entry in list_objects(entries))
+    return next((entry.since for entry in taints if entry._replace(since=None) == taint), None)
