@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.krake.names import (
     APPLICATION,
     CLUSTER,
@@ -75,6 +76,27 @@ def _list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
     return list_metric_queries(documents)
 
 
+def _make_export(found: ExportInput) -> ExportResult:
+    from gitsched.apis.krake.api_requests import make_export  # only `gitsched export` needs it
+
+    return make_export(found)
+
+
+_EXPORT_HELP = """Print the bindings of Clusters to clouds and of MagnumClusters to projects as requests.
+
+The text is commands for a shell: curl with the URL of Krake's API in the variable KRAKE_API, or with --for magnum the openstack client. An
+object is created unless it exists, then it is bound. Turn Krake's scheduler off. Applications are not printed, because their manifests are
+delivered from the output branch."""
+_EXPORT_OPTIONS = (
+    ExportOption(
+        "for",
+        "krake: requests to Krake's API; magnum: creation of the MagnumClusters in their projects.",
+        choices=("krake", "magnum"),
+        default="krake",
+    ),
+)
+
+
 def _load_starter() -> StarterFiles:
     from gitsched.apis.krake.starter import STARTER  # only `gitsched init` needs it
 
@@ -102,6 +124,9 @@ API = PolicyAPI(
     metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
     topology=TOPOLOGY,
     load_starter=_load_starter,
+    export=Export(
+        "Print the bindings to clouds and projects for Krake's API or Magnum.", _EXPORT_HELP, _make_export, _EXPORT_OPTIONS
+    ),
     explained_kinds=("Application", "Cluster", "MagnumCluster"),
     short_names={"app": "Application"},
 )

@@ -12,13 +12,15 @@ class KrakeConfig(NamedTuple):
     """Settings of Krake's scheduler. `stickiness` is a weight; `stickiness_formula` is document or krake.
 
     `metric_constraints` is the kind of value that metric constraints compare: raw, normalised or weighted. Krake's document compares the
-    value of the metric, its code the normalised value times the weight.
+    value of the metric, its code the normalised value times the weight. `provisioner` is what creates the clusters that are bound to a
+    cloud or project: none, krake or external.
     """
 
     reschedule_after: timedelta = timedelta(seconds=60)
     stickiness: float = 0.1
     stickiness_formula: str = "document"
     metric_constraints: str = "raw"
+    provisioner: str = "none"
 
 
 def _parse_krake(krake: ConfigSection) -> KrakeConfig:
@@ -28,6 +30,7 @@ def _parse_krake(krake: ConfigSection) -> KrakeConfig:
         krake.get_number("stickiness", default.stickiness),
         krake.get_choice("stickinessFormula", "document", "krake"),
         krake.get_choice("metricConstraints", "raw", "normalised", "weighted"),
+        krake.get_choice("provisioner", "none", "krake", "external"),
     )
 
 

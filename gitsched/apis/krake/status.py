@@ -11,8 +11,10 @@ from gitsched.apis.krake.clusters import CloudBinding, read_constraints
 from gitsched.apis.krake.impossible_constraints import describe_impossible_constraints
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
 from gitsched.apis.krake.names import CLOUD, CLUSTER, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
+from gitsched.apis.krake.pending_clusters import find_pending_cluster, has_binding, report_pending_clusters
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
+from gitsched.apis.krake.settings import SETTINGS
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
 from gitsched.render.output_files import status_path
@@ -147,6 +149,14 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
         if binding.action != "ignored":
             for reason in describe_impossible_constraints(read_constraints(document), scheduler.get_backend_sets(document.key)):
                 yield _warn("krake-constraint-impossible", f"{document.key}: {reason}", document)
+    if scheduler.snapshot.config.settings_of(SETTINGS).provisioner == "none":
+        bindings = (*scheduler.bindings.items(), *scheduler.magnum_bindings.items())
+        pending = (
+            find_pending_cluster(document, binding.status.target)
+            for key, (document, binding) in bindings
+            if key not in scheduler.created_clusters  # the Application that waits for it has a finding
+        )
+        yield from report_pending_clusters(one for one in pending if one is not None and not has_binding(one))
 
 
 def report_application(decision: ApplicationDecision, missing_cluster: Key | None, is_placed: bool) -> Iterator[Finding]:
