@@ -1,4 +1,4 @@
-"""An API server for kubectl: discovery, create and server-side apply of objects, and the subresource `status`.
+"""An API server for kubectl: discovery, lists, create, apply and delete of objects, and the subresource `status`.
 
 As for a CustomResourceDefinition with `subresources: {status: {}}`, a status in a request for the object is dropped, and a request
 for the status changes nothing else.
@@ -31,24 +31,23 @@ PATH = re.compile(
 
 
 class ApiServer(LocalServer):
-    """`objects` are the stored objects by kind, namespace and name; `requests` are the methods and paths of writes."""
+    """`objects` are the stored objects by kind, namespace and name."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Body] = {}
-        self.requests: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def respond(self) -> None:
                 text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-                found = outer.respond(self.command, self.path.partition("?")[0], text)
+                found = outer.respond(self.command, self.path.partition("?")[0], text, self.headers.get("Content-Type", ""))
                 self.send_response(200 if found is not None else 404)
                 self.send_header("Content-Type", "application/json")
                 self.end_headers()
                 missing = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
                 self.wfile.write(json.dumps(missing if found is None else found).encode())
 
-            do_GET = do_POST = do_PATCH = respond
+            do_GET = do_POST = do_PATCH = do_DELETE = respond
 
             def log_message(self, *_: Any) -> None: ...
 
@@ -61,25 +60,32 @@ class ApiServer(LocalServer):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def respond(self, method: str, path: str, text: str) -> Body | None:
+    def respond(self, method: str, path: str, text: str, media: str) -> Body | None:
         """Return the response to a request; None for 404."""
         found = PATH.fullmatch(path)
         if found is None:
             return self.discover(path)
         kind = next(kind for kind in KINDS[found["version"]] if f"{kind.lower()}s" == found["plural"])
-        if method == "GET":
-            return self.objects.get((kind, found["namespace"], found["name"]))
-        self.requests.append(f"{method} {path}")
-        body = yaml.safe_load(text)
-        key = (kind, found["namespace"], body["metadata"]["name"])
-        stored = self.objects.get(key, {})
+        if method == "GET" and not found["name"]:
+            items = [body for key, body in self.objects.items() if key[:2] == (kind, found["namespace"])]
+            return {"apiVersion": found["version"], "kind": f"{kind}List", "items": items}
+        body = yaml.safe_load(text) if method in ("POST", "PATCH") else {}
+        key = (kind, found["namespace"], found["name"] or body["metadata"]["name"])
+        stored = self.objects.get(key)
+        if method == "DELETE":
+            self.objects.pop(key)
+        if method in ("GET", "DELETE"):
+            return stored
         if found["status"]:
-            if not stored:
+            if stored is None:
                 return None
             self.objects[key] = {**stored, "status": body["status"]}
-        else:
-            known = {"status": stored["status"]} if "status" in stored else {}
-            self.objects[key] = {name: value for name, value in body.items() if name != "status"} | known
+            return self.objects[key]
+        if "merge-patch" in media:
+            body = merge(stored, body)
+        status = {"status": stored["status"]} if stored is not None and "status" in stored else {}
+        body["metadata"].setdefault("uid", f"uid-{len(self.objects)}")
+        self.objects[key] = {name: value for name, value in body.items() if name != "status"} | status
         return self.objects[key]
 
     def discover(self, path: str) -> dict[str, Any] | None:
@@ -97,8 +103,23 @@ class ApiServer(LocalServer):
         if version not in KINDS:
             return None
         resources = [
-            {"name": f"{kind.lower()}s{part}", "namespaced": True, "kind": kind, "verbs": ["create", "get", "patch"]}
+            {
+                "name": f"{kind.lower()}s{part}",
+                "namespaced": True,
+                "kind": kind,
+                "verbs": ["create", "delete", "get", "list", "patch"],
+            }
             for kind in KINDS[version]
             for part in ("", "/status")
         ]
         return {"kind": "APIResourceList", "groupVersion": version, "resources": resources}
+
+
+def merge(stored: Any, patch: Any) -> Any:
+    """Return the result of a JSON merge patch (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(stored) if isinstance(stored, dict) else {}
+    for name, value in patch.items():
+        merged[name] = merge(merged.get(name), value)
+    return {name: value for name, value in merged.items() if value is not None}

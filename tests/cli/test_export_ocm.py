@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.builders.ocm import PLACEMENT_ANNOTATION, bound_global_set, managed_c
 from tests.cli.api_server import ApiServer
 from tests.cli.conftest import Run
 
+ROOT = Path(__file__).parents[2]
 DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 TEXT, NUMBER, FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
@@ -308,20 +310,40 @@ def test_kubectl_creates_the_objects(gitsched: Run, hub_fleet: Path, api_server:
     assert len(printed.splitlines()) == len(list(yaml.safe_load_all(text)))
 
 
+def read_commands() -> list[list[str]]:
+    """Return the kubectl commands in the documentation, without their input from a pipe."""
+    page = (ROOT / "docs" / "from-ocm.md").read_text()
+    block = page[page.index("## Back to a hub") :].split("```sh\n")[1].split("```")[0]
+    return [shlex.split(line.split("| kubectl")[1]) for line in block.replace("\\\n", " ").splitlines()]
+
+
 @pytest.mark.kubectl
-def test_decisions_survive_on_a_hub(gitsched: Run, hub_fleet: Path, api_server: ApiServer) -> None:
-    apply = ("apply", "--server-side", "--validate=false", "-f", "-")
-    for _ in range(2):
-        api_server.kubectl(*apply, text=gitsched("export", "ocm").stdout)
-        api_server.kubectl(*apply, "--force-conflicts", "--subresource=status", text=gitsched("export", "ocm", "--status").stdout)
-    api_server.kubectl(*apply, text=gitsched("export", "ocm").stdout)
-    decision = api_server.objects["PlacementDecision", "shop", "front-decision-1"]
-    assert decision["status"]["decisions"] == [{"clusterName": "dub", "reason": ""}]
-    assert decision["metadata"]["labels"][PLACEMENT_LABEL] == "front"
+def test_decisions_survive_on_a_hub(gitsched: Run, hub_fleet: Path, commit: Callable[..., None], api_server: ApiServer) -> None:
+    apply, apply_status = read_commands()
+
+    def deliver() -> None:
+        api_server.kubectl(*apply, "--validate=false", text=gitsched("export", "ocm").stdout)
+        api_server.kubectl(*apply_status, "--validate=false", text=gitsched("export", "ocm", "--status").stdout)
+
+    own = {"kind": "PlacementDecision", "apiVersion": "v", "metadata": {"name": "own", "namespace": "shop"}}
+    api_server.objects["PlacementDecision", "shop", "own"] = own
+    commit(hub_fleet, more=to_yaml(*(managed_cluster(f"c{number:03}") for number in range(110))))
+    deliver()
+    assert ("PlacementDecision", "shop", "bare-decision-2") in api_server.objects
+    commit(hub_fleet, more=None)
+    deliver()
+    api_server.kubectl(*apply, "--validate=false", text=gitsched("export", "ocm").stdout)
+    decisions = {name: body.get("status") for (kind, _, name), body in api_server.objects.items() if kind == "PlacementDecision"}
+    clusters = [{"clusterName": name, "reason": ""} for name in ("dub", "par")]
+    assert decisions == {
+        "bare-decision-1": {"decisions": clusters},
+        "front-decision-1": {"decisions": clusters[:1]},
+        "own": None,  # an object that was not exported is never deleted
+    }
     front = api_server.objects["Placement", "shop", "front"]
     assert front["status"]["numberOfSelectedClusters"] == 1
     assert front["status"]["decisionGroups"][0]["decisions"] == ["front-decision-1"]
-    assert front["spec"]["numberOfClusters"] == 1
+    assert (front["spec"]["numberOfClusters"], front["metadata"]["annotations"][DISABLED]) == (1, "true")
 
 
 def test_a_placement_with_the_annotation_in_git_is_a_finding(gitsched: Run, hub_fleet: Path, commit: Callable[..., None]) -> None:
