@@ -20,6 +20,7 @@ from gitsched.model.finding import Finding, Issue
 from gitsched.model.observation import MetricQuery
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.model.time import EPOCH
 from gitsched.schedule.estimator import Capacity
 
 
@@ -46,6 +47,9 @@ class Snapshot:
     duplicates: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
     input_order: tuple[Key, ...] = ()
     single_cycle: bool = False
+
+
+EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
 
 
 @runtime_checkable

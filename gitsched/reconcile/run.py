@@ -20,7 +20,7 @@ from gitsched.model.observation import Observations
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.render.run_metadata import RunMetadata
-from gitsched.report.review import Review
+from gitsched.report.review import WORKLOAD_STATES, Review
 
 
 class RunSettings(NamedTuple):
@@ -204,7 +204,7 @@ def make_review(run: RunResult) -> Review:
         changed=run.changed,
         refused=run.refused,
         outcomes=plan.outcomes.values(),
-        state_counts=totals.state_counts,
+        states={state: totals.state_counts.get(state, 0) for state in WORKLOAD_STATES},
         cluster_count=totals.cluster_count,
         moves=plan.moves,
         findings=plan.findings,

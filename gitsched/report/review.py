@@ -51,7 +51,7 @@ class Review(NamedTuple):
     `source` is the source commit, "" for the worktree, and `source_name` the revision as given on the command line. `branch` and
     `output_repository` name the output branch; `before` is its head before the run, None if it did not exist; `after` is the new
     commit, None if nothing was committed. `changed` is true if any file of the output changes, with or without a move. `refused` is
-    the reason why nothing was written, or "". `state_counts` and `cluster_count` are counts that the caller has computed already.
+    the reason why nothing was written, or "". `states` are the numbers of placed, pending and stale workloads.
 
     `base` is what the plan is compared with. `digest` identifies the changes (see `compute_digest`), "" if not computed.
     `added_clusters` and `removed_clusters` are differences of the fleet, `changed_paths` the source files that differ.
@@ -74,7 +74,7 @@ class Review(NamedTuple):
     unclaimed: int = 0
     next_wakeup: datetime | None = None
     time: datetime = EPOCH
-    state_counts: Mapping[str, int] | None = None
+    states: Mapping[str, int] = dict.fromkeys(WORKLOAD_STATES, 0)
     cluster_count: int | None = None
     source_name: str = ""
     base: ComparisonBase = ComparisonBase()
@@ -88,12 +88,6 @@ class Review(NamedTuple):
     retained: Sequence[RetainedWorkload] = ()
     choices: Sequence[SelectionChange] = ()
     resilience: Resilience | ResilienceChange | None = None
-
-    @property
-    def states(self) -> dict[str, int]:
-        """The number of workloads by state: placed, pending and stale."""
-        counts = self.state_counts if self.state_counts is not None else Counter(outcome.state for outcome in self.outcomes)
-        return {state: counts.get(state, 0) for state in WORKLOAD_STATES}
 
     @property
     def new_findings(self) -> list[Finding]:

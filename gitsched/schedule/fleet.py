@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from gitsched.model.labels import Requirement, Selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from gitsched.schedule.estimator import Capacity, Estimator, ResourceRequest
+from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ResourceRequest
 
 T = TypeVar("T")
 _SMALL_SET = 8
@@ -53,6 +53,7 @@ class Fleet:
         "_fields",
         "_labels",
         "_taints",
+        "_unlimited",
         "all",
         "candidates",
         "deleting",
@@ -73,6 +74,8 @@ class Fleet:
         self._taints: dict[Taint, int] = {}
         self._enabled_apis: dict[frozenset[tuple[str, str]] | None, int] = {}
         self._cache: dict[Any, Any] = {}
+        bounded = any(candidate.capacity is not None for candidate in self.candidates)
+        self._unlimited = None if bounded else (UNLIMITED,) * len(self.candidates)
         self._estimator: Estimator | None = None
         self._estimates: dict[ResourceRequest | None, Sequence[int]] = {}
         for i, candidate in enumerate(self.candidates):
@@ -91,6 +94,8 @@ class Fleet:
 
     def estimate_replicas(self, resource_request: ResourceRequest | None) -> Sequence[int]:
         """Return how many replicas with a resource request fit on each candidate; estimated once for equal requests."""
+        if self._unlimited is not None:
+            return self._unlimited
         estimates = self._estimates.get(resource_request)
         if estimates is None:
             self._estimator = self._estimator or Estimator([candidate.capacity for candidate in self.candidates])

@@ -99,7 +99,17 @@ def make_large_fleet() -> str:
         explanations[key] = Explanation(
             str(key), policy="PropagationPolicy/x/y", candidates=tuple(map(ExplainedCandidate, verdicts))
         )
-    return write_page(Review("c0ffee", "placements", before="beef", outcomes=outcomes, time=NOW), FleetView(facts, explanations))
+    return write_page(
+        Review(
+            "c0ffee",
+            "placements",
+            before="beef",
+            outcomes=outcomes,
+            states={"placed": WORKLOADS, "pending": 0, "stale": 0},
+            time=NOW,
+        ),
+        FleetView(facts, explanations),
+    )
 
 
 def test_moves_are_listed_and_a_cell_opens_its_explanation(example: str, show: Open) -> None:
@@ -219,6 +229,7 @@ def test_markup_in_names_is_shown_as_text(show: Open) -> None:
         before=EVIL,
         refused=EVIL,
         outcomes=[outcome],
+        states={"placed": 1, "pending": 0, "stale": 0},
         moves=[Move(key, {}, {EVIL: 2}, EVIL)],
         findings=[Finding("error", "unknown-field", EVIL)],
     )

@@ -46,6 +46,7 @@ def review(count: int, *, text: str = "because", diff: int = 20, name: str = "we
         before="b" * 40,
         changed=True,
         outcomes=outcomes,
+        states={"placed": count, "pending": 0, "stale": 0},
         moves=moves,
         findings=[*findings, *known],
         source_name="feature",

@@ -39,7 +39,8 @@ MOVED = Move(
 )
 FIRST, LOST = Move(KEY, {}, {"a": None}, ""), Move(KEY, {"a": None}, {}, "")
 BROKEN = Finding("error", "yaml-syntax", "no YAML", Location("a.yaml", 2, 3), None)
-REVIEW = Review("c" * 40, "placements", "/fleet", "b" * 40, None, True, "", [OUTCOME], [MOVED], [BROKEN], 4, THEN, THEN)
+STATES = {"placed": 1, "pending": 0, "stale": 0}
+REVIEW = Review("c" * 40, "placements", "/fleet", "b" * 40, None, True, "", [OUTCOME], [MOVED], [BROKEN], 4, THEN, THEN, STATES)
 WHY = Explanation(
     workload="Deployment.apps/shop/cart",
     location="apps/cart.yaml:1",

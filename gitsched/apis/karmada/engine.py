@@ -15,7 +15,6 @@ from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
     ScheduleResult,
     SchedulingPass,
-    add_hub_bindings,
     binding_key,
     find_decisive_pass,
     find_schedule_trigger,
@@ -32,7 +31,6 @@ from gitsched.apis.karmada.binding.target_clusters import (
     mark_suspended,
     wait_for_prerequisite,
 )
-from gitsched.apis.karmada.binding.warnings import find_binding_warnings
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
@@ -40,9 +38,9 @@ from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, a
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import find_missing_prerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
-from gitsched.apis.karmada.policy.warnings import find_policy_warnings
-from gitsched.apis.karmada.reschedule_triggers import RescheduleTriggers
+from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.karmada.warnings import find_binding_warnings, find_policy_warnings
 from gitsched.apis.policy_api import ChangeProposal, ExpiredDocument, PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
@@ -71,13 +69,13 @@ class KarmadaEngine(PolicyEngine):
             snapshot.templates,
             kinds,
         )
-        self.dependencies = DependenciesDistributor(state, self)
+        # Without propagateDeps, Lazy policies and priority classes, no decision depends on another object.
+        self.dependencies = DependenciesDistributor(state, self) if state.has_dependencies else None
         self._reconcile_rebalancers()
 
     def update(self, snapshot: Snapshot, /) -> bool:
         before = self.state.reschedule_triggers
-        self.state.snapshot = add_hub_bindings(snapshot)
-        self.state.reschedule_triggers = RescheduleTriggers(self.state.snapshot)
+        self.state.replace_snapshot(snapshot)
         self._reconcile_rebalancers()
         # With a pending rebalance a new engine is needed: this one has not read the references of the changed workloads yet, so it
         # cannot say which workloads have a binding.
@@ -86,18 +84,20 @@ class KarmadaEngine(PolicyEngine):
 
     @property
     def revision(self) -> int:
-        return self.dependencies.revision
+        return self.dependencies.revision if self.dependencies is not None else 0
 
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
-        return self.dependencies.affected_by(dirty)
+        return self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset()
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        return self.dependencies.decision_inputs(template)
+        return self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
-        self.dependencies.clear()
-        triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
+        if self.dependencies is not None:
+            self.dependencies.clear()
+        if triggers is not NO_TRIGGERS:
+            triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
         self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *triggers.findings)
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time
@@ -124,17 +124,21 @@ class KarmadaEngine(PolicyEngine):
         return self.state.find_policy(template)[0] is not None
 
     def decide(self, template: Document) -> Outcome | None:
-        return self.dependencies.decide(template)
+        return self.dependencies.decide(template) if self.dependencies is not None else self.decide_workload(template)
 
     def decide_workload(self, template: Document) -> Outcome | None:
         """Decide one workload after the workloads that depend on it."""
         record = self.state.find_record(template)
-        attachment = self.dependencies.find_attachment(template)
+        attachment = self._find_attachment(template)
         outcome = self._decide_binding(template, record, attachment)
         if outcome is None or not outcome.records:
             return outcome
         outcome = outcome._replace(targets=mark_suspended(outcome.targets, outcome.records[0][1]))
-        return self.dependencies.merge_dependents(template, outcome) if attachment is not None else outcome
+        return outcome if attachment is None or self.dependencies is None else self.dependencies.merge_dependents(template, outcome)
+
+    def _find_attachment(self, template: Document) -> Attachment | None:
+        """Return what the dependents of an object require; None without dependents."""
+        return self.dependencies.find_attachment(template) if self.dependencies is not None else None
 
     def _decide_binding(self, template: Document, record: Body | None, attachment: Attachment | None) -> Outcome | None:
         state = self.state
@@ -192,7 +196,7 @@ class KarmadaEngine(PolicyEngine):
         return passes
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
-        return keep_previous(self.state, template, self.dependencies.find_attachment(template), why)
+        return keep_previous(self.state, template, self._find_attachment(template), why)
 
     def evaluate_candidates(self, template: Document) -> list[CandidateResult]:
         state = self.state
@@ -218,7 +222,7 @@ class KarmadaEngine(PolicyEngine):
             return explain_rebalancer(self.state, template, self.decide)
         from gitsched.apis.karmada.explanation.decision import explain
 
-        record, attachment = self.state.find_record(template), self.dependencies.find_attachment(template)
+        record, attachment = self.state.find_record(template), self._find_attachment(template)
         policy, _ = self.state.find_policy(template, record)
         passes: Sequence[SchedulingPass] = self.run_passes(template, policy, record, attachment) if policy is not None else ()
         return explain(self.state, template, passes, attachment, self.decide(template))
@@ -230,7 +234,7 @@ class KarmadaEngine(PolicyEngine):
             return None
         from gitsched.apis.karmada.explanation.proposals import propose
 
-        passes = self.run_passes(template, policy, record, self.dependencies.find_attachment(template))
+        passes = self.run_passes(template, policy, record, self._find_attachment(template))
         return propose(self.state, template, policy, find_decisive_pass(passes), cluster)
 
     def free_capacity(self) -> Mapping[str, Capacity | None]:
@@ -246,7 +250,7 @@ class KarmadaEngine(PolicyEngine):
     def relevant_clusters(self, template: Document) -> frozenset[str] | None:
         from gitsched.apis.karmada.simulation import find_relevant_clusters
 
-        return find_relevant_clusters(self.state, template, self.dependencies.find_attachment(template))
+        return find_relevant_clusters(self.state, template, self._find_attachment(template))
 
     def make_rescheduling_document(self, templates: Iterable[Document]) -> Document:
         from gitsched.apis.karmada.simulation import make_rescheduling_document
@@ -290,7 +294,8 @@ class KarmadaEngine(PolicyEngine):
         )
         result = result._replace(annotations=state.failover.write_annotations(template, policy, previous, result, time))
         body = write_binding(template, policy, requirements, current, result)
-        self.dependencies.annotate_binding(body, template, policy, attachment)
+        if self.dependencies is not None:
+            self.dependencies.annotate_binding(body, template, policy, attachment)
         outcome = self._build_outcome(template, policy, requirements, result, body, time, attachment)
         return SchedulingPass(time, previous, current, *attempt, outcome)
 

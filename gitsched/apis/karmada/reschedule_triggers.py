@@ -25,7 +25,7 @@ from gitsched.apis.karmada.rebalancer_findings import (
     list_remark_findings,
     make_expiry_finding,
 )
-from gitsched.apis.policy_api import ExpiredDocument, Snapshot
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, ExpiredDocument, Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.time import format_time
@@ -115,6 +115,10 @@ class RescheduleTriggers:
             findings += list_remark_findings(after)
             findings += find_missing_targets(after)
         self.records, self.findings, self.expired = tuple(records), tuple(findings), tuple(expired)
+
+
+NO_TRIGGERS = RescheduleTriggers(EMPTY_SNAPSHOT)
+"""Of a snapshot without WorkloadRebalancers."""
 
 
 def _is_rebalancer(key: Key) -> bool:

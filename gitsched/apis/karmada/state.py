@@ -14,14 +14,13 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_previous,
 )
 from gitsched.apis.karmada.cluster.candidates import read_clusters
-from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, read_taint_policies
+from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
-from gitsched.apis.karmada.failover.unready_clusters import find_unready_clusters
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
 from gitsched.apis.karmada.overrides.override_policy import NO_OVERRIDES, OVERRIDE_KINDS, read_overrides
 from gitsched.apis.karmada.policy.policy_options import apply_activation_preference, find_preempting_policy
 from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, PropagationPolicy, is_skipped, parse_policy
-from gitsched.apis.karmada.reschedule_triggers import RescheduleTriggers
+from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
@@ -40,6 +39,7 @@ class KarmadaState:
         "declared_paths",
         "failover",
         "fleet",
+        "has_dependencies",
         "inventory",
         "leaving_clusters",
         "overrides",
@@ -53,7 +53,7 @@ class KarmadaState:
 
     def __init__(self, snapshot: Snapshot) -> None:
         settings = snapshot.config.settings_of(SETTINGS)
-        self.snapshot = add_hub_bindings(snapshot)
+        self.replace_snapshot(snapshot)
         self.settings = settings
         taint_policy = (names.POLICY_GROUP, names.TAINT_POLICY)
         documents, quarantined = (
@@ -86,6 +86,10 @@ class KarmadaState:
         self.policies = PolicyIndex(
             parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
         )
+        policies = self.policies.policies.values()
+        self.has_dependencies = any(
+            policy.is_lazy or policy.spec.get("propagateDeps") or policy.spec.get("schedulePriority") for policy in policies
+        ) or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         self.declared_paths = {
@@ -94,7 +98,13 @@ class KarmadaState:
             )
             for workload in snapshot.config.workloads
         }
-        self.reschedule_triggers = RescheduleTriggers(self.snapshot)
+
+    def replace_snapshot(self, snapshot: Snapshot) -> None:
+        """Continue with a snapshot whose policies and Clusters are those of the last one."""
+        self.snapshot = add_hub_bindings(snapshot)
+        rebalancer = (names.APPS_GROUP, names.REBALANCER)
+        has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
+        self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
 
     def find_record(self, template: Document) -> Body | None:
         """Return the previous binding of a workload, or None."""
@@ -102,7 +112,8 @@ class KarmadaState:
 
     def read_previous(self, template: Document, record: Body | None) -> PreviousState:
         """Read a previous binding, with the reschedule trigger of WorkloadRebalancers."""
-        return self.reschedule_triggers.apply_trigger(binding_key(template.key), read_previous(record))
+        previous, triggers = read_previous(record), self.reschedule_triggers
+        return triggers.apply_trigger(binding_key(template.key), previous) if triggers.rebalancers else previous
 
     def read_requirements(self, template: Document) -> ReplicaRequirements:
         """Return the replicas and the resource request of a workload."""
@@ -115,7 +126,7 @@ class KarmadaState:
         the annotations of the workload. (None, claim) is a claim by a quarantined policy.
         """
         annotations = as_string_map(get_field(record or template.body, "metadata", "annotations"))
-        claim = read_claim(annotations)
+        claim = read_claim(annotations) if annotations else None
         if claim is not None:
             claim = _set_claim_namespace(claim, template.key.namespace)
             policy = self.policies.policies.get(claim)

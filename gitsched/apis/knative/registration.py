@@ -34,11 +34,11 @@ def _find_validator(_group: str, kind: str) -> DocumentValidator | None:
 
 
 def _export_patches(found: ExportInput) -> ExportResult:
-    from gitsched.apis.knative.patches import (
+    from gitsched.apis.knative.patches import (  # only `gitsched export` needs it
         format_kubectl_commands,
         make_patch_list,
         make_patches,
-    )  # only `gitsched export` needs it
+    )
 
     patches = make_patches(found.records, found.templates.values())
     return ExportResult(format_kubectl_commands(patches), make_patch_list(patches))

@@ -17,13 +17,11 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import PolicyEngine, Snapshot
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, PolicyEngine, Snapshot
 from gitsched.decide.decisions import list_dependency_trackers
 from gitsched.decide.plan_state import ClusterRow, Totals, WorkloadRow
 from gitsched.git import OutputRepository
 from gitsched.model.document import Document, Key
-from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.storage import identify_build, is_private
 
 if TYPE_CHECKING:
@@ -393,4 +391,4 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, _identity: Any) -> Snapshot:
         """Return an empty snapshot, so that an engine finds everything changed against it."""
-        return Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
+        return EMPTY_SNAPSHOT

@@ -19,8 +19,8 @@ from gitsched.apis.karmada.explanation.reasons import describe_capacity, describ
 from gitsched.apis.karmada.failover.failback import read_failback_timers
 from gitsched.apis.karmada.failover.graceful_eviction import APPLICATION_FAILURE
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule
-from gitsched.apis.karmada.policy.warnings import find_suspended_policies
 from gitsched.apis.karmada.state import KarmadaState
+from gitsched.apis.karmada.warnings import find_suspended_policies
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import locate_document
