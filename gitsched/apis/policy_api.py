@@ -335,7 +335,8 @@ class PolicyAPI:
     """One policy API. Only `name`, `groups` and `create_engine` are required.
 
     The engine is created when the source has a document that needs it: one of `groups` (or, if `active_kinds` is given, one of those
-    kinds), an object of `active_objects`, a previous record of `active_records`, or settings other than the defaults.
+    kinds), an object of `active_objects`, a kind of `active_templates`, a previous record of `active_records`, or settings other than
+    the defaults.
     """
 
     name: str
@@ -348,6 +349,8 @@ class PolicyAPI:
     active_kinds: frozenset[GroupKind] | None = None
     active_objects: frozenset[tuple[str, str, str]] = frozenset()
     """Group, kind and name of objects outside `groups`."""
+    active_templates: frozenset[GroupKind] = frozenset()
+    """Kinds outside `groups`."""
     active_records: tuple[GroupKind, ...] = ()
 
     settings: SettingsSection[Any] | None = None

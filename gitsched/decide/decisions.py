@@ -155,6 +155,8 @@ def _needs_engine(api: PolicyAPI, snapshot: Snapshot) -> bool:
         return True
     if api.active_objects and (_has_object(api, snapshot.templates) or _has_object(api, broken)):
         return True
+    if api.active_templates and any(key[:2] in api.active_templates for key in snapshot.templates):
+        return True
     return any(_has_records(snapshot.previous, *kind) for kind in api.active_records)
 
 

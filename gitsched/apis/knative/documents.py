@@ -4,9 +4,11 @@ records."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
+from gitsched.apis.knative.consumer_wishes import ConsumerWish, read_consumer_wishes
 from gitsched.apis.knative.names import (
     ADAPTER,
     COMPACTED_AT,
@@ -22,11 +24,10 @@ from gitsched.apis.knative.names import (
 )
 from gitsched.apis.knative.scheduler import AdapterState, SourcePlacements, VpodSchedulingInput
 from gitsched.apis.knative.scheduler_policies import read_profile
-from gitsched.apis.knative.settings import SETTINGS
+from gitsched.apis.knative.settings import KnativeConfig
 from gitsched.apis.knative.vpods import (
     AdapterPods,
     VreplicaPaths,
-    find_source_kinds,
     make_placements,
     read_adapter_pods,
     read_desired_vreplicas,
@@ -72,12 +73,22 @@ def read_adapter_state(adapter: Document, adapter_pods: AdapterPods, previous: M
     )
 
 
-def find_previous_adapter(snapshot: Snapshot) -> tuple[Key, Body] | None:
-    """Return the key and record of the StatefulSet that the previous run scaled; None if the source does not contain it any more."""
-    for key, record in list_previous_records(snapshot.previous, "apps", "StatefulSet"):
-        if SOURCE_REPLICAS in _read_annotations(record) and (key in snapshot.templates or key in snapshot.quarantined):
-            return key, record
-    return None
+def find_previous_adapter(
+    snapshot: Snapshot, settings: KnativeConfig, taken: frozenset[Key] = frozenset()
+) -> tuple[Key, Body] | None:
+    """Return the key and record of the StatefulSet that the previous run scaled; None if the source does not contain it any more.
+
+    If the settings name a StatefulSet that the previous run scaled, it is that one; it is none of those that are `taken`.
+    """
+    found = [
+        (key, record)
+        for key, record in list_previous_records(snapshot.previous, "apps", "StatefulSet")
+        if SOURCE_REPLICAS in _read_annotations(record)
+        and key not in taken
+        and (key in snapshot.templates or key in snapshot.quarantined)
+    ]
+    named = [entry for entry in found if settings.stateful_set and is_named(entry[0], settings.stateful_set)]
+    return next(iter(named or ([] if settings.kinds or settings.path else found)), None)
 
 
 def list_previous_pods(adapter: Key, snapshot: Snapshot) -> list[tuple[Key, Body]]:
@@ -152,6 +163,7 @@ class KnativeInputs(NamedTuple):
 
     `sources` and their current `placements` are keyed by str(document key), in the order in which sources are scheduled.
     `has_scheduler_policy` means that config-scheduler exists. `cluster_name` is the cluster that runs the StatefulSet, or "".
+    `wishes` are the numbers of consumers that another autoscaler wants, by source.
     """
 
     adapter: Document
@@ -162,6 +174,7 @@ class KnativeInputs(NamedTuple):
     placements: SourcePlacements
     has_scheduler_policy: bool
     cluster_name: str
+    wishes: Mapping[str, ConsumerWish]
 
 
 class EventSources(NamedTuple):
@@ -172,9 +185,8 @@ class EventSources(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def read_event_sources(snapshot: Snapshot) -> EventSources:
-    """Read the event sources of a snapshot."""
-    paths = find_source_kinds(snapshot.config)
+def read_event_sources(snapshot: Snapshot, paths: VreplicaPaths) -> EventSources:
+    """Read the event sources of a snapshot; `paths` are their kinds."""
     valid: dict[str, tuple[Document, tuple[str, ...]]] = {}
     quarantined = [key for key in snapshot.quarantined if (key.group, key.kind) in paths]
     findings: list[Finding] = []
@@ -200,17 +212,22 @@ def _list_in_order(snapshot: Snapshot, paths: VreplicaPaths) -> list[Document]:
     return sorted(documents, key=lambda d: (d.origin.path, d.origin.index, d.origin.item) if d.origin else ("", 0, 0))
 
 
-def read_inputs(snapshot: Snapshot, sources: EventSources) -> KnativeInputs:
-    """Read the inputs of a run. Raises VpodSchedulingError."""
-    settings = snapshot.config.settings_of(SETTINGS)
-    adapter = find_adapter(snapshot)
+def read_inputs(snapshot: Snapshot, settings: KnativeConfig, sources: EventSources, taken: frozenset[Key]) -> KnativeInputs:
+    """Read the inputs of a run for one StatefulSet; `taken` are the StatefulSets of others. Raises VpodSchedulingError."""
+    adapter = find_adapter(snapshot, settings, taken)
     if settings.capacity is None:
         message = "knative.capacity is not set: set the number of vreplicas per pod in gitsched.yaml"
         raise VpodSchedulingError(Finding("error", "knative-capacity", message, locate_document(adapter), adapter.key.resource))
     adapter_pods = read_adapter_pods(snapshot.templates, adapter.key)
-    strategy = _read_strategy(snapshot, adapter.key)
+    strategy = _read_strategy(snapshot, settings, adapter.key)
     placements = {name: _read_current_placements(document, adapter.key, snapshot) for name, (document, _) in sources.valid.items()}
+    wishes = read_consumer_wishes(snapshot.templates)
     desired = {name: read_desired_vreplicas(document.body, path) for name, (document, path) in sources.valid.items()}
+    desired |= {
+        name: wish.consumers
+        for name, (document, _) in sources.valid.items()
+        if (wish := wishes.get(document.key)) is not None and wish.consumers is not None
+    }
     others = [read_placements(snapshot.previous.get(key, {}), adapter.key) for key in sources.quarantined]
     others += _apply_reserved(settings.reserved, sources, placements, adapter.key)
     scheduling_input = VpodSchedulingInput(
@@ -219,25 +236,33 @@ def read_inputs(snapshot: Snapshot, sources: EventSources) -> KnativeInputs:
     adapter_state = read_adapter_state(adapter, adapter_pods, snapshot.previous)
     documents = {name: document for name, (document, _) in sources.valid.items()}
     has_scheduler_policy = _find_policy(snapshot, adapter.key, SCHEDULER) is not None
+    own_wishes = {name: wish for name, document in documents.items() if (wish := wishes.get(document.key)) is not None}
     return KnativeInputs(
-        adapter, adapter_pods, scheduling_input, adapter_state, documents, placements, has_scheduler_policy, settings.cluster
+        adapter,
+        adapter_pods,
+        scheduling_input,
+        adapter_state,
+        documents,
+        placements,
+        has_scheduler_policy,
+        settings.cluster,
+        own_wishes,
     )
 
 
-def find_adapter(snapshot: Snapshot) -> Document:
-    """Return the StatefulSet whose pods run the vreplicas. Raises VpodSchedulingError.
+def find_adapter(snapshot: Snapshot, settings: KnativeConfig, taken: frozenset[Key] = frozenset()) -> Document:
+    """Return the StatefulSet whose pods run the vreplicas; `taken` are those of other sources. Raises VpodSchedulingError.
 
     It is the one in the settings, else Kafka's, else the only one in config-scheduler's namespace, else the only one in the source.
     """
-    previous = find_previous_adapter(snapshot)
+    previous = find_previous_adapter(snapshot, settings, taken)
     if previous is not None and previous[0] in snapshot.quarantined:
         message = f"{previous[0]} is invalid, so vreplicas keep their placements"
         raise VpodSchedulingError(Finding("warning", "stale-decision", message, None, previous[0].resource))
-    named = snapshot.config.settings_of(SETTINGS).stateful_set
-    sets = {key: document for key, document in snapshot.templates.items() if (key.group, key.kind) == ("apps", "StatefulSet")}
+    named = settings.stateful_set
+    sets = {key: d for key, d in snapshot.templates.items() if key[:2] == ("apps", "StatefulSet") and key not in taken}
     if named:
-        namespace, _, name = named.rpartition("/")
-        candidate_sets = [[d for key, d in sets.items() if key.name == name and namespace in ("", key.namespace)]]
+        candidate_sets = [[d for key, d in sets.items() if is_named(key, named)]]
     else:
         policy_namespaces = {
             key.namespace for key in snapshot.templates if (key.group, key.kind, key.name) == ("", "ConfigMap", SCHEDULER)
@@ -251,13 +276,19 @@ def find_adapter(snapshot: Snapshot) -> Document:
         if len(found) == 1:
             return found[0]
     problem = f"found no unique StatefulSet {named}" if named else "found no unique StatefulSet that runs the vreplicas"
-    message = f"{problem}: commit it, and name it as NAMESPACE/NAME in knative.statefulSet"
+    where = "knative.adapters" if settings.kinds or settings.path else "knative.statefulSet"
+    message = f"{problem}: commit it, and name it as NAMESPACE/NAME in {where}"
     raise VpodSchedulingError(Finding("error", "knative-adapter", message))
 
 
-def _read_strategy(snapshot: Snapshot, adapter: Key) -> SchedulingStrategy:
+def is_named(key: Key, name: str) -> bool:
+    """Return whether a name, or NAMESPACE/NAME, is that of an object."""
+    namespace, _, own_name = name.rpartition("/")
+    return key.name == own_name and namespace in ("", key.namespace)
+
+
+def _read_strategy(snapshot: Snapshot, settings: KnativeConfig, adapter: Key) -> SchedulingStrategy:
     """Return the scheduling strategy. Without config-scheduler both profiles are gitsched's defaults."""
-    settings = snapshot.config.settings_of(SETTINGS)
     strict = settings.scale_up == "replace"
     scheduler = _find_policy(snapshot, adapter, SCHEDULER)
     descheduler = _find_policy(snapshot, adapter, DESCHEDULER)
@@ -266,6 +297,8 @@ def _read_strategy(snapshot: Snapshot, adapter: Key) -> SchedulingStrategy:
         Profile((), ()) if max_fill_up else DEFAULT_SCHEDULER_PROFILE
     )  # MAXFILLUP uses no profile, not even for the scale factor
     scheduler_profile = read_profile(scheduler, strict)[0] if scheduler is not None else unconfigured
+    if settings.strict_spread:
+        scheduler_profile = replace(scheduler_profile, strict_spread=True)
     descheduler_profile = read_profile(descheduler, strict)[0] if descheduler is not None else None
     if descheduler_profile is None and not (strict and scheduler is not None):
         descheduler_profile = DEFAULT_DESCHEDULER_PROFILE

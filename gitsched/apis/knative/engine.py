@@ -1,38 +1,24 @@
-"""Knative's PolicyEngine: from sources, pods and nodes to placements, replicas and pods marked unschedulable."""
+"""Knative's PolicyEngine: one run for each StatefulSet that runs vreplicas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
 
-from gitsched.apis.knative.documents import (
-    AdapterRendering,
-    EventSources,
-    KnativeInputs,
-    VpodSchedulingError,
-    find_previous_adapter,
-    list_previous_pods,
-    make_adapter_record,
-    make_pod_record,
-    make_source_record,
-    read_event_sources,
-    read_inputs,
-    read_previous_rendering,
-)
-from gitsched.apis.knative.findings import describe_replicas, report_run
-from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, make_pod_key, read_ordinal
-from gitsched.apis.knative.scheduler import VpodSchedulingResult, schedule_vpods
+from gitsched.apis.knative.adapter_run import AdapterRun
+from gitsched.apis.knative.adapters import assign_sources, find_undeclared_kinds, find_vreplica_paths
+from gitsched.apis.knative.consumer_wishes import HPA_KIND, SCALED_OBJECT_KIND, find_scaled_source
+from gitsched.apis.knative.documents import read_event_sources
+from gitsched.apis.knative.findings import report_missing_settings
+from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, SOURCE_REPLICAS, read_ordinal
 from gitsched.apis.knative.settings import SETTINGS
-from gitsched.apis.knative.vpods import read_node_name
-from gitsched.apis.policy_api import InnerPlacement, PolicyEngine, Snapshot
-from gitsched.apis.topology import NODE
-from gitsched.model.document import Body, Document, Key
+from gitsched.apis.policy_api import InnerPlacement, PolicyEngine, Snapshot, list_previous_records
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+from gitsched.model.scheduling import CandidateResult, Outcome
 
-_INPUT_KINDS = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps", "StatefulSet")))
+_INPUT_KINDS = frozenset((("", "Pod"), ("", "Node"), ("", "ConfigMap"), ("apps", "StatefulSet"), HPA_KIND, SCALED_OBJECT_KIND))
 
 
 class KnativeEngine(PolicyEngine):
@@ -42,175 +28,95 @@ class KnativeEngine(PolicyEngine):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.event_sources: EventSources = read_event_sources(snapshot)
-        self.inputs: KnativeInputs | None = None
-        self.result: VpodSchedulingResult | None = None
-        self.findings: tuple[Finding, ...] = self.event_sources.findings
-        self.blocking_finding: Finding | None = None
-        self.wakeup: datetime | None = None
-        self.time: datetime | None = None
-        self._records: tuple[tuple[Key, Body], ...] = ()
-        self._previous_adapter: tuple[Key, Body] | None = None
-        try:
-            self._schedule(read_inputs(snapshot, self.event_sources))
-        except VpodSchedulingError as error:
-            self._keep_all_previous(error.finding)
-
-    def _keep_all_previous(self, finding: Finding) -> None:
-        """Keep all previous records, because no decision is possible."""
-        snapshot = self.snapshot
-        self.findings = (*self.findings, finding)
-        self.blocking_finding = finding
-        self._previous_adapter = find_previous_adapter(snapshot)
-        sources = (
-            key for key in (*(document.key for document, _ in self.event_sources.valid.values()), *self.event_sources.quarantined)
-        )
-        marked = list_previous_pods(self._previous_adapter[0], snapshot) if self._previous_adapter else []
-        self._records = (
-            *([self._previous_adapter] if self._previous_adapter else []),
-            *marked,
-            *_copy_previous_records(sources, snapshot),
-        )
-
-    def _schedule(self, inputs: KnativeInputs) -> None:
-        snapshot = self.snapshot
-        result = schedule_vpods(inputs.scheduling_input, inputs.adapter_state, dict(inputs.placements), snapshot.at, snapshot.now)
-        adapter = inputs.adapter
-        cluster = snapshot.config.settings_of(SETTINGS).cluster
-        records = [(adapter.key, make_adapter_record(adapter, result.adapter_state, cluster))]
-        records += [
-            (d.key, make_source_record(d, adapter.key, result.placements[name], cluster)) for name, d in inputs.sources.items()
-        ]
-        marked, unmarked = result.adapter_state.marked, result.adapter_state.unmarked
-        pods = [(make_pod_key(adapter.key, ordinal), ordinal in marked) for ordinal in sorted(marked | unmarked)]
-        records += [(key, make_pod_record(key, marked)) for key, marked in pods]
-        self.inputs, self.result = inputs, result
-        self.wakeup, self.time = result.wakeup, result.time
-        self._records = (*records, *_copy_previous_records(self.event_sources.quarantined, snapshot))
-        self.findings = (
-            *self.findings,
-            *report_run(inputs, result, self.event_sources, snapshot.config.settings_of(SETTINGS).cluster),
-        )
+        self._paths = find_vreplica_paths(snapshot)
+        sources = read_event_sources(snapshot, self._paths)
+        findings: list[Finding] = [*sources.findings, *find_undeclared_kinds(snapshot, self._paths)]
+        runs: list[AdapterRun] = []
+        if _is_configured(snapshot):
+            taken: frozenset[Key] = frozenset()
+            for assigned in assign_sources(snapshot, sources):
+                run = AdapterRun(assigned.snapshot, assigned.settings, assigned.sources, taken)
+                runs.append(run)
+                taken |= {run.adapter} if run.adapter is not None else set()
+        else:
+            findings = list(report_missing_settings(snapshot, [document for document, _ in sources.valid.values()]))
+        self._runs = tuple(runs)
+        self.findings = (*findings, *(finding for run in runs for finding in run.findings))
+        self.wakeup = min((run.wakeup for run in runs if run.wakeup is not None), default=None)
+        self.time = max((run.time for run in runs if run.time is not None), default=None)
 
     def update(self, snapshot: Snapshot) -> bool:
         """Continue with a new snapshot if none of the inputs changed, because one changed source may move the others."""
         previous = self.snapshot
         if self.wakeup is not None and self.wakeup <= snapshot.now:
             return False
-        kinds = {(document.key.group, document.key.kind) for document, _ in self.event_sources.valid.values()} | _INPUT_KINDS
-        read = [key for key in snapshot.templates if (key.group, key.kind) in kinds]
-        unchanged = all(snapshot.templates[key] is previous.templates.get(key) for key in read)
-        if not unchanged or any(
-            snapshot.previous.get(key) is not previous.previous.get(key) for key in (*read, *dict(self._records))
-        ):
+        kinds = self._paths.keys() | _INPUT_KINDS
+        read = [key for key in snapshot.templates if key[:2] in kinds or key.group.endswith("knative.dev")]
+        unchanged = all(snapshot.templates[key] is previous.templates.get(key) for key in read) and not any(
+            key[:2] in kinds for key in snapshot.duplicates
+        )
+        records = dict(self.records())
+        if not unchanged or any(snapshot.previous.get(key) is not previous.previous.get(key) for key in (*read, *records)):
             return False
         self.snapshot = snapshot
+        for run in self._runs:
+            run.snapshot = snapshot
         return True
 
-    def own_workloads(self) -> Iterable[tuple[Document, Outcome]]:
-        if self.inputs is not None and self.result is not None:
-            adapter, replicas = self.inputs.adapter, self.result.adapter_state.replicas
-            cluster = self.snapshot.config.settings_of(SETTINGS).cluster
-            if cluster:
-                reason, time = describe_replicas(self.result), self.result.time or self.snapshot.at
-                yield adapter, self._make_outcome(adapter, AdapterRendering(cluster, replicas), "placed", reason, time)
-        elif (
-            self._previous_adapter is not None
-            and self._previous_adapter[0] in self.snapshot.templates
-            and self.blocking_finding is not None
-        ):
-            adapter, rendering = (
-                self.snapshot.templates[self._previous_adapter[0]],
-                read_previous_rendering(self._previous_adapter[1]),
-            )
-            if rendering is not None:
-                yield adapter, self._make_outcome(adapter, rendering, "stale", self.blocking_finding.message, self.snapshot.at)
-
-    def _make_outcome(self, adapter: Document, rendering: AdapterRendering, state: str, reason: str, time: datetime) -> Outcome:
-        previous = read_previous_rendering(self.snapshot.previous.get(adapter.key))
-        cluster, replicas = rendering
-        return Outcome(
-            key=adapter.key,
-            api=self.name,
-            state=state,
-            policy="knative.cluster",
-            group="",
-            targets=(TargetCluster(cluster, replicas, edits=(("spec.replicas", replicas),)),),
-            replicas=replicas,
-            records=(),
-            reason=reason,
-            time=time,
-            previous_targets=(TargetCluster(previous.cluster, previous.replicas),) if previous else (),
-        )
+    def own_workloads(self) -> Iterator[tuple[Document, Outcome]]:
+        return (entry for run in self._runs for entry in run.own_workloads())
 
     def inner_placements(self) -> Mapping[Key, InnerPlacement]:
         """Return the placements of the sources on pods."""
-        if self.inputs is None or self.result is None:
-            return {}
-        inputs, adapter = self.inputs, self.inputs.adapter.key
-        nodes = {make_pod_key(adapter, o).name: f"{NODE}/{read_node_name(pod)}" for o, pod in inputs.adapter_pods.pods.items()}
-        return {
-            document.key: InnerPlacement(
-                inputs.scheduling_input.desired[name],
-                {make_pod_key(adapter, ordinal).name: count for ordinal, count in sorted(self.result.placements[name].items())},
-                nodes,
-            )
-            for name, document in inputs.sources.items()
-        }
+        return {key: placement for run in self._runs for key, placement in run.inner_placements().items()}
 
     def clusters(self) -> Mapping[str, ClusterInfo]:
-        rendering = read_previous_rendering(self._previous_adapter[1]) if self._previous_adapter else None
-        name = self.snapshot.config.settings_of(SETTINGS).cluster if self.result else rendering.cluster if rendering else ""
-        return {name: ClusterInfo(name, {})} if name else {}
+        return {name: cluster for run in self._runs for name, cluster in run.clusters().items()}
 
     def records(self) -> Iterable[tuple[Key, Body]]:
-        return self._records
+        return (record for run in self._runs for record in run.records())
 
-    def referenced_keys(self) -> Iterable[Key]:
-        """Yield the Nodes, the StatefulSet's Pods, and the ConfigMaps of both schedulers."""
-        adapter = self.inputs.adapter.key if self.inputs else self._previous_adapter[0] if self._previous_adapter else None
-        for key in self.snapshot.templates:
+    def referenced_keys(self) -> Iterator[Key]:
+        """Yield the Nodes, the Pods of the StatefulSets, the ConfigMaps of both schedulers, and the autoscalers of the sources."""
+        adapters = [run.adapter for run in self._runs if run.adapter is not None]
+        for key, document in self.snapshot.templates.items():
             match key:
                 case Key("", "Node"):
                     yield key
-                case Key("", "Pod", namespace, name) if adapter and namespace == adapter.namespace:
-                    if read_ordinal(name, adapter.name) is not None:
+                case Key("", "Pod", namespace, name):
+                    if any(namespace == adapter.namespace and read_ordinal(name, adapter.name) is not None for adapter in adapters):
                         yield key
                 case Key("", "ConfigMap", _, name) if name in (SCHEDULER, DESCHEDULER):
                     yield key
+                case Key(group, kind) if (group, kind) in (HPA_KIND, SCALED_OBJECT_KIND):
+                    source = find_scaled_source(document)
+                    if source is not None and source[:2] in self._paths:
+                        yield key
 
     def decide(self, _template: Document) -> Outcome | None:
         return None
 
     def selects(self, template: Document) -> bool:
-        return template.key in self.event_sources.quarantined or (
-            self._previous_adapter is not None and template.key == self._previous_adapter[0]
-        )
+        return any(run.selects(template) for run in self._runs)
 
     def keep_previous(self, template: Document, why: str) -> Outcome | None:
-        rendering = (
-            read_previous_rendering(self._previous_adapter[1])
-            if self._previous_adapter and template.key == self._previous_adapter[0]
-            else None
-        )
-        return self._make_outcome(template, rendering, "stale", why, self.snapshot.at) if rendering else None
+        return next((kept for run in self._runs if (kept := run.keep_previous(template, why)) is not None), None)
 
     def evaluate_candidates(self, _template: Document) -> list[CandidateResult]:
         return []
 
     def evaluate_own(self, kind: str, name: str, namespace: str, /) -> list[CandidateResult] | None:
-        from gitsched.apis.knative.explanation import evaluate_pods  # imported lazily: only `gitsched explain` needs it
-
-        return evaluate_pods(self.inputs, self.result, kind, name, namespace) if self.inputs and self.result else None
+        return next((found for run in self._runs if (found := run.evaluate_own(kind, name, namespace)) is not None), None)
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.knative.explanation import explain_placements, explain_previous
-
-        if self.inputs is None or self.result is None:
-            return explain_previous(template, self._records, self.blocking_finding) if self.blocking_finding else None
-        return explain_placements(self.inputs, self.result, template, self.findings)
+        return next((found for run in self._runs if (found := run.explain(template)) is not None), None)
 
 
-def _copy_previous_records(keys: Iterable[Key], snapshot: Snapshot) -> Iterable[tuple[Key, Body]]:
-    """Return the previous records of these keys, unchanged."""
-    return ((key, record) for key in keys if (record := snapshot.previous.get(key)) is not None)
+def _is_configured(snapshot: Snapshot) -> bool:
+    """Return whether vreplicas are to be scheduled: there are settings, a policy, or records of an earlier run."""
+    if SETTINGS.name in snapshot.config.api_settings:
+        return True
+    if any(key[:2] == ("", "ConfigMap") and key.name == SCHEDULER for key in (*snapshot.templates, *snapshot.quarantined)):
+        return True
+    records = list_previous_records(snapshot.previous, "apps", "StatefulSet")
+    return any(SOURCE_REPLICAS in as_string_map(get_field(body, "metadata", "annotations")) for _, body in records)

@@ -56,11 +56,14 @@ def _evaluate_source(inputs: KnativeInputs, result: VpodSchedulingResult, source
     candidates = []
     for ordinal, reason in _list_ordinals(inputs, result).items():
         name = f"{inputs.adapter.key.name}-{ordinal}"
+        relaxed = "" if reason or strategy.max_fill_up else candidate_pods.explain_relaxed_predicates(ordinal)
         refusal = reason or (
             "the pod is full"
             if strategy.max_fill_up and free[ordinal] <= 0
             else ""
             if strategy.max_fill_up
+            else ""
+            if relaxed
             else candidate_pods.explain_rejection(ordinal)
         )
         scores = (
@@ -68,7 +71,7 @@ def _evaluate_source(inputs: KnativeInputs, result: VpodSchedulingResult, source
             if refusal or strategy.max_fill_up
             else {plugin: float(score) for plugin, score in candidate_pods.list_scores(ordinal).items()}
         )
-        candidates.append(CandidateResult(name, not refusal, refusal, scores, sum(scores.values()) if scores else None))
+        candidates.append(CandidateResult(name, not refusal, refusal or relaxed, scores, sum(scores.values()) if scores else None))
     return candidates
 
 

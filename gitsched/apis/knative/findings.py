@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from gitsched.apis.knative.documents import EventSources, KnativeInputs
+from gitsched.apis.knative.names import ADAPTER_SUFFIX
 from gitsched.apis.knative.scheduler import VpodSchedulingResult, count_on_marked_pods
+from gitsched.apis.policy_api import Snapshot
+from gitsched.model.document import Document
 from gitsched.model.finding import Finding, locate_document
+from gitsched.model.time import format_time
+from gitsched.schedule.vreplicas.autoscaler import compute_scale_down
 from gitsched.schedule.vreplicas.state import VreplicasByOrdinal
 
 MAX_NAMED = 5
 """Maximum number of items that one message lists."""
+
+
+def report_missing_settings(snapshot: Snapshot, sources: list[Document]) -> Iterator[Finding]:
+    """Yield a finding if there are sources with a StatefulSet or with Pods and Nodes for them, but no settings."""
+    kinds = Counter(key.kind for key in snapshot.templates if key[:2] in (("", "Pod"), ("", "Node")))
+    adapters = [key for key in snapshot.templates if key[:2] == ("apps", "StatefulSet") and key.name.endswith(ADAPTER_SUFFIX)]
+    if not sources or not (adapters or (kinds["Pod"] and kinds["Node"])):
+        return
+    numbers = [
+        _format_count("event source", len(sources)),
+        *(f"StatefulSet {key.namespace}/{key.name}" for key in adapters[:MAX_NAMED]),
+    ]
+    numbers += [_format_count(kind, kinds[kind]) for kind in ("Pod", "Node") if kinds[kind]]
+    message = (
+        f"found {', '.join(numbers)}, but vreplicas are not scheduled: set knative.capacity (vreplicas per pod) and knative.cluster "
+        "in gitsched.yaml" + ("" if adapters else ", and commit the StatefulSet of the adapter")
+    )
+    yield Finding("warning", "knative-settings", message, locate_document(sources[0]), sources[0].key.resource)
 
 
 def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: EventSources, cluster: str) -> Iterator[Finding]:
@@ -22,6 +46,8 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         yield Finding(
             "warning", "knative-node-missing", message, locate_document(inputs.adapter_pods.pods[ordinals[0]]), ("Node", "", node)
         )
+    yield from _report_wishes(inputs)
+    yield from _report_unused_pods(inputs, result)
     for key in sources.quarantined:
         yield Finding("warning", "stale-decision", f"{key} keeps its placements: its document is invalid", None, key.resource)
     for name, document in inputs.sources.items():
@@ -45,9 +71,43 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
     if not cluster:
         message = (
             f"{adapter.key} needs {result.adapter_state.replicas} replicas, but is not rendered for any cluster: "
-            "set knative.cluster, or apply the output of `gitsched export knative`"
+            "set knative.cluster, or run `gitsched apply knative --scale`"
         )
         yield Finding("info", "knative-no-cluster", message, locate_document(adapter), adapter.key.resource)
+
+
+def _report_wishes(inputs: KnativeInputs) -> Iterator[Finding]:
+    """Yield a finding for each source whose number of consumers another object decides that does not say it."""
+    for name, wish in inputs.wishes.items():
+        if wish.consumers is None:
+            message = (
+                f"{wish.origin.key} scales {name}, but has no number of consumers: spec.consumers is used. Collect the "
+                "HorizontalPodAutoscaler with its status"
+            )
+            yield Finding(
+                "warning", "knative-consumers-unknown", message, locate_document(wish.origin), inputs.sources[name].key.resource
+            )
+
+
+def _report_unused_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iterator[Finding]:
+    """Yield a finding about pods without vreplicas that are about to be removed, or that remain although no source is left."""
+    adapter, state, replicas = inputs.adapter, result.state, result.adapter_state.replicas
+    strategy, autoscaler = inputs.scheduling_input.strategy, inputs.scheduling_input.autoscaler
+    used = any(any(vreplicas.values()) for vreplicas in (*result.placements.values(), *inputs.scheduling_input.other_placements))
+    lowered = compute_scale_down(state, strategy) if autoscaler.attempt_scale_down and autoscaler.leader else replicas
+    if not replicas or (used and lowered == replicas):
+        return
+    unused = range(lowered, replicas) if used else range(replicas)
+    names = _format_pods(adapter.key.name, unused)
+    if lowered < replicas and result.wakeup is not None:
+        text = f"from {format_time(result.wakeup)} on, the StatefulSet has {lowered} replicas"
+    elif lowered < replicas:
+        text = "they stay, because pods are not removed in this mode or run"
+    else:
+        text = f"{_format_count('pod', replicas)} remain for new sources, one for each zone or node; delete the StatefulSet to remove them"
+    reason = "" if used else ", because no event source has vreplicas"
+    verb = "is unused" if len(unused) == 1 else "are unused"
+    yield Finding("info", "knative-unused-pods", f"{names} {verb}{reason}: {text}", locate_document(adapter), adapter.key.resource)
 
 
 def _describe_pending(pending: int, placeable: int) -> str:

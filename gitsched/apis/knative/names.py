@@ -19,6 +19,25 @@ DOMAIN = "knative.dev"
 """Kinds that `workloads` declares in groups of this domain are event sources."""
 ADAPTER = "kafkasource-mt-adapter"
 """The StatefulSet of Kafka's multi-tenant sources."""
+ADAPTER_SUFFIX = "-mt-adapter"
+"""A StatefulSet named after a kind in lower case and this suffix runs the vreplicas of that kind."""
+SCALABLE_KINDS = ((GROUP, "RedisStreamSource"),)
+"""Kinds besides KafkaSource whose definition upstream has spec.consumers, with the subresource scale."""
+KINDS_WITHOUT_VREPLICAS = frozenset(
+    (
+        *(
+            "ApiServerSource",
+            "AwsSqsSource",
+            "ContainerSource",
+            "CouchDbSource",
+            "GitHubSource",
+            "GitLabSource",
+            "IntegrationSource",
+        ),
+        *("PingSource", "PrometheusSource", "RabbitmqSource"),
+    )
+)
+"""Kinds of event sources that Knative runs in a Deployment or StatefulSet for each source, unless they are declared."""
 
 SURPLUS_SINCE = "gitsched.io/surplus-since"
 """Time since which fewer pods would be sufficient."""

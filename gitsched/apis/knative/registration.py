@@ -75,6 +75,7 @@ API = PolicyAPI(
     create_engine=_create_engine,
     kinds=ApiKinds(frozenset({names.GROUP})),
     active_objects=frozenset({("", "ConfigMap", names.SCHEDULER)}),
+    active_templates=frozenset({(names.GROUP, names.KAFKA), *names.SCALABLE_KINDS}),
     settings=SETTINGS,
     find_validator=_find_validator,
     validated_objects={

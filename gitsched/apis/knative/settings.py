@@ -34,6 +34,10 @@ class KnativeConfig(NamedTuple):
     """Settings of Knative. `capacity` is the number of vreplicas per pod (None: not set); `scale_up` is keep or replace.
 
     `stateful_set` is "", a name, or namespace/name. `reserved` are vreplicas that no status shows yet, by source (namespace/name) and pod.
+    `strict_spread` makes EvenPodSpread reject pods also where vreplicas stay pending.
+
+    `adapters` are StatefulSets for some sources, each with its own settings. These sources are of the `kinds`, as KIND or KIND.GROUP, and
+    in the directory `path`; empty values mean all.
     """
 
     capacity: int | None = None
@@ -44,33 +48,53 @@ class KnativeConfig(NamedTuple):
     autoscaler: AutoscalerConfig = AutoscalerConfig()
     sources: tuple[VpodKind, ...] = ()
     reserved: Mapping[str, Mapping[str, int]] = {}
+    strict_spread: bool = False
+    adapters: tuple[KnativeConfig, ...] = ()
+    kinds: tuple[str, ...] = ()
+    path: str = ""
 
 
 def _parse_knative(knative: ConfigSection) -> KnativeConfig:
-    return KnativeConfig(
-        capacity=knative.get_integer("capacity", None, 1),
-        policy=knative.get_choice("policy", "", "MAXFILLUP"),
-        scale_up=knative.get_choice("scaleUp", "keep", "replace"),
-        cluster=knative.get_string("cluster"),
+    shared = _parse_adapter(knative, KnativeConfig())._replace(
         stateful_set=knative.get_string("statefulSet"),
-        autoscaler=_parse_autoscaler(knative.get_section("autoscaler")),
         sources=tuple(
             VpodKind(entry.require_string("apiVersion"), entry.require_string("kind"), entry.require_string("replicasPath"))
             for entry in knative.list_sections("sources")
         ),
-        reserved=_parse_reserved(knative.get_section("reserved")),
+    )
+    adapters = tuple(
+        _parse_adapter(entry, shared)._replace(
+            stateful_set=entry.require_string("statefulSet"),
+            kinds=entry.get_strings("kinds"),
+            path=entry.get_string("path").strip("/"),
+        )
+        for entry in knative.list_sections("adapters")
+    )
+    return shared._replace(adapters=adapters)
+
+
+def _parse_adapter(section: ConfigSection, default: KnativeConfig) -> KnativeConfig:
+    """Parse the settings that each adapter can have; `default` has those that are not set."""
+    strict = section.get_choice("evenPodSpread", "", "soft", "strict")
+    return default._replace(
+        capacity=section.get_integer("capacity", default.capacity, 1),
+        policy=section.get_choice("policy", default.policy, "", "MAXFILLUP"),
+        scale_up=section.get_choice("scaleUp", default.scale_up, "keep", "replace"),
+        strict_spread=strict == "strict" if strict else default.strict_spread,
+        cluster=section.get_string("cluster", default.cluster),
+        autoscaler=_parse_autoscaler(section.get_section("autoscaler"), default.autoscaler),
+        reserved=_parse_reserved(section.get_section("reserved")) or default.reserved,
     )
 
 
-def _parse_autoscaler(autoscaler: ConfigSection) -> AutoscalerConfig:
-    default = AutoscalerConfig()
+def _parse_autoscaler(autoscaler: ConfigSection, default: AutoscalerConfig) -> AutoscalerConfig:
     age = autoscaler.values.get("lastCompactAgeSeconds")
     return AutoscalerConfig(
         attempt_scale_down=autoscaler.get_bool("attemptScaleDown", default.attempt_scale_down),
         leader=autoscaler.get_bool("leader", default.leader),
         skip=autoscaler.get_bool("skip", default.skip),
         refresh_period=autoscaler.get_seconds("refreshPeriodSeconds", default.refresh_period),
-        compact_age=None if age is None else autoscaler.get_seconds("lastCompactAgeSeconds", timedelta()),
+        compact_age=default.compact_age if age is None else autoscaler.get_seconds("lastCompactAgeSeconds", timedelta()),
     )
 
 

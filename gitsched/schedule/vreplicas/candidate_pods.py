@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from gitsched.schedule.vreplicas.plugins import CountHistogram, CountScope, OtherCounts, PluginLevel, Profile, SchedulerPlugin
+from gitsched.schedule.vreplicas.plugins import (
+    CountHistogram,
+    CountScope,
+    OtherCounts,
+    PluginLevel,
+    PodPredicate,
+    Profile,
+    SchedulerPlugin,
+)
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet
 
 NO_ENTRY = -1
@@ -255,14 +263,29 @@ class CandidatePods:
 
     def explain_rejection(self, ordinal: int) -> str:
         """Return why a pod may not receive a vreplica; "" if it may."""
-        group_key = self._build_group_key(ordinal)
         for predicate in self._profile.predicates:
-            count, others = (
-                (self.free[ordinal], _NO_OTHERS) if predicate.level == "capacity" else self._get_counts(predicate, group_key)
-            )
-            if not predicate.admits(max(count, 0), count != NO_ENTRY, others):
+            if self._rejects(predicate, ordinal):
                 return f"{predicate.name}: {predicate.reason}"
         return ""
+
+    def _rejects(self, predicate: PodPredicate, ordinal: int) -> bool:
+        count, others = (
+            (self.free[ordinal], _NO_OTHERS)
+            if predicate.level == "capacity"
+            else self._get_counts(predicate, self._build_group_key(ordinal))
+        )
+        return not predicate.admits(max(count, 0), count != NO_ENTRY, others)
+
+    def explain_relaxed_predicates(self, ordinal: int) -> str:
+        """Return which soft predicates a pod fails that passes all others, and what follows; "" if it fails none or others, too."""
+        if self._profile.relaxed is None:
+            return ""
+        hard = {predicate.name for predicate in self._profile.relaxed.predicates}
+        failed = [predicate for predicate in self._profile.predicates if self._rejects(predicate, ordinal)]
+        if not failed or any(predicate.name in hard for predicate in failed):
+            return ""
+        reasons = ", ".join(f"{predicate.name}: {predicate.reason}" for predicate in failed)
+        return f"{reasons}; used only for vreplicas that no other pod can take"
 
     def list_scores(self, ordinal: int) -> dict[str, int]:
         """Return the score of a pod by each priority times its weight: the greatest sum wins; only high ordinals give positive

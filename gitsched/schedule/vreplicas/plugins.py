@@ -283,16 +283,17 @@ _DOMINANT_WEIGHT = 1_000_000
 
 @dataclass(frozen=True)
 class Profile:
-    """Predicates in their order, and priorities with their weights, each name once."""
+    """Predicates in their order, and priorities with their weights, each name once. `strict_spread`: soft predicates are never ignored."""
 
     predicates: tuple[PodPredicate, ...]
     priorities: WeightedPriorities
+    strict_spread: bool = False
 
     @cached_property
     def relaxed(self) -> Profile | None:
         """The profile with even spread as the strongest priority instead of a predicate; None if it has no soft predicate."""
         hard = tuple(predicate for predicate in self.predicates if not predicate.soft or predicate.strict)
-        if len(hard) == len(self.predicates):
+        if self.strict_spread or len(hard) == len(self.predicates):
             return None
         return Profile(hard, ((FewestOnPodPriority(), _DOMINANT_WEIGHT), *self.priorities))
 
