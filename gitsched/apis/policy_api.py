@@ -4,7 +4,7 @@ capabilities, and the PolicyAPI that describes it. The functions of a descriptio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -19,7 +19,7 @@ from gitsched.model.explanation import ExplainedCandidate, Explanation, Proposed
 from gitsched.model.finding import Finding, Issue
 from gitsched.model.observation import MetricQuery
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import CandidateResult, Outcome
+from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
 from gitsched.schedule.estimator import Capacity
 
@@ -54,9 +54,11 @@ EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)
 
 @runtime_checkable
 class RecordsByKind(Protocol):
-    """Previous records that can list one kind without decoding all others."""
+    """Previous records that can list some of them without decoding all others."""
 
     def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]: ...
+
+    def outside_groups(self, groups: Collection[str]) -> Iterator[tuple[Key, Body]]: ...
 
 
 def list_previous_records(previous: Mapping[Key, Body], group: str, kind: str) -> list[tuple[Key, Body]]:
@@ -64,6 +66,13 @@ def list_previous_records(previous: Mapping[Key, Body], group: str, kind: str) -
     if isinstance(previous, RecordsByKind):
         return sorted(previous.of_kind(group, kind), key=lambda entry: entry[0])
     return sorted(((key, body) for key, body in previous.items() if key[:2] == (group, kind)), key=lambda entry: entry[0])
+
+
+def list_records_outside(previous: Mapping[Key, Body], groups: Collection[str]) -> list[tuple[Key, Body]]:
+    """Return the previous records whose group is not one of `groups`, sorted by key."""
+    if isinstance(previous, RecordsByKind):
+        return sorted(previous.outside_groups(groups), key=lambda entry: entry[0])
+    return sorted(((key, body) for key, body in previous.items() if key.group not in groups), key=lambda entry: entry[0])
 
 
 class PolicyEngine(ABC):
@@ -305,11 +314,16 @@ class ClusterScoring(NamedTuple):
     build_documents: Callable[[Body, set[str], Mapping[str, Mapping[str, float]], datetime | None], list[Body]]
 
 
-class ClusterChoices(NamedTuple):
-    """Clusters that documents of the API choose without placing a workload: the kind of the records, and the clusters by document."""
+class RecordDescription(NamedTuple):
+    """Records whose content is the only result of a decision, so that plans, reviews and reports show them.
 
-    record_kind: GroupKind
-    read: Callable[[Iterable[tuple[Key, Body]]], Mapping[Key, frozenset[str]]]
+    `kinds` are the kinds of the records; None stands for all kinds outside of the groups of policy APIs. `describe` returns the decision
+    of one record, of this run or of an earlier one, and None for a record without a decision. Records about the same subject and kind of
+    target are one decision.
+    """
+
+    kinds: frozenset[GroupKind] | None
+    describe: Callable[[Key, Body], RecordedDecision | None]
 
 
 class StarterFiles(NamedTuple):
@@ -383,7 +397,7 @@ class PolicyAPI:
     """Where kinds of workloads have their number of replicas, for simulations that scale them."""
     serializable: bool = False
     """Whether the engine can be stored and continue in another process: it keeps nothing of its snapshot that `update` does not replace."""
-    cluster_choices: ClusterChoices | None = None
+    recorded_decisions: RecordDescription | None = None
 
     load_starter: Callable[[], StarterFiles] | None = None
     export: Export | None = None

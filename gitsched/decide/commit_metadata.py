@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from hashlib import sha256
 
 from gitsched.decide.plan import Plan
+from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
+from gitsched.model.document import Key
 from gitsched.model.observation import write_observations
 from gitsched.model.planned_files import PlannedFile
+from gitsched.model.scheduling import RecordTarget
 from gitsched.model.time import format_time
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
 from gitsched.render.run_metadata import (
@@ -18,6 +21,7 @@ from gitsched.render.run_metadata import (
     DecisionRow,
     FleetRow,
     ReadmeContent,
+    RecordedRow,
     RunMetadata,
     write_commit_message,
     write_hydrator_metadata,
@@ -43,11 +47,17 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
         ],
         decisions=[
             DecisionRow(
-                f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}",
+                _format_workload(key),
                 outcome.policy or outcome.reason,
-                [*outcome.replicas_by_cluster.items()],
+                [*outcome.counted_replicas.items()],
             )
             for key, outcome in totals.first_outcomes.items()
+        ],
+        recorded=[
+            RecordedRow(
+                _format_workload(decision.subject), decision.target_kind, [_format_target(each) for each in decision.targets]
+            )
+            for decision in plan.recorded
         ],
         workloads=len(plan.outcomes),
         clusters=totals.cluster_count,
@@ -77,17 +87,28 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
     }
 
 
-def make_commit_message(source: Commit, plan: Plan, changed_entries: Set[str], version: str) -> str:
+def make_commit_message(
+    source: Commit, plan: Plan, record_changes: Sequence[RecordChange], changed_entries: Set[str], version: str
+) -> str:
     """Return the commit message. The cause is the latest event: the source commit, a deadline or an observation.
 
-    `changed_entries` are the names at the root of the output that differ from the last commit.
+    `record_changes` are the changed recorded decisions, `changed_entries` the names at the root of the output that differ from the last
+    commit.
     """
     cause: CommitCause = (
         "source" if plan.time <= source.time else "observation" if plan.time == plan.observations.time else "deadline"
     )
-    moved = len(plan.moves)
-    summary = f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else _summarize_changed_entries(changed_entries)
+    moved, recorded = len(plan.moves), len(record_changes)
+    parts = (
+        f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "",
+        f"{recorded} recorded decision{'s' if recorded != 1 else ''} changed" if recorded else "",
+    )
+    summary = ", ".join(filter(None, parts)) or _summarize_changed_entries(changed_entries)
     lines = [f"{move.key}: {_format_replicas(move.before)} -> {_format_replicas(move.after)}" for move in plan.moves]
+    lines += [
+        f"{change.subject}, {change.target_kind}: {_format_targets(change.before)} -> {_format_targets(change.after)}"
+        for change in record_changes
+    ]
     return write_commit_message(f"{summary} ({source.subject})", lines, source=source.oid, version=version, cause=cause)
 
 
@@ -98,6 +119,19 @@ def _summarize_changed_entries(names: Set[str]) -> str:
     if KEPT in names:
         return "last valid files changed"
     return "records changed"
+
+
+def _format_workload(key: Key) -> str:
+    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
+
+
+def _format_targets(targets: Sequence[RecordTarget]) -> str:
+    return ", ".join(map(_format_target, targets)) or "none"
+
+
+def _format_target(target: RecordTarget) -> str:
+    text = target.name if target.amount is None else f"{target.name}:{target.amount}"
+    return f"{text} ({target.group})" if target.group else text
 
 
 def _format_replicas(replicas: object) -> str:

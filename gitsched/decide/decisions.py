@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import DependencyTracking, PolicyAPI, PolicyEngine, RecordsByKind, ReferenceReading, Snapshot
 from gitsched.decide.catalog import Catalog, RawDocument, build_catalog, make_duplicate_finding, make_scope_finding
+from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.document import Body, Document, Key
-from gitsched.model.explanation import Explanation
+from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, RecordedDecision
 
 
 class DecisionSet(NamedTuple):
@@ -33,8 +34,31 @@ class DecisionSet(NamedTuple):
     own_workloads: frozenset[Key] = frozenset()
 
     def explain(self, document: Document) -> Explanation | None:
-        """Explain the placement of a workload; None if no API places it."""
-        return next((found for engine in self.engines if (found := engine.explain(document))), None)
+        """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
+        found = next((found for engine in self.engines if (found := engine.explain(document))), None)
+        return self._explain_recorded(document) if found is None else found
+
+    def _explain_recorded(self, document: Document) -> Explanation | None:
+        """Explain a recorded decision by the results of all candidates, for an API that explains only workloads."""
+        decision = next((decision for decision in self.recorded if decision.subject == document.key), None)
+        engine = next((engine for engine in self.engines if decision is not None and engine.name == decision.api), None)
+        if decision is None or engine is None:
+            return None
+        key, origin = document.key, document.origin
+        return Explanation(
+            str(key),
+            location=f"{origin.path}:{origin.line}" if origin is not None else "",
+            policy=str(key),
+            policy_reason=f"decided by {decision.api}",
+            candidates=tuple(map(ExplainedCandidate, engine.evaluate_own(key.kind, key.name, key.namespace) or ())),
+            result=tuple(ReplicaShare(target.name, None, target.amount) for target in decision.targets),
+            candidate_kind=decision.target_kind,
+        )
+
+    @property
+    def recorded(self) -> tuple[RecordedDecision, ...]:
+        """The decisions that only records show, by namespace and name of their subjects."""
+        return describe_recorded(self.engines, (self.outcomes[key] for key in self.own_workloads))
 
     @property
     def unclaimed(self) -> int:
@@ -128,6 +152,16 @@ def decide(
     findings += [make_scope_finding(document) for kind, document in sorted(catalog.guessed_scopes.items()) if kind in chosen]
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)
     return DecisionSet(catalog, engines, outcomes, templates, frozenset(quarantined), tuple(findings), unstable, frozenset(own))
+
+
+def describe_recorded(engines: Iterable[PolicyEngine], own: Iterable[Outcome]) -> tuple[RecordedDecision, ...]:
+    """Return the decisions that only records show: records that belong to no workload, or to one that an API creates itself (`own`).
+
+    The records of other workloads describe clusters, which outcomes have.
+    """
+    records = [record for engine in engines for record in engine.records()]
+    records += [record for outcome in own for record in outcome.records]
+    return describe_records(records) if records else ()
 
 
 def _make_two_claims_finding(document: Document, one: Outcome, other: Outcome) -> Finding:

@@ -22,7 +22,7 @@ from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
 from gitsched.render.output_files import escape_segment, kept_path
 
@@ -106,6 +106,11 @@ class Plan(NamedTuple):
     def cluster_count(self) -> int:
         """The number of clusters with a directory."""
         return self.totals.cluster_count
+
+    @property
+    def recorded(self) -> tuple[RecordedDecision, ...]:
+        """The decisions that only records show."""
+        return self.totals.recorded
 
     @property
     def retiring(self) -> Mapping[str, datetime]:
@@ -247,7 +252,7 @@ def list_moves(outcomes: Iterable[Outcome], had_workloads: HadWorkloads) -> Iter
     for outcome in outcomes:
         before, after = _list_previous_replicas(outcome, had_workloads), outcome.replicas_by_cluster
         if before != after:
-            yield Move(outcome.key, before, after, describe_reason(outcome))
+            yield Move(outcome.key, before, after, describe_reason(outcome), copy_replicas=outcome.replicas or 0)
 
 
 def describe_reason(outcome: Outcome) -> str:

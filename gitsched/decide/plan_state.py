@@ -18,7 +18,7 @@ from gitsched.decide.rendered_tree import RenderedTree, WorkloadFiles
 from gitsched.model.document import Body, Key, parse_api_group
 from gitsched.model.finding import Finding, finding_sort_key
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.render.output_files import status_path
 from gitsched.render.run_metadata import MAX_ROWS
 
@@ -63,7 +63,8 @@ class Totals(NamedTuple):
 
     `unclaimed` is the number of objects that no policy selects. `wakeups` are the times at which a decision about a workload may change
     without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
-    that README.md shows. `records` belong to no workload. `kind_scopes` says for kinds that are not built in whether they are namespaced.
+    that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
+    show. `kind_scopes` says for kinds that are not built in whether they are namespaced.
     """
 
     config: Config
@@ -83,6 +84,7 @@ class Totals(NamedTuple):
     retiring: Mapping[str, datetime]
     namespace_manifests: Mapping[str, tuple[str, PlannedFile]]
     records: tuple[tuple[Key, Body], ...]
+    recorded: tuple[RecordedDecision, ...]
     kind_scopes: Mapping[tuple[str, str], bool]
 
     @property
@@ -178,6 +180,7 @@ def compute_totals(
         retiring=retiring,
         namespace_manifests=rendered.namespace_manifests,
         records=list_engine_records(decisions.engines),
+        recorded=decisions.recorded,
         kind_scopes=decisions.catalog.kind_scopes,
     )
 

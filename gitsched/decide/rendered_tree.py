@@ -182,7 +182,7 @@ def _group_by_cluster(
 
 def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: int) -> None:
     """Add the workload and its replicas to the counts of its clusters; subtract them with sign -1."""
-    for cluster, replicas in outcome.replicas_by_cluster.items():
+    for cluster, replicas in outcome.counted_replicas.items():
         workloads, total = counts.get(cluster, (0, 0))
         counts[cluster] = workloads + sign, total + sign * (replicas or 0)
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.topology import CLUSTER
 from gitsched.decide.catalog import Catalog
-from gitsched.decide.registry import policy_apis, reserved_groups
-from gitsched.model.changes import Cause, Move
+from gitsched.decide.registry import apis_by_group, policy_apis, reserved_groups
+from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import FieldOrigin, Location, Pointer, locate_document
@@ -151,6 +151,28 @@ def find_causes(
     # A changed document is a better explanation than an existing rule.
     paths = {document.origin.path for key in catalogs.changed_keys if (document := catalogs.after.get(key)) and document.origin}
     return tuple(sorted(dict.fromkeys(found), key=lambda cause: not _is_from_change(cause, move, paths)))
+
+
+def find_record_causes(
+    change: RecordChange, catalogs: CatalogComparison, related: Iterable[Key], explanation: Explanation | None
+) -> tuple[Cause, ...]:
+    """Return the causes of a changed recorded decision: its own document, those of its targets, else other documents of its API.
+
+    `related` are documents outside of the API's groups that it reads. The result is empty if no document changed.
+    """
+    targets: dict[str, tuple[Key, ...]] = {}
+    for target in (*change.before, *change.after):
+        targets[target.name] = (target.key,) if target.key is not None else ()
+    before, after = ({target.name: target.amount for target in each} for each in (change.before, change.after))
+    move = Move(change.subject, before, after, "")
+    found = list(_list_document_causes(change.subject, catalogs))
+    found += _list_cluster_causes(move, catalogs._replace(clusters=targets), explanation)
+    if not found:
+        apis = {key.group: apis_by_group.get(key.group) for key in catalogs.changed_keys}
+        others = [key for key in catalogs.changed_keys if (api := apis[key.group]) is None or api.name == change.api]
+        others += [key for key in sorted(related) if _get_body(catalogs.before, key) != _get_body(catalogs.after, key)]
+        found = [cause for key in others[:MAX_CAUSES] for cause in _list_document_causes(key, catalogs)]
+    return tuple(dict.fromkeys(found))
 
 
 def _is_from_change(cause: Cause, move: Move, paths: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Compare two plans: moves, clusters selected by Placements, manifests of clusters, and a reviewed plan with the current one."""
+"""Compare two plans: moves, manifests of clusters, and a reviewed plan with the current one."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.apis.policy_api import list_previous_records
-from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import REMOVED_REASON, UNSELECTED_REASON, Plan, describe_reason
-from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import BlobLookup
-from gitsched.model.changes import ManifestChange, Move, SelectionChange
+from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.commit import Commit
-from gitsched.model.document import Body, Key
+from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
+from gitsched.model.scheduling import RecordTarget
 from gitsched.render.output_files import CLUSTERS, object_path
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_digest
-from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key
+from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key, format_targets
 
 
 def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tuple[Move, ...]:
@@ -31,34 +29,14 @@ def list_moves_between(base: Plan, head: Plan, documents: Collection[Key]) -> tu
         base_outcome = base.outcomes.get(key)
         earlier = base_outcome.replicas_by_cluster if base_outcome is not None else {}
         if earlier != outcome.replicas_by_cluster:
-            moves.append(Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome)))
+            moves.append(
+                Move(key, earlier, outcome.replicas_by_cluster, describe_reason(outcome), copy_replicas=outcome.replicas or 0)
+            )
     for key, outcome in base.outcomes.items():
         if key not in head.outcomes and outcome.replicas_by_cluster:
-            moves.append(Move(key, outcome.replicas_by_cluster, {}, UNSELECTED_REASON if key in documents else REMOVED_REASON))
+            reason = UNSELECTED_REASON if key in documents else REMOVED_REASON
+            moves.append(Move(key, outcome.replicas_by_cluster, {}, reason, copy_replicas=outcome.replicas or 0))
     return tuple(moves)
-
-
-def read_choices(records: Mapping[Key, Body]) -> dict[Key, frozenset[str]]:
-    """Return the clusters that Placements without workloads select, according to the records of an output branch."""
-    found: dict[Key, frozenset[str]] = {}
-    for api in policy_apis.values():
-        choices = api.cluster_choices
-        if choices is not None and (records_of_kind := list_previous_records(records, *choices.record_kind)):
-            found.update(choices.read(records_of_kind))
-    return found
-
-
-def list_choices(decided: DecisionSet) -> dict[Key, frozenset[str]]:
-    """Return the clusters that Placements select according to a plan."""
-    return read_choices({key: body for engine in decided.engines for key, body in engine.records()})
-
-
-def compare_choices(before: Mapping[Key, frozenset[str]], after: Mapping[Key, frozenset[str]]) -> tuple[SelectionChange, ...]:
-    """Return the Placements that select other clusters than before, by namespace and name."""
-    empty = frozenset[str]()
-    pairs = ((key, before.get(key, empty), after.get(key, empty)) for key in before.keys() | after.keys())
-    differ = (SelectionChange(key, tuple(sorted(old)), tuple(sorted(new))) for key, old, new in pairs if old != new)
-    return tuple(sorted(differ, key=lambda choice: (choice.key.namespace, choice.key.name, choice.key)))
 
 
 MAX_MANIFESTS = 200
@@ -152,19 +130,27 @@ def _compare_manifest(entry: ManifestChange, source: str | None, read: ReadBlob)
     return entry._replace(diff="\n".join(lines[:MAX_DIFF_LINES]), note=note)
 
 
-MAX_WORKLOADS = 10
-"""The number of workloads whose difference from the reviewed plan is listed."""
+MAX_DIFFERENCES = 10
+"""The number of workloads and recorded decisions whose difference from the reviewed plan is listed."""
 _DIGEST_PATTERN = re.compile(rf"{DIGEST_PREFIX}[0-9a-f]{{64}}")
 
 ClusterReplicas = Mapping[str, int | None]
 
 
+ChangeId = tuple[Key, str]
+"""A workload and "", or the subject of a recorded decision and its kind of target."""
+
+
 class ReviewedPlan(NamedTuple):
-    """A reviewed plan. `output` is the head of the output branch on which it was planned; `moves` is None if only the digest is known."""
+    """A reviewed plan. `output` is the head of the output branch on which it was planned; `moves` is None if only the digest is known.
+
+    `records` describe changed recorded decisions as text; None if unknown.
+    """
 
     digest: str
     output: str = ""
     moves: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]] | None = None
+    records: Mapping[ChangeId, str] | None = None
 
 
 class ReviewComparison(NamedTuple):
@@ -184,7 +170,13 @@ def parse_reviewed_plan(text: str) -> ReviewedPlan:
             Key(**move["workload"]): (_read_cluster_replicas(move["before"]), _read_cluster_replicas(move["after"]))
             for move in data["moves"]
         }
-        found = ReviewedPlan(data["digest"], data["output"]["before"] or "", moves)
+        records = _format_record_changes(
+            RecordChange(
+                Key(**change["subject"]), str(change["target"]), _read_targets(change["before"]), _read_targets(change["after"])
+            )
+            for change in data.get("recordChanges") or ()
+        )
+        found = ReviewedPlan(data["digest"], data["output"]["before"] or "", moves, records)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Permanent(f"not the digest of a plan ({DIGEST_PREFIX}...) or the output of `gitsched plan -o json`") from error
     if not _DIGEST_PATTERN.fullmatch(str(found.digest)):
@@ -198,42 +190,59 @@ def find_reviewed_digest(source: Commit) -> ReviewedPlan | None:
     return ReviewedPlan(digests[-1]) if digests and _DIGEST_PATTERN.fullmatch(digests[-1]) else None
 
 
-def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...], choices: tuple[SelectionChange, ...] = ()) -> str:
+def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...], records: tuple[RecordChange, ...]) -> str:
     """Return the digest of a plan, as `report.review.compute_digest` defines it.
 
     Copies in clusters that a workload leaves do not count: depending on the time, they stay for a while or are removed at once.
     """
     leaving = {object_path(cluster, move.key) for move in moves for cluster in move.before if cluster not in move.after}
-    return compute_digest(moves, {entry.path: entry.after for entry in changes if entry.path not in leaving}, choices)
+    return compute_digest(moves, {entry.path: entry.after for entry in changes if entry.path not in leaving}, records)
 
 
-def compare_with_review(reviewed: ReviewedPlan, digest: str, output: str | None, moves: tuple[Move, ...]) -> ReviewComparison:
+def compare_with_review(
+    reviewed: ReviewedPlan, digest: str, output: str | None, moves: tuple[Move, ...], records: tuple[RecordChange, ...]
+) -> ReviewComparison:
     """Compare a reviewed plan with the plan of a run on the output branch at `output`."""
     if reviewed.digest == digest:
         return ReviewComparison(True, (f"As reviewed: plan {digest}.",))
     reviewed_base = f" on output commit {abbreviate_oid(reviewed.output)}" if reviewed.output else ""
     base = f" on output commit {abbreviate_oid(output)}" if output else ""
     lines = [f"Not as reviewed: the reviewed plan{reviewed_base} is {reviewed.digest}, the current plan{base} is {digest}."]
-    if reviewed.moves is not None:
-        lines += _list_workload_differences(reviewed.moves, {move.key: (move.before, move.after) for move in moves})
+    if reviewed.moves is not None and reviewed.records is not None:
+        expected = {(key, ""): move for key, move in reviewed.moves.items()}
+        found = {(move.key, ""): (move.before, move.after) for move in moves}
+        lines += _list_review_differences(
+            {identity: _format_move(move) for identity, move in expected.items()} | dict(reviewed.records),
+            {identity: _format_move(move) for identity, move in found.items()} | _format_record_changes(records),
+        )
     return ReviewComparison(False, tuple(lines))
 
 
-def _list_workload_differences(
-    reviewed: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]], found: Mapping[Key, tuple[ClusterReplicas, ClusterReplicas]]
-) -> list[str]:
-    different = sorted(key for key in reviewed.keys() | found.keys() if reviewed.get(key) != found.get(key))
+def _list_review_differences(reviewed: Mapping[ChangeId, str], found: Mapping[ChangeId, str]) -> list[str]:
+    different = sorted(identity for identity in reviewed.keys() | found.keys() if reviewed.get(identity) != found.get(identity))
     lines = [
-        f"  {format_key(key)}: reviewed: {_format_move(reviewed.get(key))}; now: {_format_move(found.get(key))}"
-        for key in different[:MAX_WORKLOADS]
+        f"  {format_key(key)}{f', {kind}' if kind else ''}: reviewed: {reviewed.get((key, kind), 'no change')}; "
+        f"now: {found.get((key, kind), 'no change')}"
+        for key, kind in different[:MAX_DIFFERENCES]
     ]
-    if len(different) > MAX_WORKLOADS:
-        lines.append(f"  and {len(different) - MAX_WORKLOADS} more workloads")
+    if len(different) > MAX_DIFFERENCES:
+        lines.append(f"  and {len(different) - MAX_DIFFERENCES} more")
     return lines or ["  The moves are the same, but some rendered manifests differ."]
 
 
-def _format_move(move: tuple[ClusterReplicas, ClusterReplicas] | None) -> str:
-    return "no change" if move is None else f"{format_clusters(move[0])} -> {format_clusters(move[1])}"
+def _format_record_changes(records: Iterable[RecordChange]) -> dict[ChangeId, str]:
+    return {
+        (change.subject, change.target_kind): f"{format_targets(change.before)} -> {format_targets(change.after)}"
+        for change in records
+    }
+
+
+def _format_move(move: tuple[ClusterReplicas, ClusterReplicas]) -> str:
+    return f"{format_clusters(move[0])} -> {format_clusters(move[1])}"
+
+
+def _read_targets(entries: list[dict[str, Any]]) -> tuple[RecordTarget, ...]:
+    return tuple(RecordTarget(str(entry["name"]), entry.get("amount"), str(entry.get("group", ""))) for entry in entries)
 
 
 def _read_cluster_replicas(entries: list[dict[str, Any]]) -> dict[str, int | None]:

@@ -1,5 +1,4 @@
-"""What a plan changes compared with the previous output: moved workloads, changed selections, changed manifests and their
-causes."""
+"""What a plan changes compared with the previous output: moved workloads, recorded decisions, manifests, and their causes."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin, Location
+from gitsched.model.scheduling import RecordTarget
 
 
 class Cause(NamedTuple):
@@ -30,7 +30,8 @@ class Move(NamedTuple):
     """A workload that moves: `before` and `after` map clusters to replicas (None for a manifest rendered unchanged); empty means
     unplaced.
 
-    `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed.
+    `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `copy_replicas` are the
+    replicas of a full copy, for clusters without a number.
     """
 
     key: Key
@@ -38,6 +39,7 @@ class Move(NamedTuple):
     after: Mapping[str, int | None]
     reason: str
     causes: tuple[Cause, ...] = ()
+    copy_replicas: int = 0
 
     @property
     def becomes_unplaced(self) -> bool:
@@ -50,13 +52,19 @@ class Move(NamedTuple):
         return str(self.causes[0]) if self.causes else self.reason
 
 
-class SelectionChange(NamedTuple):
-    """A document that selects clusters without placing workloads, such as a Placement, and its previous and present clusters by
-    name."""
+class RecordChange(NamedTuple):
+    """A recorded decision that is added, changed or removed: `subject` gets other targets of the kind `target_kind`, a noun.
 
-    key: Key
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    `before` and `after` are empty without a decision. `causes` are as those of a Move. `reason` is one line for a change without a cause.
+    """
+
+    subject: Key
+    target_kind: str
+    before: tuple[RecordTarget, ...]
+    after: tuple[RecordTarget, ...]
+    api: str = ""
+    causes: tuple[Cause, ...] = ()
+    reason: str = ""
 
 
 class RetainedWorkload(NamedTuple):

@@ -130,14 +130,40 @@ class TargetCluster(NamedTuple):
     keeps_manifest: bool = False
 
 
+class RecordTarget(NamedTuple):
+    """One target of a recorded decision: its name, and the amount that it gets, such as vreplicas; None if nothing is counted.
+
+    `group` is the group of targets that it belongs to, or "". `key` identifies the document of the target; None if it has none.
+    """
+
+    name: str
+    amount: int | None = None
+    group: str = ""
+    key: Key | None = None
+
+
+class RecordedDecision(NamedTuple):
+    """A decision whose only result is a record under status/, such as the cloud of a cluster: `subject` gets the `targets`.
+
+    `target_kind` is a noun for one target, such as "cloud". A subject has at most one decision about each kind of target; targets are
+    by group and name. `api` is the name of the policy API, "" before the record was assigned to it.
+    """
+
+    subject: Key
+    target_kind: str
+    targets: tuple[RecordTarget, ...]
+    api: str = ""
+
+
 class Outcome(NamedTuple):
     """The result of a policy engine for one workload. `state` is "placed", "pending" (selected, but unplaced) or "stale" (the
     previous decision is kept because the input is invalid).
 
-    `records` are the API's resources as its server would show them. `reason` is one line. `time` is the time of the event that
-    caused the decision. `trigger` says what caused a rescheduling other than a change of the workload or its policy; it is shown
-    but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered in place of the workload's
-    own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
+    `replicas` is the number of replicas of the workload, None if it has none. A target without a number of replicas receives a full copy
+    with all of them. `records` are the API's resources as its server would show them. `reason` is one line. `time` is the time of
+    the event that caused the decision. `trigger` says what caused a rescheduling other than a change of the workload or its policy;
+    it is shown but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered in place of the
+    workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
     """
 
     key: Key
@@ -161,3 +187,8 @@ class Outcome(NamedTuple):
     def replicas_by_cluster(self) -> dict[str, int | None]:
         """Its clusters and replicas, without copies that are being evicted."""
         return {target.cluster: target.replicas for target in self.targets if not target.evicting}
+
+    @property
+    def counted_replicas(self) -> dict[str, int | None]:
+        """Its clusters and replicas as in `replicas_by_cluster`, with the replicas of a full copy where a target has no number."""
+        return {name: self.replicas if count is None else count for name, count in self.replicas_by_cluster.items()}

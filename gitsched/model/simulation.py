@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from gitsched.model.changes import RecordChange
 from gitsched.model.document import Key
 from gitsched.model.finding import FieldOrigin
 
@@ -103,7 +104,8 @@ class Simulation(NamedTuple):
     `event` is a sentence without a full stop. `domain` is the lost failure domain when nothing else happens, else None. `lost`,
     `drained` and `added` are clusters; `partly_lost` are clusters in a lost zone and in other zones, which are assumed to
     survive. `unknown_capacity` are clusters of unknown capacity that receive replicas. `workloads` counts all workloads that are
-    or should be placed; `effects` are in the order of namespaces and names.
+    or should be placed; `effects` are in the order of namespaces and names. `record_changes` are recorded decisions that the event
+    changes, without those about documents that it removes.
     """
 
     event: str
@@ -116,6 +118,7 @@ class Simulation(NamedTuple):
     effects: tuple[WorkloadEffect, ...]
     overloaded: tuple[OverloadedCluster, ...]
     unknown_capacity: tuple[str, ...]
+    record_changes: tuple[RecordChange, ...] = ()
 
     @property
     def moved(self) -> int:

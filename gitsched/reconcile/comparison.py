@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import ReferenceReading
 from gitsched.decide.catalog import Catalog, build_catalog
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import gc_paused
+from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.decide.registry import reserved_groups
-from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes
-from gitsched.diff.plans import compare_choices, compute_plan_digest, list_choices, list_moves_between
+from gitsched.diff.causes import CatalogComparison, compare_catalogs, find_causes, find_record_causes
+from gitsched.diff.plans import compute_plan_digest, list_moves_between
 from gitsched.diff.retained import CommitInput, find_retained
 from gitsched.git import Repository
-from gitsched.model.changes import Move, RetainedWorkload
+from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Explanation
@@ -32,6 +34,7 @@ from gitsched.report.review import ComparisonBase, Review
 
 MAX_EXPLAINED_MOVES = 100
 """Moves whose causes include an explanation per cluster; the others have only the differences between the commits."""
+_NO_DOCUMENT_CHANGED = "no document changed: a deadline passed, or an observed value changed"
 _MERGE_CONFLICT = (
     "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
     "{head} is planned as it is, so the newer changes of {base} appear reversed."
@@ -82,7 +85,9 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
         earlier = context.source.repository.commit(record.source)
     catalogs = compare_catalogs(_read_catalog(context, earlier) if earlier is not None else decisions.catalog, decisions.catalog)
     repository = context.source.repository
-    moves = tuple(map(_CauseFinder(repository, decisions, catalogs, {}).add_causes, run.plan.moves))
+    causes = _CauseFinder(repository, decisions, catalogs, {})
+    moves = tuple(map(causes.add_causes, run.plan.moves))
+    records = tuple(causes.add_record_causes(change, known=earlier is not None) for change in run.record_changes)
     changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree)
     directories = _list_cluster_directories(fetched)
     clusters, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
@@ -94,7 +99,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
                 findings=record.findings if record else None,
             ),
             moves=moves,
-            digest=compute_plan_digest(moves, changes, run.choices),
+            digest=compute_plan_digest(moves, changes, records),
             delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, changes),
             added_clusters=sorted(name for name in clusters - retiring if escape_segment(name) not in directories)
             if directories
@@ -102,6 +107,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
             removed_clusters=sorted(retiring - (record.retiring.keys() if record else set())),
             changed_paths=_list_changed_paths(repository, earlier, fetched.source),
             retained=_list_retained(context, catalogs, earlier, fetched.source, later) if earlier is not None else (),
+            record_changes=records,
         ),
         run,
         context,
@@ -134,7 +140,7 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
     causes = _CauseFinder(repository, decisions, catalogs, before.plan.outcomes)
     moves = tuple(map(causes.add_causes, list_moves_between(before.plan, run.plan, decisions.templates)))
     changes = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree)
-    choices = compare_choices(list_choices(earlier.decisions), list_choices(decisions))
+    records = tuple(map(causes.add_record_causes, compare_recorded(before.plan.recorded, run.plan.recorded)))
     clusters = [_list_clusters(result) for result in (before, run)]
     return PlanComparison(
         make_review(run)._replace(
@@ -142,14 +148,14 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
             changed=before.tree != run.tree,
             base=ComparisonBase(base.oid, name, planned is not head, before.plan.state_counts, before.plan.findings),
             moves=moves,
-            digest=compute_plan_digest(moves, changes, choices),
+            digest=compute_plan_digest(moves, changes, records),
             delivery=describe_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, changes),
             added_clusters=sorted(clusters[1] - clusters[0]),
             removed_clusters=sorted(clusters[0] - clusters[1]),
             changed_paths=_list_changed_paths(repository, base, planned),
             comparison_notes=notes,
             retained=_list_retained(context, catalogs, base, planned, later),
-            choices=choices,
+            record_changes=records,
         ),
         run,
         context,
@@ -159,27 +165,45 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
 
 
 class _CauseFinder:
-    """Finds the causes of moves. Explaining a workload is slow, so only the first moves are explained."""
+    """Finds the causes of moves and of changed recorded decisions. Explaining a workload is slow, so only the first moves are explained."""
 
     def __init__(
         self, repository: Repository, decisions: DecisionSet, catalogs: CatalogComparison, before: Mapping[Key, Outcome]
     ) -> None:
         self._repository, self._decisions, self._comparison, self._before = repository, decisions, catalogs, before
         self._locations: RuleLocations = {}
+        self._related: dict[str, frozenset[Key]] = {}
         self._explained = 0
 
     def add_causes(self, move: Move) -> Move:
         """Return the move with its causes and their locations."""
         before, after = self._before.get(move.key), self._decisions.outcomes.get(move.key)
-        causes = find_causes(move, before, after, self._comparison, self._explain(move))
+        explanation = self._explain(self._decisions.templates.get(move.key)) if move.before.keys() - move.after.keys() else None
+        causes = find_causes(move, before, after, self._comparison, explanation)
         return move._replace(causes=locate_causes(causes, self._repository, self._locations))
 
-    def _explain(self, move: Move) -> Explanation | None:
-        template: Document | None = self._decisions.templates.get(move.key)
-        if template is None or not move.before.keys() - move.after.keys() or self._explained >= MAX_EXPLAINED_MOVES:
+    def add_record_causes(self, change: RecordChange, known: bool = True) -> RecordChange:
+        """Return the change of a recorded decision with its causes; `known` is false if there is no earlier commit to compare with."""
+        decisions = self._decisions
+        subject = decisions.templates.get(change.subject) or decisions.catalog.api_documents_by_key.get(change.subject)
+        explanation = self._explain(subject) if set(change.before) - set(change.after) else None
+        causes = find_record_causes(change, self._comparison, self._list_related(change.api), explanation)
+        reason = _NO_DOCUMENT_CHANGED if known and not causes else ""
+        return change._replace(causes=locate_causes(causes, self._repository, self._locations), reason=reason)
+
+    def _list_related(self, api: str) -> frozenset[Key]:
+        """Return the documents outside of its groups that an API reads, the subjects of its decisions included."""
+        if api not in self._related:
+            readers = (engine for engine in self._decisions.engines if engine.name == api and isinstance(engine, ReferenceReading))
+            subjects = (decision.subject for decision in self._decisions.recorded if decision.api == api)
+            self._related[api] = frozenset((*subjects, *(key for engine in readers for key in engine.referenced_keys())))
+        return self._related[api]
+
+    def _explain(self, document: Document | None) -> Explanation | None:
+        if document is None or self._explained >= MAX_EXPLAINED_MOVES:
             return None
         self._explained += 1
-        return self._decisions.explain(template)
+        return self._decisions.explain(document)
 
 
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -158,6 +158,13 @@ class OutputRecords(Mapping[Key, Body]):
         entries = self._repository.entries(self._tree, f"{self._prefix}{under}") if self._tree else []
         for entry in entries:
             if body := self._read_body(entry.blob):
+                yield _make_key(body), body
+
+    def outside_groups(self, groups: Collection[str]) -> Iterator[tuple[Key, Body]]:
+        """Yield the records whose group is not one of `groups`. No other record is decoded."""
+        excluded = tuple(status_path(Key(group, "", "", "")).partition("/_/")[0] + "/" for group in groups)
+        for path, blob in self._list_blobs().items():
+            if not path.startswith(excluded) and (body := self._read_body(blob)):
                 yield _make_key(body), body
 
     def list_except(self, keys: Iterable[Key]) -> Iterator[Body]:

@@ -8,22 +8,20 @@ from gitsched import __version__
 from gitsched.decide.commit_metadata import make_commit_message, render_metadata_files
 from gitsched.decide.plan import Plan
 from gitsched.decide.plan_state import can_continue, make_plan_rows
+from gitsched.decide.recorded_decisions import compare_recorded, describe_previous
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.rendered_tree import BlobLookup
 from gitsched.diff.plans import (
     FileChange,
-    compare_choices,
     compare_manifests,
     compare_with_review,
     compute_plan_digest,
     find_reviewed_digest,
-    list_choices,
     list_manifest_changes,
-    read_choices,
 )
 from gitsched.git import Repository, make_signer
 from gitsched.git.refs import read_note
-from gitsched.model.changes import SelectionChange
+from gitsched.model.changes import RecordChange
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
@@ -43,20 +41,20 @@ def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     """Write the output tree of a plan, and check whether it may be published."""
     plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan)
     changed = tree != fetched.output_tree
-    # An incremental plan keeps all records that belong to no workload, and so all choices.
-    choices: tuple[SelectionChange, ...] = ()
-    if changed and plan.details is not None:
-        records = open_records(context, fetched) if fetched.output_tree else {}
-        choices = compare_choices(read_choices(records), list_choices(plan.details.decisions))
+    # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
+    records: tuple[RecordChange, ...] = ()
+    if changed and plan.complete and (fetched.output_tree or plan.recorded):
+        previous = open_records(context, fetched) if fetched.output_tree else {}
+        records = compare_recorded(describe_previous(previous), plan.recorded)
     allowed = context.settings.allow_removals or any(
         name == ALLOW_REMOVALS_TRAILER and text == "true" for name, text in fetched.source.trailers
     )
     if plan.refusal and not allowed:
-        return Written(tree, changed, choices, plan.refusal, ())
+        return Written(tree, changed, records, plan.refusal, ())
     if not changed:
-        return Written(tree, changed, choices, "", ())
-    refused, messages = _check_reviewed_plan(context, fetched, plan, tree, choices)
-    return Written(tree, changed, choices, refused, messages)
+        return Written(tree, changed, records, "", ())
+    refused, messages = _check_reviewed_plan(context, fetched, plan, tree, records)
+    return Written(tree, changed, records, refused, messages)
 
 
 def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Written) -> Published:
@@ -75,7 +73,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         name for name, _ in _list_root_entries(fetched, fetched.output_tree) ^ _list_root_entries(fetched, written.tree)
     }
     tree = _write_files(context, fetched, metadata, written.tree)
-    commit = _commit_tree(context, fetched, planned, tree, changed_entries)
+    commit = _commit_tree(context, fetched, planned, written._replace(tree=tree), changed_entries)
     moved = output.publish(commit, fetched.output_head, note)
     # Otherwise another process has published the same output before.
     return Published(commit if moved else None, moved, tree)
@@ -139,16 +137,16 @@ def _list_root_entries(fetched: Fetched, tree: str | None) -> set[tuple[str, tup
     return set(fetched.output.repository.list_directory(tree, fetched.prefix.rstrip("/")).items()) if tree else set()
 
 
-def _commit_tree(context: RunContext, fetched: Fetched, planned: Planned, tree: str, changed_entries: set[str]) -> str:
+def _commit_tree(context: RunContext, fetched: Fetched, planned: Planned, written: Written, changed_entries: set[str]) -> str:
     """Write the commit. `changed_entries` are the names at the root of the output that differ from the last commit."""
     config, settings, plan, head = planned.config.output, context.settings, planned.plan, fetched.output_head
     name, email = settings.author or (config.author.name, config.author.email)
     signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
     repository = fetched.output.repository
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
-    message = make_commit_message(fetched.source, plan, changed_entries, __version__)
+    message = make_commit_message(fetched.source, plan, written.record_changes, changed_entries, __version__)
     time = max(plan.time, repository.commit(head).time) if head else plan.time
-    return repository.commit_tree(tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
+    return repository.commit_tree(written.tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 
 
 def make_source_note(oid: str) -> str:
@@ -157,7 +155,7 @@ def make_source_note(oid: str) -> str:
 
 
 def _check_reviewed_plan(
-    context: RunContext, fetched: Fetched, plan: Plan, tree: str, choices: tuple[SelectionChange, ...]
+    context: RunContext, fetched: Fetched, plan: Plan, tree: str, records: tuple[RecordChange, ...]
 ) -> tuple[str, tuple[str, ...]]:
     """Compare the plan with the reviewed one. Return why it is refused, or "", and messages.
 
@@ -171,8 +169,8 @@ def _check_reviewed_plan(
         missing = f"commit {source.oid} names no reviewed plan: it has no trailer {REVIEWED_TRAILER}, and --reviewed is not given"
         return missing if settings.require_reviewed else "", ()
     changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, tree)
-    digest = compute_plan_digest(plan.moves, changes, choices)
-    compared = compare_with_review(reviewed, digest, fetched.output_head, plan.moves)
+    digest = compute_plan_digest(plan.moves, changes, records)
+    compared = compare_with_review(reviewed, digest, fetched.output_head, plan.moves, records)
     refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
     return refused, compared.lines
 

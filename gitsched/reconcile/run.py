@@ -13,7 +13,7 @@ from gitsched.decide.plan import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
 from gitsched.git import OutputRepository, SourceRepository, open_source
-from gitsched.model.changes import SelectionChange
+from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
@@ -131,13 +131,13 @@ class Planned(NamedTuple):
 class Written(NamedTuple):
     """The output tree of a plan, with the README.md and metadata of the last commit, and whether it differs from the output's head.
 
-    `choices` are the documents that select other clusters than in the output's head. `refused` says why the tree may not be published,
+    `record_changes` are the recorded decisions that differ from the output's head. `refused` says why the tree may not be published,
     or is "". `reviewed` compares the plan with the reviewed one.
     """
 
     tree: str
     changed: bool
-    choices: tuple[SelectionChange, ...]
+    record_changes: tuple[RecordChange, ...]
     refused: str
     reviewed: tuple[str, ...]
 
@@ -158,7 +158,7 @@ class RunResult(NamedTuple):
 
     `changed` says that the output differs, or would. `refused` is why nothing may be written, or "". `repository` is where the output
     branch is. `tree` is the planned output tree, with the README.md and metadata of the last commit. `reviewed` compares the plan with the
-    reviewed one, `choices` are the documents that select other clusters than in the output's head.
+    reviewed one, `record_changes` are the recorded decisions that differ from the output's head.
     """
 
     source: str
@@ -171,7 +171,7 @@ class RunResult(NamedTuple):
     refused: str = ""
     tree: str = ""
     reviewed: tuple[str, ...] = ()
-    choices: tuple[SelectionChange, ...] = ()
+    record_changes: tuple[RecordChange, ...] = ()
 
 
 def make_result(fetched: Fetched, planned: Planned, written: Written, published: Published | None) -> RunResult:
@@ -188,7 +188,7 @@ def make_result(fetched: Fetched, planned: Planned, written: Written, published:
         refused=written.refused,
         tree=written.tree,
         reviewed=written.reviewed,
-        choices=written.choices,
+        record_changes=written.record_changes,
     )
 
 
@@ -212,5 +212,6 @@ def make_review(run: RunResult) -> Review:
         next_wakeup=plan.next_wakeup,
         time=plan.time,
         review_messages=run.reviewed,
-        choices=run.choices,
+        recorded=plan.recorded,
+        record_changes=run.record_changes,
     )

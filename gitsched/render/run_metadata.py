@@ -172,7 +172,7 @@ def _as_object(value: Any) -> dict[str, Any]:
 
 
 MAX_ROWS = 200
-"""The number of rows of both tables; clusters get at most half of them, or as many as decisions do not need."""
+"""The number of rows of all tables; clusters get at most half of them, or as many as decisions do not need."""
 MAX_CLUSTERS = 10
 """The number of clusters listed for one decision; the others are counted."""
 _COMMIT_ID = re.compile(r"[0-9a-f]{4,64}")
@@ -199,6 +199,14 @@ class DecisionRow(NamedTuple):
     placement: Sequence[tuple[str, int | None]]
 
 
+class RecordedRow(NamedTuple):
+    """A decision whose only result is a record: its subject ("Cluster prod/new"), the kind of target ("cloud") and the targets as text."""
+
+    subject: str
+    target_kind: str
+    targets: Sequence[str]
+
+
 class ReadmeContent(NamedTuple):
     """The content of README.md.
 
@@ -211,6 +219,7 @@ class ReadmeContent(NamedTuple):
     time: datetime
     fleet: Sequence[FleetRow] = ()
     decisions: Sequence[DecisionRow] = ()
+    recorded: Sequence[RecordedRow] = ()
     findings: Mapping[str, int] = {}
     unclaimed: int = 0
     repository: str | None = None
@@ -220,11 +229,16 @@ class ReadmeContent(NamedTuple):
 
 
 def write_readme(summary: ReadmeContent) -> NewBlob:
-    """Return README.md: how to reproduce the decisions, the findings by severity, and at most 200 rows of clusters and decisions."""
+    """Return README.md: how to reproduce the decisions, the findings by severity, and at most 200 rows of clusters and decisions.
+
+    The section of recorded decisions is left out if there are none.
+    """
     workloads = max(summary.workloads, len(summary.decisions))
     clusters = max(summary.clusters, len(summary.fleet))
-    fleet = summary.fleet[: max(MAX_ROWS // 2, MAX_ROWS - workloads)]
-    decisions = summary.decisions[: MAX_ROWS - len(fleet)]
+    fleet = summary.fleet[: max(MAX_ROWS // 2, MAX_ROWS - workloads - len(summary.recorded))]
+    remaining = MAX_ROWS - len(fleet)
+    recorded = summary.recorded[: max(remaining // 2, remaining - workloads)]
+    decisions = summary.decisions[: remaining - len(recorded)]
     text = _TEMPLATE.format(
         origin=_format_source(summary),
         commit=summary.source if _COMMIT_ID.fullmatch(summary.source) else "COMMIT",
@@ -232,6 +246,11 @@ def write_readme(summary: ReadmeContent) -> NewBlob:
         fleet=_format_table(_FLEET_HEADER, map(_format_fleet_row, fleet), clusters - len(fleet), "`clusters/`"),
         decisions=_format_table(_DECISIONS_HEADER, map(_format_decision_row, decisions), workloads - len(decisions), "`status/`"),
     )
+    if recorded:
+        more = len(summary.recorded) - len(recorded)
+        text += (
+            f"\n## Recorded decisions\n\n{_format_table(_RECORDED_HEADER, map(_format_recorded_row, recorded), more, '`status/`')}"
+        )
     return NewBlob(text.encode())
 
 
@@ -260,6 +279,7 @@ gitsched plan --observations recorded
 {decisions}"""
 _FLEET_HEADER = "| cluster | region | state | workloads | replicas |\n|---|---|---|--:|--:|\n"
 _DECISIONS_HEADER = "| workload | policy | placement |\n|---|---|---|\n"
+_RECORDED_HEADER = "| object | chosen | result |\n|---|---|---|\n"
 
 
 def _format_source(summary: ReadmeContent) -> str:
@@ -294,11 +314,16 @@ def _format_decision_row(row: DecisionRow) -> str:
     return f"| {format_code(row.workload)} | {format_code(row.policy)} | {_format_placement(row.placement)} |\n"
 
 
+def _format_recorded_row(row: RecordedRow) -> str:
+    return f"| {format_code(row.subject)} | {format_code(row.target_kind)} | {_format_names(row.targets) or 'none'} |\n"
+
+
 def _format_placement(placement: Sequence[tuple[str, int | None]]) -> str:
-    if not placement:
-        return "nowhere"
-    shown = ", ".join(format_code(name if count is None else f"{name}:{count}") for name, count in placement[:MAX_CLUSTERS])
-    more = len(placement) - MAX_CLUSTERS
+    return _format_names([name if count is None else f"{name}:{count}" for name, count in placement]) or "nowhere"
+
+
+def _format_names(names: Sequence[str]) -> str:
+    shown, more = ", ".join(map(format_code, names[:MAX_CLUSTERS])), len(names) - MAX_CLUSTERS
     return f"{shown} and {more} more" if more > 0 else shown
 
 

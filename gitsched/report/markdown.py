@@ -2,8 +2,8 @@
 
 What does not fit is omitted in this order, and the last line of the comment lists it: the text of manifests, the names of manifests,
 additional reasons, existing findings, all but the most severe new findings, the changes per cluster, the resilience table except its
-summary, and finally the rows of the least important moves. Only complete blocks are omitted, so every code fence and every `<details>`
-is closed.
+summary, all but 20 recorded decisions, and finally the rows of the least important moves. Only complete blocks are omitted, so every
+code fence and every `<details>` is closed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def write_markdown(review: Review, limit: int = COMMENT_LIMIT - RESERVED_LENGTH,
         return fits_limit(write(detail), limit)
 
     # A table row has at least 24 characters.
-    most = DetailLevel(len(review.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, min(len(data.moves), limit // 24))
+    most = DetailLevel(len(review.delivery.rendered), 200, True, 200, True, 200, 50, 5, 20, 100, min(len(data.moves), limit // 24))
     if fits(most):
         return write(most)
     levels = list(_list_detail_levels(most))
@@ -45,7 +45,11 @@ def write_markdown(review: Review, limit: int = COMMENT_LIMIT - RESERVED_LENGTH,
     if found is not None:
         return write(found)
     # Even short lists can exceed the limit if names have the maximum length and need escaping.
-    last = levels[-1] if fits(levels[-1]._replace(rows=0)) else levels[-1]._replace(findings=0, clusters=0, retained=0, unplaced=0)
+    last = (
+        levels[-1]
+        if fits(levels[-1]._replace(rows=0))
+        else levels[-1]._replace(findings=0, clusters=0, retained=0, unplaced=0, records=0)
+    )
     return write(last._replace(rows=_find_largest(last.rows, lambda n: fits(last._replace(rows=n)))))
 
 
@@ -64,7 +68,8 @@ def _list_detail_levels(most: DetailLevel) -> Iterator[DetailLevel]:
     yield (detail := detail._replace(known_findings=False))
     yield (detail := detail._replace(findings=20))
     yield (detail := detail._replace(clusters=20))
-    yield detail._replace(losses=0)
+    yield (detail := detail._replace(losses=0))
+    yield detail._replace(records=20)
 
 
 def _find_largest(most: int, fits: Callable[[int], bool]) -> int:

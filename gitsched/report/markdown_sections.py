@@ -18,13 +18,13 @@ from gitsched.report.summary import (
     SummaryRow,
     abbreviate_oid,
     count_moves,
-    describe_choices,
-    format_choice,
+    describe_record_changes,
     format_clusters,
     format_count,
     format_finding_counts,
     format_headline,
     format_key,
+    format_record_change,
     format_replica_change,
     list_common_causes,
     list_comparison_notes,
@@ -50,6 +50,7 @@ class DetailLevel(NamedTuple):
     retained: int
     unplaced: int
     losses: int
+    records: int
     rows: int
 
 
@@ -85,7 +86,7 @@ def write_sections(data: CommentData, detail: DetailLevel, identity: str) -> str
         _write_causes(data, detail),
         _write_moves(moves, detail, omitted),
         _write_reasons(moves, detail, omitted),
-        _write_choices(review, detail, omitted),
+        _write_record_changes(review, detail, omitted),
         _write_retained(review, detail, omitted),
         _write_losses(review, detail, omitted),
         _write_cluster_deltas(data, detail, omitted),
@@ -203,17 +204,22 @@ def _write_reasons(moves: list[Move], detail: DetailLevel, omitted: list[str]) -
     return _write_details(f"Additional reasons for {format_count(len(entries), 'move')}", "\n".join(entries))
 
 
-def _write_choices(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
-    """Return the Placements without workloads that select other clusters."""
-    if not review.choices:
+def _write_record_changes(review: Review, detail: DetailLevel, omitted: list[str]) -> str:
+    """Return the table of changed recorded decisions, each with its first cause."""
+    changes = review.record_changes
+    if not changes:
         return ""
-    shown = ((format_key(choice.key), *format_choice(choice)) for choice in review.choices[: detail.retained])
-    lines = [f"- {format_code(name)}: {format_code(before)} → {format_code(after)}" for name, before, after in shown]
-    more = len(review.choices) - detail.retained
+    lines = ["| recorded decision | before | after | reason |", "|---|---|---|---|"]
+    for change in changes[: detail.records]:
+        subject, before, after = map(format_code, format_record_change(change))
+        reason = _write_cause(change.causes[0]) if change.causes else format_text(change.reason, _MAX_LINE)
+        lines.append(f"| {subject} | {before} | {after} | {reason} |")
+    more = len(changes) - detail.records
     if more > 0:
-        omitted.append(f"{more} that select other clusters")
-        lines.append(f"- and {more} more")
-    return f"**{describe_choices(review)}:**\n\n" + "\n".join(lines)
+        omitted.append(f"{more} of {format_count(len(changes), 'recorded decision')}")
+        lines.append(f"| … and {more} more | | | |")
+    title = describe_record_changes(review.record_changes)
+    return "\n".join([f"**{title[0].upper()}{title[1:]}:**", "", *lines])
 
 
 def _write_retained(review: Review, detail: DetailLevel, omitted: list[str]) -> str:

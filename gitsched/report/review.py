@@ -9,9 +9,9 @@ from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from gitsched.model.changes import ManifestChange, Move, RetainedWorkload, SelectionChange
+from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.finding import Finding
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, RecordedDecision, RecordTarget
 from gitsched.model.simulation import Resilience, ResilienceChange
 from gitsched.model.time import EPOCH
 
@@ -56,7 +56,8 @@ class Review(NamedTuple):
     `base` is what the plan is compared with. `digest` identifies the changes (see `compute_digest`), "" if not computed.
     `added_clusters` and `removed_clusters` are differences of the fleet, `changed_paths` the source files that differ.
     `comparison_notes` explain how the comparison was made. `retained` are workloads that the change affects but that keep their
-    placement because of scheduling history. `choices` are Placements without workloads that select other clusters than before.
+    placement because of scheduling history. `recorded` are the decisions that only records show, `record_changes` those that are added,
+    changed or removed.
     `resilience` is the result of --resilience, a comparison if there is a base commit. `review_messages` are the result of the
     comparison with a reviewed plan.
     """
@@ -86,7 +87,8 @@ class Review(NamedTuple):
     comparison_notes: Sequence[str] = ()
     review_messages: Sequence[str] = ()
     retained: Sequence[RetainedWorkload] = ()
-    choices: Sequence[SelectionChange] = ()
+    recorded: Sequence[RecordedDecision] = ()
+    record_changes: Sequence[RecordChange] = ()
     resilience: Resilience | ResilienceChange | None = None
 
     @property
@@ -120,19 +122,26 @@ DIGEST_PREFIX = "sha256:"
 _DIGEST_FORMAT = 1
 
 
-def compute_digest(moves: Iterable[Move], delivered: Mapping[str, str | None], choices: Iterable[SelectionChange] = ()) -> str:
+def compute_digest(moves: Iterable[Move], delivered: Mapping[str, str | None], records: Iterable[RecordChange] = ()) -> str:
     """Return `sha256:` and 64 hex digits that identify the changes of a plan.
 
     Covered: each workload that moves, with its clusters and replicas before and after; each changed manifest by path and new content
-    (`delivered`: blob id, None if removed; without copies on clusters that a workload is leaving); each Placement that selects other
-    clusters. Not covered: commit ids, times, reasons, records, findings and everything that does not change. So the merge of a
-    reviewed branch has the digest of its review as long as it makes the same changes.
+    (`delivered`: blob id, None if removed; without copies on clusters that a workload is leaving); each recorded decision that changes,
+    with its targets before and after. Not covered: commit ids, times, reasons, other content of records, findings and everything that
+    does not change. So the merge of a reviewed branch has the digest of its review as long as it makes the same changes.
     """
     lines = [
         [*move.key, sorted(move.before.items()), sorted(move.after.items())] for move in sorted(moves, key=lambda move: move.key)
     ]
-    chosen = [[*choice.key, choice.before, choice.after] for choice in sorted(choices)]
+    recorded = [
+        [*change.subject, change.target_kind, _list_digested(change.before), _list_digested(change.after)]
+        for change in sorted(records, key=lambda change: (change.subject, change.target_kind))
+    ]
     value: dict[str, object] = {"files": sorted(delivered.items()), "format": _DIGEST_FORMAT, "moves": lines}
-    if chosen:
-        value["choices"] = chosen
+    if recorded:
+        value["records"] = recorded
     return DIGEST_PREFIX + sha256(json.dumps(value, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
+
+
+def _list_digested(targets: Iterable[RecordTarget]) -> list[list[object]]:
+    return [[target.name, target.amount, target.group] for target in targets]

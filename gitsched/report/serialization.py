@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gitsched.model.changes import Cause, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.explanation import Explanation, ReplicaShare
 from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.scheduling import RecordTarget
 from gitsched.model.simulation import FailureDomain, ImpactChange, Resilience, ResilienceChange, Simulation, WorkloadEffect
 from gitsched.model.time import format_time
 from gitsched.report.review import WORKLOAD_STATES, Review
@@ -44,12 +46,10 @@ def serialize_review(review: Review) -> dict[str, Any]:
                 "workload": _serialize_key(move.key),
                 "before": _serialize_clusters(move.before),
                 "after": _serialize_clusters(move.after),
+                "copyReplicas": move.copy_replicas,
                 "kind": classify_move(move),
                 "reason": move.reason,
-                "causes": [
-                    {"text": cause.text, "location": cause.location._asdict() if cause.location else None, "gone": cause.removed}
-                    for cause in move.causes
-                ],
+                "causes": _serialize_causes(move.causes),
             }
             for move in review.moves
         ],
@@ -60,15 +60,22 @@ def serialize_review(review: Review) -> dict[str, Any]:
                 "policy": outcome.policy,
                 "group": outcome.group,
                 "clusters": _serialize_clusters(outcome.replicas_by_cluster),
+                "replicas": outcome.replicas,
                 "leaving": [target.cluster for target in outcome.targets if target.evicting],
                 "reason": outcome.reason,
             }
             for outcome in review.outcomes
         ],
-        "choices": [
-            {"by": _serialize_key(choice.key), "before": list(choice.before), "after": list(choice.after)}
-            for choice in review.choices
+        "recordChanges": list(map(serialize_record_change, review.record_changes)),
+        "records": [
+            {
+                "subject": _serialize_key(decision.subject),
+                "target": decision.target_kind,
+                "targets": _serialize_targets(decision.targets),
+            }
+            for decision in review.recorded
         ],
+        "choices": list(_serialize_choices(review.record_changes)),
         "stays": [
             {
                 "workload": _serialize_key(workload.key),
@@ -86,6 +93,37 @@ def serialize_review(review: Review) -> dict[str, Any]:
     }
 
 
+def serialize_record_change(change: RecordChange) -> dict[str, Any]:
+    """Return a changed recorded decision as an item of `recordChanges`."""
+    return {
+        "subject": _serialize_key(change.subject),
+        "target": change.target_kind,
+        "before": _serialize_targets(change.before),
+        "after": _serialize_targets(change.after),
+        "reason": change.reason,
+        "causes": _serialize_causes(change.causes),
+    }
+
+
+def _serialize_targets(targets: Iterable[RecordTarget]) -> list[dict[str, Any]]:
+    return [{"name": target.name, "amount": target.amount, "group": target.group} for target in targets]
+
+
+def _serialize_choices(changes: Iterable[RecordChange]) -> Iterator[dict[str, Any]]:
+    """Yield the changes that select other clusters, by name only: the form before recorded decisions had their own member."""
+    for change in changes:
+        before, after = ([target.name for target in sorted(targets)] for targets in (change.before, change.after))
+        if change.target_kind == "cluster" and before != after:
+            yield {"by": _serialize_key(change.subject), "before": before, "after": after}
+
+
+def _serialize_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+    return [
+        {"text": cause.text, "location": cause.location._asdict() if cause.location else None, "gone": cause.removed}
+        for cause in causes
+    ]
+
+
 def _serialize_summary(review: Review) -> dict[str, Any]:
     counts = count_moves(review.moves)
     return {
@@ -98,6 +136,7 @@ def _serialize_summary(review: Review) -> dict[str, Any]:
             }
             for name, delta in counts.clusters.items()
         ],
+        "records": len(review.record_changes),
         "joined": list(review.added_clusters),
         "gone": list(review.removed_clusters),
         "files": review.delivery.files,
@@ -248,6 +287,7 @@ def _serialize_event(value: Simulation) -> dict[str, Any]:
         "short": value.shortfall,
         "waiting": value.waiting,
         "effects": [_serialize_effect(effect) for effect in value.effects],
+        "recordChanges": list(map(serialize_record_change, value.record_changes)),
         "full": [cluster._asdict() for cluster in value.overloaded],
         "roomAssumed": list(value.unknown_capacity),
     }

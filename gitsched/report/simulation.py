@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gitsched.model.changes import RecordChange
 from gitsched.model.simulation import ImpactChange, OverloadedCluster, Resilience, ResilienceChange, Simulation, WorkloadEffect
-from gitsched.report.summary import fits_width, format_columns, format_count, format_key, wrap
+from gitsched.report.summary import (
+    describe_record_changes,
+    fits_width,
+    format_columns,
+    format_count,
+    format_key,
+    format_record_change,
+    wrap,
+)
 
 EFFECTS_SHOWN = 50
 SHIFTS_SHOWN = 20
 """The number of rows that are printed; the others are counted, and JSON contains all."""
 NAMES_SHOWN = 5
 EMPTY_CELL = "-"
+RECORD_HEADER = ("RECORDED DECISION", "BEFORE", "AFTER")
 EFFECT_HEADER = ("WORKLOAD", "REMOVED FROM", "ADDED TO", "MISSING", "REASON")
 
 
@@ -23,6 +33,10 @@ def write_simulation(value: Simulation, width: int) -> str:
         _write_effects(effects[:EFFECTS_SHOWN], width),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
         [f"and {len(effects) - EFFECTS_SHOWN} more; use -o json for all"] if len(effects) > EFFECTS_SHOWN else [],
+        _write_record_changes(value.record_changes[:EFFECTS_SHOWN], width),
+        [f"and {len(value.record_changes) - EFFECTS_SHOWN} more; use -o json for all"]
+        if len(value.record_changes) > EFFECTS_SHOWN
+        else [],
         [line for cluster in value.overloaded for line in wrap(describe_overcommitment(cluster), width)],
         [line for note in list_notes(value) for line in wrap(note, width)],
     )
@@ -80,6 +94,7 @@ def describe_simulation(value: Simulation) -> str:
         f"{format_count(value.waiting, 'replica')} {'exceeds' if value.waiting == 1 else 'exceed'} the free capacity"
         if value.waiting
         else "",
+        describe_record_changes(value.record_changes),
     ]
     effect = ", ".join(filter(None, parts)) or f"no change for {format_count(value.workloads, 'workload')}"
     return f"If {value.event}: {effect}."
@@ -206,6 +221,15 @@ def _write_effects(effects: Sequence[WorkloadEffect], width: int) -> list[str]:
         lines += [*wrap(name, width), *wrap("; ".join(filter(None, parts)), width, "  ")]
         lines += wrap(reason, width, "  ") if reason else []
     return lines
+
+
+def _write_record_changes(changes: Sequence[RecordChange], width: int) -> list[str]:
+    """Return a table of recorded decisions if it fits into the width, else two lines for each."""
+    rows = [format_record_change(change) for change in changes]
+    table = format_columns([RECORD_HEADER, *rows]) if rows else []
+    if fits_width(table, width):
+        return table
+    return [line for name, before, after in rows for line in (*wrap(name, width), *wrap(f"{before} -> {after}", width, "  "))]
 
 
 def _write_reason(reason: str, width: int) -> list[str]:

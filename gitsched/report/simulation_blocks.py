@@ -8,6 +8,7 @@ from gitsched.model.simulation import Resilience, ResilienceChange, Simulation
 from gitsched.report.blocks import Block, Paragraph, TableBlock
 from gitsched.report.simulation import (
     EFFECT_HEADER,
+    RECORD_HEADER,
     describe_lost_copies,
     describe_overcommitment,
     describe_resilience,
@@ -22,6 +23,7 @@ from gitsched.report.simulation import (
     list_notes,
     list_resilience_notes,
 )
+from gitsched.report.summary import format_record_change
 
 MAX_ROWS = 200
 """The number of rows of one table; the others are counted, and JSON contains all."""
@@ -40,9 +42,16 @@ def list_simulation_blocks(value: Simulation) -> list[Block]:
             len(effects),
         ),
         *([Paragraph(describe_lost_copies(lost_copies))] if lost_copies else ()),
+        *_list_record_blocks(value),
         *(Paragraph(describe_overcommitment(cluster)) for cluster in value.overloaded),
         *(Paragraph(note) for note in list_notes(value)),
     ]
+
+
+def _list_record_blocks(value: Simulation) -> list[Block]:
+    rows = [format_record_change(change, MAX_CLUSTERS) for change in value.record_changes[:MAX_ROWS]]
+    header = tuple(name.capitalize() for name in RECORD_HEADER)
+    return _limit_rows(TableBlock(header, rows), len(value.record_changes)) if rows else []
 
 
 def list_resilience_blocks(value: Resilience) -> list[Block]:

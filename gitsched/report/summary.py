@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitsched.model.changes import Cause, Move, SelectionChange
+from gitsched.model.changes import Cause, Move, RecordChange
 from gitsched.model.document import Key
 from gitsched.model.finding import SEVERITIES, Finding
+from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.report.review import Review
 
 COLUMN_GAP = "  "
@@ -111,7 +112,7 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
         up = down = 0
         for name in move.before.keys() | move.after.keys():
             delta = clusters.get(name, ClusterDelta())
-            difference = (move.after.get(name) or 0) - (move.before.get(name) or 0)
+            difference = _count_replicas(move, move.after, name) - _count_replicas(move, move.before, name)
             up, down = up + max(difference, 0), down + max(-difference, 0)
             clusters[name] = ClusterDelta(
                 delta.gained + (name not in move.before),
@@ -122,6 +123,12 @@ def count_moves(moves: Iterable[Move]) -> MoveCounts:
         moved, added, removed = moved + min(up, down), added + max(up - down, 0), removed + max(down - up, 0)
     changed = {name: delta for name, delta in sorted(clusters.items()) if any(delta)}
     return MoveCounts(**counts, replicas_moved=moved, replicas_added=added, replicas_removed=removed, clusters=changed)
+
+
+def _count_replicas(move: Move, replicas: Mapping[str, int | None], cluster: str) -> int:
+    """Return the replicas in a cluster; a cluster without a number has a full copy."""
+    count = replicas.get(cluster, 0)
+    return move.copy_replicas if count is None else count
 
 
 def classify_move(move: Move) -> str:
@@ -186,9 +193,10 @@ def format_headline(review: Review) -> str:
         return f"First placement of {format_count(review.states['placed'], 'workload')}"
     if review.moves:
         workloads = {outcome.key for outcome in review.outcomes}
-        return summarize_moves(review.moves, len(workloads | {move.key for move in review.moves}))
-    if review.choices:
-        return f"No workload moves, {describe_choices(review)}"
+        summary = summarize_moves(review.moves, len(workloads | {move.key for move in review.moves}))
+        return ", ".join(filter(None, (summary, describe_record_changes(review.record_changes))))
+    if review.record_changes:
+        return f"No workload moves, {describe_record_changes(review.record_changes)}"
     return (
         "No workload moves, rendered manifests change"
         if review.delivery.files
@@ -196,20 +204,34 @@ def format_headline(review: Review) -> str:
     )
 
 
-def describe_choices(review: Review) -> str:
-    """Return the number of Placements with another selection: "2 Placements select other clusters"."""
-    number = len(review.choices)
-    return (
-        f"{format_count(number, review.choices[0].key.kind)} {'selects' if number == 1 else 'select'} other clusters"
-        if number
-        else ""
-    )
+def describe_record_changes(changes: Sequence[RecordChange]) -> str:
+    """Return the number of changed recorded decisions by kind of subject: "the decisions about 2 Clusters and 1 Placement change"."""
+    counts = Counter(change.subject.kind for change in changes)
+    if not counts:
+        return ""
+    parts = [format_count(number, kind) for kind, number in sorted(counts.items())]
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"the decision about {listed} changes" if counts.total() == 1 else f"the decisions about {listed} change"
 
 
-def format_choice(choice: SelectionChange) -> tuple[str, str]:
-    """Return the selected clusters before and after the change."""
-    before, after = (format_clusters(dict.fromkeys(names)) if names else "none" for names in (choice.before, choice.after))
-    return before, after
+def format_targets(targets: Iterable[RecordTarget], most: int = CLUSTERS_SHOWN) -> str:
+    """Return the targets of a recorded decision, as in "web-0 3, web-1 2" or "fra (canary)"; "none" without targets."""
+    texts = [
+        f"{target.name}{'' if target.amount is None else f' {target.amount}'}{f' ({target.group})' if target.group else ''}"
+        for target in targets
+    ]
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "") if texts else "none"
+
+
+def format_record_change(change: RecordChange, shown: int = CLUSTERS_SHOWN) -> tuple[str, str, str]:
+    """Return the subject of a changed recorded decision, and its targets before and after."""
+    return format_subject(change), format_targets(change.before, shown), format_targets(change.after, shown)
+
+
+def format_subject(change: RecordChange | RecordedDecision) -> str:
+    """Return the subject of a recorded decision with the kind of its targets: "Cluster prod/new, cloud"."""
+    return f"{format_key(change.subject)}, {change.target_kind}"
 
 
 def abbreviate_oid(oid: str) -> str:
@@ -244,14 +266,14 @@ def format_clusters(replicas: Mapping[str, int | None], most: int = CLUSTERS_SHO
 
 def format_replica_change(move: Move) -> str:
     """Return the sum of replicas before and after: "4 -> 6", "4" if unchanged, "" if the workload has no replicas."""
-    earlier, later = (_sum_replicas(replicas) for replicas in (move.before, move.after))
+    earlier, later = (_sum_replicas(move, replicas) for replicas in (move.before, move.after))
     if earlier is None and later is None:
         return ""
     return str(later) if earlier == later else f"{earlier or 0} -> {later or 0}"
 
 
-def list_reasons(move: Move) -> list[str]:
-    """Return all causes of a move, the most specific first, and its reason unless a cause contains it."""
+def list_reasons(move: Move | RecordChange) -> list[str]:
+    """Return all causes of a change, the most specific first, and its reason unless a cause contains it."""
     causes = list(map(str, move.causes))
     repeated = any(move.reason in text for text in causes)
     return [*causes, *([] if repeated or not move.reason else [move.reason])]
@@ -282,6 +304,7 @@ def list_summary_rows(review: Review, counts: MoveCounts | None = None) -> list[
         SummaryRow("replicas removed", "", str(counts.replicas_removed) if counts.replicas_removed else ""),
         SummaryRow("clusters gaining replicas", "", format_cluster_deltas(counts, gaining=True), True),
         SummaryRow("clusters losing replicas", "", format_cluster_deltas(counts, gaining=False), True),
+        SummaryRow("recorded decisions changed", "", str(len(review.record_changes)) if review.record_changes else ""),
         SummaryRow("clusters added to the fleet", "", _join_sorted(review.added_clusters), True),
         SummaryRow("clusters removed from the fleet", "", _join_sorted(review.removed_clusters), True),
     ]
@@ -329,12 +352,16 @@ def sort_moves(moves: Sequence[Move]) -> list[Move]:
 
 
 def _count_changed_replicas(move: Move) -> int:
-    return sum(abs((move.after.get(name) or 0) - (move.before.get(name) or 0)) for name in move.before.keys() | move.after.keys())
+    return sum(
+        abs(_count_replicas(move, move.after, name) - _count_replicas(move, move.before, name))
+        for name in move.before.keys() | move.after.keys()
+    )
 
 
-def _sum_replicas(replicas: Mapping[str, int | None]) -> int | None:
-    counts = [count for count in replicas.values() if count is not None]
-    return sum(counts) if counts else None
+def _sum_replicas(move: Move, replicas: Mapping[str, int | None]) -> int | None:
+    counts = [move.copy_replicas or None if count is None else count for count in replicas.values()]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _join_sorted(names: Sequence[str]) -> str:

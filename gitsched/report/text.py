@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from gitsched.model.changes import ManifestChange, Move
+from gitsched.model.changes import ManifestChange, Move, RecordChange
 from gitsched.model.finding import Finding
 from gitsched.model.time import format_time
 from gitsched.report.review import Review
@@ -13,17 +14,17 @@ from gitsched.report.simulation import describe_losses
 from gitsched.report.summary import (
     CLUSTERS_SHOWN,
     abbreviate_oid,
-    describe_choices,
     describe_output_branch,
+    describe_record_changes,
     escape_unprintable,
     fits_width,
-    format_choice,
     format_clusters,
     format_columns,
     format_count,
     format_finding_counts,
     format_headline,
     format_key,
+    format_record_change,
     format_revision,
     list_common_causes,
     list_comparison_notes,
@@ -34,6 +35,7 @@ from gitsched.report.summary import (
     wrap,
 )
 
+C = TypeVar("C", bound=Move | RecordChange)
 FINDINGS_SHOWN = 50
 INFOS_SHOWN = 5
 """The number of findings that are printed, and of notes among them; JSON contains all."""
@@ -45,8 +47,8 @@ MOVES_SHOWN = 500
 """The number of moves that are printed, the most important first; JSON contains all."""
 RETAINED_SHOWN = 20
 """The number of retained workloads that are printed."""
-CHOICES_SHOWN = 20
-"""The number of Placements with another selection that are printed."""
+RECORDS_SHOWN = 100
+"""The number of changed recorded decisions that are printed."""
 LOSSES_SHOWN = 20
 """The number of lines of a resilience report that are printed."""
 DIFF_LINES = 400
@@ -62,7 +64,7 @@ def write_plan(review: Review, width: int) -> str:
         _summary_lines(review, width),
         _cause_lines(review.moves, width),
         _move_lines(sort_moves(review.moves), width),
-        _choice_lines(review, width),
+        _record_lines(review.record_changes, width),
         _retained_lines(review, width),
         _loss_lines(review, width),
         _finding_lines(review, width),
@@ -78,7 +80,7 @@ def write_run(review: Review, width: int) -> str:
         [line for text in review.review_messages for line in wrap(text, width)],
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
         _move_lines(review.moves, width),
-        _choice_lines(review, width),
+        _record_lines(review.record_changes, width),
         _finding_lines(review, width),
         _count_lines(review, width),
     )
@@ -97,10 +99,9 @@ def summarize_plan(review: Review) -> str:
     source = f"commit {format_revision(review.source_name, review.source)}" if review.source else "the worktree"
     if review.before is None:
         placed = format_count(review.states["placed"], "workload")
-        return f"First placement: {source} would create {describe_output_branch(review)} and place {placed}."
-    if review.moves:
-        return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
-    if review.choices:
+        recorded = f", and make {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
+        return f"First placement: {source} would create {describe_output_branch(review)} and place {placed}{recorded}."
+    if review.moves or review.record_changes:
         return f"{format_headline(review)}: {source} against {describe_output_branch(review)}."
     if review.changed:
         return f"No workload moves, but files of {describe_output_branch(review)} change with {source}."
@@ -122,14 +123,23 @@ def _comparison_lines(review: Review, width: int) -> list[str]:
 def _summarize_run(review: Review) -> str:
     source = f"commit {abbreviate_oid(review.source)}"
     if review.refused:
-        return f"Nothing committed. Planned: {summarize_moves(review.moves) or 'no workload moves'}."
+        parts = (summarize_moves(review.moves) or "no workload moves", describe_record_changes(review.record_changes))
+        planned = ", ".join(filter(None, parts))
+        return f"Nothing committed. Planned: {planned}."
     if review.after is None:
         return f"No changes: {describe_output_branch(review)} is up to date with {source}."
     commit = f"Committed {abbreviate_oid(review.after)} to {describe_output_branch(review, head=False)}"
     if review.before is None:
-        return f"{commit} (first commit): {format_count(review.states['placed'], 'workload')} placed from {source}."
-    without_moves = f"{describe_choices(review)}, no workload moves" if review.choices else "files change, no workload moves"
-    return f"{commit}: {summarize_moves(review.moves) or without_moves}, from {source}."
+        recorded = f", {format_count(len(review.record_changes), 'recorded decision')}" if review.record_changes else ""
+        return f"{commit} (first commit): {format_count(review.states['placed'], 'workload')} placed{recorded}, from {source}."
+    changes = [
+        summarize_moves(review.moves),
+        describe_record_changes(review.record_changes),
+        "" if review.moves else "no workload moves",
+    ]
+    if not review.moves and not review.record_changes:
+        changes[0] = "files change"
+    return f"{commit}: {', '.join(filter(None, changes))}, from {source}."
 
 
 def _summary_lines(review: Review, width: int) -> list[str]:
@@ -149,41 +159,42 @@ def _cause_lines(moves: Sequence[Move], width: int) -> list[str]:
 
 
 def _move_lines(moves: Sequence[Move], width: int) -> list[str]:
-    """Return a table if it fits into the width, else a few lines for each move."""
-    more = len(moves) - MOVES_SHOWN
-    if more > 0:
-        return [*_move_lines(moves[:MOVES_SHOWN], width), f"and {more} more; use -o json for all"]
-    if not moves:
+    """Return the moves, the first MOVES_SHOWN of them."""
+
+    def format_cells(move: Move, shown: int) -> tuple[str, str, str]:
+        return format_key(move.key), format_clusters(move.before, shown), format_clusters(move.after, shown)
+
+    return [*_change_lines("WORKLOAD", moves[:MOVES_SHOWN], format_cells, width), *_count_omitted(len(moves) - MOVES_SHOWN)]
+
+
+def _record_lines(changes: Sequence[RecordChange], width: int) -> list[str]:
+    """Return the changed recorded decisions, the first RECORDS_SHOWN of them."""
+    lines = _change_lines("RECORDED DECISION", changes[:RECORDS_SHOWN], format_record_change, width)
+    return [*lines, *_count_omitted(len(changes) - RECORDS_SHOWN)]
+
+
+def _count_omitted(more: int) -> list[str]:
+    return [f"and {more} more; use -o json for all"] if more > 0 else []
+
+
+def _change_lines(
+    title: str, changes: Sequence[C], format_cells: Callable[[C, int], tuple[str, str, str]], width: int
+) -> list[str]:
+    """Return a table if it fits into the width, else a few lines for each change."""
+    if not changes:
         return []
     for shown in (CLUSTERS_SHOWN, 3, 2):
-        table = format_columns(
-            [
-                ("WORKLOAD", "BEFORE", "AFTER", "REASON"),
-                *((*_move_cells(move, shown), "; ".join(list_reasons(move))) for move in moves),
-            ]
-        )
+        rows = [(*format_cells(change, shown), "; ".join(list_reasons(change))) for change in changes]
+        header = (title, "BEFORE", "AFTER", "REASON" if any(row[-1] for row in rows) else "")
+        table = format_columns([header, *rows])
         if fits_width(table, width):
             return table
     lines = []
-    for move in moves:
-        workload, before, after = _move_cells(move, CLUSTERS_SHOWN)
-        lines += [*wrap(workload, width), *wrap(f"{before} -> {after}", width, "  ")]
-        lines += [line for reason in list_reasons(move) for line in wrap(reason, width, "  ")]
+    for change in changes:
+        name, before, after = format_cells(change, CLUSTERS_SHOWN)
+        lines += [*wrap(name, width), *wrap(f"{before} -> {after}", width, "  ")]
+        lines += [line for reason in list_reasons(change) for line in wrap(reason, width, "  ")]
     return lines
-
-
-def _move_cells(move: Move, shown: int) -> tuple[str, str, str]:
-    return format_key(move.key), format_clusters(move.before, shown), format_clusters(move.after, shown)
-
-
-def _choice_lines(review: Review, width: int) -> list[str]:
-    """Return a line for each Placement whose selected clusters change."""
-    lines = []
-    for choice in review.choices[:CHOICES_SHOWN]:
-        before, after = format_choice(choice)
-        lines += wrap(f"{format_key(choice.key)} selects {before} -> {after}", width)
-    more = len(review.choices) - CHOICES_SHOWN
-    return [*lines, f"and {more} more; use -o json for all"] if more > 0 else lines
 
 
 def _retained_lines(review: Review, width: int) -> list[str]:

@@ -41,6 +41,9 @@ class PlannedRecords(Mapping[Key, Body]):
     def of_kind(self, group: str, kind: str) -> Iterator[tuple[Key, Body]]:
         return ((key, self._bodies[key]) for key in self._kinds.get((group, kind), ()))
 
+    def outside_groups(self, groups: Collection[str]) -> Iterator[tuple[Key, Body]]:
+        return ((key, body) for key, body in self._bodies.items() if key.group not in groups)
+
 
 class Baseline(NamedTuple):
     """A plan that is assumed to be carried out: `records` are the records that it writes, `time` is the time of the simulated event.
@@ -65,10 +68,12 @@ class Baseline(NamedTuple):
 
 
 class SimulationResult(NamedTuple):
-    """The decisions after an event; `outcomes` contains only the workloads that were scheduled again."""
+    """The decisions after an event; `outcomes` contains only the workloads that were scheduled again, `own_workloads` are those that
+    an API creates itself."""
 
     engines: tuple[PolicyEngine, ...]
     outcomes: Mapping[Key, Outcome]
+    own_workloads: frozenset[Key] = frozenset()
 
 
 def make_baseline(decided: DecisionSet, config: Config, time: datetime, observations: Mapping[Any, Any]) -> Baseline:
@@ -134,10 +139,8 @@ def _decide_at(
         catalog.templates.items() if only is None else ((key, catalog.templates[key]) for key in catalog.templates if key in only)
     )
     outcomes = {key: outcome for key, template in templates if (outcome := _decide_template(template, engines)) is not None}
-    for engine in engines:
-        for document, outcome in engine.own_workloads():
-            outcomes.setdefault(document.key, outcome)
-    return SimulationResult(engines, outcomes)
+    own = {document.key: outcome for engine in engines for document, outcome in engine.own_workloads()}
+    return SimulationResult(engines, {**own, **outcomes}, frozenset(own.keys() - outcomes.keys()))
 
 
 def _decide_template(template: Document, engines: tuple[PolicyEngine, ...]) -> Outcome | None:

@@ -61,7 +61,8 @@ def _list_workloads(baseline: Baseline, cluster: str) -> Iterator[ClusterWorkloa
         for target in outcome.targets:
             if target.cluster == cluster:
                 known = cluster in baseline.running_replicas.get(key, {})
-                yield ClusterWorkload(key, target.replicas, outcome.policy, not known and not target.evicting, target.evicting)
+                replicas = outcome.replicas if target.replicas is None else target.replicas
+                yield ClusterWorkload(key, replicas, outcome.policy, not known and not target.evicting, target.evicting)
 
 
 class RemainingCapacity(NamedTuple):

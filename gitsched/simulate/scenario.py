@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.apis.replicas import REPLICA_PATHS, list_declared_paths
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.registry import policy_apis, reserved_groups
@@ -20,13 +21,6 @@ from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
 
 MAX_NAMES = 8
 """The maximum number of names in one message."""
-_REPLICA_PATHS: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]] = {
-    ("apps", "Deployment"): (("spec", "replicas"),),
-    ("apps", "ReplicaSet"): (("spec", "replicas"),),
-    ("apps", "StatefulSet"): (("spec", "replicas"),),
-    ("batch", "Job"): (("spec", "parallelism"), ("spec", "completions")),
-}
-"""The fields with the number of replicas of Kubernetes kinds; a missing number is 1."""
 
 
 def _list_topologies() -> dict[tuple[str, str], Topology]:
@@ -246,16 +240,13 @@ def _clear_blob_id(document: Document) -> Document:
 def _scale_workloads(
     templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
 ) -> tuple[Mapping[Key, Document], int]:
-    declared = {kind: paths for api in policy_apis.values() for kind, paths in api.replica_paths.items()} | {
-        (parse_api_group(kind.api_version), kind.kind): (tuple(kind.replicas_path.split(".")),)
-        for kind in config.workloads
-        if kind.replicas_path
-    }
+    declared = {kind: paths for api in policy_apis.values() for kind, paths in api.replica_paths.items()}
+    paths_by_kind = {**REPLICA_PATHS, **declared, **list_declared_paths(config)}
     changed: dict[Key, Document] = {}
     for scaling in scalings:
         selected = False
         for key, template in templates.items():
-            paths = declared.get((key.group, key.kind)) or _REPLICA_PATHS.get((key.group, key.kind), ())
+            paths = paths_by_kind.get((key.group, key.kind), ())
             if paths and scaling.selects(template):
                 selected = True
                 before = changed.get(key, template)

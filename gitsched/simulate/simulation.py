@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gitsched.apis.policy_api import InnerPlacementReporting, PolicyEngine
+from gitsched.decide.decisions import describe_recorded
+from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.document import Key, get_field
 from gitsched.model.scheduling import Outcome
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
@@ -28,11 +30,11 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
     after = decide_changed_catalog(baseline, changed.catalog, _list_affected(baseline, scenario, changed), scenario.fresh)
     known = baseline.decisions.outcomes
     placements: ReplicasByWorkload = {
-        key: _drop_lost(outcome.replicas_by_cluster, changed.lost) for key, outcome in after.outcomes.items()
+        key: _drop_lost(outcome.counted_replicas, changed.lost) for key, outcome in after.outcomes.items()
     }
     capacity = check_capacity(baseline, after, placements)
     for key in baseline.decisions.quarantined & known.keys():  # not scheduled until their documents are fixed
-        placements[key] = _drop_lost(known[key].replicas_by_cluster, changed.lost)
+        placements[key] = _drop_lost(known[key].counted_replicas, changed.lost)
     effects = []
     for key in sorted(placements, key=lambda key: (key.namespace, key.name, key)):
         effect = _evaluate_workload(
@@ -42,6 +44,9 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
             effects.append(effect)
     inner = list(_evaluate_inner_placements(baseline, after, changed.lost))
     effects += [effect for effect in inner if effect.moves or effect.lost_replicas]
+    described = changed.catalog.api_documents_by_key.keys() | changed.catalog.templates.keys()
+    described -= {effect.key for effect in inner}
+    recorded = describe_recorded(after.engines, (after.outcomes[key] for key in after.own_workloads))
     domain = (
         scenario.lose[0]
         if scenario.lose and scenario == Scenario(lose=scenario.lose[:1], unreachable=scenario.unreachable)
@@ -58,6 +63,9 @@ def simulate(baseline: Baseline, scenario: Scenario) -> Simulation:
         effects=tuple(effects),
         overloaded=capacity.overloaded,
         unknown_capacity=capacity.unknown_capacity,
+        record_changes=tuple(
+            change for change in compare_recorded(baseline.decisions.recorded, recorded) if change.subject in described
+        ),
     )
 
 
@@ -144,12 +152,12 @@ def _evaluate_workload(
     now = after or before
     short, short_before = (
         _count_shortfall(after or before, placements),
-        _count_shortfall(before, before.replicas_by_cluster) if before else 0,
+        _count_shortfall(before, before.counted_replicas) if before else 0,
     )
-    lacking = short > short_before or (before is not None and bool(before.replicas_by_cluster) and not placements)
+    lacking = short > short_before or (before is not None and bool(before.counted_replicas) and not placements)
     return WorkloadEffect(
         key=key,
-        before=before.replicas_by_cluster if before else {},
+        before=before.counted_replicas if before else {},
         after=placements,
         replicas=now.replicas if now else None,
         shortfall=short,

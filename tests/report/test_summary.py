@@ -24,6 +24,7 @@ moves = st.lists(
         placements,
         placements,
         st.just(""),
+        copy_replicas=st.integers(0, 9),
     ).filter(lambda move: move.before != move.after)
 )
 
@@ -32,8 +33,10 @@ moves = st.lists(
 def test_every_move_is_counted_once_and_replica_counts_add_up(entries: list[Move]) -> None:
     counts = count_moves(entries)
     assert counts.moved + counts.resized + counts.first + counts.lost == len(entries)
-    before = sum(replicas or 0 for move in entries for replicas in move.before.values())
-    after = sum(replicas or 0 for move in entries for replicas in move.after.values())
+    before, after = (
+        sum(move.copy_replicas if count is None else count for move in entries for count in side(move).values())
+        for side in (lambda move: move.before, lambda move: move.after)
+    )
     assert counts.replicas_added - counts.replicas_removed == after - before
     assert sum(balance.replicas for balance in counts.clusters.values()) == after - before
     assert set(counts.gaining) | set(counts.losing) == counts.clusters.keys()

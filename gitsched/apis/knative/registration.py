@@ -12,9 +12,10 @@ from gitsched.apis.knative import names
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.knative.topology import TOPOLOGY
 from gitsched.apis.live_apply import LiveApply
-from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, Snapshot, StarterFiles
+from gitsched.apis.policy_api import DocumentValidator, PolicyAPI, PolicyEngine, RecordDescription, Snapshot, StarterFiles
 from gitsched.model.document import ApiKinds, Body, Key
 from gitsched.model.merge_patch import ApplicablePatches
+from gitsched.model.scheduling import RecordedDecision
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -31,6 +32,12 @@ def _find_validator(_group: str, kind: str) -> DocumentValidator | None:
     from gitsched.apis.knative.scheduler_policies import validate_policies  # most repositories have none of the two ConfigMaps
 
     return validate_policies
+
+
+def _describe_record(key: Key, record: Body) -> RecordedDecision | None:
+    from gitsched.apis.knative.recorded_decisions import describe_record  # most repositories have no record of it
+
+    return describe_record(key, record)
 
 
 def _export_patches(found: ExportInput) -> ExportResult:
@@ -83,6 +90,7 @@ API = PolicyAPI(
         (names.GROUP, names.KAFKA): frozenset(),
     },
     topology=TOPOLOGY,
+    recorded_decisions=RecordDescription(None, _describe_record),
     load_starter=_load_starter,
     export=Export("Print what only an API server can take, as patches.", _EXPORT_HELP, _export_patches),
     apply=LiveApply(

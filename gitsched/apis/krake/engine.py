@@ -21,6 +21,7 @@ from gitsched.apis.krake.status import (
     report_resources,
 )
 from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot
+from gitsched.apis.replicas import count_copy_replicas
 from gitsched.model.document import Body, Document, Key, is_namespaced, parse_api_group
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -91,7 +92,7 @@ class KrakeEngine(PolicyEngine):
             policy="",
             group="",
             targets=targets,
-            replicas=None,
+            replicas=count_copy_replicas(list_manifests(template), self.snapshot.config),
             records=((key, previous),),
             reason=reason,
             time=status.scheduled or self.snapshot.at,
@@ -138,7 +139,7 @@ class KrakeEngine(PolicyEngine):
             policy="",
             group="",
             targets=targets,
-            replicas=None,
+            replicas=count_copy_replicas(list_manifests(document), self.snapshot.config),
             records=((key, make_application_record(document, status)),),
             reason=PLACED_REASON if targets else attempt.reason or "it has no cluster",
             time=last.time if last.changes_status else self.snapshot.at,

@@ -25,12 +25,14 @@ from gitsched.apis.policy_api import (
     MetricSource,
     PolicyAPI,
     PolicyEngine,
+    RecordDescription,
     RemovedWorkload,
     Snapshot,
     StarterFiles,
 )
 from gitsched.model.document import ApiKinds, Body, Key, as_object, get_field
 from gitsched.model.observation import MetricQuery
+from gitsched.model.scheduling import RecordedDecision
 
 _CONSTRAINT_TARGETS = {"Application": "cluster", "Cluster": "cloud"}
 
@@ -68,6 +70,12 @@ def _read_removed_workload(record: Body) -> RemovedWorkload | None:
         return None
     key = Key(*APPLICATION, str(metadata.get("namespace")), str(metadata.get("name")))
     return RemovedWorkload(key, {cluster_directory(str(target.get("namespace")), str(target.get("name"))): None})
+
+
+def _describe_record(key: Key, record: Body) -> RecordedDecision | None:
+    from gitsched.apis.krake.recorded_decisions import describe_record  # most repositories have no record of it
+
+    return describe_record(key, record)
 
 
 def _list_metric_queries(documents: Iterable[Body]) -> list[MetricQuery]:
@@ -123,6 +131,7 @@ API = PolicyAPI(
     read_removed_workload=_read_removed_workload,
     metrics=MetricSource(frozenset({CORE}), _list_metric_queries, "krake-not-asked", "krake-provider-changed"),
     topology=TOPOLOGY,
+    recorded_decisions=RecordDescription(frozenset({APPLICATION, CLUSTER, MAGNUM_CLUSTER}), _describe_record),
     load_starter=_load_starter,
     export=Export(
         "Print the bindings to clouds and projects for Krake's API or Magnum.", _EXPORT_HELP, _make_export, _EXPORT_OPTIONS

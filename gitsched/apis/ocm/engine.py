@@ -14,6 +14,7 @@ from gitsched.apis.ocm.managed_clusters import ClusterSets, read_managed_cluster
 from gitsched.apis.ocm.manifestworkreplicaset import (
     OcmWorkload,
     PlacementState,
+    list_manifests,
     make_outcome,
     make_stale_outcome,
     read_placement_annotation,
@@ -33,6 +34,7 @@ from gitsched.apis.ocm.scheduling import (
     schedule_placements,
 )
 from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.replicas import count_copy_replicas
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_document
@@ -142,7 +144,9 @@ class OcmEngine(PolicyEngine):
         previous = None if record is None else self.snapshot.previous.get(record)
         if record is None or previous is None:
             return None
-        return make_stale_outcome(template, record, read_previous_rollout(previous), previous, reason, self.snapshot.at)
+        manifests = [template.body] if workload is not None else list_manifests(template.body)
+        outcome = make_stale_outcome(template, record, read_previous_rollout(previous), previous, reason, self.snapshot.at)
+        return outcome._replace(replicas=count_copy_replicas(manifests, self.snapshot.config))
 
     def evaluate_candidates(self, template: Document, /) -> list[CandidateResult]:
         workload = self._read_workload(template)
@@ -198,7 +202,9 @@ class OcmEngine(PolicyEngine):
         rollout = roll_out_workload(
             workload, self._placement_states, previous_rollout, self._reports, self._clusters.facts, snapshot.at, snapshot.now
         )
-        return make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)
+        manifests = [workload.document.body] if workload.manifests is None else [body for _, body in workload.manifests]
+        replicas = count_copy_replicas(manifests, snapshot.config)
+        return make_outcome(workload, rollout, previous_rollout, self._placement_states, previous)._replace(replicas=replicas)
 
     def _list_placement_states(self) -> Iterator[tuple[Key, PlacementState]]:
         """Return the state of every Placement; skipped and invalid ones keep their previous decisions."""

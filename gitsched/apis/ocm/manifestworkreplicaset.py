@@ -53,13 +53,18 @@ class OcmWorkload(NamedTuple):
 def read_replica_set(document: Document) -> OcmWorkload:
     """Read a ManifestWorkReplicaSet; of manifests with the same key, the last is used."""
     spec = document.body["spec"]
-    bodies = get_field(spec, "manifestWorkTemplate", "workload", "manifests") or ()
-    manifests = {read_manifest_key(body): body for body in bodies}
+    manifests = {read_manifest_key(body): body for body in list_manifests(document.body)}
     references = tuple(
         (names.placement_key(document.key.namespace, reference["name"]), reference.get("rolloutStrategy") or {})
         for reference in spec.get("placementRefs") or ()
     )
     return OcmWorkload(document, document.key, references, tuple(manifests.items()), _hash_manifests(list(manifests.values())))
+
+
+def list_manifests(replica_set: Body) -> list[Body]:
+    """Return the objects in a ManifestWorkReplicaSet, which may be invalid."""
+    manifests = get_field(replica_set, "spec", "manifestWorkTemplate", "workload", "manifests")
+    return [body for body in manifests if isinstance(body, dict)] if isinstance(manifests, list) else []
 
 
 def read_template(template: Document) -> OcmWorkload | None:

@@ -12,8 +12,18 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import GROUP as OWN_GROUP
 from gitsched.apis.gitsched.config import VERSION as OWN_VERSION
 from gitsched.apis.ocm.decisions import list_decision_clusters
-from gitsched.apis.ocm.names import DECISION_BASIS, GROUP, PLACEMENT, PLACEMENT_LABEL, decision_key
+from gitsched.apis.ocm.names import (
+    DECISION_BASIS,
+    GROUP,
+    GROUP_INDEX_LABEL,
+    GROUP_NAME_LABEL,
+    MANAGED_CLUSTER,
+    PLACEMENT,
+    PLACEMENT_LABEL,
+    decision_key,
+)
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.model.time import format_time, parse_time
 
 PlacementName = tuple[str, str]
@@ -34,13 +44,19 @@ class PreviousDecisions(NamedTuple):
 _NO_DECISIONS = PreviousDecisions({}, ())
 
 
-def list_chosen_clusters(records: Iterable[tuple[Key, Body]]) -> dict[Key, frozenset[str]]:
-    """Return the clusters that each Placement has chosen, from the records of PlacementDecisions."""
-    chosen: dict[Key, set[str]] = {}
-    for key, body in records:
-        owner = as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
-        chosen.setdefault(Key(GROUP, PLACEMENT, key.namespace, owner), set()).update(list_decision_clusters(body))
-    return {key: frozenset(clusters) for key, clusters in chosen.items()}
+def describe_decision(key: Key, record: Body) -> RecordedDecision | None:
+    """Return the clusters that a Placement has chosen, from one of its PlacementDecisions; None without a Placement.
+
+    The group of a cluster is its decision group: the name, else the index if it is not the first group.
+    """
+    labels = as_string_map(get_field(record, "metadata", "labels"))
+    owner, index = labels.get(PLACEMENT_LABEL), labels.get(GROUP_INDEX_LABEL, "0")
+    if not owner:
+        return None
+    group = labels.get(GROUP_NAME_LABEL) or (f"group {index}" if index != "0" else "")
+    clusters = list_decision_clusters(record)
+    targets = (RecordTarget(name, group=group, key=Key(GROUP, MANAGED_CLUSTER, "", name)) for name in clusters)
+    return RecordedDecision(Key(GROUP, PLACEMENT, key.namespace, owner), "cluster", tuple(targets))
 
 
 class DecisionIndex:

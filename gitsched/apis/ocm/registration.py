@@ -19,17 +19,18 @@ from gitsched.apis.ocm.names import (
 )
 from gitsched.apis.ocm.topology import TOPOLOGY
 from gitsched.apis.policy_api import (
-    ClusterChoices,
     ClusterScoring,
     DeliveryReports,
     DocumentValidator,
     PolicyAPI,
     PolicyEngine,
+    RecordDescription,
     ScoreMeasurement,
     Snapshot,
     StarterFiles,
 )
 from gitsched.model.document import ApiKinds, Body, Key
+from gitsched.model.scheduling import RecordedDecision
 
 
 def _create_engine(snapshot: Snapshot) -> PolicyEngine:
@@ -50,10 +51,10 @@ def _find_validator(group: str, kind: str) -> DocumentValidator | None:
     return VALIDATORS.get((group, kind))
 
 
-def _list_chosen_clusters(records: Iterable[tuple[Key, Body]]) -> dict[Key, frozenset[str]]:
-    from gitsched.apis.ocm.previous_decisions import list_chosen_clusters  # only comparisons of plans need it
+def _describe_record(key: Key, record: Body) -> RecordedDecision | None:
+    from gitsched.apis.ocm.previous_decisions import describe_decision  # most repositories have no record of it
 
-    return list_chosen_clusters(records)
+    return describe_decision(key, record)
 
 
 def _list_reporting_clusters(documents: Iterable[Body]) -> set[str]:
@@ -138,5 +139,5 @@ API = PolicyAPI(
     ),
     native_explanation="Open Cluster Management's debug endpoint",
     explained_kinds=("Placement",),
-    cluster_choices=ClusterChoices((GROUP, PLACEMENT_DECISION), _list_chosen_clusters),
+    recorded_decisions=RecordDescription(frozenset({(GROUP, PLACEMENT_DECISION)}), _describe_record),
 )

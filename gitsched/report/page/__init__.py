@@ -18,12 +18,13 @@ from gitsched.model.explanation import Explanation
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.time import format_time
 from gitsched.report.page.content import (
-    build_choice_row,
     build_finding_row,
     build_loss_table,
     build_manifest_entry,
     build_matrix,
     build_move_row,
+    build_record_change_row,
+    build_recorded_row,
     build_retained_row,
     build_summary_row,
     list_totals,
@@ -34,6 +35,9 @@ from gitsched.report.text import summarize_plan
 
 MANIFESTS_SHOWN = 1_000
 """The number of manifests whose diff the page contains; the others are counted."""
+
+RECORDS_SHOWN = 1_000
+"""The number of recorded decisions that the page lists; the others are counted."""
 
 
 class FleetView(NamedTuple):
@@ -52,8 +56,9 @@ def write_page(review: Review, fleet: FleetView) -> str:
     more = len(review.delivery.rendered) - len(shown) + review.delivery.omitted
     losses = build_loss_table(review)
     sections = [
-        ("changes", "Changes", len(review.moves)),
+        ("changes", "Changes", len(review.moves) + len(review.record_changes)),
         ("fleet", "Fleet", None),
+        *((("recorded", "Recorded decisions", len(review.recorded)),) if review.recorded else ()),
         *((("resilience", "Resilience", len(losses["rows"])),) if losses else ()),
         ("files", "Files", len(shown) + more),
         ("findings", "Findings", len(review.findings)),
@@ -69,7 +74,9 @@ def write_page(review: Review, fleet: FleetView) -> str:
         sums=list_totals(review, len(matrix["clusters"])),
         rows=[build_summary_row(row) for row in list_summary_rows(review)],
         moves=[build_move_row(move) for move in sort_moves(review.moves)],
-        choices=[build_choice_row(choice) for choice in review.choices],
+        record_changes=[build_record_change_row(change) for change in review.record_changes],
+        recorded=[build_recorded_row(decision) for decision in review.recorded[:RECORDS_SHOWN]],
+        recorded_more=max(len(review.recorded) - RECORDS_SHOWN, 0),
         retained=[build_retained_row(workload) for workload in review.retained],
         resilience=losses,
         manifests=[build_manifest_entry(entry) for entry in shown],

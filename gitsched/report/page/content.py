@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gitsched.model.changes import ManifestChange, Move, RetainedWorkload, SelectionChange
+from gitsched.model.changes import ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import SEVERITIES, Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import Outcome
+from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.simulation import ResilienceChange
 from gitsched.report.explanation import describe_candidate, describe_override
 from gitsched.report.review import Review
 from gitsched.report.simulation import describe_losses, describe_worst_effect
-from gitsched.report.summary import SummaryRow, escape_unprintable, format_choice, format_clusters, format_key, list_reasons
+from gitsched.report.summary import (
+    SummaryRow,
+    escape_unprintable,
+    format_clusters,
+    format_key,
+    format_record_change,
+    format_subject,
+    format_targets,
+    list_reasons,
+)
 from gitsched.report.text import format_manifest_title
 
 ClusterCells = list[list[int | None]]
+_TARGETS_SHOWN = 50
+"""The number of targets that are listed for one recorded decision."""
 
 
 class StringTable:
@@ -81,7 +92,7 @@ def _build_workload_row(
     row: dict[str, Any] = {
         **_key_fields(outcome.key),
         "state": outcome.state,
-        "after": _build_cluster_cells(outcome.replicas_by_cluster, columns),
+        "after": _build_cluster_cells(outcome.counted_replicas, columns),
         "policy": texts.index_of(outcome.policy),
         "group": texts.index_of(outcome.group),
         "reason": texts.index_of(outcome.reason),
@@ -90,7 +101,8 @@ def _build_workload_row(
     if evicting:
         row["leaving"] = evicting
     if move is not None:
-        row |= {"before": _build_cluster_cells(move.before, columns), "cause": texts.index_of(move.reason)}
+        before = {name: outcome.replicas if count is None else count for name, count in move.before.items()}
+        row |= {"before": _build_cluster_cells(before, columns), "cause": texts.index_of(move.reason)}
     if explanation is not None:
         row["why"] = _build_explanation(explanation, texts)
     return row
@@ -165,10 +177,16 @@ def build_summary_row(row: SummaryRow) -> SummaryRow:
     return SummaryRow(row.name, escape_unprintable(row.before), escape_unprintable(row.after))
 
 
-def build_choice_row(choice: SelectionChange) -> dict[str, str]:
-    """Return a Placement with the clusters that it selects before and after the change."""
-    before, after = format_choice(choice)
-    return {"name": format_key(choice.key), "before": before, "after": after}
+def build_record_change_row(change: RecordChange) -> dict[str, Any]:
+    """Return a changed recorded decision with its targets before and after the change, and its reasons."""
+    name, before, after = map(escape_unprintable, format_record_change(change, _TARGETS_SHOWN))
+    return {"name": name, "before": before, "after": after, "reasons": [escape_unprintable(text) for text in list_reasons(change)]}
+
+
+def build_recorded_row(decision: RecordedDecision) -> dict[str, str]:
+    """Return a recorded decision with its targets."""
+    name, targets = format_subject(decision), format_targets(decision.targets, _TARGETS_SHOWN)
+    return {"name": escape_unprintable(name), "targets": escape_unprintable(targets)}
 
 
 def build_retained_row(retained: RetainedWorkload) -> dict[str, str]:

@@ -146,6 +146,48 @@ def test_simulate_shows_where_the_workload_goes_when_a_cluster_is_lost(gitsched:
     assert '"c"' in result.stdout
 
 
+def quota(amount: int) -> str:
+    return (
+        f"apiVersion: fleet.example.io/v1\nkind: SiteQuota\nmetadata: {{name: disks, namespace: shop}}\nspec:\n  amount: {amount}\n"
+    )
+
+
+def test_a_decision_that_is_only_a_record_is_reviewed_like_a_placement(gitsched: Run, repository: Path) -> None:
+    assert gitsched("reconcile", *NOW).returncode == 0
+    unchanged = json.loads(gitsched("plan", "-o", "json", *NOW).stdout)
+    assert (unchanged["recordChanges"], unchanged["records"]) == ([], [])
+    (repository / "quota.yaml").write_text(quota(7))
+    commit(repository)
+    plan = json.loads(gitsched("plan", "-o", "json", *NOW).stdout)
+    (change,) = plan["recordChanges"]
+    assert (change["subject"]["name"], change["target"], change["before"]) == ("disks", "site", [])
+    assert [(target["name"], target["amount"]) for target in change["after"]] == [("a", 3), ("b", 2), ("c", 2)]
+    assert plan["digest"] != unchanged["digest"]
+    refused, accepted = (
+        gitsched("reconcile", "--require-reviewed", "--reviewed", each["digest"], *NOW) for each in (unchanged, plan)
+    )
+    assert (refused.returncode, "Not as reviewed" in refused.stdout) == (1, True), refused.stdout
+    assert (accepted.returncode, "As reviewed" in accepted.stdout) == (0, True), accepted.stdout
+    assert "| `SiteQuota shop/disks` | `site` | `a:3`, `b:2`, `c:2` |" in read_output(repository, "README.md")
+
+
+def test_a_changed_record_has_a_cause_in_every_report(gitsched: Run, repository: Path) -> None:
+    (repository / "quota.yaml").write_text(quota(6))
+    commit(repository)
+    assert gitsched("reconcile", *NOW).returncode == 0
+    (repository / "sites/c.yaml").write_text(site("c", "{offline: true}"))
+    commit(repository)
+    (change,) = json.loads(gitsched("plan", "-o", "json", *NOW).stdout)["recordChanges"]
+    assert [entry["text"] for entry in change["causes"]] == ["c: the site is offline"]
+    for report in ("text", "markdown", "html"):
+        found = gitsched("plan", "-o", report, *NOW).stdout
+        assert ("SiteQuota shop/disks, site" in found, "c: the site is offline" in found) == (True, True), found
+    explained = gitsched("explain", "sitequota/disks", "-n", "shop", *NOW)
+    assert ("a: 3" in explained.stdout, "the site is offline" in explained.stdout) == (True, True), explained.stdout
+    lost = gitsched("simulate", "--lose", "b", *NOW).stdout
+    assert "the decision about 1 SiteQuota changes" in lost, lost
+
+
 KARMADA = {
     "cluster.yaml": "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: m1}\nspec: {syncMode: Pull}\n",
     "policy.yaml": (

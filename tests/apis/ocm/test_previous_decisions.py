@@ -8,11 +8,12 @@ from gitsched.apis.ocm.names import GROUP, decision_key, placement_key
 from gitsched.apis.ocm.previous_decisions import (
     DecisionBasis,
     DecisionIndex,
-    list_chosen_clusters,
+    describe_decision,
     merge_decisions,
     read_basis,
     write_basis,
 )
+from gitsched.decide.recorded_decisions import describe_records
 from gitsched.model.document import Document, Key
 from tests.builders.ocm import Body
 
@@ -57,11 +58,27 @@ def test_decisions_in_the_source_are_used_for_placements_without_output() -> Non
     assert merged == [decision(1, "q", "ash"), decision(1, "p", "cph")]
 
 
-def test_the_clusters_of_each_placement_are_listed() -> None:
-    assert list_chosen_clusters(DECISIONS[:3]) == {
-        placement_key("ns", "p"): {"ash", "bru", "dub"},
-        placement_key("ns", "q"): {"ash"},
+def test_the_decisions_of_a_placement_are_described_as_one() -> None:
+    found = describe_records(DECISIONS[:3])
+    assert {decision.subject: [target.name for target in decision.targets] for decision in found} == {
+        placement_key("ns", "p"): ["ash", "bru", "dub"],
+        placement_key("ns", "q"): ["ash"],
     }
+    assert {(decision.api, decision.target_kind) for decision in found} == {("ocm", "cluster")}
+
+
+def test_a_target_names_its_decision_group_if_there_are_several() -> None:
+    key, body = decision(2, "p", "ash")
+    for labels, group in (
+        ({f"{GROUP}/decision-group-name": "canary", f"{GROUP}/decision-group-index": "0"}, "canary"),
+        ({f"{GROUP}/decision-group-index": "2"}, "group 2"),
+        ({f"{GROUP}/decision-group-index": "0"}, ""),
+    ):
+        metadata = {**body["metadata"], "labels": {**body["metadata"]["labels"], **labels}}
+        described = describe_decision(key, {**body, "metadata": metadata})
+        assert described is not None
+        assert [target.group for target in described.targets] == [group]
+    assert describe_decision(key, {"status": body["status"]}) is None
 
 
 def test_a_basis_is_read_back() -> None:

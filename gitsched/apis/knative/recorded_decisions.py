@@ -1,0 +1,28 @@
+"""Recorded decisions of Knative: the pods of a source's vreplicas, the replicas of a StatefulSet, the marks of pods."""
+
+from __future__ import annotations
+
+from gitsched.apis.knative.names import RENDERED_TO, SOURCE_REPLICAS, UNSCHEDULABLE, is_true
+from gitsched.model.document import Body, Key, as_string_map, get_field
+from gitsched.model.scheduling import RecordedDecision, RecordTarget
+
+
+def describe_record(key: Key, record: Body) -> RecordedDecision | None:
+    """Return the decision of a record; None for other records. A StatefulSet that is rendered to a cluster is an outcome."""
+    annotations = as_string_map(get_field(record, "metadata", "annotations"))
+    if (key.group, key.kind) == ("apps", "StatefulSet"):
+        replicas = get_field(record, "spec", "replicas")
+        if SOURCE_REPLICAS not in annotations or annotations.get(RENDERED_TO) or type(replicas) is not int:
+            return None
+        return RecordedDecision(key, "scale", (RecordTarget("replicas", replicas),))
+    if (key.group, key.kind) == ("", "Pod"):
+        if UNSCHEDULABLE not in annotations:
+            return None
+        mark = "unschedulable" if is_true(annotations[UNSCHEDULABLE]) else "schedulable"
+        return RecordedDecision(key, "mark", (RecordTarget(mark),))
+    placements = get_field(record, "status", "placements")
+    if not isinstance(placements, list):
+        return None
+    entries = ((entry.get("podName"), entry.get("vreplicas")) for entry in placements if isinstance(entry, dict))
+    targets = (RecordTarget(pod, count) for pod, count in entries if isinstance(pod, str) and type(count) is int and count > 0)
+    return RecordedDecision(key, "pod", tuple(targets))
