@@ -112,7 +112,7 @@ def schedule_application(
     if skipped is not None:
         return skipped
     clusters = context.clusters
-    if status.awaited_cluster and not (status.target and status.target.name == status.awaited_cluster):
+    if status.waits_for_cluster:
         return _wait_for_cluster(status, clusters, time)
     matching, current = clusters.match_constraints(app.constraints), clusters.find_index(status.target)
     hold_reason = _find_hold_reason(app, status, context, matching, current)
@@ -206,7 +206,7 @@ def _wait_for_cluster(status: SchedulingStatus, clusters: ScoredCandidates, time
     index = clusters.fleet.index.get(status.awaited_cluster)
     if index is None or not clusters.candidates[index].online:
         return ApplicationAttempt(time, "none", status, reason=f"it is waiting for the cluster {status.awaited_cluster}")
-    bound = status.bind(clusters.candidates[index].ref)._replace(scheduled=time, triggered=time)
+    bound = status.bind(clusters.candidates[index].ref)._replace(scheduled=time, triggered=time, awaited_cluster="")
     return ApplicationAttempt(time, "bind", bound, reason=f"the cluster {status.awaited_cluster} was created for it")
 
 

@@ -128,7 +128,7 @@ class ScoredCandidates:
     ) -> CandidateResult:
         candidate = self.candidates[index]
         if not matching >> index & 1:
-            return CandidateResult(candidate.name, False, self.describe_rejection(index, constraints), {}, None)
+            return CandidateResult(candidate.name, False, self.describe_rejection(index, constraints) or "not compared", {}, None)
         total = self.ranking.score_among(index, comparable, current) if comparable >> index & 1 else None
         scores = {ref.name: value.normalized * ref.weight for ref, value in candidate.metrics.values}
         if current is not None and total is not None and self.settings.stickiness:

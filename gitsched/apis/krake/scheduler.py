@@ -179,7 +179,7 @@ class KrakeScheduler:
             if last.next_change is None or not last.time < last.next_change <= self.snapshot.now:
                 break
             attempts.append(schedule_application(app, last.status, context, last.next_change, self.snapshot.at))
-        if attempts[-1].action == "create" or (attempts[-1].status.awaited_cluster and attempts[-1].status.target is None):
+        if attempts[-1].action == "create" or attempts[-1].status.waits_for_cluster:
             attempts[-1] = self._create_cluster(app, attempts[-1])
         return ApplicationDecision(app, previous, tuple(attempts), context)
 
@@ -221,7 +221,8 @@ def evaluate_application(decision: ApplicationDecision) -> list[CandidateResult]
     """Return the results of all clusters in the decisive attempt, and of all clouds if the application can request a cluster."""
     app, attempt, context = decision.app, decision.decisive_attempt, decision.context
     matching, current = attempt.matching, attempt.current
-    if not matching and not attempt.status.awaited_cluster:  # the attempt may have ended before it filtered the clusters
+    # The attempt may have ended before it filtered the clusters. An application that waits for its own cluster compares none.
+    if not matching and not attempt.status.awaited_cluster and not decision.previous.waits_for_cluster:
         matching, current = (
             context.clusters.match_constraints(app.constraints),
             context.clusters.find_index(attempt.status.target) if current is None else current,

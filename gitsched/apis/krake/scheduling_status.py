@@ -52,6 +52,11 @@ class SchedulingStatus(NamedTuple):
         owners = self.owners if target.body in self.owners else (*self.owners, target.body)
         return self.recover()._replace(target=target, owners=owners)
 
+    @property
+    def waits_for_cluster(self) -> bool:
+        """Whether the cluster that was requested for the application has not been bound to it."""
+        return bool(self.awaited_cluster) and (self.target is None or self.target.name != self.awaited_cluster)
+
     def recover(self) -> SchedulingStatus:
         """Return the status without a failure that gitsched recorded, its reason and its retries; the same status without one."""
         if not self.failed_before:
@@ -107,7 +112,7 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
         next_retry=None if changed else parse_time(read("scheduled_retry")),
         reason=reason if isinstance(reason, dict) and not (changed and reason is not source.get("reason")) else None,
         owners=tuple(owner for owner in owners if isinstance(owner, dict)) if isinstance(owners, list) else (),
-        awaited_cluster=str(read("auto_cluster_create_started") or ""),
+        awaited_cluster=str((record if recorded is not None else {**source, **record}).get("auto_cluster_create_started") or ""),
         migration_timeout=migration_timeout if isinstance(migration_timeout, int) else 0,
         failed_before=unchanged and state in final and source_state != state,
         source_state=source_state,

@@ -8,6 +8,7 @@ from gitsched.apis.krake.applications import NO_MATCH_REASON
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.cluster_states import CLUSTER_STATES, FAILING_METRICS, FAILURE_STATES, ONLINE, read_cluster_state
 from gitsched.apis.krake.clusters import CloudBinding, read_constraints
+from gitsched.apis.krake.generated_clusters import find_unused_clusters
 from gitsched.apis.krake.impossible_constraints import describe_impossible_constraints
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
 from gitsched.apis.krake.names import CLOUD, CLUSTER, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
@@ -43,13 +44,14 @@ def make_application_record(document: Document, scheduling: SchedulingStatus) ->
 def make_cluster_record(
     document: Document, binding: CloudBinding, candidate: ResourceCandidate | None, spec: Body | None
 ) -> Body | None:
-    """Return the record of a Cluster; None if there is no cloud, failure or failing metric to record.
+    """Return the record of a Cluster; None if there is no recorded cloud, failure or failing metric.
 
     `spec` is the spec of a cluster that an application requested.
     """
     scheduling = binding.status
     failing = candidate is not None and candidate.state == FAILING_METRICS and scheduling.state != "FAILED"
-    if binding.action == "ignored" and not failing and scheduling.state not in ("FAILED",) and not scheduling.recorded:
+    keeps_cloud = scheduling.target is not None and bool(scheduling.digest)  # a binding outlives changes of the document
+    if binding.action == "ignored" and not failing and scheduling.state != "FAILED" and not (scheduling.recorded or keeps_cloud):
         return None
     status = {
         "state": FAILING_METRICS
@@ -139,6 +141,12 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
             message = f"{document.key} is {state[:60]!r}, which is not a state of a cluster, so nothing is scheduled there"
             hint = "; did you mean ONLINE?" if state.upper() == ONLINE else ""
             yield _warn("krake-cluster-state", message + hint, document)
+    for document in find_unused_clusters(scheduler):
+        message = (
+            f"{document.key} was created for an application and runs none any more: if it is not needed, remove its document and delete "
+            "the cluster"
+        )
+        yield _warn("krake-cluster-unused", message, document)._replace(severity="info")
     owners = index_clouds_and_projects(scheduler.snapshot.documents)
     for candidate in scheduler.clouds_and_projects:
         if candidate.ref in owners:
@@ -174,7 +182,7 @@ def report_application(decision: ApplicationDecision, missing_cluster: Key | Non
     elif attempt.status.state == "DEGRADED" and attempt.status.reason and not attempt.matching:
         where = " and stays where it is" if is_placed else ""
         yield _warn("unschedulable", f"{key} could not be scheduled{where}: {_describe_failure(decision)}", document)
-    elif attempt.status.awaited_cluster and not is_placed:
+    elif attempt.status.waits_for_cluster:
         yield _warn(
             "krake-cluster-wanted", f"{key} {_describe_awaited_cluster(decision, attempt.status.awaited_cluster)}", document
         )

@@ -175,3 +175,13 @@ def test_inherited_metrics_are_added_and_a_clusters_duplicates_still_count() -> 
     )
     results = runs.run().explain("Application", "echo", "tenant-a")
     assert [result.total for result in results] == [pytest.approx((0.1 * 2 + 0.1 * 2 + 0.9) / 5)]
+
+
+def test_a_binding_outlives_changes_of_the_document() -> None:
+    runs = ScheduleRuns(cluster("made", None, tosca=TOSCA), cloud("a", *weigh(a=1)), *measure(a=0.5, b=0.9))
+    runs.run()
+    runs.run(60, cluster("made", None, tosca=TOSCA, backoff=2), cloud("b", *weigh(b=1)))
+    runs.run(120)
+    assert runs.status("Cluster", "made")["scheduled_to"]["name"] == "a"
+    runs.run(180, cluster("made"))
+    assert runs.status("Cluster", "made")["scheduled_to"]["name"] == "a"

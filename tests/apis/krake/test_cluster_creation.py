@@ -65,10 +65,34 @@ def test_an_application_binds_to_its_requested_cluster_once_it_is_online() -> No
     name = requested_name(runs)
     runs.run(60, cluster(name, "CONNECTING"))
     assert runs.target() is None
-    runs.run(120, cluster(name))
+    created = {"inherit_labels": True, "inherit_metrics": True, "auto_generated": True}
+    runs.run(120, cluster(name, **created))
     assert runs.target() == name
     runs.run(130)
     assert runs.target() == name, "it was scheduled recently"
+    runs.run(600)
+    assert runs.target() == name, "it inherits the labels and metrics of its cloud"
+    assert (runs.status()["state"], "auto_cluster_create_started" in runs.status()) == ("PENDING", False)
+
+
+def test_an_application_leaves_its_requested_cluster_for_a_better_one_and_stays_there() -> None:
+    runs = request_runs()
+    runs.run()
+    runs.run(60, cluster(requested_name(runs), metrics=weigh(b=1)))
+    runs.run(180, *measure(a=0.9, b=0.1))
+    assert runs.target() == "one"
+    runs.run(300)
+    assert runs.target() == "one"
+
+
+def test_a_placed_application_keeps_its_request_and_its_cluster_meanwhile() -> None:
+    runs = ScheduleRuns(*request_runs().documents[:2], *measure(a=0.1, b=0.9))
+    runs.run()
+    for seconds in (120, 240):
+        schedule = runs.run(seconds, cloud("good", *weigh(b=1)))
+        assert (runs.status()["state"], runs.target()) == (WAITING, "one")
+        assert find(runs.records, "Cluster", requested_name(runs))["status"]["scheduled_to"]["name"] == "good"
+        assert "krake-cluster-wanted" in codes(schedule)
 
 
 @pytest.mark.parametrize("formula", ["document", "krake"])
@@ -151,3 +175,22 @@ def test_a_deleted_cloud_is_compared_but_gets_no_cluster() -> None:
     assert (runs.status()["state"], results["Cloud/good"]) == (WAITING, True)
     assert find(runs.records, "Cluster", requested_name(runs))["status"]["state"] == "FAILED"
     assert {"krake-cluster-wanted", "unschedulable"} <= codes(schedule)
+
+
+@pytest.mark.parametrize(
+    ("document", "others", "unused"),
+    [
+        (cluster("made", auto_generated=True), [], True),
+        (cluster("made"), [], False),
+        (cluster("made", "CONNECTING", auto_generated=True), [], False),
+        (cluster("made", auto_generated=True), [application(constraints={"labels": ["zone is x"]})], True),
+        (cluster("made", auto_generated=True), [application()], False),
+        (cluster("made", auto_generated=True), [application(status={"state": "DELETED"})], True),
+        (cluster("made", auto_generated=True), [application(constraints={"labels": ["zone of x"]})], False),
+    ],
+    ids=["no application", "not generated", "not online", "no match", "used", "deleted application", "invalid application"],
+)
+def test_a_generated_cluster_without_applications_is_reported(document: Body, others: list[Body], unused: bool) -> None:
+    schedule = ScheduleRuns(document, *others).run()
+    found = [finding.resource for finding in schedule.findings if finding.code == "krake-cluster-unused"]
+    assert found == ([("Cluster", NAMESPACE, "made")] if unused else [])
