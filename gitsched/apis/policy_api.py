@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gitsched.apis.export import Export
@@ -246,12 +246,34 @@ class ExpiryReporting(Protocol):
         ...
 
 
+class Companions(NamedTuple):
+    """Objects that belong to workloads, such as the Service of a Deployment; `shared` ones also belong to other workloads."""
+
+    own: tuple[Document, ...] = ()
+    shared: tuple[Document, ...] = ()
+
+
 @runtime_checkable
 class Rescheduling(Protocol):
     """Capability of an engine where workloads keep clusters that the current policies would not choose."""
 
     def make_rescheduling_document(self, templates: Iterable[Document], /) -> Document:
         """Return the document to commit so that workloads are scheduled again."""
+        ...
+
+    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None, /) -> Document:
+        """Return a document that requests once that workloads are scheduled again, with a time to live after it has been handled.
+
+        Its name depends on the workloads and on when they were scheduled last: the same request has the same name, a later one another.
+        """
+        ...
+
+    def list_pending_requests(self) -> Iterable[Key]:
+        """Return the documents of the source that request rescheduling and that no earlier run has handled."""
+        ...
+
+    def list_companions(self, templates: Iterable[Document], /) -> Companions:
+        """Return the objects that belong to workloads and are scheduled on their own."""
         ...
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:

@@ -20,6 +20,8 @@ COMMANDS = {
     "watch": "Reconcile when the source changes or a deadline passes.",
     "explain": "Explain why a workload is placed on its clusters.",
     "simulate": "Simulate the loss of a cluster or a region, and other events.",
+    "rebalance": "Write a request to schedule workloads again.",
+    "tidy": "List and remove expired documents of the worktree.",
     "scores": "Compute AddOnPlacementScores from metrics.",
     "export": "Print objects for Flux and Argo CD, and patches for API servers.",
     "apply": "Set values such as a status in a cluster, with kubectl.",

@@ -16,12 +16,12 @@ FailOn = Literal["error", "unschedulable", "none"]
 
 DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED = 0, 1, 2, 3, 4, 130
 CHANGES = USAGE
-"""The exit code of `plan --detailed-exitcode` if there are changes."""
+"""The exit code with --detailed-exitcode if there are changes, or expired documents."""
 
 MEANINGS = {
     DONE: "success; there may be warnings",
     FINDINGS: "a finding of severity error, a change refused by the guard, or invalid input or settings",
-    USAGE: "wrong usage; with `plan --detailed-exitcode` also: there are changes",
+    USAGE: "wrong usage; with `--detailed-exitcode` of `plan` or `tidy` also: there are changes or expired documents",
     BUG: "a bug in gitsched",
     TEMPORARY: "temporary failure: a remote did not answer, or five concurrent updates in a row prevented the push",
     INTERRUPTED: "interrupted",

@@ -93,6 +93,19 @@ def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
     return ParsedFile("not-a-resource", reason="a kustomization", kustomize_inputs=patches)
 
 
+def list_kustomize_resources(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
+    """Return the resources of a kustomization as written; none if it is broken."""
+    source = read_text(data) if len(data) <= limits.size else None
+    if source is None or isinstance(source, ParseError):
+        return ()
+    tree = next(compose_documents(source.text, limits), None)
+    if not isinstance(tree, YamlDocument) or check_aliases(tree, limits):
+        return ()
+    value = Constructor(tree.line).construct(tree.node)
+    entries = value.get("resources") if isinstance(value, dict) else None
+    return tuple(entry for entry in entries if isinstance(entry, str)) if isinstance(entries, list) else ()
+
+
 def _drop_spans(file: ParsedFile) -> ParsedFile:
     """Drop offsets into a text other than the file's: such documents are written as new text, never edited."""
     no_spans = SourceSpans(False, 0, 0, None, ())
@@ -119,7 +132,7 @@ def _shift_spans(text: SourceSpans) -> SourceSpans:
     )
 
 
-_DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
+DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)
 
 
 class _FileParser:
@@ -282,7 +295,7 @@ class _FileParser:
         text = self._text
         if self._markers is None:
             plain = "\n---" not in text and "\n..." not in text and not text.startswith("---")
-            self._markers = [] if plain else [match.span() for match in _DOCUMENT_MARKER.finditer(text)]
+            self._markers = [] if plain else [match.span() for match in DOCUMENT_MARKER.finditer(text)]
         content = tree.offset + tree.node.start_mark.index
         start, end = 0, len(text)
         for marker_start, marker_end in self._markers:

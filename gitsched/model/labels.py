@@ -78,6 +78,35 @@ def parse_selector(value: Any) -> Selector | None:
     return Selector(tuple(requirements))
 
 
+_SELECTOR_TERM = re.compile(
+    r"(?:(?P<absent>!)\s*(?P<missing>[^\s,()=!]+)|(?P<key>[^\s,()=!]+)(?:\s*(?P<compare>==|=|!=)\s*(?P<value>[^\s,()=!]*)"
+    r"|\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,\s*|\Z)"
+)
+
+
+def parse_selector_text(text: str) -> Selector | None:
+    """Parse a label selector as kubectl writes it, such as `app=web,tier in (a, b),!legacy`; None if it is invalid or empty."""
+    requirements: list[Requirement | None] = []
+    position, text = 0, text.strip()
+    while position < len(text):
+        term = _SELECTOR_TERM.match(text, position)
+        if term is None:
+            return None
+        position = term.end()
+        if term["absent"]:
+            expression: dict[str, Any] = {"key": term["missing"], "operator": "DoesNotExist"}
+        elif term["compare"]:
+            expression = {"key": term["key"], "operator": "NotIn" if term["compare"] == "!=" else "In", "values": [term["value"]]}
+        elif term["operator"]:
+            values = [value.strip() for value in term["values"].split(",")]
+            expression = {"key": term["key"], "operator": "In" if term["operator"] == "in" else "NotIn", "values": values}
+        else:
+            expression = {"key": term["key"], "operator": "Exists"}
+        requirements.append(_parse_requirement(expression))
+    known = tuple(requirement for requirement in requirements if requirement is not None)
+    return Selector(known) if known and len(known) == len(requirements) and not text.endswith(",") else None
+
+
 def _parse_requirement(expression: dict[str, Any]) -> Requirement | None:
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
     if not is_label_key(key) or not isinstance(values, list) or not all(is_label_value(v) for v in values):

@@ -40,10 +40,10 @@ def explain_resource(
     own = decisions.catalog.api_documents_by_key
     known = dict.fromkeys((*decisions.templates, *own, *decisions.catalog.duplicate_templates, *decisions.catalog.broken))
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
-    key = _find_key(known, kind, namespace, name)
+    key = find_key(known, kind, namespace, name)
     if key is None:
         if kind.lower() != "cluster" or why_not or name not in index_clusters(decisions.catalog):
-            raise Permanent(_describe_missing(known, kind, namespace, name))
+            raise Permanent(describe_missing(known, kind, namespace, name))
         return describe_cluster(baseline, name, plan.findings)  # its document may be of any kind
     template = decisions.templates.get(key) or own.get(key)
     if template is None:
@@ -75,11 +75,12 @@ def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanati
     return found
 
 
-def _find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:
+def find_key(known: Iterable[Key], kind: str, namespace: str, name: str) -> Key | None:
+    """Return the key of an object; None if there is none. The kind is case-insensitive and may name the group, too."""
     return next((key for key in known if _matches_name(key, kind, name) and key.namespace in (namespace, "")), None)
 
 
-def _describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
+def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str) -> str:
     """Return the message that a resource does not exist, with similar ones: in another namespace, of another name or kind."""
     from difflib import get_close_matches  # rarely needed
 

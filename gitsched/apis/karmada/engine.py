@@ -8,7 +8,7 @@ runs for that deadline, so a delayed run writes the same output as a run on time
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -41,7 +41,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings, find_policy_warnings
-from gitsched.apis.policy_api import ChangeProposal, ExpiredDocument, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import ChangeProposal, Companions, ExpiredDocument, PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
@@ -256,6 +256,19 @@ class KarmadaEngine(PolicyEngine):
         from gitsched.apis.karmada.simulation import make_rescheduling_document
 
         return make_rescheduling_document(templates)
+
+    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None) -> Document:
+        from gitsched.apis.karmada.simulation import make_reschedule_request
+
+        return make_reschedule_request(self.state, templates, ttl)
+
+    def list_pending_requests(self) -> Iterable[Key]:
+        return [rebalancer.document.key for rebalancer in self.state.reschedule_triggers.rebalancers if rebalancer.pending]
+
+    def list_companions(self, templates: Iterable[Document]) -> Companions:
+        from gitsched.apis.karmada.companions import list_companions
+
+        return list_companions(self.state, templates)
 
     def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
         from gitsched.apis.karmada.simulation import describe_remedy

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_previous
@@ -10,7 +14,7 @@ from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.interpreter import ReplicaRequirements
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.scheduling import Outcome
 from gitsched.schedule.estimator import PODS, Capacity
 from gitsched.schedule.fleet import Fleet
@@ -48,20 +52,41 @@ def find_relevant_clusters(state: KarmadaState, template: Document, attachment: 
 _REBALANCER_NAME = "gitsched-what-if"
 
 
-def make_rescheduling_document(templates: Iterable[Document]) -> Document:
+def make_rescheduling_document(
+    templates: Iterable[Document], name: str = _REBALANCER_NAME, ttl: timedelta | None = None
+) -> Document:
     """Return a WorkloadRebalancer that names these workloads."""
     workloads: list[Body] = []
     for template in templates:
         key = template.key
-        workload = {"apiVersion": template.api_version, "kind": key.kind, "name": key.name, "namespace": key.namespace}
+        workload = {"apiVersion": template.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
         workloads.append({name: value for name, value in workload.items() if value})
-    body: Body = {
-        "apiVersion": names.APPS_VERSION,
-        "kind": names.REBALANCER,
-        "metadata": {"name": _REBALANCER_NAME},
-        "spec": {"workloads": workloads},
-    }
-    return Document(Key(names.APPS_GROUP, names.REBALANCER, "", _REBALANCER_NAME), names.APPS_VERSION, body)
+    spec: Body = {"workloads": workloads}
+    if ttl is not None:
+        spec = {"ttlSecondsAfterFinished": int(ttl.total_seconds()), **spec}
+    body: Body = {"apiVersion": names.APPS_VERSION, "kind": names.REBALANCER, "metadata": {"name": name}, "spec": spec}
+    return Document(Key(names.APPS_GROUP, names.REBALANCER, "", name), names.APPS_VERSION, body)
+
+
+_MAX_SUBJECT = 40
+
+
+def make_reschedule_request(state: KarmadaState, templates: Iterable[Document], ttl: timedelta | None) -> Document:
+    """Return a WorkloadRebalancer to commit, whose name has a digest of its workloads and of when they were scheduled last.
+
+    A rebalancer of this name cannot have been handled: that changes spec.rescheduleTriggeredAt of the bindings.
+    """
+    chosen = sorted(templates, key=lambda template: (template.key.namespace, template.key.kind, template.key.name, template.key))
+    history = []
+    for template in chosen:
+        record = state.find_record(template) or {}
+        times = (get_field(record, "spec", "rescheduleTriggeredAt"), get_field(record, "status", "lastScheduledTime"))
+        history.append([*template.key, *times])
+    digest = hashlib.sha256(json.dumps(history).encode()).hexdigest()[:8]
+    workloads = {template.key.name for template in chosen}
+    text = chosen[0].key.name.lower() if len(workloads) == 1 else f"{len(chosen)}-objects"
+    subject = re.sub(r"[^a-z0-9]+", "-", text)[:_MAX_SUBJECT].strip("-") or "workload"
+    return make_rescheduling_document(chosen, f"rebalance-{subject}-{digest}", ttl)
 
 
 def describe_remedy(state: KarmadaState, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome) -> str:

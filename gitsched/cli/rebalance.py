@@ -1,0 +1,185 @@
+"""gitsched rebalance: write a request to schedule workloads again, and show what it would move."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitsched.cli import exit_codes, options, output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gitsched.model.document import Key
+    from gitsched.model.labels import Selector
+    from gitsched.reconcile.reschedule import RescheduleFile
+    from gitsched.simulate.reschedule_request import RescheduledWorkload
+
+MAX_SHOWN_WORKLOADS = 50
+"""Workloads that the text lists; JSON contains all."""
+
+
+def _read_ttl(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta | None:
+    from gitsched.model.time import parse_duration
+
+    if value == "none":
+        return None
+    duration = timedelta() if value == "0" else parse_duration(value)
+    if duration is None or duration.total_seconds() >= 2**31:
+        raise click.BadParameter(f"{value!r} is neither a duration such as 24h nor `none`")
+    return duration
+
+
+def _read_labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Selector | None:
+    from gitsched.model.labels import parse_selector_text
+
+    selector = parse_selector_text(value) if value is not None else None
+    if value is not None and selector is None:
+        raise click.BadParameter(f"{value!r} is not a label selector such as app=web,tier in (a,b)")
+    return selector
+
+
+@click.command("rebalance")
+@click.argument("workloads", metavar="[KIND/NAME]...", nargs=-1)
+@click.option(
+    "-n", "--namespace", metavar="NAMESPACE", help="Namespace of the workloads.  [default: default; all for --all-displaced]"
+)
+@click.option("-l", "--selector", "labels", metavar="SELECTOR", callback=_read_labels, help="All workloads with these labels.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="With -l, in all namespaces.")
+@click.option("--all-displaced", "displaced", is_flag=True, help="All workloads that would run on other clusters if scheduled now.")
+@click.option(
+    "--no-companions", is_flag=True, help="Leave out Services, ConfigMaps and other objects that belong to the workloads."
+)
+@click.option(
+    "--ttl",
+    metavar="DURATION",
+    default="24h",
+    show_default=True,
+    callback=_read_ttl,
+    help="ttlSecondsAfterFinished of the request, such as 24h; `none` for a request that does not expire.",
+)
+@click.option("--write", is_flag=True, help="Write the request to a file of the worktree, by default rebalance/NAME.yaml.")
+@click.option("--file", "path", metavar="PATH", help="With --write, the file, relative to the top of the worktree.")
+@options.SOURCE
+@options.TARGET
+@options.FETCH
+@options.NOW
+@options.FORMAT
+@options.LOG
+def command(
+    workloads: tuple[str, ...],
+    namespace: str | None,
+    labels: Selector | None,
+    everywhere: bool,
+    displaced: bool,
+    no_companions: bool,
+    ttl: timedelta | None,
+    write: bool,
+    path: str | None,
+    form: str,
+    log_format: str,
+    location: str,
+    output_repository: str | None,
+    **chosen: Any,
+) -> int:
+    """Write a WorkloadRebalancer for the named workloads, for those with labels, or for all displaced ones, and show what it would move.
+
+    The document goes to stdout and the moves to stderr; with --write the document goes to a file. Commit it to carry the request out.
+    KIND is written as for kubectl; KIND/NAMESPACE/NAME replaces -n. Uncommitted changes of the worktree are taken into account. The same
+    request has the same name; after it has been handled, the next one has another.
+    """
+    if sum((bool(workloads), labels is not None, displaced)) != 1:
+        raise click.UsageError("name workloads as KIND/NAME, or use either -l SELECTOR or --all-displaced")
+    if everywhere and (namespace is not None or labels is None):
+        raise click.UsageError("--all-namespaces is for -l, without -n")
+    if path is not None and not write:
+        raise click.UsageError("--file needs --write")
+    from gitsched.cli.explain import parse_workload
+    from gitsched.cli.validate import find_worktree_root
+    from gitsched.model.errors import Permanent
+    from gitsched.reconcile import RunSettings
+    from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
+
+    named = []
+    for text in workloads:
+        kind, space, name = parse_workload(text, namespace)
+        named.append((kind, space, name))
+    output.configure_logging(log_format)
+    root = find_worktree_root(location)
+    if write and root is None:
+        raise Permanent(f"{location} is not a worktree, so the request cannot be written to a file")
+    scope = "" if everywhere else namespace or ("" if displaced else "default")
+    settings = RunSettings(
+        location=location, worktree=root is not None, output=output_repository, observations="recorded", trusted=False, **chosen
+    )
+    with output.show_progress("Planning"):
+        found = make_reschedule_file(settings, WorkloadSelection(tuple(named), labels, displaced, scope), ttl, not no_companions)
+    if found is None:
+        click.echo("No workload is displaced: each one would run on the same clusters if it were scheduled now.", err=True)
+        return exit_codes.DONE
+    target = path or found.path
+    if not write or root is None:
+        output.show_as(form, lambda _: found.text, lambda: dict(found.request.document.body))
+        click.echo(describe_request(found), err=True, nl=False)
+        return exit_codes.DONE
+    verb = "wrote" if write_reschedule_file(root, target, found.text) else "unchanged:"
+    output.show_as(
+        form, lambda _: f"{verb} {target}\n{describe_request(found)}", lambda: {"path": target, **serialize_request(found)}
+    )
+    if not is_read(settings, found.request.document.key):
+        raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")
+    return exit_codes.DONE
+
+
+def describe_request(found: RescheduleFile) -> str:
+    """Return what a request moves, which workloads stay and why, and which objects it leaves out."""
+    request = found.request
+    moved = [row for row in request.workloads if row.moves]
+    stay = [row for row in request.workloads if not row.moves]
+    lines = [f"{request.document.key.title} {'moves' if moved else 'moves nothing'}{':' if moved else '.'}"]
+    lines += [f"  {_describe_move(row)}" for row in moved[:MAX_SHOWN_WORKLOADS]]
+    if len(moved) > MAX_SHOWN_WORKLOADS:
+        lines.append(f"  and {len(moved) - MAX_SHOWN_WORKLOADS} more")
+    if stay:
+        lines.append(f"Stays: {_list_keys(row.key for row in stay)}")
+    lines += [f"  {remark}" for remark in request.remarks]
+    if request.shared:
+        lines.append(f"Not included, because other workloads use it, too: {_list_keys(request.shared)}")
+    if found.exists:
+        lines.append("The source has this request already; it is carried out by the next reconcile of its commit.")
+    return "\n".join(lines) + "\n"
+
+
+def _describe_move(row: RescheduledWorkload) -> str:
+    role = {"companion": " (belongs to it)", "dependency": " (follows)"}.get(row.role, "")
+    return f"{row.key.title}{role}: {_format_replicas(row.before)} -> {_format_replicas(row.after)}"
+
+
+def _format_replicas(replicas: Any) -> str:
+    return ", ".join(name if count is None else f"{name} {count}" for name, count in sorted(replicas.items())) or "nowhere"
+
+
+def _list_keys(keys: Iterable[Key]) -> str:
+    titles = [key.title for key in keys]
+    more = f" and {len(titles) - MAX_SHOWN_WORKLOADS} more" if len(titles) > MAX_SHOWN_WORKLOADS else ""
+    return ", ".join(titles[:MAX_SHOWN_WORKLOADS]) + more
+
+
+def serialize_request(found: RescheduleFile) -> dict[str, Any]:
+    """Return a request and its effect as data."""
+    from gitsched.report.serialization import API_VERSION
+
+    request = found.request
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RescheduleRequest",
+        "document": request.document.body,
+        "workloads": [
+            {"workload": row.key.title, "role": row.role, "before": dict(row.before), "after": dict(row.after)}
+            for row in request.workloads
+        ],
+        "notIncluded": [key.title for key in request.shared],
+        "remarks": list(request.remarks),
+    }

@@ -1,0 +1,121 @@
+"""Find the expired documents of a worktree, and the files without them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from gitsched.apis.policy_api import ExpiredDocument, ExpiryReporting
+from gitsched.manifests.document_removal import Identity, NotRemovable, remove_documents
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
+from gitsched.manifests.parser import list_kustomize_resources
+from gitsched.model.document import Key
+from gitsched.model.errors import Permanent
+from gitsched.reconcile import preview
+from gitsched.reconcile.run import RunSettings
+
+
+class ExpiredEntry(NamedTuple):
+    """An expired document, and since when it is expired. `problem` says why it cannot be removed, or is ""."""
+
+    key: Key
+    path: str
+    line: int
+    since: datetime
+    problem: str = ""
+
+
+class TidiedFile(NamedTuple):
+    """A file of the worktree with its expired documents; `data` is the file without those that can be removed, None to delete it."""
+
+    path: str
+    entries: tuple[ExpiredEntry, ...]
+    data: bytes | None
+
+    @property
+    def removable(self) -> bool:
+        return any(not entry.problem for entry in self.entries)
+
+
+def find_expired_documents(settings: RunSettings, root: Path) -> list[TidiedFile]:
+    """Return the files of a worktree that have expired documents, by path. A request that no run has handled yet is not expired."""
+    plan = preview(settings._replace(worktree=True, observations="recorded"), complete=True).plan
+    expired = [
+        document
+        for engine in plan.decisions.engines
+        if isinstance(engine, ExpiryReporting)
+        for document in engine.expired_documents()
+    ]
+    by_path: dict[str, list[ExpiredDocument]] = {}
+    for entry in expired:
+        if entry.document.origin is not None:
+            by_path.setdefault(entry.document.origin.path, []).append(entry)
+    return [_tidy_file(root, path, by_path[path]) for path in sorted(by_path)]
+
+
+def write_tidied_file(root: Path, file: TidiedFile) -> None:
+    """Write a file without its expired documents, or delete it."""
+    path = _resolve(root, file.path)
+    try:
+        if file.data is None:
+            path.unlink()
+        else:
+            path.write_bytes(file.data)
+    except OSError as error:
+        raise Permanent(f"cannot change {file.path}: {error.strerror}") from error
+
+
+def _tidy_file(root: Path, path: str, expired: Iterable[ExpiredDocument]) -> TidiedFile:
+    try:
+        data: bytes | None = _resolve(root, path).read_bytes()
+    except OSError as error:
+        return TidiedFile(path, tuple(_make_entry(entry, path, str(error.strerror)) for entry in expired), None)
+    original, entries = data, []
+    for entry in expired:
+        problem = ""
+        try:
+            left = remove_documents(data or b"", path, {_make_identity(entry)})
+            users = _list_kustomizations(root, path) if left is None else []
+            if users:
+                raise NotRemovable(f"{users[0]} refers to the file: remove both")
+            data = left
+        except NotRemovable as error:
+            problem = str(error)
+        entries.append(_make_entry(entry, path, problem))
+    return TidiedFile(path, tuple(entries), original if all(entry.problem for entry in entries) else data)
+
+
+def _make_entry(entry: ExpiredDocument, path: str, problem: str) -> ExpiredEntry:
+    origin = entry.document.origin
+    return ExpiredEntry(entry.document.key, path, origin.line if origin else 1, entry.since, problem)
+
+
+def _make_identity(entry: ExpiredDocument) -> Identity:
+    key, metadata = entry.document.key, entry.document.body["metadata"]
+    return key.group, key.kind, metadata.get("namespace") or "", key.name
+
+
+def _resolve(root: Path, path: str) -> Path:
+    """Return a path below the worktree. Raise Permanent for one that leads outside of it."""
+    found = root / PurePosixPath(path)
+    if found.is_symlink() or not found.resolve().is_relative_to(root.resolve()) or ".git" in PurePosixPath(path).parts:
+        raise Permanent(f"{path} is not a file inside the worktree")
+    return found
+
+
+def _list_kustomizations(root: Path, path: str) -> list[str]:
+    """Return the kustomizations in the directories above a file that list it, so that they do not build without it."""
+    found = []
+    for directory in PurePosixPath(path).parents:
+        for name in sorted(KUSTOMIZATION_NAMES):
+            file = _resolve(root, str(directory / name))
+            if file.is_file() and path in (_normalize(directory, entry) for entry in list_kustomize_resources(file.read_bytes())):
+                found.append(str(directory / name))
+    return found
+
+
+def _normalize(directory: PurePosixPath, entry: str) -> str:
+    return posixpath.normpath(posixpath.join(str(directory), entry))

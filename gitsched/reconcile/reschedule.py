@@ -1,0 +1,165 @@
+"""Select the workloads of a reschedule request, and write the request as a file of the source."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.apis.policy_api import Rescheduling
+from gitsched.decide.decisions import DecisionSet, decide
+from gitsched.decide.plan import compute_plan_times
+from gitsched.model.document import Key, as_string_map, get_field
+from gitsched.model.errors import Permanent
+from gitsched.model.labels import Selector
+from gitsched.reconcile.explanation import describe_missing, find_key
+from gitsched.reconcile.fetch import fetch, read_previous_output
+from gitsched.reconcile.pipeline import plan_source
+from gitsched.reconcile.run import Fetched, Planned, RunContext, RunSettings, open_context
+from gitsched.reconcile.source_tree import load
+from gitsched.render.yaml import dump
+from gitsched.simulate.baseline import Baseline, make_baseline
+from gitsched.simulate.reschedule_request import (
+    RescheduleRequest,
+    find_displaced,
+    list_rescheduling_engines,
+    make_reschedule_request,
+)
+
+DIRECTORY = "rebalance"
+_HEADER = "# Written by `gitsched rebalance`. `gitsched tidy --write` removes it after it has expired.\n"
+
+
+class WorkloadSelection(NamedTuple):
+    """The workloads to reschedule: named ones as (kind, namespace, name), or all with labels, or all displaced ones.
+
+    `namespace` limits a selection by labels or displacement; "" means all namespaces.
+    """
+
+    named: tuple[tuple[str, str, str], ...] = ()
+    labels: Selector | None = None
+    displaced: bool = False
+    namespace: str = ""
+
+
+class RescheduleFile(NamedTuple):
+    """A reschedule request, its text and its default path in the source; `exists` says that the source has it already."""
+
+    request: RescheduleRequest
+    text: str
+    path: str
+    exists: bool
+
+
+def make_reschedule_file(
+    settings: RunSettings, selection: WorkloadSelection, ttl: timedelta | None, with_companions: bool = True
+) -> RescheduleFile | None:
+    """Return the request for the selected workloads; None if no workload is displaced.
+
+    Raise Permanent if there is no such workload, or if no API with rescheduling decides about it.
+    """
+    context = open_context(settings)
+    fetched = fetch(context)
+    planned = plan_source(context, fetched, settings.now)
+    plan = planned.plan
+    decisions = _decide_without_requests(context, fetched, planned)
+    baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
+    keys = _select(baseline, selection)
+    if not keys:
+        return None
+    request = make_reschedule_request(baseline, keys, ttl, with_companions and not selection.displaced)
+    key = request.document.key
+    return RescheduleFile(
+        request,
+        _HEADER + dump(request.document.body),
+        f"{_choose_directory(planned.config)}{key.name}.yaml",
+        key in plan.decisions.catalog.api_documents_by_key,
+    )
+
+
+def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Planned) -> DecisionSet:
+    """Return the decisions of a plan as if no request were pending, so that the same request is made again."""
+    decisions = planned.plan.decisions
+    pending = {key for engine in decisions.engines if isinstance(engine, Rescheduling) for key in engine.list_pending_requests()}
+    if not pending:
+        return decisions
+    named = {(key.group, key.kind, key.name) for key in pending}
+    source = load(context, fetched)
+    documents = [entry for entry in source.documents if (entry.group, entry.kind, entry.name) not in named]
+    times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, context.settings.now)
+    previous = read_previous_output(context, fetched)
+    return decide(documents, previous.records, source.config, *times, None, planned.plan.observations)
+
+
+def write_reschedule_file(root: Path, path: str, text: str) -> bool:
+    """Write a file of the worktree and return whether it changed. Raise Permanent for a path outside, or a file with other content."""
+    target = root / PurePosixPath(path)
+    if not target.resolve().is_relative_to(root.resolve()) or ".git" in PurePosixPath(path).parts or target.is_symlink():
+        raise Permanent(f"{path} is not a path inside the worktree")
+    try:
+        if target.exists():
+            if target.read_bytes() == text.encode():
+                return False
+            raise Permanent(f"{path} exists and has other content; choose another file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.encode())
+    except OSError as error:
+        raise Permanent(f"cannot write {path}: {error.strerror}") from error
+    return True
+
+
+def is_read(settings: RunSettings, key: Key) -> bool:
+    """Return whether the source has a document, so that its file is not hidden by .sourceignore or source.paths."""
+    context = open_context(settings)
+    documents = load(context, fetch(context)).documents
+    return any((document.group, document.kind, document.name) == (key.group, key.kind, key.name) for document in documents)
+
+
+def _select(baseline: Baseline, selection: WorkloadSelection) -> list[Key]:
+    decisions, engines = baseline.decisions, list_rescheduling_engines(baseline)
+    outcomes = decisions.outcomes
+    if selection.named:
+        return [_find_named(baseline, *named) for named in selection.named]
+    eligible = [
+        key
+        for key, outcome in outcomes.items()
+        if outcome.api in engines and outcome.policy and outcome.state != "stale" and selection.namespace in ("", key.namespace)
+    ]
+    if selection.displaced:
+        return find_displaced(baseline, eligible)
+    labels = selection.labels
+    assert labels is not None
+    keys = [
+        key for key in eligible if labels.matches(as_string_map(get_field(decisions.templates[key].body, "metadata", "labels")))
+    ]
+    if not keys:
+        where = f" in namespace {selection.namespace}" if selection.namespace else ""
+        raise Permanent(f"no workload{where} that a policy selects has these labels")
+    return keys
+
+
+def _find_named(baseline: Baseline, kind: str, namespace: str, name: str) -> Key:
+    decisions = baseline.decisions
+    known = dict.fromkeys((*decisions.templates, *decisions.catalog.broken, *decisions.catalog.duplicate_templates))
+    key = find_key(known, kind, namespace, name)
+    if key is None:
+        raise Permanent(describe_missing(known, kind, namespace, name))
+    outcome = decisions.outcomes.get(key)
+    if outcome is None:
+        raise Permanent(f"no policy selects {key}, so there is nothing to reschedule")
+    if outcome.state == "stale":
+        raise Permanent(f"{key} keeps its placement until it is valid: {outcome.reason}")
+    if outcome.api not in list_rescheduling_engines(baseline):
+        raise Permanent(
+            f"{key} is scheduled by {outcome.policy or outcome.api}: the policy API {outcome.api} has no rescheduling requests"
+        )
+    if not outcome.policy:
+        raise Permanent(f"no policy selects {key}: it is {outcome.reason}; reschedule these workloads instead")
+    return key
+
+
+def _choose_directory(config: Config) -> str:
+    """Return the directory of requests, below the first directory that the source is read from."""
+    first = next(iter(config.source.paths), "")
+    return f"{first.rstrip('/')}/{DIRECTORY}/" if first and not first.endswith((".yaml", ".yml", ".json")) else f"{DIRECTORY}/"

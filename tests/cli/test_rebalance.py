@@ -1,0 +1,230 @@
+"""gitsched rebalance writes a request for what a person names; gitsched tidy removes it when it has expired."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gitsched.cli import main
+from tests.cli.conftest import CLUSTER, POLICY, TAINT, Run
+
+POLICY_OF_ALL = POLICY.replace(
+    "    - {apiVersion: apps/v1, kind: Deployment, name: web}\n",
+    "    - {apiVersion: apps/v1, kind: Deployment}\n    - {apiVersion: v1, kind: Service}\n"
+    "    - {apiVersion: v1, kind: ConfigMap, name: both}\n",
+).replace("spec:\n", "spec:\n  propagateDeps: true\n", 1)
+APP = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: NAME
+  namespace: shop
+  labels: {app: NAME, tier: front}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata:
+      labels: {app: NAME}
+    spec:
+      containers:
+        - name: main
+          image: example.com/main:1
+          envFrom: [{configMapRef: {name: both}}, {configMapRef: {name: NAME}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: NAME, namespace: shop}
+spec: {selector: {app: NAME}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, namespace: shop}
+"""
+BOTH = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: both, namespace: shop}\n"
+ONE = CLUSTER.format(name="one", owner="private")
+
+
+def at(hour: int) -> tuple[str, str]:
+    return "--now", f"2026-03-02T{hour:02}:00:00Z"
+
+
+@pytest.fixture
+def record(fleet: Path, git: Callable[..., str], environment: dict[str, str]) -> Callable[[int], None]:
+    """Commit the worktree at an hour."""
+
+    def make(hour: int) -> None:
+        environment["GIT_COMMITTER_DATE"] = f"2026-03-02T{hour:02}:00:00Z"
+        git("add", "--all", ".", at=fleet)
+        git("commit", "-qm", "Change", at=fleet)
+
+    return make
+
+
+@pytest.fixture
+def gitsched(fleet: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run commands in this process."""
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.chdir(fleet)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        code = main(arguments)
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def displaced(fleet: Path, gitsched: Run, record: Callable[[int], None]) -> Path:
+    """Two apps run in the cloud because cluster one had a power cut; the taint is removed in the worktree and not committed."""
+    for name in ("web", "api"):
+        (fleet / f"{name}.yaml").write_text(APP.replace("NAME", name))
+    (fleet / "both.yaml").write_text(BOTH)
+    (fleet / "policy.yaml").write_text(POLICY_OF_ALL)
+    record(8)
+    assert gitsched("reconcile", *at(8)).returncode == 0
+    (fleet / "one.yaml").write_text(ONE + TAINT)
+    record(9)
+    for hour in (9, 10):
+        assert gitsched("reconcile", *at(hour)).returncode == 0
+    (fleet / "one.yaml").write_text(ONE)
+    return fleet
+
+
+def names(text: str) -> list[str]:
+    return [f"{entry['kind']} {entry['name']}" for entry in yaml.safe_load(text)["spec"]["workloads"]]
+
+
+def where(fleet: Path, git: Callable[..., str]) -> set[str]:
+    paths = git("ls-tree", "-r", "--name-only", "placements", "clusters/one", at=fleet).splitlines()
+    return {path.removeprefix("clusters/one/shop/") for path in paths if "/shop/" in path}
+
+
+def test_a_workload_is_requested_with_its_service_and_without_what_others_use(displaced: Path, gitsched: Run) -> None:
+    done = gitsched("rebalance", "-n", "shop", "deploy/web", *at(11))
+    assert done.returncode == 0, done.stderr
+    assert names(done.stdout) == ["Deployment web", "Service web"]
+    assert yaml.safe_load(done.stdout)["spec"]["ttlSecondsAfterFinished"] == 86400
+    assert "  Deployment/shop/web: two 2 -> one 2\n" in done.stderr
+    assert "  Service/shop/web (belongs to it): two -> one\n" in done.stderr
+    assert "  ConfigMap/shop/web (follows): two -> one\n" in done.stderr
+    assert "Not included, because other workloads use it, too: ConfigMap/shop/both\n" in done.stderr
+    assert not (displaced / "rebalance").exists()
+    alone = gitsched("rebalance", "Deployment/shop/web", "--no-companions", "--ttl", "none", *at(11))
+    assert names(alone.stdout) == ["Deployment web"]
+    assert "ttlSecondsAfterFinished" not in alone.stdout
+
+
+def test_the_written_request_moves_what_it_announces(
+    displaced: Path, gitsched: Run, git: Callable[..., str], record: Callable[[int], None]
+) -> None:
+    first = gitsched("rebalance", "--all-displaced", "--write", *at(11))
+    (file,) = (displaced / "rebalance").iterdir()
+    text = file.read_text()
+    assert first.stdout.startswith(f"wrote rebalance/{file.name}\n"), first.stderr
+    assert names(text) == ["ConfigMap both", "Deployment api", "Deployment web", "Service api", "Service web"]
+    second = gitsched("rebalance", "--all-displaced", "--write", *at(11))
+    assert second.stdout.startswith(f"unchanged: rebalance/{file.name}\n")
+    assert "The source has this request already" in second.stdout
+    record(12)
+    assert gitsched("reconcile", *at(12)).returncode == 0
+    assert where(displaced, git) == {f"{kind}-{name}.yaml" for kind, name in (
+        ("configmap", "both"), ("configmap", "web"), ("configmap", "api"), ("deployment", "web"), ("deployment", "api"),
+        ("service", "web"), ("service", "api"),
+    )}  # fmt: skip
+    assert file.read_text() == text
+
+
+def test_the_same_request_has_the_same_name_until_it_has_been_handled(
+    displaced: Path, gitsched: Run, record: Callable[[int], None]
+) -> None:
+    asked = ("rebalance", "-n", "shop", "-l", "app in (web), tier=front", "--write", "-o", "json")
+    first, again = (json.loads(gitsched(*asked, *at(hour)).stdout) for hour in (11, 12))
+    assert first == again
+    assert (displaced / first["path"]).read_text().startswith("# Written by `gitsched rebalance`.")
+    assert {row["workload"]: row["after"] for row in first["workloads"]}["Deployment/shop/web"] == {"one": 2}
+    record(13)
+    assert gitsched("reconcile", *at(13)).returncode == 0
+    later = json.loads(gitsched(*asked, *at(14)).stdout)
+    assert later["path"] != first["path"]
+    assert "scheduling from scratch gives the same clusters" in later["remarks"][0]
+
+
+def test_a_request_that_moves_nothing_says_why(displaced: Path, gitsched: Run, git: Callable[..., str]) -> None:
+    git("checkout", "-q", "one.yaml", at=displaced)
+    done = gitsched("rebalance", "-n", "shop", "deploy/web", *at(11))
+    assert "moves nothing.\nStays: Deployment/shop/web\n" in done.stderr
+    assert "cluster one: cluster(s) had untolerated taint {power" in done.stderr
+    assert "No workload is displaced" in gitsched("rebalance", "--all-displaced", *at(11)).stderr
+
+
+WRONG = [
+    ((), 2, "name workloads as KIND/NAME"),
+    (("deploy/web", "--all-displaced"), 2, "name workloads as KIND/NAME"),
+    (("-l", "app in"), 2, "is not a label selector"),
+    (("-A", "--all-displaced"), 2, "--all-namespaces is for -l"),
+    (("deploy/web", "--ttl", "soon"), 2, "is neither a duration"),
+    (("deploy/web", "--file", "a.yaml"), 2, "--file needs --write"),
+    (("deploy/wbe", "-n", "shop"), 1, "did you mean web"),
+    (("configmap/web", "-n", "shop"), 1, "attached to Deployment shop/web"),
+    (("-l", "app=none", "-n", "shop"), 1, "no workload in namespace shop"),
+    (("deploy/web", "-n", "shop", "--write", "--file", "../a.yaml"), 1, "not a path inside the worktree"),
+    (("deploy/web", "-n", "shop", "--write", "--file", "web.yaml"), 1, "exists and has other content"),
+]
+
+
+def test_a_wrong_request_is_refused(displaced: Path, gitsched: Run) -> None:
+    for arguments, code, message in WRONG:
+        done = gitsched("rebalance", *arguments, *at(11))
+        assert (done.returncode, message in done.stderr) == (code, True), (arguments, done.stderr)
+
+
+def test_a_request_in_a_hidden_directory_is_reported(displaced: Path, gitsched: Run) -> None:
+    (displaced / ".sourceignore").write_text("rebalance/\n")
+    done = gitsched("rebalance", "-n", "shop", "deploy/web", "--write", *at(11))
+    assert (done.returncode, "is not read: .sourceignore" in done.stderr) == (1, True)
+
+
+def test_tidy_removes_only_requests_that_have_been_handled_and_expired(
+    displaced: Path, gitsched: Run, git: Callable[..., str], record: Callable[[int], None]
+) -> None:
+    asked = gitsched("rebalance", "-n", "shop", "deploy/web", "--ttl", "0", *at(11)).stdout
+    other = gitsched("rebalance", "-n", "shop", "deploy/api", "--ttl", "1h", "--write", *at(11)).stdout.split()[1]
+    (displaced / "requests.yaml").write_text(f"# Ours.\n---\n{asked}# Kept.\n---\n# Settings.\n{BOTH.replace('both', 'more')}")
+    assert gitsched("tidy", *at(11)).stdout == "No document has expired.\n", "no reconcile has handled them"
+    record(12)
+    assert gitsched("tidy", *at(12)).stdout == "No document has expired.\n"
+    assert gitsched("reconcile", *at(12)).returncode == 0
+    listed = gitsched("tidy", "--detailed-exitcode", *at(12))
+    assert (listed.returncode, "requests.yaml:4: " in listed.stdout, other in listed.stdout) == (2, True, False), listed.stdout
+    assert "Use --write to remove them." in listed.stdout
+    findings = json.loads(gitsched("plan", "-o", "json", *at(12)).stdout)["findings"]
+    (expired,) = (finding for finding in findings if finding["code"] == "rebalancer-expired")
+    assert "`gitsched tidy --write`" in expired["message"]
+    done = gitsched("tidy", "--write", *at(14))
+    assert done.returncode == 0
+    assert (displaced / "requests.yaml").read_text() == f"# Ours.\n# Kept.\n---\n# Settings.\n{BOTH.replace('both', 'more')}"
+    assert not (displaced / other).exists()
+    record(15)
+    assert gitsched("tidy", *at(15)).stdout == "No document has expired.\n"
+    assert gitsched("reconcile", *at(15)).returncode == 0
+    assert "deployment-web.yaml" in where(displaced, git), "its removal moves nothing"
+    assert "workloadrebalancer" not in git("ls-tree", "-r", "--name-only", "placements", at=displaced)
+
+
+def test_tidy_does_not_break_a_kustomization(displaced: Path, gitsched: Run, record: Callable[[int], None]) -> None:
+    file = gitsched("rebalance", "-n", "shop", "deploy/web", "--ttl", "0", "--write", *at(11)).stdout.split()[1]
+    (displaced / "kustomization.yaml").write_text(f"resources: [web.yaml, ./{file}]\n")
+    record(12)
+    assert gitsched("reconcile", *at(12)).returncode == 0
+    done = gitsched("tidy", "--write", "-o", "json", *at(13))
+    (entry,) = json.loads(done.stdout)["documents"]
+    assert (entry["removed"], entry["problem"]) == (False, "kustomization.yaml refers to the file: remove both")
+    assert (displaced / file).exists()
