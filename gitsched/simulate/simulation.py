@@ -179,9 +179,15 @@ def _describe_cause(outcome: Outcome | None, lost: Collection[str]) -> str:
     """Return the reason for missing replicas as the policy API reports it."""
     if outcome is None:
         return "its document is broken or defined more than once, so it is not scheduled"
+    findings = {finding.code: finding for finding in outcome.findings}
+    if skipped := findings.get("earlier-group-fits"):
+        return skipped.message
     for _, body in outcome.records:
         for condition in get_field(body, "status", "conditions") or ():
             if condition.get("type") == "Scheduled" and condition.get("status") == "False":
                 return str(condition.get("message") or condition.get("reason") or "")
     bound = sorted(outcome.replicas_by_cluster.keys() & set(lost))
+    unevicted = findings.get("cluster-failover-off")
+    if unevicted is not None and bound:
+        return unevicted.message
     return f"it stays bound to {', '.join(bound)}: nothing triggers an eviction" if bound else outcome.reason

@@ -269,3 +269,20 @@ def test_markdown_has_the_content_of_the_text(shop: Fleet, explain: Explain) -> 
     result = explain("deploy/pay", "-o", "markdown")
     assert "### Deployment.apps/default/pay" in result
     assert "**Would be selected if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in result
+
+
+def test_a_workload_of_a_later_group_needs_a_rebalance_to_return(fleet: Fleet, explain: Explain) -> None:
+    """The first group fits again; Karmada schedules only the group in use and later ones."""
+    tainted = cluster("w1").replace("spec:\n", "spec:\n  taints:\n  - {key: power, effect: NoExecute}\n")
+    fleet.commit({POLICY: ORDERED, "cart.yaml": deployment("cart"), "w1.yaml": tainted, "w3.yaml": cluster("w3")})
+    fleet.reconcile()
+    assert fleet.where("default/deployment-cart") == ["w3"]
+    fleet.commit({"w1.yaml": cluster("w1")}, hour=0.5)
+    fleet.reconcile(0.5)
+    (found,) = explain("deploy/cart", "--why-not", "w1", "-o", "json")["advice"]
+    assert (found["enough"], [change["text"] for change in found["changes"]]) == (True, ["a WorkloadRebalancer rescheduled it"])
+    fleet.commit({"w3.yaml": cluster("w3").replace("spec:\n", "spec:\n  taints:\n  - {key: power, effect: NoExecute}\n")}, hour=1)
+    fleet.reconcile(1)
+    text = explain("deploy/cart", "--why-not", "w1")
+    assert "w1: a WorkloadRebalancer rescheduled it; it would get 2 replicas" in text
+    assert "no such change found" not in text

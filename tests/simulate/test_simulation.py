@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from tests.scenarios.conftest import policy
 from tests.simulate.conftest import SHOP, WEIGHTED, Fleet, Simulate, cluster, deployment, divide, effects, replicas_by_cluster
 
 
@@ -213,12 +214,37 @@ ALLOWED = (
 def test_an_unreachable_cluster_keeps_its_workloads_unless_a_policy_evicts_them(shop: Fleet, simulate: Simulate) -> None:
     found = simulate("--lose", "w1", "--lost", "silent", "-o", "json")
     result = effects(found)["pay"]
-    assert (result["short"], result["why"]) == (2, "it stays bound to w1: nothing triggers an eviction")
+    assert result["short"] == 2
+    assert result["why"].startswith("Cluster w1 is not ready but its workloads stay there: its condition Ready is Unknown")
+    assert "set karmada.failover: cluster" in result["why"]
     assert "cluster w1 does not answer" in found["event"]
     shop.commit({"policies/leave.yaml": TAINTING, "gitsched.yaml": ALLOWED}, hour=1)
     shop.reconcile(1)
     result = effects(simulate("--lose", "w1", "--lost", "silent", "-o", "json"))["pay"]
     assert (result["short"], replicas_by_cluster(result["after"])) == (0, {"w2": 3})
+
+
+def test_with_failover_an_unreachable_cluster_loses_its_workloads(shop: Fleet, simulate: Simulate) -> None:
+    shop.commit({"gitsched.yaml": ALLOWED.replace("allowNoExecuteTaintPolicy: true", "failover: cluster")}, hour=1)
+    shop.reconcile(1)
+    result = effects(simulate("--lose", "w1", "--lost", "silent", "-o", "json"))["pay"]
+    assert (result["short"], replicas_by_cluster(result["after"])) == (0, {"w2": 3})
+
+
+def test_a_lost_backup_group_returns_workloads_only_with_failback(fleet: Fleet, simulate: Simulate) -> None:
+    taint = "  taints: [{key: down, effect: NoExecute}]\n"
+    files = {"web.yaml": deployment("web"), "policy.yaml": policy("w1", "w2"), "w2.yaml": cluster("w2")}
+    fleet.commit({**files, "w1.yaml": cluster("w1") + taint})
+    fleet.reconcile()
+    fleet.commit({"w1.yaml": cluster("w1")}, hour=0.5)
+    fleet.reconcile(0.5)
+    lost = effects(simulate("--lose", "w2", "-o", "json"))["web"]
+    assert (lost["homeless"], lost["after"]) == (True, [])
+    assert "affinity group group-0 can run it" in lost["why"]
+    assert "set karmada.failback: WhenUnschedulable" in lost["why"]
+    fleet.commit({"gitsched.yaml": ALLOWED.replace("allowNoExecuteTaintPolicy: true", "failback: WhenUnschedulable")}, hour=1)
+    returned = effects(simulate("--lose", "w2", "-o", "json"))["web"]
+    assert (returned["homeless"], replicas_by_cluster(returned["after"])) == (False, {"w1": 2})
 
 
 def test_all_losses_of_unreachable_clusters_show_which_workloads_need_a_policy(shop: Fleet, simulate: Simulate) -> None:
