@@ -1,18 +1,13 @@
-"""Exit codes: their meanings, and the code for a result or an error."""
+"""Exit codes: their meanings, and the code for an error. That for a result is in `gitsched.cli.output`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gitsched.model.errors import Conflict, GitschedError, Temporary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gitsched.model.finding import Finding
-    from gitsched.report.review import Review
-
-FailOn = Literal["error", "unschedulable", "none"]
+    pass
 
 DONE, FINDINGS, USAGE, BUG, TEMPORARY, INTERRUPTED = 0, 1, 2, 3, 4, 130
 CHANGES = USAGE
@@ -35,30 +30,3 @@ def get_error_code(error: BaseException) -> int:
     if isinstance(error, Temporary | Conflict):
         return TEMPORARY
     return FINDINGS if isinstance(error, GitschedError) else BUG
-
-
-def get_run_code(
-    findings: Iterable[Finding], fail_on: FailOn, *, pending: int = 0, refused: bool = False, changes: bool = False
-) -> int:
-    """Return the exit code for a result; `pending` is the number of unplaced workloads, `changes` is for --detailed-exitcode.
-
-    A refused change fails regardless of --fail-on, because nothing was written. Errors take precedence over changes.
-    """
-    if refused:
-        return FINDINGS
-    if fail_on != "none" and any(finding.severity == "error" for finding in findings):
-        return FINDINGS
-    if fail_on == "unschedulable" and pending:
-        return FINDINGS
-    return CHANGES if changes else DONE
-
-
-def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False) -> int:
-    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode."""
-    return get_run_code(
-        reviewed.findings,
-        fail_on,
-        pending=reviewed.states["pending"],
-        refused=bool(reviewed.refused),
-        changes=detailed and reviewed.changed,
-    )

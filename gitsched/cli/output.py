@@ -1,4 +1,4 @@
-"""Write results to stdout, reports to files (--report), and logs, progress and CI annotations to stderr."""
+"""Write results to stdout, reports to files (--report), and logs, progress and CI annotations to stderr; get the exit code of a result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from gitsched.cli import exit_codes
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
@@ -22,6 +23,7 @@ from gitsched.model.scheduling import Outcome
 if TYPE_CHECKING:
     from gitsched.report.review import Review
 
+FailOn = Literal["error", "unschedulable", "none"]
 DEFAULT_WIDTH = 160
 """The width if stdout is not a terminal and COLUMNS is not set."""
 
@@ -241,3 +243,30 @@ def read_documentation(name: str) -> str:
     package = files("gitsched")
     inside = package.joinpath("docs")
     return (inside if inside.is_dir() else package.joinpath("..", "docs")).joinpath(name).read_text("utf-8")
+
+
+def get_run_code(
+    findings: Iterable[Finding], fail_on: FailOn, *, pending: int = 0, refused: bool = False, changes: bool = False
+) -> int:
+    """Return the exit code for a result; `pending` is the number of unplaced workloads, `changes` is for --detailed-exitcode.
+
+    A refused change fails regardless of --fail-on, because nothing was written. Errors take precedence over changes.
+    """
+    if refused:
+        return exit_codes.FINDINGS
+    if fail_on != "none" and any(finding.severity == "error" for finding in findings):
+        return exit_codes.FINDINGS
+    if fail_on == "unschedulable" and pending:
+        return exit_codes.FINDINGS
+    return exit_codes.CHANGES if changes else exit_codes.DONE
+
+
+def get_review_code(reviewed: Review, fail_on: FailOn, *, detailed: bool = False) -> int:
+    """Return the exit code for a plan or a reconcile; `detailed` is --detailed-exitcode."""
+    return get_run_code(
+        reviewed.findings,
+        fail_on,
+        pending=reviewed.states["pending"],
+        refused=bool(reviewed.refused),
+        changes=detailed and reviewed.changed,
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output, scenario_options
+from gitsched.cli import options, output, scenario_options
 
 MAX_CHARS, MIN_CHARS = 65_024, 16_384
 """The default and minimum length of a comment. GitHub allows 65,536 characters; the rest is reserved for the program that posts it."""
@@ -61,7 +61,7 @@ def command(
     worktree: bool,
     detailed: bool,
     form: str,
-    fail_on: exit_codes.FailOn,
+    fail_on: output.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -135,4 +135,4 @@ def command(
         "env": lambda: output.format_outputs(found),
     }
     output.write_reports(wanted, writers)
-    return exit_codes.get_review_code(found, fail_on, detailed=detailed)
+    return output.get_review_code(found, fail_on, detailed=detailed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import options, output
 from gitsched.model.errors import Permanent
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _read_reviewed(_ctx: click.Context, _parameter: click.Parameter, value: str 
 @options.LOG
 def command(
     form: str,
-    fail_on: exit_codes.FailOn,
+    fail_on: output.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -66,4 +66,4 @@ def command(
     output.show_as(form, lambda width: write_run(found, width), lambda: serialize_review(found))
     writers = output.list_report_writers(found.findings, found.outcomes)
     output.write_reports(wanted, {**writers, "env": lambda: output.format_outputs(found)})
-    return exit_codes.get_review_code(found, fail_on)
+    return output.get_review_code(found, fail_on)

@@ -64,7 +64,7 @@ class ServiceOptions(NamedTuple):
 class _ReconcilerContext(NamedTuple):
     reconciler: Reconciler
     status: ForgeKind | None
-    fail_on: exit_codes.FailOn
+    fail_on: output.FailOn
 
     def commit_time(self, commit: str) -> datetime:
         return self.reconciler.source.repository.commit(commit).time
@@ -78,7 +78,7 @@ class _ReconcilerContext(NamedTuple):
             return ""
 
     def is_success(self, review: Review) -> bool:
-        return exit_codes.get_review_code(review, self.fail_on) == exit_codes.DONE
+        return output.get_review_code(review, self.fail_on) == exit_codes.DONE
 
     def link_commit(self, review: Review, commit: str) -> str:
         from gitsched.forge.project import link_commit
@@ -86,7 +86,7 @@ class _ReconcilerContext(NamedTuple):
         return link_commit(self.status, review.output_repository, commit) if self.status else ""
 
 
-def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup, fail_on: exit_codes.FailOn) -> WatchService:
+def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup, fail_on: output.FailOn) -> WatchService:
     """Return the service, which is already listening. Raises a usage error for invalid combinations of options."""
     from gitsched.watch.service import WatchService
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gitsched.cli import exit_codes, options, output
+from gitsched.cli import options, output
 from gitsched.model.finding import Finding
 
 
@@ -23,7 +23,7 @@ from gitsched.model.finding import Finding
 def command(
     target: str | None,
     form: str,
-    fail_on: exit_codes.FailOn,
+    fail_on: output.FailOn,
     log_format: str,
     location: str,
     wanted: tuple[output.ReportRequest, ...],
@@ -59,7 +59,7 @@ def command(
     output.show_as(form, lambda width: write_findings(findings, width), lambda: serialize_findings(findings))
     output.write_reports(wanted, output.list_report_writers(findings))
     pending = sum(finding.code == "unschedulable" for finding in findings)
-    return exit_codes.get_run_code(findings, fail_on, pending=pending)
+    return output.get_run_code(findings, fail_on, pending=pending)
 
 
 def find_worktree_root(location: str) -> Path | None:

@@ -50,7 +50,7 @@ def command(
     once: bool,
     grace: float,
     debounce: float,
-    fail_on: exit_codes.FailOn,
+    fail_on: output.FailOn,
     log_format: str,
     location: str,
     output_repository: str | None,
@@ -84,20 +84,20 @@ def command(
 options.add_environment_variables(command)
 
 
-def _run_once(settings: RunSettings, fail_on: exit_codes.FailOn) -> int:
+def _run_once(settings: RunSettings, fail_on: output.FailOn) -> int:
     from gitsched.reconcile import Reconciler
     from gitsched.reconcile.run import make_review
 
     found = make_review(Reconciler(settings).run(settings.now))
     RunLog().write(found)
-    return exit_codes.get_review_code(found, fail_on)
+    return output.get_review_code(found, fail_on)
 
 
 def _run(
     settings: RunSettings,
     chosen: service_options.ServiceOptions,
     wakeup: Wakeup,
-    fail_on: exit_codes.FailOn,
+    fail_on: output.FailOn,
     times: tuple[timedelta, timedelta],
 ) -> None:
     from gitsched.git.urls import redact

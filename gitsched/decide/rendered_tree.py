@@ -127,7 +127,8 @@ def _render_directory(facts: ClusterInfo, manifests: Files, last: ClusterDirecto
     if last is not None and last.facts == facts and last.manifests == manifests:
         return last
     files = complete_directory(facts, manifests)
-    return ClusterDirectory(facts, manifests, {cluster_path(facts.name, path): file for path, file in files.items()})
+    directory = cluster_path(facts.name, "")
+    return ClusterDirectory(facts, manifests, {f"{directory}{path}": file for path, file in files.items()})
 
 
 def _render_or_reuse(outcome: Outcome, decisions: DecisionSet, find_blob: BlobLookup, cache: RenderCache) -> WorkloadFiles:

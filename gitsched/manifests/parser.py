@@ -89,7 +89,7 @@ def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
         error = check_aliases(tree, limits)
         if error:
             return ParsedFile("not-a-resource", (), (FileIssue("error", *error),), reason="a kustomization")
-        patches = list_inputs(Constructor(tree.line).construct(tree.node))
+        patches = list_inputs(Constructor(tree.line, tree.node).value)
     return ParsedFile("not-a-resource", reason="a kustomization", kustomize_inputs=patches)
 
 
@@ -195,8 +195,8 @@ class _FileParser:
         if error:
             self._add_error(error)
             return True
-        builder = Constructor(tree.line)
-        value = builder.construct(tree.node)
+        builder = Constructor(tree.line, tree.node)
+        value = builder.value
         if "{{" in self._text and any(error.code == "unsupported-key" for error in builder.errors):
             return False
         kind = classify_document(value)

@@ -316,8 +316,7 @@ def get_schema_key(body: Body) -> SchemaKey:
     """Return group, version and kind of a document; "" for what it does not have. Unversioned groups have a name in place of a version."""
     text = str(body.get("apiVersion") or body.get("api") or "")
     group, _, version = text.rpartition("/")
-    unversioned = find_unversioned_group(version)
-    if unversioned is not None and not group:
+    if not group and (unversioned := find_unversioned_group(version)) is not None:
         group, version = version, unversioned
     return group, version, str(body.get("kind") or "")
 

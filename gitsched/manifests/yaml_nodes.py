@@ -111,14 +111,15 @@ _RESERVED_KEYS = frozenset(RESERVED_SCALARS) | {"<<"}
 
 
 class Constructor:
-    """Builds the values of one document. `errors` collects invalid nodes; each has a placeholder value."""
+    """Builds `value`, the value of a document's node. `errors` collects invalid nodes; each has a placeholder value."""
 
-    __slots__ = ("errors", "line", "warnings")
+    __slots__ = ("errors", "line", "value", "warnings")
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, node: Any = None) -> None:
         self.line = line
         self.errors: list[ParseError] = []
         self.warnings: list[ParseError] = []
+        self.value: Any = self.construct(node) if node is not None else None
 
     def construct(self, node: Any) -> Any:
         """Return the JSON value of a node. An aliased node is built once per use, so no two places share a value."""

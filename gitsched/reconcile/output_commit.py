@@ -39,7 +39,8 @@ ALLOW_REMOVALS_TRAILER = "Gitsched-Allow-Removals"
 
 def write(context: RunContext, fetched: Fetched, planned: Planned) -> Written:
     """Write the output tree of a plan, and check whether it may be published."""
-    plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan)
+    repository = fetched.output.repository
+    plan, tree = planned.plan, _write_output_tree(context, fetched, planned.plan, repository)
     changed = tree != fetched.output_tree
     # An incremental plan keeps all records that belong to no workload, and so all recorded decisions.
     records: tuple[RecordChange, ...] = ()
@@ -68,12 +69,15 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         # The record says since when clusters retire, and it is only written with a commit.
         recorded = record is not None and record.retiring == plan.retiring
         return Published(None, False, fetched.output_tree if recorded else None)
+    repository = output.repository
     metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__)
     changed_entries = {
-        name for name, _ in _list_root_entries(fetched, fetched.output_tree) ^ _list_root_entries(fetched, written.tree)
+        name
+        for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
+        ^ _list_root_entries(repository, fetched.prefix, written.tree)
     }
-    tree = _write_files(context, fetched, metadata, written.tree)
-    commit = _commit_tree(context, fetched, planned, written._replace(tree=tree), changed_entries)
+    tree = _write_files(context, fetched.prefix, repository, metadata, written.tree)
+    commit = _commit_tree(context, fetched, planned, repository, written._replace(tree=tree), changed_entries)
     moved = output.publish(commit, fetched.output_head, note)
     # Otherwise another process has published the same output before.
     return Published(commit if moved else None, moved, tree)
@@ -108,11 +112,11 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
     return cache
 
 
-def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan) -> str:
+def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan, repository: Repository) -> str:
     """Write the output tree with the README.md and metadata of the last commit, so that it equals the last tree where nothing changed."""
     if plan.details is None:
-        return _write_files(context, fetched, plan.files, fetched.output_tree)
-    repository, metadata, base = fetched.output.repository, dict[str, PlannedFile | None](), None
+        return _write_files(context, fetched.prefix, repository, plan.files, fetched.output_tree)
+    metadata, base = dict[str, PlannedFile | None](), None
     if fetched.output_tree:
         entries = repository.list_directory(fetched.output_tree, fetched.prefix.rstrip("/"))
         metadata = {
@@ -123,26 +127,28 @@ def _write_output_tree(context: RunContext, fetched: Fetched, plan: Plan) -> str
         if fetched.prefix:
             root = {fetched.prefix.rstrip("/"): None}
             base = repository.write_tree(root, base=fetched.output_tree, read=context.source.repository)
-    return _write_files(context, fetched, {**plan.files, GITATTRIBUTES_FILE: GITATTRIBUTES, **metadata}, base)
+    return _write_files(context, fetched.prefix, repository, {**plan.files, GITATTRIBUTES_FILE: GITATTRIBUTES, **metadata}, base)
 
 
-def _write_files(context: RunContext, fetched: Fetched, files: Mapping[str, PlannedFile | None], base: str | None) -> str:
-    prefix = fetched.prefix
+def _write_files(
+    context: RunContext, prefix: str, repository: Repository, files: Mapping[str, PlannedFile | None], base: str | None
+) -> str:
     placed = {f"{prefix}{path}": file for path, file in files.items()} if prefix else files
-    return fetched.output.repository.write_tree(placed, base=base, read=context.source.repository)
+    return repository.write_tree(placed, base=base, read=context.source.repository)
 
 
-def _list_root_entries(fetched: Fetched, tree: str | None) -> set[tuple[str, tuple[str, int]]]:
+def _list_root_entries(repository: Repository, prefix: str, tree: str | None) -> set[tuple[str, tuple[str, int]]]:
     """Return the entries at the root of an output tree."""
-    return set(fetched.output.repository.list_directory(tree, fetched.prefix.rstrip("/")).items()) if tree else set()
+    return set(repository.list_directory(tree, prefix.rstrip("/")).items()) if tree else set()
 
 
-def _commit_tree(context: RunContext, fetched: Fetched, planned: Planned, written: Written, changed_entries: set[str]) -> str:
+def _commit_tree(
+    context: RunContext, fetched: Fetched, planned: Planned, repository: Repository, written: Written, changed_entries: set[str]
+) -> str:
     """Write the commit. `changed_entries` are the names at the root of the output that differ from the last commit."""
     config, settings, plan, head = planned.config.output, context.settings, planned.plan, fetched.output_head
     name, email = settings.author or (config.author.name, config.author.email)
     signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
-    repository = fetched.output.repository
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
     message = make_commit_message(fetched.source, plan, written.record_changes, changed_entries, __version__)
     time = max(plan.time, repository.commit(head).time) if head else plan.time

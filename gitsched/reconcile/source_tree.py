@@ -46,7 +46,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
         caches.tree,
     )
     if check_output:
-        _check_output_config(context, fetched, caches.tree.source_tree)
+        _check_output_config(context, fetched, caches.tree)
     return caches.tree.source_tree
 
 
@@ -68,12 +68,12 @@ def _find_last_valid(context: RunContext, fetched: Fetched, path: str) -> Iterat
         yield output, kept[0]
 
 
-def _check_output_config(context: RunContext, fetched: Fetched, source: SourceTree) -> None:
+def _check_output_config(context: RunContext, fetched: Fetched, tree: TreeCache) -> None:
     """Raise Permanent if gitsched.yaml is broken, unless the last valid one names the same output."""
-    settings, record = context.settings, fetched.record
+    settings, record, source = context.settings, fetched.record, tree.source_tree
     branch = settings.output_branch or source.config.output.branch
     if (
-        read_config(context.source.repository, fetched.source.tree, context.caches.files) is None
+        not tree.config_valid
         and not settings.findings_only
         and settings.output_branch is None
         and (record is None or branch != fetched.output.branch)
@@ -121,7 +121,7 @@ class SourceReader:
 
     def prefetch(self, entries: Iterable[TreeEntry]) -> None:
         """Load the cached files of these entries into memory at once."""
-        self._parse_cache.load(self.make_cache_key(entry.blob, entry.path) for entry in entries)
+        self._parse_cache.load([self.make_cache_key(entry.blob, entry.path) for entry in entries])
 
 
 def read_source_tree(
@@ -143,7 +143,7 @@ def read_source_tree(
         if updated is not None:
             return updated
     entries = repository.entries(tree)
-    config, findings = _read_valid_config(repository, tree, cache, last_valid)
+    config, findings, config_valid = _read_valid_config(repository, tree, cache, last_valid)
     findings += _list_entry_findings(entries)
     reader = SourceReader(repository, cache, config)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
@@ -164,8 +164,8 @@ def read_source_tree(
         if file.broken or file.file.reason == NOT_YAML:
             restored += _restore_last_valid(path, file.blob, file.file, reader, last_valid, kept)
     findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken]
-    valid = not kept and not any(file.broken for file in files.values()) and read_config(repository, tree, cache) is not None
-    return _make_tree_cache(tree, files, config, findings, restored, kept, valid)
+    valid = not kept and not any(file.broken for file in files.values()) and config_valid
+    return _make_tree_cache(tree, files, config, findings, restored, kept, valid, config_valid)
 
 
 def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
@@ -182,7 +182,7 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         files[path] = read_source_file(path, entry[0], reader)
         if not files[path].independent:
             return None
-    return _make_tree_cache(tree, files, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True)
+    return _make_tree_cache(tree, files, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True, True)
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
@@ -205,10 +205,13 @@ def _make_tree_cache(
     restored: list[RawDocument],
     kept: Mapping[str, LastValidFile],
     valid: bool,
+    config_valid: bool,
 ) -> TreeCache:
     documents = [document for file in files.values() for document in file.documents]
     file_findings = {path: file.findings for path, file in files.items() if file.findings}
-    return TreeCache(tree, files, SourceTree((*documents, *restored), file_findings, tuple(findings), config, kept), valid)
+    return TreeCache(
+        tree, files, SourceTree((*documents, *restored), file_findings, tuple(findings), config, kept), valid, config_valid
+    )
 
 
 def _make_not_yaml_finding(path: str) -> Finding:
@@ -257,16 +260,17 @@ def _restore_last_valid(
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
     """Return the settings of a tree, the defaults where it has no gitsched.yaml; None if that is broken."""
-    config, findings = _read_valid_config(repository, tree, cache, lambda _: ())
-    return None if findings else config
+    config, _, valid = _read_valid_config(repository, tree, cache, lambda _: ())
+    return config if valid else None
 
 
 def _read_valid_config(
     repository: Repository, tree: str, cache: ParseCache, last_valid: FindLastValid
-) -> tuple[Config, list[Finding]]:
+) -> tuple[Config, list[Finding], bool]:
+    """Return the settings of a tree, findings about them, and whether its own gitsched.yaml is valid or missing."""
     entry = repository.find_entry(tree, FILE)
     if entry is None or entry[1] not in REGULAR_FILE_MODES:
-        return Config(), []
+        return Config(), [], True
     reader = SourceReader(repository, cache)
     reader.prefetch([TreeEntry(FILE, *entry)])
     file = reader.read(entry[0], FILE)
@@ -278,9 +282,9 @@ def _read_valid_config(
     for version in versions:
         parsed = _find_config_document(version)
         if parsed is not None:
-            return parse_config(parsed.body.get("spec") or {}), []
+            return parse_config(parsed.body.get("spec") or {}), [], version is file
     message = f"{FILE} holds no valid document with apiVersion: {GROUP}/v1alpha1 and kind: {KIND}"
-    return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))]
+    return Config(), [Finding("error", "invalid-config", message, Location(FILE, 1, 1))], False
 
 
 def _find_config_document(file: ParsedFile) -> ParsedDocument | None:

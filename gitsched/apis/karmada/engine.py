@@ -152,7 +152,7 @@ class KarmadaEngine(PolicyEngine):
             if missing is not None:
                 return wait_for_prerequisite(state, template, policy, attachment, missing)
         passes = self.run_passes(template, policy, record, attachment)
-        kept = keep_if_overrides_fail(state, template, attachment, (step.outcome for step in passes), record)
+        kept = keep_if_overrides_fail(state, template, attachment, [step.outcome for step in passes], record)
         trigger = next((found for step in reversed(passes) if (found := self._find_reschedule_trigger(template, step))), "")
         if kept is not None:
             return kept

@@ -309,4 +309,4 @@ _REFERENCE_READERS: dict[tuple[str, str], Callable[[Document], tuple[DependentOb
 
 def read_uid(template: Document) -> str:
     """Return the uid of a workload, "" without one; it breaks ties of the dispenser."""
-    return str(get_field(template.body, "metadata", "uid") or "")
+    return str((template.body.get("metadata") or {}).get("uid") or "")

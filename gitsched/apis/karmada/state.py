@@ -80,11 +80,11 @@ class KarmadaState:
         self.unready_clusters = find_unready_clusters(clusters, self.fleet, settings)
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)
-        bindings = (document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ()))
+        bindings = [document for kind in kinds for document in snapshot.documents.get((names.WORK_GROUP, kind), ())]
         self.failover = Failover(self.fleet, settings, bindings)
         kinds = (names.POLICY, names.CLUSTER_POLICY)
         self.policies = PolicyIndex(
-            parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())
+            [parse_policy(document) for kind in kinds for document in snapshot.documents.get((names.POLICY_GROUP, kind), ())]
         )
         policies = self.policies.policies.values()
         self.has_dependencies = any(

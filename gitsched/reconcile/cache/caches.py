@@ -143,12 +143,14 @@ class SourceFile(NamedTuple):
 
 
 class TreeCache(NamedTuple):
-    """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken."""
+    """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
+    `config_valid` is about gitsched.yaml alone."""
 
     tree: str
     files: Mapping[str, SourceFile]
     source_tree: SourceTree
     valid: bool
+    config_valid: bool
 
 
 class LastWritten(NamedTuple):

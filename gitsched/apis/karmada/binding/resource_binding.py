@@ -204,7 +204,7 @@ def make_resource_reference(template: Document) -> Body:
 
 
 def _policy_permanent_id(policy: PropagationPolicy) -> str:
-    labels = as_string_map(get_field(policy.document.body, "metadata", "labels"))
+    labels = as_string_map((policy.document.body.get("metadata") or {}).get("labels"))
     return labels.get(permanent_id_label(policy.key.kind)) or make_permanent_id(policy.key)
 
 
