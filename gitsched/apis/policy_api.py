@@ -31,9 +31,10 @@ class Snapshot:
     `documents` are those of the policy APIs' own groups, by (group, kind), sorted by key; `templates` are all other documents by key, in
     the order of namespace and name. `quarantined` are the keys of documents that are broken or defined more than once. `previous` are the
     records of the previous output. `at` is the time of the source commit and `now` the time that deadlines are compared with.
-    `observations` are the values that metrics providers returned. `duplicates` are the copies of documents that are defined more than
-    once. `input_order` lists the keys of all valid documents in the order in which they were read. `single_cycle` asks for one cycle of
-    the scheduler even if the next one would decide otherwise; without it decisions are repeated until they are stable.
+    `observations` are the values that metrics providers returned. `duplicates` and `duplicate_templates` are the copies of documents
+    that are defined more than once, of the policy APIs and all others. `input_order` lists the keys of all valid documents in the order in
+    which they were read. `single_cycle` asks for one cycle of the scheduler even if the next one would decide otherwise; without it
+    decisions are repeated until they are stable.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -47,6 +48,7 @@ class Snapshot:
     duplicates: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
     input_order: tuple[Key, ...] = ()
     single_cycle: bool = False
+    duplicate_templates: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

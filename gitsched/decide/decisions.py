@@ -115,7 +115,17 @@ def decide(
     observed = observations or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
     snapshot = Snapshot(
-        catalog.api_documents, catalog.templates, broken, previous, config, source_time, now, observed, *catalogued, once
+        catalog.api_documents,
+        catalog.templates,
+        broken,
+        previous,
+        config,
+        source_time,
+        now,
+        observed,
+        *catalogued,
+        once,
+        duplicate_templates=catalog.duplicate_templates,
     )
     context = (catalog.api_documents, broken, config, catalog.duplicate_api_documents)
     if cache.context != context:

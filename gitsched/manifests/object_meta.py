@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import Body, is_namespaced, parse_api_group
+from gitsched.model.document import Body, find_config_map, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 
@@ -59,6 +59,10 @@ _GENERATED_NAME = (
     "or hide the file with .sourceignore"
 )
 
+_BARE_DATA = (
+    "this is the data of ConfigMap {name} without the ConfigMap, so it has no effect: add apiVersion: v1, kind: ConfigMap, and metadata "
+    "with name: {name}"
+)
 RESOURCE, LIST, EMPTY = DocumentClass("resource"), DocumentClass("list"), DocumentClass("empty")
 
 
@@ -110,6 +114,9 @@ def _missing_name(kind: str, is_known: bool) -> DocumentClass:
 
 
 def _classify_incomplete(value: Body, kind: Any, version: Any, metadata: Any) -> DocumentClass:
+    config_map = find_config_map(value.get("data")) if kind is None and version is None else ""
+    if config_map:
+        return DocumentClass("nameless", _BARE_DATA.format(name=config_map), "missing-kind", ("data",))
     if not _get_name(metadata) or (kind is None and version is None):
         return DocumentClass("other", "a mapping without apiVersion and kind")
     if isinstance(kind, str) and "{{" in kind:

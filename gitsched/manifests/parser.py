@@ -36,7 +36,7 @@ from gitsched.manifests.yaml_composer import (
     read_text,
 )
 from gitsched.manifests.yaml_nodes import Constructor, find_spans, locate_field, locate_node, make_item_spans
-from gitsched.model.document import Body, SourceSpans
+from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
 from gitsched.model.finding import Issue, Pointer, Severity, ValidationResult
 
 __all__ = ["FileIssue", "ParsedDocument", "ParsedFile", "locate_field", "parse_file", "reject_large_file"]
@@ -67,7 +67,13 @@ def parse_file(
     text = source.text
     if path.rpartition("/")[2] in KUSTOMIZATION_NAMES:
         return _parse_kustomization(text, limits)
-    if "kind" not in text and not ("&" in text and "*" in text) and not looks_like_manifest(text) and is_small(text):
+    if (
+        "kind" not in text
+        and not ("&" in text and "*" in text)
+        and not looks_like_manifest(text)
+        and not mentions_config_map_data(text)
+        and is_small(text)
+    ):
         return ParsedFile("empty") if is_blank(text) else ParsedFile("not-a-resource", reason="no value of the file has a kind")
     file = _FileParser(source.normalized, validate, editable, limits).parse()
     if source.normalized != text:

@@ -146,6 +146,7 @@ _known_groups = {
 
 _unversioned_groups: dict[str, str] = {}
 _secret_fields: set[str] = set()
+_config_map_data: dict[str, str] = {}
 
 
 class ApiKinds(NamedTuple):
@@ -153,13 +154,14 @@ class ApiKinds(NamedTuple):
 
     `groups` are its API groups: their kinds are namespaced unless they are in `cluster_scoped`. Documents of the `unversioned_groups` have
     the member `api` in place of apiVersion; the text is what their schemas have as version. `secret_fields` are members of documents
-    whose content is never written or shown.
+    whose content is never written or shown. `config_map_data` are keys of ConfigMaps that the API reads, with the name of the ConfigMap.
     """
 
     groups: frozenset[str] = frozenset()
     cluster_scoped: frozenset[tuple[str, str]] = frozenset()
     unversioned_groups: Mapping[str, str] = {}
     secret_fields: frozenset[str] = frozenset()
+    config_map_data: Mapping[str, str] = {}
 
 
 def add_kinds(kinds: ApiKinds) -> None:
@@ -168,12 +170,25 @@ def add_kinds(kinds: ApiKinds) -> None:
     _cluster_scoped.update(kinds.cluster_scoped)
     _unversioned_groups.update(kinds.unversioned_groups)
     _secret_fields.update(kinds.secret_fields)
+    _config_map_data.update(kinds.config_map_data)
     parse_api_group.cache_clear()
 
 
 def find_unversioned_group(name: str) -> str | None:
     """Return what the schemas of a group without versions have as version; None for any other text."""
     return _unversioned_groups.get(name)
+
+
+def find_config_map(data: Any) -> str:
+    """Return the name of the ConfigMap that a policy API reads and that has these data; "" if there is none."""
+    if not isinstance(data, dict):
+        return ""
+    return next((name for key, name in _config_map_data.items() if isinstance(data.get(key), str)), "")
+
+
+def mentions_config_map_data(text: str) -> bool:
+    """Return whether a text may contain the data of a ConfigMap that a policy API reads."""
+    return "data:" in text and any(f"{key}:" in text for key in _config_map_data)
 
 
 def is_secret_field(path: Iterable[str | int]) -> bool:

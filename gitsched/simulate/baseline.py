@@ -133,6 +133,7 @@ def _decide_at(
         baseline.observations,
         catalog.duplicate_api_documents,
         catalog.read_order,
+        duplicate_templates=catalog.duplicate_templates,
     )
     engines = create_engines(snapshot)
     templates = (

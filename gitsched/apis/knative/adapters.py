@@ -139,7 +139,9 @@ def _restrict(snapshot: Snapshot, path: str, other_paths: Collection[str]) -> Sn
         return _is_below(document, path) if path else not any(_is_below(document, other) for other in other_paths)
 
     copies = {
-        key: own[0] for key, documents in _list_located(snapshot.duplicates) if len(own := [d for d in documents if is_own(d)]) == 1
+        key: own[0]
+        for key, documents in _list_located(snapshot.duplicate_templates)
+        if len(own := [d for d in documents if is_own(d)]) == 1
     }
     templates = {key: document for key, document in snapshot.templates.items() if key[:2] not in _LOCATED_KINDS or is_own(document)}
     return replace(snapshot, templates=templates | copies)

@@ -53,7 +53,7 @@ class KnativeEngine(PolicyEngine):
         kinds = self._paths.keys() | _INPUT_KINDS
         read = [key for key in snapshot.templates if key[:2] in kinds or key.group.endswith("knative.dev")]
         unchanged = all(snapshot.templates[key] is previous.templates.get(key) for key in read) and not any(
-            key[:2] in kinds for key in snapshot.duplicates
+            key[:2] in kinds for key in snapshot.duplicate_templates
         )
         records = dict(self.records())
         if not unchanged or any(snapshot.previous.get(key) is not previous.previous.get(key) for key in (*read, *records)):

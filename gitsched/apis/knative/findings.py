@@ -95,16 +95,17 @@ def _report_unused_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
     strategy, autoscaler = inputs.scheduling_input.strategy, inputs.scheduling_input.autoscaler
     used = any(any(vreplicas.values()) for vreplicas in (*result.placements.values(), *inputs.scheduling_input.other_placements))
     lowered = compute_scale_down(state, strategy) if autoscaler.attempt_scale_down and autoscaler.leader else replicas
-    if not replicas or (used and lowered == replicas):
+    if not replicas or (used and (lowered == replicas or result.adapter_state.surplus_since is None)):
         return
     unused = range(lowered, replicas) if used else range(replicas)
     names = _format_pods(adapter.key.name, unused)
     if lowered < replicas and result.wakeup is not None:
-        text = f"from {format_time(result.wakeup)} on, the StatefulSet has {lowered} replicas"
+        text = f"from {format_time(result.wakeup)} on, the StatefulSet has {_format_count('replica', lowered)}"
     elif lowered < replicas:
         text = "they stay, because pods are not removed in this mode or run"
     else:
-        text = f"{_format_count('pod', replicas)} remain for new sources, one for each zone or node; delete the StatefulSet to remove them"
+        remain = f"{_format_count('pod', replicas)} {'remains' if replicas == 1 else 'remain'}"
+        text = f"{remain} for new sources, one for each zone or node; delete the StatefulSet to remove them"
     reason = "" if used else ", because no event source has vreplicas"
     verb = "is unused" if len(unused) == 1 else "are unused"
     yield Finding("info", "knative-unused-pods", f"{names} {verb}{reason}: {text}", locate_document(adapter), adapter.key.resource)

@@ -80,7 +80,7 @@ API = PolicyAPI(
     name="knative",
     groups=frozenset(),
     create_engine=_create_engine,
-    kinds=ApiKinds(frozenset({names.GROUP})),
+    kinds=ApiKinds(frozenset({names.GROUP}), config_map_data={"predicates": names.SCHEDULER, "priorities": names.DESCHEDULER}),
     active_objects=frozenset({("", "ConfigMap", names.SCHEDULER)}),
     active_templates=frozenset({(names.GROUP, names.KAFKA), *names.SCALABLE_KINDS}),
     settings=SETTINGS,

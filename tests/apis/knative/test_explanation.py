@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.knative import ADAPTER, UNREACHABLE, adapter, node, pod, schedule, source
+from tests.builders.knative import ADAPTER, UNREACHABLE, adapter, node, placements, pod, schedule, source
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,38 @@ def test_the_statefulset_is_explained_by_the_free_capacity_of_its_pods() -> None
     run = schedule(adapter(1), node("n0", "east"), pod(0, "n0"), source("orders", 3))
     (result,) = run.explain("StatefulSet", ADAPTER, "knative-eventing")
     assert result.scores == {"free": 1}
+
+
+SKEW_POLICY = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config-scheduler, namespace: knative-eventing}
+data:
+  predicates: '[{"Name": "PodFitsResources"}, {"Name": "EvenPodSpread", "Args": "{\\"MaxSkew\\": 1}"}]'
+  priorities: '[{"Name": "LowestOrdinalPriority", "Weight": 1}]'
+"""
+UNEVEN = source("orders", 3).replace(
+    "spec:", f"status: {{placements: [{{podName: {ADAPTER}-0, vreplicas: 2}}, {{podName: {ADAPTER}-1, vreplicas: 1}}]}}\nspec:"
+)
+
+
+@pytest.mark.parametrize(("mode", "eligible"), [("soft", True), ("strict", False)])
+def test_a_pod_that_only_even_spread_rejects_is_eligible_unless_the_mode_is_strict(mode: str, eligible: bool) -> None:
+    run = schedule(
+        adapter(2), node("n0", "east"), pod(0, "n0"), pod(1, "n0"), SKEW_POLICY, UNEVEN, evenPodSpread=mode, cluster="events"
+    )
+    first, second = run.explain("KafkaSource", "orders", "shop")
+    assert (second.eligible, second.reason) == (True, "")
+    assert first.eligible is eligible
+    assert first.reason.startswith("EvenPodSpread: the skew between the pods would be too large")
+    assert ("used only for vreplicas that no other pod can take" in first.reason) is eligible
+    assert bool(first.scores) is eligible
+
+
+@pytest.mark.parametrize(("mode", "placed"), [("soft", 5), ("strict", 3)])
+def test_a_strict_spread_leaves_vreplicas_pending(mode: str, placed: int) -> None:
+    """Pod 1 has room for one vreplica only, because another source fills it."""
+    full = source("full", 3).replace("spec:", f"status: {{placements: [{{podName: {ADAPTER}-1, vreplicas: 3}}]}}\nspec:")
+    texts = (adapter(2), node("n0", "east"), pod(0, "n0"), pod(1, "n0"), SKEW_POLICY, full, source("orders", 5))
+    run = schedule(*texts, evenPodSpread=mode, cluster="events")
+    assert sum(placements(run.documents, "orders").values()) == placed
