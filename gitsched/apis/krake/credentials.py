@@ -32,7 +32,7 @@ _MAX_ENTRIES = 100
 """Maximum number of entries of one list that are examined."""
 
 
-class Credential(NamedTuple):
+class CredentialField(NamedTuple):
     """A field with a credential, and what to do with it."""
 
     pointer: Pointer
@@ -47,7 +47,7 @@ def report_credentials(body: Body) -> Iterator[Issue]:
         yield Issue("warning", CODE, message, pointer)
 
 
-def find_credentials(body: Body) -> Iterator[Credential]:
+def find_credentials(body: Body) -> Iterator[CredentialField]:
     """Yield the fields of a document with a credential in plain text."""
     spec = as_object(body.get("spec"))
     match str(body.get("kind")):
@@ -71,7 +71,7 @@ def find_credentials(body: Body) -> Iterator[Credential]:
             yield from (credential._replace(cure=_READ_AT_RUNTIME) for credential in found)
 
 
-def _find_in_kubeconfig(kubeconfig: Body) -> Iterator[Credential]:
+def _find_in_kubeconfig(kubeconfig: Body) -> Iterator[CredentialField]:
     for at, entry in _list_entries(kubeconfig.get("clusters")):
         path: Pointer = ("spec", "kubeconfig", "clusters", at, "cluster")
         for name in ("server", "proxy-url"):
@@ -84,11 +84,11 @@ def _find_in_kubeconfig(kubeconfig: Body) -> Iterator[Credential]:
         yield from _find_in_exec(as_object(user.get("exec")), (*path, "exec"))
 
 
-def _find_in_exec(command: Body, path: Pointer) -> Iterator[Credential]:
+def _find_in_exec(command: Body, path: Pointer) -> Iterator[CredentialField]:
     """Yield the variables and arguments of a credential plug-in that are credentials themselves, judged by their names."""
     for at, variable in _list_entries(command.get("env")):
         if _names_secret(str(variable.get("name"))) and _is_secret(variable.get("value")):
-            yield Credential((*path, "env", at, "value"))
+            yield CredentialField((*path, "env", at, "value"))
     arguments = command.get("args")
     listed = list(map(str, arguments[:_MAX_ENTRIES])) if isinstance(arguments, list) else []
     for at, argument in enumerate(listed):
@@ -96,27 +96,27 @@ def _find_in_exec(command: Body, path: Pointer) -> Iterator[Credential]:
         if not name.startswith("-") or not _names_secret(name):
             continue
         if equals and _is_secret(value):
-            yield Credential((*path, "args", at))
+            yield CredentialField((*path, "args", at))
         following = listed[at + 1] if not equals and at + 1 < len(listed) else "-"
         if not following.startswith("-") and _is_secret(following):
-            yield Credential((*path, "args", at + 1))
+            yield CredentialField((*path, "args", at + 1))
 
 
-def _find_in_openstack(settings: Body, path: Pointer) -> Iterator[Credential]:
+def _find_in_openstack(settings: Body, path: Pointer) -> Iterator[CredentialField]:
     auth, below = as_object(settings.get("auth")), (*path, "auth")
     yield from _find_fields(as_object(get_field(auth, "password", "user")), (*below, "password", "user"), ("password",))
     yield from _find_fields(as_object(auth.get("application_credential")), (*below, "application_credential"), ("secret",))
     yield from _find_in_url(settings, path, "url")
 
 
-def _find_fields(parent: Body, path: Pointer, names: tuple[str, ...]) -> Iterator[Credential]:
-    yield from (Credential((*path, name)) for name in names if _is_secret(parent.get(name)))
+def _find_fields(parent: Body, path: Pointer, names: tuple[str, ...]) -> Iterator[CredentialField]:
+    yield from (CredentialField((*path, name)) for name in names if _is_secret(parent.get(name)))
 
 
-def _find_in_url(parent: Body, path: Pointer, name: str) -> Iterator[Credential]:
+def _find_in_url(parent: Body, path: Pointer, name: str) -> Iterator[CredentialField]:
     address = parse_http_url(str(parent.get(name)))
     if address is not None and _is_secret(address.password):
-        yield Credential((*path, name))
+        yield CredentialField((*path, name))
 
 
 def _names_secret(name: str) -> bool:
