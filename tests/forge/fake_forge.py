@@ -20,12 +20,14 @@ class FakeForge(LocalServer):
     """`comments` are [number, author, is an app, text]. `account` is the account of the token, None for that of a job, which may
     not ask.
 
-    `refusals` are responses (status, headers) that are sent first. `asked` are the requests: method and path.
+    `pulls` are the bodies of the opened pull requests. `refusals` are responses (status, headers) that are sent first. `asked` are the
+    requests: method and path.
     """
 
     def __init__(self, token: str) -> None:
         self.comments: list[tuple[int, int, bool, str]] = []
         self.account: int | None = None
+        self.pulls: list[dict[str, Any]] = []
         self.refusals: list[tuple[int, dict[str, str]]] = []
         self.asked: list[tuple[str, str]] = []
         outer = self
@@ -66,6 +68,10 @@ class FakeForge(LocalServer):
             return 401, {"message": "Bad credentials"}, {}
         if path == "/user":
             return (200, {"id": self.account}, {}) if self.account is not None else (403, {"message": "not for integrations"}, {})
+        if (method, path) == ("POST", "/repos/acme/fleet/pulls"):
+            known = any(entry["head"] == body["head"] for entry in self.pulls)
+            self.pulls += [] if known else [body]
+            return (422, {"message": "A pull request already exists"}, {}) if known else (201, {}, {})
         match = GITHUB.fullmatch(path) or GITLAB.fullmatch(path)
         if match is None:
             return 404, {"message": "Not Found"}, {}

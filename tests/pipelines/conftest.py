@@ -13,6 +13,7 @@ import pytest
 
 from tests.forge.fake_forge import FakeForge
 from tests.scenarios.conftest import START, cluster, deployment, policy
+from tests.scenarios.test_rebalancer import make_rebalancer
 
 TOKEN = "ghs_0123456789abcdef"
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,12 @@ class Hub:
             check=True,
             capture_output=True,
         )
+
+    def expire(self) -> None:
+        """Commit a rebalancer to main that has been handled and has expired."""
+        self.commit({"rebalance/old.yaml": make_rebalancer("web", ttl=0)})
+        self.push("main")
+        self.reconcile()
 
     def request(self, files: dict[str, str], number: int = 5) -> str:
         """Propose a change and return its commit. Like GitHub, the forge stores it and its merge with main below refs/pull."""

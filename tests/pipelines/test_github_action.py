@@ -266,6 +266,23 @@ def test_another_output_branch_is_planned_and_written(hub: Hub, action: Action, 
     assert done.outputs["sha"] == git("rev-parse", "refs/heads/decided", at=hub.bare)
 
 
+def test_a_schedule_proposes_the_removal_of_expired_requests(hub: Hub, action: Action, talk: FakeForge) -> None:
+    schedule = {"event_name": "schedule", "ref_name": "main", "token": TOKEN, "api_url": talk.url}
+    nothing = action(hub.clone(), schedule, mode="tidy")
+    assert (nothing.code, nothing.outputs["changed"], talk.pulls) == (0, "false", []), nothing.log
+    hub.expire()
+    done = action(hub.clone(), schedule, mode="tidy")
+    assert (done.code, done.outputs["changed"]) == (0, "true"), done.log
+    (pull,) = talk.pulls
+    assert (pull["head"], pull["base"]) == ("gitsched/tidy", "main")
+    assert "rebalance/old.yaml:1: WorkloadRebalancer/demo expired at " in pull["body"]
+    proposed = git("rev-parse", "gitsched/tidy", at=hub.bare)
+    assert git("diff", "--name-status", "main", "gitsched/tidy", at=hub.bare) == "D\trebalance/old.yaml"
+    again = action(hub.clone(), schedule, mode="tidy")
+    assert (again.code, len(talk.pulls)) == (0, 1), again.log
+    assert git("rev-parse", "gitsched/tidy", at=hub.bare) == proposed, "an unchanged proposal is not pushed again"
+
+
 def test_an_unknown_mode_is_refused(hub: Hub, action: Action) -> None:
     done = action(hub.clone(), {"event_name": "push"}, mode="apply")
     assert (done.code, done.ran[-1]) == (1, "Select the mode")

@@ -248,3 +248,25 @@ def test_tekton_plans_and_comments_only_with_a_token(
     done = run_task("gitsched-plan", tmp_path, environment, tmp_path / "results", places, **asked, forge_project="acme/fleet")
     assert done.returncode == 0, done.stderr
     assert "1 of 1 workload moves" in talk.texts[0]
+
+
+def test_gitlab_proposes_the_removal_of_expired_requests(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+    git("config", "receive.advertisePushOptions", "true", at=hub.bare)
+    hook = hub.bare / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f'#!/bin/sh\nenv | grep ^GIT_PUSH_OPTION >> "{tmp_path}/options"\n')
+    hook.chmod(0o755)
+    hub.expire()
+    for _ in range(2):
+        at = hub.clone(depth=None)
+        variables = {
+            "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
+            "CI_COMMIT_BRANCH": "main",
+            "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=at),
+        }
+        done = run_job("gitsched:tidy", at, environment, **variables)
+        assert done.returncode == 0, done.stderr
+    assert git("diff", "--name-status", "main", "gitsched/tidy", at=hub.bare) == "D\trebalance/old.yaml"
+    options = (tmp_path / "options").read_text().splitlines()
+    assert options.count("GIT_PUSH_OPTION_0=merge_request.create") == 1, "an unchanged proposal is not pushed again"
+    assert "GIT_PUSH_OPTION_1=merge_request.target=main" in options
