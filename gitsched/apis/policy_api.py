@@ -16,7 +16,7 @@ from gitsched.apis.live_apply import LiveApply
 from gitsched.apis.topology import Topology
 from gitsched.model.document import ApiKinds, Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
-from gitsched.model.finding import Finding, Issue
+from gitsched.model.finding import Finding, Issue, Pointer
 from gitsched.model.observation import MetricQuery
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
@@ -317,25 +317,40 @@ class DeliveryReports(NamedTuple):
 
 
 class ScoreMeasurement(NamedTuple):
-    """A value of each cluster: `source` is prometheus, with its query as `spec`, or static, with the values by cluster."""
+    """A value of each cluster: `source` is prometheus, with its query as `spec`, or static, with the values by cluster. `pointer` is its
+    field in the definition."""
 
     name: str
     source: str
     spec: Body
+    pointer: Pointer
+
+
+class ScoreInput(NamedTuple):
+    """What scores are computed from: a definition, the names of all clusters, the values by measurement and cluster, the documents of the
+    last time by cluster, and the present time."""
+
+    definition: Body
+    clusters: frozenset[str]
+    values: Mapping[str, Mapping[str, float]]
+    previous: Mapping[str, Body]
+    now: datetime
 
 
 class ClusterScoring(NamedTuple):
     """Scores that `gitsched scores` computes from measured values and writes as documents.
 
-    `definition` is the kind that defines scores and `cluster` the kind of the clusters. `build_documents` gets the definition, all
-    clusters, the values by measurement and cluster, and the time until which the scores are valid; each document is in the namespace of
-    its cluster.
+    `definition` is the kind that defines scores, `cluster` the kind of the clusters and `score` the kind of the documents; each document
+    is in the namespace of its cluster. `is_current` says of an earlier document and a new one of the same cluster whether the earlier one
+    can stay at a time: it has the same scores, and remains valid for long enough.
     """
 
     definition: GroupKind
     cluster: GroupKind
+    score: GroupKind
     list_measurements: Callable[[Body], list[ScoreMeasurement]]
-    build_documents: Callable[[Body, set[str], Mapping[str, Mapping[str, float]], datetime | None], list[Body]]
+    build_documents: Callable[[ScoreInput], list[Body]]
+    is_current: Callable[[Body, Body, datetime], bool]
 
 
 class RecordDescription(NamedTuple):

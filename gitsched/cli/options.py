@@ -127,16 +127,26 @@ FETCH = click.option(
     metavar="REMOTE",
     help="Compare with the output branch of this remote; with that of this repository by default.",
 )
-COMMIT = combine(
-    click.option(
-        "--push",
-        metavar="REMOTE",
-        is_flag=False,
-        flag_value="origin",
-        help="Push the output branch to this remote (`origin` if none is given). A remote output repository is always pushed to.",
-    ),
+
+
+def _choose_push(help_text: str) -> Decorator:
+    return click.option("--push", metavar="REMOTE", is_flag=False, flag_value="origin", help=help_text)
+
+
+_IDENTITY = combine(
     click.option("--author", metavar="'NAME <EMAIL>'", callback=_read_author, help="Author of the commits."),
     click.option("--sign", "signing", metavar="ssh:PATH|gpg:KEY", callback=_read_signing, help="Sign the commits."),
+)
+FACTS_COMMIT = combine(
+    _choose_push("Push the facts branch to this remote (`origin` if none is given). A source at a URL is always pushed to."),
+    _IDENTITY,
+)
+"""Options of commands that commit to a facts branch."""
+COMMIT = combine(
+    _choose_push(
+        "Push the output branch to this remote (`origin` if none is given). A remote output repository is always pushed to."
+    ),
+    _IDENTITY,
     click.option(
         "--require-reviewed",
         is_flag=True,

@@ -1,4 +1,4 @@
-"""gitsched scores: compute AddOnPlacementScores from metrics and write them as files."""
+"""gitsched scores: compute AddOnPlacementScores from metrics, and commit them to the facts branch or write them as files."""
 
 from __future__ import annotations
 
@@ -10,57 +10,65 @@ import click
 from gitsched.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
-    from gitsched.reconcile.scores import ScoreFile
+    from gitsched.reconcile.scores import ScoreFile, ScoreRun
 
 
 @click.command("scores")
 @options.LOCATION
+@options.FACTS_COMMIT
 @options.CACHE
 @options.HOSTS
 @options.NOW
-@click.option("--dry-run", is_flag=True, help="Print the documents to stdout instead of writing files.")
+@click.option("--dry-run", is_flag=True, help="Print the documents to stdout instead of writing them.")
 @options.LOG
 def command(location: str, dry_run: bool, log_format: str, **chosen: Any) -> int:
-    """Write AddOnPlacementScores computed from metrics as files of the worktree.
+    """Compute AddOnPlacementScores from metrics.
 
-    Each ClusterScores document of the worktree specifies Prometheus queries or constant values, and how to convert them into scores
-    from -100 to 100. Commit the files like any other. If a query fails, the file is not changed and its scores expire.
+    Each ClusterScores document of the source specifies Prometheus queries or constant values, and how to convert them into scores
+    from -100 to 100. The scores are committed to the branch that `source.facts.branch` in gitsched.yaml names; without this setting they
+    are written as files of the worktree. Unchanged scores are written again only when less than half of their time remains.
+
+    A series without a valid value affects the score of its cluster only. If a query fails, its file is not changed and its scores expire.
     """
     from gitsched.cli.validate import find_worktree_root
-    from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.scores import produce_scores
 
     output.configure_logging(log_format)
     root = find_worktree_root(location)
-    if root is None:
-        raise Permanent(f"{location} is not a worktree, so the scores cannot be written")
     with output.show_progress("Observing"):
-        scored = produce_scores(RunSettings(location=location, worktree=True, **chosen))
-    for one in scored:
+        run = produce_scores(RunSettings(location=location, worktree=root is not None, **chosen), write=not dry_run)
+    for finding in run.findings:
+        output.LOGGER.warning("%s", finding.without_severity, extra={"fields": {"event": "finding", "code": finding.code}})
+    for one in run.files:
         if one.failure:
             click.echo(f"gitsched: {one.path} not changed: {one.failure}", err=True)
         elif dry_run:
             click.echo(one.text, nl=False)
         else:
-            write_scores(root, one)
-            click.echo(describe_scores(one))
-    return exit_codes.TEMPORARY if any(one.failure for one in scored) else exit_codes.DONE
+            if not run.branch and one.changed:
+                write_scores(root, location, one)
+            click.echo(f"{one.path}: scores of {one.clusters} clusters{'' if one.changed else ', unchanged'}")
+    if run.branch and not dry_run:
+        click.echo(describe_commit(run))
+    return exit_codes.TEMPORARY if any(one.failure for one in run.files) else exit_codes.DONE
 
 
-def write_scores(root: Path, scored: ScoreFile) -> None:
-    """Write the file. Raises Permanent for a path outside of the worktree."""
+def write_scores(root: Path | None, location: str, scored: ScoreFile) -> None:
+    """Write the file. Raises Permanent without a worktree, and for a path outside of it."""
     from gitsched.model.errors import Permanent
 
+    if root is None:
+        raise Permanent(f"{location} is not a worktree, so the scores cannot be written: set source.facts.branch to commit them")
     path = root / PurePosixPath(scored.path)
-    if not path.resolve().is_relative_to(root.resolve()) or ".git" in path.relative_to(root).parts:
+    if not path.resolve().is_relative_to(root.resolve()):
         raise Permanent(f"{scored.path} is not a path inside the worktree")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(scored.text, "utf-8")
 
 
-def describe_scores(scored: ScoreFile) -> str:
-    """Return a line about a file that was written."""
-    shown = ", ".join(scored.left_out[:5]) + (", ..." if len(scored.left_out) > 5 else "")
-    missing = f"; clusters without score, which counts as 0: {shown}" if scored.left_out else ""
-    return f"{scored.path}: scores of {scored.clusters} clusters{missing}"
+def describe_commit(run: ScoreRun) -> str:
+    """Return a line about the commit on the facts branch."""
+    from gitsched.report.summary import abbreviate_oid
+
+    return f"Committed {abbreviate_oid(run.commit)} to {run.branch}." if run.commit else f"Nothing to commit to {run.branch}."

@@ -18,22 +18,31 @@ if TYPE_CHECKING:
     from gitsched.reconcile import Reconciler
     from gitsched.report.review import Review
     from gitsched.watch import Wakeup
-    from gitsched.watch.service import WatchService
+    from gitsched.watch.service import ScoreSettings, WatchService
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 WEBHOOK_SECRET_VARIABLE, FORGE_TOKEN_VARIABLE = "GITSCHED_WEBHOOK_SECRET", "GITSCHED_FORGE_TOKEN"
+SCORE_TOKENS_VARIABLE = "GITSCHED_SCORE_TOKENS"
 """Environment variables for secrets, because all processes can read the command line."""
+
+_MAX_SCORE_TOKENS = 10_000
 
 SERVICE = options.combine(
     click.option(
         "--listen",
         metavar="ADDRESS",
-        help="Serve /healthz, /readyz, /metrics and /hook at HOST:PORT, [IPv6]:PORT or :PORT.",
+        help="Serve /healthz, /readyz, /metrics, /hook and /scores at HOST:PORT, [IPv6]:PORT or :PORT.",
     ),
     click.option(
         "--webhook-secret-file",
         type=_FILE,
         help=f"File with webhook secrets, one per line; by default ${WEBHOOK_SECRET_VARIABLE}. Without a secret, /hook is disabled.",
+    ),
+    click.option(
+        "--score-tokens-file",
+        type=_FILE,
+        help=f"File with the tokens with which clusters push scores, a cluster and its token per line; by default "
+        f"${SCORE_TOKENS_VARIABLE}. Without tokens, /scores is disabled.",
     ),
     click.option(
         "--debounce",
@@ -55,6 +64,7 @@ class ServiceOptions(NamedTuple):
 
     listen: str | None
     webhook_secret_file: Path | None
+    score_tokens_file: Path | None
     status: ForgeKind | None
     forge_api: str | None
     forge_project: str | None
@@ -92,8 +102,11 @@ def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup,
 
     webhook_secret = _take_credential("webhook secret", WEBHOOK_SECRET_VARIABLE, chosen.webhook_secret_file, reconciler)
     token = _take_credential("token of the forge", FORGE_TOKEN_VARIABLE, chosen.forge_token_file, reconciler)
+    scores = _take_score_settings(chosen.score_tokens_file, reconciler)
     if webhook_secret is not None and chosen.listen is None:
         raise click.UsageError("a webhook secret requires --listen")
+    if scores is not None and chosen.listen is None:
+        raise click.UsageError("tokens for scores require --listen")
     if chosen.status is None and (chosen.forge_api or chosen.forge_project or chosen.forge_token_file):
         raise click.UsageError("--forge-api, --forge-project and --forge-token-file require --status")
     if chosen.status is not None and token is None:
@@ -102,7 +115,7 @@ def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup,
     context = _ReconcilerContext(reconciler, chosen.status, fail_on)
     service = WatchService(context, reconciler.settings.output_branch or "placements", wakeup)
     if chosen.listen is not None:
-        _listen(chosen.listen, service, webhook_secret)
+        _listen(chosen.listen, service, webhook_secret, scores)
     if chosen.status is not None and token is not None:
         from gitsched.forge.project import open_status_api
         from gitsched.forge.status_reporter import StatusReporter
@@ -112,25 +125,41 @@ def open_service(chosen: ServiceOptions, reconciler: Reconciler, wakeup: Wakeup,
     return service
 
 
-def _listen(address: str, service: WatchService, webhook_secret: Credential | None) -> None:
+def _take_score_settings(path: Path | None, reconciler: Reconciler) -> ScoreSettings | None:
+    """Return the tokens of the clusters and what commits their scores; None without tokens."""
+    limits = {"max_lines": _MAX_SCORE_TOKENS, "max_bytes": 1 << 20}
+    credential = _take_credential("tokens for scores", SCORE_TOKENS_VARIABLE, path, reconciler, **limits)
+    if credential is None:
+        return None
+    from gitsched.reconcile.score_reception import ScoreReceiver
+    from gitsched.watch.loop import read_clock
+    from gitsched.watch.score_endpoint import ClusterTokens
+    from gitsched.watch.service import ScoreSettings
+
+    tokens = ClusterTokens(credential)
+    tokens.read()
+    return ScoreSettings(tokens, ScoreReceiver(reconciler.settings, read_clock))
+
+
+def _listen(address: str, service: WatchService, webhook_secret: Credential | None, scores: ScoreSettings | None) -> None:
     from gitsched.watch.http_server import format_address, listen
 
     sockets = listen(address)
-    service.serve(sockets, webhook_secret)
+    service.serve(sockets, webhook_secret, scores)
     addresses = [format_address(opened) for opened in sockets]
     fields = {"event": "listen", "addresses": addresses, "hook": webhook_secret is not None}
     suffix = "" if webhook_secret else ", without a webhook"
     output.LOGGER.info("listening on %s%s", ", ".join(addresses), suffix, extra={"fields": fields})
 
 
-def _take_credential(name: str, variable: str, path: Path | None, reconciler: Reconciler) -> Credential | None:
+def _take_credential(name: str, variable: str, path: Path | None, reconciler: Reconciler, **limits: int) -> Credential | None:
     """Return a readable secret, or None. The variable is removed from the environment, so that child processes do not inherit it."""
     from gitsched.forge.credentials import Credential
 
     value = os.environ.pop(variable, "")
     if path is None and not value:
         return None
-    secret = Credential(name, value=value if path is None else "", path=path)
+    secret = Credential(name, value=value if path is None else "", path=path, **limits)
     if reconciler.source.url is None:
         secret.check_outside(Path(reconciler.source.repository.root))
     secret.read()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
 from hashlib import sha256
+from types import MappingProxyType
 
 from gitsched.decide.plan import Plan
 from gitsched.model.changes import RecordChange
@@ -14,7 +16,7 @@ from gitsched.model.document import Key
 from gitsched.model.observation import write_observations
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import RecordTarget
-from gitsched.model.time import format_time
+from gitsched.model.time import EPOCH, format_time
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
 from gitsched.render.run_metadata import (
     CommitCause,
@@ -30,8 +32,10 @@ from gitsched.render.run_metadata import (
 )
 
 
-def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: str) -> dict[str, PlannedFile]:
-    """Render README.md, gitsched.json and hydrator.metadata.
+def render_metadata_files(
+    source: Commit, plan: Plan, url: str | None, version: str, facts: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, PlannedFile]:
+    """Render README.md, gitsched.json and hydrator.metadata. `facts` are the commits of the facts branches by branch.
 
     The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
     same bytes.
@@ -68,6 +72,7 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
     )
     observations = write_observations(plan.observations) if plan.observations else {}
     inputs = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
+    inputs += [json.dumps(facts, sort_keys=True)] if facts else []
     entry = RunMetadata(
         source=source.oid,
         version=version,
@@ -79,6 +84,7 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
         observed_at=plan.observations.time,
         input_digest=sha256("\n".join(inputs).encode()).hexdigest(),
         retiring=totals.retiring,
+        facts=facts,
     )
     return {
         README: write_readme(readme),
@@ -88,16 +94,19 @@ def render_metadata_files(source: Commit, plan: Plan, url: str | None, version: 
 
 
 def make_commit_message(
-    source: Commit, plan: Plan, record_changes: Sequence[RecordChange], changed_entries: Set[str], version: str
+    source: Commit,
+    plan: Plan,
+    record_changes: Sequence[RecordChange],
+    changed_entries: Set[str],
+    version: str,
+    facts_time: datetime = EPOCH,
 ) -> str:
-    """Return the commit message. The cause is the latest event: the source commit, a deadline or an observation.
+    """Return the commit message. The cause is the latest event: the source commit, newer facts, a deadline or an observation.
 
     `record_changes` are the changed recorded decisions, `changed_entries` the names at the root of the output that differ from the last
     commit.
     """
-    cause: CommitCause = (
-        "source" if plan.time <= source.time else "observation" if plan.time == plan.observations.time else "deadline"
-    )
+    cause = _find_cause(source, plan, facts_time)
     moved, recorded = len(plan.moves), len(record_changes)
     parts = (
         f"{moved} workload{'s' if moved != 1 else ''} moved" if moved else "",
@@ -110,6 +119,14 @@ def make_commit_message(
         for change in record_changes
     ]
     return write_commit_message(f"{summary} ({source.subject})", lines, source=source.oid, version=version, cause=cause)
+
+
+def _find_cause(source: Commit, plan: Plan, facts_time: datetime) -> CommitCause:
+    if plan.time <= source.time:
+        return "source"
+    if plan.time == plan.observations.time:
+        return "observation"
+    return "facts" if plan.time <= facts_time else "deadline"
 
 
 def _summarize_changed_entries(names: Set[str]) -> str:

@@ -17,9 +17,11 @@ class Credential:
     `name` is its name in messages.
     """
 
-    def __init__(self, name: str, *, value: str = "", path: Path | None = None) -> None:
+    def __init__(
+        self, name: str, *, value: str = "", path: Path | None = None, max_lines: int = _MAX_LINES, max_bytes: int = _MAX_BYTES
+    ) -> None:
         self.name = name
-        self._value, self._path = value, path
+        self._value, self._path, self._max_lines, self._max_bytes = value, path, max_lines, max_bytes
 
     def read(self) -> tuple[str, ...]:
         """Return the current secrets, at least one. Raises Permanent without secret text in its message."""
@@ -27,13 +29,13 @@ class Credential:
         if self._path is not None:
             try:
                 with self._path.open("rb") as file:
-                    text = file.read(_MAX_BYTES + 1).decode()
+                    text = file.read(self._max_bytes + 1).decode()
             except (OSError, UnicodeDecodeError) as error:
                 raise Permanent(
                     f"the {self.name} cannot be read from {self._path}: {getattr(error, 'strerror', None) or 'it is not text'}"
                 ) from None
         lines = tuple(line.strip() for line in text.splitlines() if line.strip())
-        if not lines or len(lines) > _MAX_LINES or len(text) > _MAX_BYTES:
+        if not lines or len(lines) > self._max_lines or len(text) > self._max_bytes:
             raise Permanent(f"the {self.name} is empty or too long{f': {self._path}' if self._path else ''}")
         # Other characters are invalid in a header, and the HTTP client's error would show them.
         if not all(" " <= character <= "~" for line in lines for character in line):

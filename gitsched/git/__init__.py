@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gitsched.git.facts import FactsBranch as FactsBranch
+    from gitsched.git.facts import FactsNames as FactsNames
+    from gitsched.git.facts import FactsRepository as FactsRepository
     from gitsched.git.objects import Signer as Signer
     from gitsched.git.objects import make_signer as make_signer
     from gitsched.git.output import OutputRepository as OutputRepository
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from gitsched.git.urls import redact as redact
 
 _LAZY_MODULES = {
+    "FactsBranch": "facts",
+    "FactsNames": "facts",
+    "FactsRepository": "facts",
     "TreeEntry": "trees",
     "OutputRepository": "output",
     "Repository": "repository",

@@ -169,13 +169,8 @@ def read_remote_ref(url: str, ref: str, *, repository: Repository | None = None)
 
 def read_remote_refs(url: str, refs: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
     """Return the refs that the remote has, with their object ids. Permanent when one of them is symbolic on the remote."""
-    patterns = [ref if ref == "HEAD" else check_ref(ref) for ref in refs]
-    done = _run_transport(["ls-remote", "--symref", "--end-of-options", url, *patterns], url, repository, LS_REMOTE_TIMEOUT)
-    if done.exit_code != 0:
-        raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
     found: dict[str, str] = {}
-    for line in done.stdout.splitlines():
-        value, _, name = line.partition("\t")
+    for value, name in _run_ls_remote(url, [ref if ref == "HEAD" else check_ref(ref) for ref in refs], repository):
         if name not in refs:
             continue
         if not value.startswith("ref: "):
@@ -185,16 +180,28 @@ def read_remote_refs(url: str, refs: Sequence[str], *, repository: Repository | 
     return found
 
 
+def list_remote_refs(url: str, patterns: Sequence[str], *, repository: Repository | None = None) -> dict[str, str]:
+    """Return the refs of the remote that match a pattern, such as refs/heads/facts/*, with their object ids. Symbolic ones are omitted."""
+    rows = _run_ls_remote(url, patterns, repository)
+    symbolic = {name for value, name in rows if value.startswith("ref: ")}
+    return {name: value for value, name in rows if name not in symbolic and _REF_FORMAT.fullmatch(name)}
+
+
 def read_default_branch(url: str, *, repository: Repository | None = None) -> tuple[str, str] | None:
     """Return the branch of the remote's HEAD, and its commit (hex); None when the remote does not report it."""
-    done = _run_transport(["ls-remote", "--symref", "--end-of-options", url, "HEAD"], url, repository, LS_REMOTE_TIMEOUT)
-    if done.exit_code != 0:
-        raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
-    values = [value for value, _, name in (line.partition("\t") for line in done.stdout.splitlines()) if name == "HEAD"]
+    values = [value for value, name in _run_ls_remote(url, ["HEAD"], repository) if name == "HEAD"]
     match values:
         case [symbolic, commit] if symbolic.startswith("ref: refs/heads/"):
             return symbolic.removeprefix("ref: refs/heads/"), commit
     return None
+
+
+def _run_ls_remote(url: str, patterns: Sequence[str], repository: Repository | None) -> list[tuple[str, str]]:
+    """Return rows of value and ref name; the value of a symbolic ref is "ref: " and its target."""
+    done = _run_transport(["ls-remote", "--symref", "--end-of-options", url, *patterns], url, repository, LS_REMOTE_TIMEOUT)
+    if done.exit_code != 0:
+        raise classify_failure(f"cannot list the refs of {redact(url)}", done.stderr)
+    return [(value, name) for value, _, name in (line.partition("\t") for line in done.stdout.splitlines())]
 
 
 def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int | None = None) -> None:
@@ -215,18 +222,18 @@ def fetch(repository: Repository, url: str, refspecs: Sequence[str], depth: int 
         raise classify_failure(f"cannot fetch from {redact(url)}", done.stderr)
 
 
-def push(repository: Repository, url: str, ref: str, new: str, expected: str | None) -> bool:
+def push(repository: Repository, url: str, ref: str, new: str, expected: str | None, *, rewrite: bool = False) -> bool:
     """Push with force-with-lease: move the remote's ref from `expected` (None: it must not exist) to `new`, or raise Conflict.
 
     Return False when the remote already had that commit: another process made the same decision, or the response to this push was
     lost and the transport sent it again.
 
     The lease checks that the ref still has the expected value. `expected` must also be the only parent of
-    `new` (ValueError: a bug of the caller), since a lease alone would allow a push to drop history. A push that the server
-    accepted is a success even if its response is lost.
+    `new` (ValueError: a bug of the caller), since a lease alone would allow a push to drop history; with `rewrite`, it may. A push that
+    the server accepted is a success even if its response is lost.
     """
     parents = repository.commit(new).parents
-    if new != expected and parents != ((expected,) if expected else ()):
+    if new != expected and not rewrite and parents != ((expected,) if expected else ()):
         raise ValueError(f"commit {new} has the parents {parents}, expected was {expected}")
     lease = f"--force-with-lease={check_ref(ref)}:{expected or ''}"
     action = f"cannot push to {ref} of {redact(url)}"

@@ -92,6 +92,11 @@ class Repository:
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
+    def list_refs(self, prefix: str) -> list[tuple[str, str]]:
+        """Return the refs whose full names begin with a prefix, with the commits (hex) they lead to, sorted by name."""
+        names = sorted(name for name in self._repo.listall_references() if name.startswith(prefix))
+        return [(name, oid) for name in names if (oid := self.resolve_ref(name)) is not None]
+
     def read_symbolic_ref(self, ref: str) -> str | None:
         """Return the target of a symbolic ref, even if it does not exist; None for any other ref."""
         try:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from gitsched.metrics.providers import (
@@ -130,7 +130,16 @@ def _make_unreachable_failure(query: MetricQuery, reason: str) -> MetricFailure:
     return MetricFailure(_UNREACHABLE, f"Failed to query {title} with provider '{query.provider}': {reason}")
 
 
-def query_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str] | None) -> dict[str, float]:
+class ClusterValues(NamedTuple):
+    """The values of an instant vector by cluster. `invalid` says why a cluster has no value, and `unlabelled` counts the series without the
+    label of the cluster."""
+
+    values: dict[str, float]
+    invalid: dict[str, str]
+    unlabelled: int
+
+
+def query_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str] | None) -> ClusterValues:
     """Run an instant query of Prometheus, Thanos or Mimir and return the value of each series by its cluster label.
 
     `spec` has url, query, label and optionally tokenFrom. Raises ProviderUnreachable or InvalidMetricValue, whose messages contain neither
@@ -145,8 +154,11 @@ def query_vector(spec: Mapping[str, Any], timeout: float, hosts: Collection[str]
     return parse_vector(response, str(spec.get("label") or "cluster"))
 
 
-def parse_vector(response: ProviderResponse, label: str) -> dict[str, float]:
-    """Return the values of an instant vector by label. Raises InvalidMetricValue for duplicate labels and other result types."""
+def parse_vector(response: ProviderResponse, label: str) -> ClusterValues:
+    """Return the values of an instant vector by label. An invalid series affects its own cluster only.
+
+    Raises InvalidMetricValue for other result types, and for a result in which no series has the label.
+    """
     try:
         body = json.loads(response.data)
     except (ValueError, RecursionError) as error:
@@ -154,13 +166,29 @@ def parse_vector(response: ProviderResponse, label: str) -> dict[str, float]:
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, dict) or data.get("resultType") != "vector" or not isinstance(data.get("result"), list):
         raise InvalidMetricValue("the query does not return an instant vector")
-    values: dict[str, float] = {}
+    found = ClusterValues({}, {}, 0)
     for series in data["result"]:
         labels, value = (series.get("metric"), series.get("value")) if isinstance(series, dict) else (None, None)
         cluster = labels.get(label) if isinstance(labels, dict) else None
-        if not isinstance(cluster, str) or not isinstance(value, list) or len(value) != 2:
-            raise InvalidMetricValue(f"a series has no label {label!r}; aggregate by that label, or set another one")
-        if cluster in values:
-            raise InvalidMetricValue(f"there are several series for {cluster!r}; aggregate by the label {label!r}")
-        values[cluster] = parse_number(value[1], label)
-    return values
+        if not isinstance(cluster, str) or not cluster:
+            found = found._replace(unlabelled=found.unlabelled + 1)
+        elif cluster in found.values or cluster in found.invalid:
+            found.values.pop(cluster, None)
+            found.invalid[cluster] = f"there are several series; aggregate by the label {label!r}"
+        else:
+            _read_sample(value, cluster, found)
+    if found.unlabelled and not (found.values or found.invalid):
+        raise InvalidMetricValue(f"no series has the label {label!r}; aggregate by that label, or set another one")
+    return found
+
+
+def _read_sample(value: object, cluster: str, found: ClusterValues) -> None:
+    """Add the value of a sample, a list of time and number, or the reason why it is invalid."""
+    number = value[1] if isinstance(value, list) and len(value) == 2 else None
+    if isinstance(number, str) and number.strip().lower().lstrip("+-") in ("nan", "inf"):
+        found.invalid[cluster] = f"the value is {number.strip()}"
+        return
+    try:
+        found.values[cluster] = parse_number(number, cluster)
+    except InvalidMetricValue:
+        found.invalid[cluster] = "the value is not a finite number"

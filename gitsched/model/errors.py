@@ -24,3 +24,7 @@ class Temporary(GitschedError):
 
 class Conflict(GitschedError):
     """Another process moved the ref: observe and plan again."""
+
+
+class RejectedInput(Exception):
+    """Data that a client sent over the network is invalid. The message is for the client."""

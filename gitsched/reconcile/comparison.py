@@ -23,10 +23,11 @@ from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
+from gitsched.reconcile.facts import add_facts, find_recorded_facts
 from gitsched.reconcile.fetch import fetch, find_commit
 from gitsched.reconcile.output_commit import describe_manifest_changes, find_manifest_changes, write
 from gitsched.reconcile.pipeline import plan_source
-from gitsched.reconcile.run import Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
+from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, RunSettings, make_result, make_review, open_context
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at
 from gitsched.render.output_files import CLUSTERS, escape_segment
@@ -83,8 +84,11 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
     record, earlier = fetched.record, None
     if record is not None and record.source and context.source.fetch_commit(record.source):
         earlier = context.source.repository.commit(record.source)
-    catalogs = compare_catalogs(_read_catalog(context, earlier) if earlier is not None else decisions.catalog, decisions.catalog)
     repository = context.source.repository
+    facts = find_recorded_facts(repository, record.facts if record is not None else {}, fetched.facts)
+    catalogs = compare_catalogs(
+        _read_catalog(context, earlier, facts) if earlier is not None else decisions.catalog, decisions.catalog
+    )
     causes = _CauseFinder(repository, decisions, catalogs, {})
     moves = tuple(map(causes.add_causes, run.plan.moves))
     records = tuple(causes.add_record_causes(change, known=earlier is not None) for change in run.record_changes)
@@ -224,8 +228,8 @@ def _list_retained(
     return find_retained(before, after, now, planned.decisions, max(now, plan.time))
 
 
-def _read_catalog(context: RunContext, commit: Commit) -> Catalog:
-    source = read_source_at(context, commit)
+def _read_catalog(context: RunContext, commit: Commit, facts: Facts) -> Catalog:
+    source = add_facts(context, facts, read_source_at(context, commit))
     return build_catalog(source.documents, source.config.kinds, reserved_groups)
 
 

@@ -20,7 +20,8 @@ from gitsched.model.document import Body, Key, is_namespaced, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
-from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.reconcile.facts import fetch_facts
+from gitsched.reconcile.run import Fetched, RunContext, RunSettings
 from gitsched.reconcile.source_tree import read_config
 from gitsched.render.output_files import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, make_record, status_path, strip_record
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
@@ -38,8 +39,9 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
     branch = settings.branch or _read_configured_branch(context)
     source.fetch(branch)
     commit = _read_source_commit(context, branch)
-    config = (read_config(source.repository, (config_commit or commit).tree, caches.files) or Config()).output
-    push = settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
+    settled = read_config(source.repository, (config_commit or commit).tree, caches.files) or Config()
+    config = settled.output
+    push = find_push_remote(settings, config)
     output = open_output(
         source,
         branch=settings.output_branch or config.branch,
@@ -56,7 +58,18 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
     trusted = config_commit is not None or (named and not config.path)
     record = read_run_record(output.repository, tree, prefix)
     key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
-    return Fetched(commit, output, head, tree, prefix, record, trusted, key)
+    return Fetched(commit, output, head, tree, prefix, record, trusted, key, fetch_facts(context, settled, push))
+
+
+def read_source_config(context: RunContext) -> Config:
+    """Return the settings of the source commit as of the last fetch; the defaults where gitsched.yaml is missing or broken."""
+    commit = context.source.resolve_branch(context.settings.branch or _read_configured_branch(context))
+    return read_config(context.source.repository, context.source.repository.commit(commit).tree, context.caches.files) or Config()
+
+
+def find_push_remote(settings: RunSettings, config: OutputConfig) -> str | None:
+    """Return the remote that the output branch is pushed to; None for a repository at a URL, and where nothing is pushed."""
+    return settings.push or ("origin" if config.push and not is_url(settings.location) and not config.repository else None)
 
 
 def find_commit(context: RunContext, revision: str) -> Commit:

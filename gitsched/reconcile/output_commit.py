@@ -70,7 +70,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         recorded = record is not None and record.retiring == plan.retiring
         return Published(None, False, fetched.output_tree if recorded else None)
     repository = output.repository
-    metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__)
+    metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__, fetched.facts.commits)
     changed_entries = {
         name
         for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)
@@ -104,7 +104,7 @@ def _make_plan_cache(caches: Caches, fetched: Fetched, planned: Planned, output_
         return None
     decisions, rendered = plan.details
     api_documents = decisions.catalog.api_documents
-    header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals)
+    header = PlanCacheHeader(fetched.cache_key, source_tree, output_tree, tuple(api_documents), plan.totals, fetched.facts.digest)
     serializable = {api.name for api in policy_apis.values() if api.serializable}
     persistent = all(engine.name in serializable for engine in decisions.engines)
     cache = PlanCache(caches.get_plan_path(fetched.cache_key), header, persistent=persistent)
@@ -150,7 +150,7 @@ def _commit_tree(
     name, email = settings.author or (config.author.name, config.author.email)
     signing = settings.signing or ((config.signing.format, config.signing.key) if config.signing else None)
     signer = make_signer(repository, format=signing[0], key=signing[1]) if signing else None
-    message = make_commit_message(fetched.source, plan, written.record_changes, changed_entries, __version__)
+    message = make_commit_message(fetched.source, plan, written.record_changes, changed_entries, __version__, fetched.facts.time)
     time = max(plan.time, repository.commit(head).time) if head else plan.time
     return repository.commit_tree(written.tree, (head,) if head else (), message, name=name, email=email, time=time, sign=signer)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from gitsched.decide.plan import PlanInput, compute_plan_times, gc_paused, make_plan
+from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
@@ -41,11 +42,11 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
 def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned:
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too."""
     caches = context.caches
-    source = load(context, fetched)
+    source = add_facts(context, fetched.facts, load(context, fetched))
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)
-    times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, now)
+    times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
     plan = make_plan(PlanInput(source, previous, times, observed.observations), caches.decisions)
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +13,12 @@ from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
-from gitsched.git import OutputRepository, SourceRepository, open_source
+from gitsched.git import FactsBranch, OutputRepository, SourceRepository, open_source
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
+from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.render.run_metadata import RunMetadata
@@ -74,6 +76,29 @@ def open_context(settings: RunSettings) -> RunContext:
     )
 
 
+class Facts(NamedTuple):
+    """The facts branches. `missing` is the configured branch that does not exist, or ""."""
+
+    branches: tuple[FactsBranch, ...] = ()
+    missing: str = ""
+
+    @property
+    def time(self) -> datetime:
+        """The time of the newest commit; 1970 without facts."""
+        return max((branch.commit.time for branch in self.branches), default=EPOCH)
+
+    @property
+    def commits(self) -> dict[str, str]:
+        """The commits by branch."""
+        return {branch.name: branch.commit.oid for branch in self.branches}
+
+    @property
+    def digest(self) -> str:
+        """A digest of the content of all branches; "" without facts."""
+        rows = [f"{branch.name} {branch.commit.tree}" for branch in self.branches]
+        return sha256("\n".join(rows).encode()).hexdigest() if rows else ""
+
+
 class Fetched(NamedTuple):
     """The source commit and the head of the output branch. `prefix` is where the output is inside its branch: "" or "path/".
 
@@ -89,6 +114,12 @@ class Fetched(NamedTuple):
     record: RunMetadata | None
     output_trusted: bool
     cache_key: str
+    facts: Facts = Facts()
+
+    @property
+    def time(self) -> datetime:
+        """The time of the newest commit that the plan is made from."""
+        return max(self.source.time, self.facts.time)
 
 
 class ObservationResult(NamedTuple):

@@ -34,8 +34,9 @@ def plan_incrementally(
     plan_source: Callable[[RunContext, Fetched, datetime], Planned],
 ) -> Planned | None:
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
-    times = compute_plan_times(fetched.source.time, fetched.record.time if fetched.record else None, now)
-    if cache.header.output_tree != fetched.output_tree or times.now < cache.header.totals.now:
+    times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
+    header = cache.header
+    if (header.output_tree, header.facts) != (fetched.output_tree, fetched.facts.digest) or times.now < header.totals.now:
         return None
     try:
         made = _plan_from_cache(context, fetched, times, cache)

@@ -30,7 +30,7 @@ class RunMetadata(NamedTuple):
 
     `source` and `source_tree` are Git object ids in hex; `observations` maps the name of an observation to its value (JSON).
     `observed_at` is the time of the observations, None if there are none. `retiring` maps a cluster without document that still has a
-    directory to the time since when it has had no document.
+    directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
     """
 
     source: str
@@ -43,6 +43,7 @@ class RunMetadata(NamedTuple):
     next_wakeup: datetime | None = None
     input_digest: str = ""
     retiring: Mapping[str, datetime] = {}
+    facts: Mapping[str, str] = {}
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -60,6 +61,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         "time": format_time(value.time),
         "version": value.version,
     }
+    if value.facts:
+        members["facts"] = dict(value.facts)
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
@@ -89,6 +92,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         next_wakeup=parse_time(value.get("nextWakeup")),
         input_digest=_as_text(value.get("inputDigest")),
         retiring={name: since for name, text in retiring.items() if (since := parse_time(text))},
+        facts={name: oid for name, oid in _as_object(value.get("facts")).items() if isinstance(oid, str)},
     )
 
 
@@ -327,7 +331,7 @@ def _format_names(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-CommitCause = Literal["source", "deadline", "observation"]
+CommitCause = Literal["source", "facts", "deadline", "observation"]
 
 SUBJECT_LIMIT = 100
 LINE_LIMIT = 200

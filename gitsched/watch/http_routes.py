@@ -1,4 +1,4 @@
-"""HTTP routes: /healthz, /readyz, /metrics and the webhook at /hook, which only requests a run and ignores its body."""
+"""HTTP routes: /healthz, /readyz, /metrics, the webhook at /hook, which only requests a run and ignores its body, and /scores/CLUSTER."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gitsched.forge.credentials import Credential
 from gitsched.forge.webhook import SignatureCheck, open_signature_check
 from gitsched.model.errors import Permanent
 from gitsched.watch.health import HealthStatus, WatchHealth
-from gitsched.watch.http_server import Headers, HttpResponse, RequestBody
+from gitsched.watch.http_server import Headers, HttpHandler, HttpResponse, RequestBody
 
 _log = logging.getLogger("gitsched.watch")
-WEBHOOK_PATH = b"/hook"
+WEBHOOK_PATH, SCORES_PATH = b"/hook", b"/scores/"
 _WARNING_INTERVAL = 60.0
 """Minimum seconds between two log lines about rejected webhooks."""
 _READ_METHODS = (b"GET", b"HEAD")
@@ -33,18 +33,28 @@ class MetricsEndpoint(Protocol):
 
 
 class HttpRoutes:
-    """The routes of the watch process. A valid webhook calls `request_run`; without a secret there is no webhook."""
+    """The routes of the watch process. A valid webhook calls `request_run`; without a secret there is no webhook, and without `scores` no
+    endpoint for them."""
 
     def __init__(
-        self, health: WatchHealth, metrics: MetricsEndpoint, *, secret: Credential | None, request_run: Callable[[], None]
+        self,
+        health: WatchHealth,
+        metrics: MetricsEndpoint,
+        *,
+        secret: Credential | None,
+        request_run: Callable[[], None],
+        scores: HttpHandler | None = None,
     ) -> None:
         self._health, self._metrics, self._secret, self._request_run = health, metrics, secret, request_run
+        self._scores = scores
         self._warned_at = -_WARNING_INTERVAL
 
     def handle(self, method: bytes, path: bytes, headers: Headers) -> HttpResponse | RequestBody:
         """Return the response to a request, or the object that receives its body."""
         if path == WEBHOOK_PATH and self._secret is not None:
             return self._open_webhook(self._secret, headers) if method == b"POST" else _reject_method("POST")
+        if path.startswith(SCORES_PATH) and self._scores is not None:
+            return self._scores.handle(method, path, headers)
         if path not in (b"/healthz", b"/readyz", b"/metrics"):
             return HttpResponse(404, b"not found\n")
         if method not in _READ_METHODS:

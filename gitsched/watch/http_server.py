@@ -11,6 +11,7 @@ import re
 import socket
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
@@ -78,6 +79,8 @@ def _bind_socket(family: int, sockaddr: tuple[str | int, ...]) -> socket.socket:
 
 REQUEST_TIMEOUT = 10.0
 """Seconds for a complete exchange, from the first byte to the last; forges do not wait longer either."""
+RESPONSE_TIMEOUT = 30.0
+"""Seconds for a response that is computed in another thread."""
 MAX_HEADER_BYTES = 1 << 14
 MAX_BODY_BYTES = 25 << 20
 """Limits in bytes of a request's head and body; GitHub's largest body has 25 MB."""
@@ -105,8 +108,8 @@ class RequestBody(Protocol):
     def feed(self, data: bytes) -> None:
         """Receive the next bytes."""
 
-    def respond(self) -> HttpResponse:
-        """Return the response after the complete body."""
+    def respond(self) -> HttpResponse | Future[HttpResponse]:
+        """Return the response after the complete body, or a future with it."""
 
 
 class HttpHandler(Protocol):
@@ -152,8 +155,8 @@ class HttpServer:
         if len(self._tasks) > MAX_CONNECTIONS:
             next(iter(self._tasks)).cancel()
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT):
-                await self._handle_connection(reader, writer)
+            async with asyncio.timeout(REQUEST_TIMEOUT) as deadline:
+                await self._handle_connection(reader, writer, deadline)
         except (asyncio.CancelledError, TimeoutError, OSError):
             # The client is too slow, one of too many, or has disconnected: no response is possible.
             writer.transport.abort()
@@ -161,7 +164,9 @@ class HttpServer:
             del self._tasks[task]
             writer.close()
 
-    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, deadline: asyncio.Timeout
+    ) -> None:
         """Serve one request."""
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
         method, complete = b"", False
@@ -170,7 +175,8 @@ class HttpServer:
             if not isinstance(request, h11.Request):
                 return  # a connection without a request, such as a TCP probe
             method = request.method
-            response = await self._handle_request(request, connection, reader, writer)
+            handled = await self._handle_request(request, connection, reader, writer)
+            response = handled if isinstance(handled, HttpResponse) else await _wait_for_response(handled, deadline)
             complete = connection.their_state is h11.DONE or not _has_body(request.headers)
         except h11.RemoteProtocolError as error:
             response = HttpResponse(error.error_status_hint, b"malformed HTTP request\n")
@@ -191,7 +197,7 @@ class HttpServer:
 
     async def _handle_request(
         self, request: h11.Request, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> HttpResponse:
+    ) -> HttpResponse | Future[HttpResponse]:
         opened = self._handler.handle(request.method, request.target.partition(b"?")[0], list(request.headers))
         if isinstance(opened, HttpResponse):
             return opened
@@ -206,6 +212,15 @@ class HttpServer:
             received += len(event.data)
             opened.feed(bytes(event.data))
         return HttpResponse(413, f"the body may have at most {MAX_BODY_BYTES} bytes\n".encode())
+
+
+async def _wait_for_response(response: Future[HttpResponse], deadline: asyncio.Timeout) -> HttpResponse:
+    """Wait for a response that takes longer than the exchange, such as one after a push to a remote."""
+    deadline.reschedule(asyncio.get_running_loop().time() + RESPONSE_TIMEOUT + REQUEST_TIMEOUT)
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(response), RESPONSE_TIMEOUT)
+    except TimeoutError:
+        return HttpResponse(503, b"there is no result yet; send the request again\n", headers=(("Retry-After", "30"),))
 
 
 async def _read_event(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:

@@ -63,6 +63,11 @@ class AttemptListener(Protocol):
         """Return the run has ended, with or without an error."""
 
 
+def read_clock() -> datetime:
+    """Return the current time."""
+    return datetime.now(UTC)
+
+
 def watch(
     runner: ReconcileRunner,
     *,
@@ -70,7 +75,7 @@ def watch(
     listener: AttemptListener,
     wakeup: Wakeup | None = None,
     debounce: timedelta = timedelta(seconds=1),
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Callable[[], datetime] = read_clock,
 ) -> None:
     """Run reconcile until `wakeup` is stopped, with debounce and backoff; no input ends the loop.
 

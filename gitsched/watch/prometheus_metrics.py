@@ -20,6 +20,7 @@ from gitsched.watch.loop import ReconcileAttempt
 
 if TYPE_CHECKING:
     from gitsched.forge.status_reporter import StatusOutcome
+    from gitsched.watch.score_endpoint import ScoreOutcome
 
 _DURATION_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 _OPENMETRICS, _PLAIN_TEXT = "application/openmetrics-text", "text/plain"
@@ -71,6 +72,7 @@ class PrometheusMetrics:
         )
         self._webhooks = self._create_counter("gitsched_webhooks", "Received webhooks by outcome.", "outcome")
         self._statuses = self._create_counter("gitsched_statuses", "Commit statuses for the forge by outcome.", "outcome")
+        self._scores = self._create_counter("gitsched_score_pushes", "Scores that clusters pushed by outcome.", "outcome")
         # Create all series now: an alert cannot see the increase of a series that appears with its first event.
         for result in _RESULTS:
             self._runs.labels(result)
@@ -78,6 +80,8 @@ class PrometheusMetrics:
             self._webhooks.labels(webhook)
         for outcome in ("sent", "failed", "dropped"):
             self._statuses.labels(outcome)
+        for pushed in ("committed", "unchanged", "unauthorized", "rejected", "failed"):
+            self._scores.labels(pushed)
 
     def record_attempt(self, attempt: ReconcileAttempt, review: Review | None, now: float) -> None:
         """Record a run; `review` is its result, None after an error."""
@@ -99,6 +103,10 @@ class PrometheusMetrics:
     def count_status(self, outcome: StatusOutcome) -> None:
         """Count a status that was sent, failed or was dropped."""
         self._statuses.labels(outcome).inc()
+
+    def count_scores(self, outcome: ScoreOutcome) -> None:
+        """Count scores that a cluster pushed."""
+        self._scores.labels(outcome).inc()
 
     def expose(self, accepted: str) -> tuple[str, bytes]:
         """Return the content type and text of all metrics, in the format that the Accept header prefers."""

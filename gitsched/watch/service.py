@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitsched.forge.commit_status import CommitStatus
 from gitsched.model.errors import GitschedError, Permanent
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gitsched.forge.status_reporter import StatusOutcome, StatusReporter
     from gitsched.watch.http_server import HttpServer
     from gitsched.watch.prometheus_metrics import PrometheusMetrics
+    from gitsched.watch.score_endpoint import ClusterTokens, ScoreCommitter
 
 CLOSE_TIMEOUT = 3.0
 """Seconds to send queued statuses at shutdown."""
@@ -41,6 +42,13 @@ class WatchContext(Protocol):
         """Return the web page of an output commit, or ""."""
 
 
+class ScoreSettings(NamedTuple):
+    """The tokens of the clusters, and what commits their scores."""
+
+    tokens: ClusterTokens
+    receiver: ScoreCommitter
+
+
 class WatchService:
     """Receives every attempt with its review; neither the network nor a forge can block it. A webhook requests a run."""
 
@@ -55,16 +63,21 @@ class WatchService:
         self._requested_at: float | None = None
         self._started_at = self._last_success = 0.0
 
-    def serve(self, sockets: Sequence[socket.socket], secret: Credential | None) -> None:
-        """Start to serve HTTP on these sockets; without a secret there is no webhook."""
+    def serve(self, sockets: Sequence[socket.socket], secret: Credential | None, scores: ScoreSettings | None = None) -> None:
+        """Start to serve HTTP on these sockets; without a secret there is no webhook, without `scores` no endpoint for them."""
         # Lazy: a process that does not listen does not load these modules.
         from gitsched.watch.http_routes import HttpRoutes
         from gitsched.watch.http_server import HttpServer
         from gitsched.watch.prometheus_metrics import PrometheusMetrics
 
         self._metrics = PrometheusMetrics(self._health)
+        endpoint, request_run = None, self._wakeup.request_run
+        if scores is not None:
+            from gitsched.watch.score_endpoint import ScoreEndpoint
+
+            endpoint = ScoreEndpoint(*scores, self._metrics.count_scores, request_run)
         self._server = HttpServer(
-            sockets, HttpRoutes(self._health, self._metrics, secret=secret, request_run=self._wakeup.request_run)
+            sockets, HttpRoutes(self._health, self._metrics, secret=secret, request_run=request_run, scores=endpoint)
         )
 
     def set_status_reporter(self, reporter: StatusReporter) -> None:

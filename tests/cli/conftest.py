@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ocm import bound_global_set, managed_cluster, to_yaml
+
 GITSCHED = [sys.executable, "-c", "import sys; from gitsched.cli import main; sys.exit(main())"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PATIENCE = 30.0
@@ -53,6 +55,25 @@ metadata:
 spec:
   replicas: 2
 """
+PLACEMENT = """\
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: Placement
+metadata:
+  name: placement
+  namespace: ns1
+spec:
+  numberOfClusters: 3
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: default
+            scoreName: cpuratio
+        weight: 1
+"""
+OCM_CLUSTERS = ("ash", "bru", "cph", "dub", "edi")
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 
 
@@ -107,6 +128,14 @@ def fleet(tmp_path: Path, git: Callable[..., str], commit: Callable[..., None]) 
         web=WORKLOAD,
     )
     return path
+
+
+@pytest.fixture
+def place(fleet: Path, commit: Callable[..., None]) -> Path:
+    """A fleet with a Placement that selects the three ManagedClusters with the highest scores."""
+    sets = to_yaml(*bound_global_set("ns1"), *map(managed_cluster, OCM_CLUSTERS))
+    commit(fleet, sets=sets, placement=PLACEMENT)
+    return fleet
 
 
 @pytest.fixture

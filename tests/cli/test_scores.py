@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -10,40 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from tests.builders.ocm import bound_global_set, managed_cluster, to_yaml
-from tests.cli.conftest import Run
+from tests.cli.conftest import OCM_CLUSTERS, Run
 from tests.metrics.conftest import Received, Response, Server
 
-PLACEMENT = """\
-apiVersion: cluster.open-cluster-management.io/v1alpha1
-kind: Placement
-metadata:
-  name: placement
-  namespace: ns1
-spec:
-  numberOfClusters: 3
-  prioritizerPolicy:
-    mode: Exact
-    configurations:
-      - scoreCoordinate:
-          type: AddOn
-          addOn:
-            resourceName: default
-            scoreName: cpuratio
-        weight: 1
-"""
 HEAD = "apiVersion: gitsched.io/v1alpha1\nkind: ClusterScores\nmetadata: {name: default}\nspec:\n  scores:\n"
 PUSHED = HEAD + "  - name: cpuratio\n    static: {ash: 88, bru: 66, cph: 40, dub: 10, edi: 0}\n    range: {worst: 0, best: 100}\n"
 ASKED = HEAD + "  - name: cpuratio\n    prometheus: {url: 'URL', query: 'free by (cluster)', label: cluster}\n"
-CLUSTERS = ("ash", "bru", "cph", "dub", "edi")
 AT = ("--now", "2026-03-02T08:00:00Z")
-
-
-@pytest.fixture
-def place(fleet: Path, commit: Callable[..., None]) -> Path:
-    sets = to_yaml(*bound_global_set("ns1"), *map(managed_cluster, CLUSTERS))
-    commit(fleet, sets=sets, placement=PLACEMENT)
-    return fleet
 
 
 def vector(values: dict[str, str]) -> Response:
@@ -100,7 +74,10 @@ def test_story_2_scores_from_hub_metrics_select_and_expire(
     commit(place, source=ASKED.replace("URL", f"{server.url}/thanos"))
     done = gitsched("scores", *AT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "scores/default.yaml: scores of 4 clusters; clusters without score, which counts as 0: edi\n"
+    assert done.stdout == "scores/default.yaml: scores of 4 clusters\n"
+    assert "cluster edi without the score cpuratio, which counts as 0: the query returns no series" in done.stderr
+    assert "clusters that the source does not have: unknown" in done.stderr
+    assert done.stderr.count("source.yaml:7:63: ") == 2, "the line and column of the query"
     assert parse_qs(urlsplit(requests[0].path).query) == {"query": ["free by (cluster)"]}
     assert urlsplit(requests[0].path).path == "/thanos/api/v1/query"
     assert {name: scores["cpuratio"] for name, (_, scores) in read(place).items()} == {
@@ -130,8 +107,7 @@ def test_a_token_is_read_from_the_environment_and_sent_only_to_the_server(
     [
         (Response("", 500), "status 500"),
         (Response('{"data": {"resultType": "matrix", "result": []}}'), "does not return an instant vector"),
-        (Response('{"data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}}'), "no label 'cluster'"),
-        (vector({"ash": "NaN"}), "Invalid value"),
+        (Response('{"data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}}'), "label 'cluster'"),
     ],
 )
 def test_a_failed_query_leaves_the_file_unchanged(
@@ -148,11 +124,60 @@ def test_a_failed_query_leaves_the_file_unchanged(
     assert (place / "scores/default.yaml").read_text() == "# as it was\n"
 
 
+SERIES = [
+    {"metric": {"cluster": "ash"}, "value": [1, "1"]},
+    {"metric": {"cluster": "bru"}, "value": [1, "NaN"]},
+    {"metric": {"cluster": "cph"}, "value": [1, "+Inf"]},
+    {"metric": {"cluster": "dub"}, "value": [1, "2"]},
+    {"metric": {"cluster": "dub"}, "value": [1, "3"]},
+    {"metric": {"cluster": "edi"}, "value": [1, "9"]},
+    {"metric": {"pod": "x"}, "value": [1, "9"]},
+]
+
+
+def test_an_invalid_series_costs_the_score_of_its_own_cluster_only(
+    gitsched: Run, commit: Callable[..., None], place: Path, server: Server
+) -> None:
+    server.handle = lambda received: Response(json.dumps({"data": {"resultType": "vector", "result": SERIES}}))
+    commit(place, source=ASKED.replace("URL", server.url))
+    done = gitsched("scores", *AT)
+    assert (done.returncode, done.stdout) == (0, "scores/default.yaml: scores of 2 clusters\n"), done.stderr
+    assert {cluster: scores for cluster, (_, scores) in read(place).items()} == {
+        "ash": {"cpuratio": -100},
+        "edi": {"cpuratio": 100},
+    }
+    for cluster, reason in (("bru", "the value is NaN"), ("cph", "the value is +Inf"), ("dub", "there are several series")):
+        assert re.search(
+            rf"source\.yaml:7:\d+: cluster {cluster} without the score cpuratio, .*{re.escape(reason)}.*\(query: free by \(cluster\)\) "
+            r"\[score-value-invalid\]",
+            done.stderr,
+        )
+    assert "1 series have no label 'cluster'" in done.stderr
+
+
+def test_unchanged_scores_are_written_again_when_less_than_half_of_their_time_remains(
+    gitsched: Run, commit: Callable[..., None], place: Path, server: Server
+) -> None:
+    values = iter(({"ash": "0.50"}, {"ash": "0.51"}, {"ash": "0.49"}, {"ash": "0.90"}))
+    server.handle = lambda received: vector(next(values))
+    commit(place, source=ASKED.replace("URL", server.url) + "    range: {worst: 0, best: 1}\n")
+    seen = []
+    for time in ("08:00", "08:30", "08:31", "08:32"):
+        assert gitsched("scores", "--now", f"2026-03-02T{time}:00Z").returncode == 0
+        seen.append(read(place)["ash"])
+    assert seen == [
+        ("2026-03-02T09:00:00Z", {"cpuratio": 0}),
+        ("2026-03-02T09:00:00Z", {"cpuratio": 0}),
+        ("2026-03-02T09:31:00Z", {"cpuratio": 0}),
+        ("2026-03-02T09:32:00Z", {"cpuratio": 80}),
+    ]
+
+
 def test_a_dry_run_prints_the_documents(gitsched: Run, commit: Callable[..., None], place: Path) -> None:
     commit(place, source=PUSHED.replace("spec:\n", "spec:\n  validFor: forever\n  path: fleet/scores.yaml\n"))
     done = gitsched("scores", "--dry-run", *AT)
     documents = list(yaml.safe_load_all(done.stdout))
-    assert [body["metadata"]["namespace"] for body in documents] == list(CLUSTERS)
+    assert [body["metadata"]["namespace"] for body in documents] == list(OCM_CLUSTERS)
     assert all("validUntil" not in body["status"] for body in documents)
     assert not (place / "fleet").exists()
 
@@ -180,7 +205,7 @@ def test_invalid_definitions_are_reported_with_their_location(
 def test_nothing_is_written_outside_of_the_worktree(gitsched: Run, commit: Callable[..., None], place: Path, path: str) -> None:
     commit(place, source=PUSHED.replace("spec:\n", f"spec:\n  path: {path}\n"))
     done = gitsched("scores", *AT)
-    assert (done.returncode, "is not a path inside the worktree" in done.stderr) == (1, True)
+    assert (done.returncode, "is not a path inside the repository" in done.stderr) == (1, True)
 
 
 def test_a_missing_definition_is_reported(gitsched: Run, place: Path) -> None:

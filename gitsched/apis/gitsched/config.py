@@ -20,12 +20,28 @@ _BRANCH = re.compile(r"(?!.*(?://|\.\.|@\{|/\.|\.lock(?:/|$)))[^-./\x00-\x20\x7f
 _DIRECTORY = re.compile(r"(?!\.\.$)(?!\.git)[\w.][\w.-]{0,99}", re.IGNORECASE)
 
 
+CLUSTER_PLACEHOLDER = "{cluster}"
+
+
+class FactsConfig(NamedTuple):
+    """Branches of the source repository with documents that machines write, such as scores; "" for none.
+
+    `branch` holds documents of all clusters. `cluster_branches` contains {cluster} and names a branch for each cluster, which holds only
+    that cluster's documents. `history` is the number of commits that gitsched keeps on each of them.
+    """
+
+    branch: str = ""
+    cluster_branches: str = ""
+    history: int = 100
+
+
 class SourceConfig(NamedTuple):
     """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore."""
 
     branch: str = ""
     paths: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    facts: FactsConfig = FactsConfig()
 
 
 class AuthorConfig(NamedTuple):
@@ -135,10 +151,10 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
     Unknown members are ignored. Raises SettingError, a ValueError, with the pointer of a member that has a wrong type or value.
     """
     root = ConfigSection(spec)
-    source = root.get_section("source")
+    source, output = root.get_section("source"), _parse_output(root.get_section("output"))
     return Config(
-        source=SourceConfig(source.get_string("branch"), source.get_strings("paths"), source.get_strings("ignore")),
-        output=_parse_output(root.get_section("output")),
+        source=_parse_source(source, output),
+        output=output,
         api_settings=_parse_api_settings(root, upstream),
         upstream_defaults=_parse_upstream_defaults() if upstream else {},
         workloads=tuple(_parse_workload(entry) for entry in root.list_sections("workloads")),
@@ -185,6 +201,26 @@ def check_branch_name(name: str) -> str:
     if short.startswith("refs/") or short in ("HEAD", "@") or len(name) > 250 or not _BRANCH.fullmatch(short):
         return "the name of a branch, such as placements"
     return ""
+
+
+def _parse_source(source: ConfigSection, output: OutputConfig) -> SourceConfig:
+    branch = source.get_string("branch")
+    facts = _parse_facts(source.get_section("facts"), {branch, output.branch})
+    return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts)
+
+
+def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:
+    branch, pattern = facts.get_string("branch"), facts.get_string("clusterBranches")
+    if branch and (check_branch_name(branch) or branch in other_branches):
+        facts.reject("branch", "the name of a branch other than source.branch and output.branch, such as facts")
+    if pattern and (pattern.count(CLUSTER_PLACEHOLDER) != 1 or check_branch_name(pattern.replace(CLUSTER_PLACEHOLDER, "cluster"))):
+        facts.reject("clusterBranches", "the name of a branch with {cluster} in it, once, such as cluster-facts/{cluster}")
+    directories = {name for other in (branch, *other_branches) if (name := other.removeprefix("refs/heads/"))}
+    if any(pattern.startswith(f"{name}/") for name in directories):
+        # Git cannot have the branches facts and facts/ash at the same time.
+        facts.reject("clusterBranches", "a name that does not begin with the name of another branch and a slash")
+    history = facts.get_integer("history", FactsConfig().history, 1)
+    return FactsConfig(branch.removeprefix("refs/heads/"), pattern.removeprefix("refs/heads/"), history or 1)
 
 
 def _parse_output(output: ConfigSection) -> OutputConfig:

@@ -80,6 +80,7 @@ class OcmEngine(PolicyEngine):
         self.findings = (
             *find_availability_findings(self._clusters.tainted.values()),
             *list_findings(self.run, self.fleet, self._compiler.exceeded_limit),
+            *self._list_score_findings(scores),
         )
         self._placement_states = dict(self._list_placement_states())
         reports = snapshot.documents.get((CONFIG_GROUP, names.ROLLOUT_REPORT), ())
@@ -215,6 +216,16 @@ class OcmEngine(PolicyEngine):
         for key in self._broken:
             yield key, PlacementState(tuple(self._list_previous_decisions(key)))
 
+    def _list_score_findings(self, scores: PrioritizerScores) -> Iterator[Finding]:
+        documents = self._documents(names.ADDON_SCORE)
+        if not documents and not any(result.add_ons for result in self.run.results.values()):
+            return
+        from gitsched.apis.ocm import score_findings  # most Placements use no add-on scores
+
+        broken = (key.name for key in self.snapshot.quarantined if (key.group, key.kind) == (names.GROUP, names.MANAGED_CLUSTER))
+        yield from score_findings.list_placement_findings(self.run.results.values(), scores, self.fleet.names)
+        yield from score_findings.list_unknown_clusters(documents, {*self.fleet.names, *broken})
+
     def _documents(self, kind: str) -> tuple[Document, ...]:
         return self.snapshot.documents.get((names.GROUP, kind), ())
 
@@ -254,11 +265,6 @@ def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tup
     if not isinstance(predicates, Misconfiguration) and any(exceeded_limit(predicate.expressions) for predicate in predicates):
         message = f"{document.key} has a CEL expression that exceeds the cost limit: clusters for which it does do not match"
         yield _make_finding("warning", "cel-cost", message, document)
-    if result.expired_scores:
-        shown = ", ".join(f"{cluster}/{resource}" for cluster, resource in result.expired_scores[:_MAX_LISTED])
-        more = f" and {len(result.expired_scores) - _MAX_LISTED} more" if len(result.expired_scores) > _MAX_LISTED else ""
-        message = f"{document.key} uses 0 for expired AddOnPlacementScores: {shown}{more}"
-        yield _make_finding("warning", "ocm-scores-expired", message, document)
 
 
 def _describe_no_clusters(result: PlacementResult, fleet: Fleet) -> str:

@@ -61,11 +61,14 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 class AddOnScores(NamedTuple):
-    """One add-on score at one time: values by candidate, clusters whose score has expired (validUntil), and when the next one expires."""
+    """One add-on score at one time: values by candidate, and when the next one expires.
+
+    `expired` are candidates whose score has expired, with its validUntil; `missing` are candidates that have no such score.
+    """
 
     column: ScoreColumn
-    expired_clusters: tuple[str, ...]
-    missing: int
+    expired: tuple[tuple[int, datetime], ...]
+    missing: tuple[int, ...]
     next_expiry: datetime | None
 
 
@@ -86,6 +89,14 @@ class PrioritizerScores:
         body = self._objects.get((cluster, resource))
         return None if body is None else get_field(body, "status", "scores") or []
 
+    def list_resources(self) -> set[str]:
+        """Return the names of all AddOnPlacementScores."""
+        return {name for _, name in self._objects}
+
+    def list_score_names(self, resource: str) -> set[str]:
+        """Return the names of all scores in the AddOnPlacementScores with this name, expired or not."""
+        return {name for _, values, _ in self._read_resource_scores(resource) for name in values}
+
     def allocatable(self, resource: str) -> ScoreColumn:
         """Return the numbers for ResourceAllocatableCPU or ResourceAllocatableMemory: the allocatable amount by candidate, or None for a
         cluster that does not list the resource in its capacity, too."""
@@ -102,19 +113,22 @@ class PrioritizerScores:
 
     def _read_addon_scores(self, resource: str, score: str, time: datetime) -> AddOnScores:
         values_by_candidate: list[float | None] = [None] * len(self._names)
-        expired, available = [], 0
+        expired: list[tuple[int, datetime]] = []
+        missing = dict.fromkeys(range(len(self._names)))
         expiries = set()
         for index, values, valid_until in self._read_resource_scores(resource):
+            if score not in values:
+                continue
+            missing.pop(index, None)
             if valid_until is not None and time > valid_until:
-                expired.append(self._names[index])
-            elif score in values:
-                values_by_candidate[index] = values[score]
-                available += 1
-                if valid_until is not None:
-                    expiries.add(valid_until)
+                expired.append((index, valid_until))
+                continue
+            values_by_candidate[index] = values[score]
+            if valid_until is not None:
+                expiries.add(valid_until)
         # A score is valid up to and including validUntil, so the decision can change one microsecond later.
         next_expiry = min(expiries) + _ONE_MICROSECOND if expiries else None
-        return AddOnScores(ScoreColumn(values_by_candidate), tuple(expired), len(values_by_candidate) - available, next_expiry)
+        return AddOnScores(ScoreColumn(values_by_candidate), tuple(expired), tuple(missing), next_expiry)
 
     def _read_resource_scores(self, resource: str) -> list[tuple[int, dict[str, int], datetime | None]]:
         """Return candidate index, values by score name, and validUntil of each AddOnPlacementScore with this name."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
 from gitsched.apis.export import Export, ExportInput, ExportOption, ExportResult
 from gitsched.apis.ocm.names import (
+    ADDON_SCORE,
     CLUSTER_SCORES,
     CLUSTER_SET,
     DECISION_BASIS,
@@ -25,6 +26,7 @@ from gitsched.apis.policy_api import (
     PolicyAPI,
     PolicyEngine,
     RecordDescription,
+    ScoreInput,
     ScoreMeasurement,
     Snapshot,
     StarterFiles,
@@ -66,16 +68,22 @@ def _list_reporting_clusters(documents: Iterable[Body]) -> set[str]:
 def _list_measurements(definition: Body) -> list[ScoreMeasurement]:
     from gitsched.apis.ocm.cluster_scores import read_score_definitions  # only `gitsched scores` needs it
 
-    return [ScoreMeasurement(one.name, one.source, one.spec) for one in read_score_definitions(definition)]
+    return [
+        ScoreMeasurement(one.name, one.source, one.spec, ("spec", "scores", index, one.source))
+        for index, one in enumerate(read_score_definitions(definition))
+    ]
 
 
-def _build_addon_scores(
-    definition: Body, clusters: set[str], values: Mapping[str, Mapping[str, float]], until: datetime | None
-) -> list[Body]:
-    from gitsched.apis.ocm.cluster_scores import build_addon_scores, normalize_scores, read_score_definitions  # as above
+def _build_score_documents(wanted: ScoreInput) -> list[Body]:
+    from gitsched.apis.ocm.cluster_scores import build_documents  # as above
 
-    scores = {one.name: normalize_scores(values[one.name], one) for one in read_score_definitions(definition)}
-    return build_addon_scores(str(definition["metadata"]["name"]), clusters, scores, until)
+    return build_documents(wanted)
+
+
+def _is_current(before: Body, document: Body, now: datetime) -> bool:
+    from gitsched.apis.ocm.cluster_scores import is_current  # only services that receive scores need it
+
+    return is_current(before, document, now)
 
 
 def _make_export(found: ExportInput) -> ExportResult:
@@ -131,7 +139,14 @@ API = PolicyAPI(
     find_validator=_find_validator,
     validated_objects={(GITSCHED_GROUP, CLUSTER_SCORES): frozenset()},
     delivery_reports=DeliveryReports(GROUPS, _list_reporting_clusters, "ocm-statuses-unknown"),
-    scoring=ClusterScoring((GITSCHED_GROUP, CLUSTER_SCORES), (GROUP, MANAGED_CLUSTER), _list_measurements, _build_addon_scores),
+    scoring=ClusterScoring(
+        (GITSCHED_GROUP, CLUSTER_SCORES),
+        (GROUP, MANAGED_CLUSTER),
+        (GROUP, ADDON_SCORE),
+        _list_measurements,
+        _build_score_documents,
+        _is_current,
+    ),
     topology=TOPOLOGY,
     load_starter=_load_starter,
     export=Export(

@@ -63,7 +63,7 @@ class PlacementResult(NamedTuple):
     """The result of scheduling one Placement.
 
     `request` and `choice` are input and result of the selection, None if the Placement is misconfigured. `decisions` are the
-    PlacementDecisions, `record` is the Placement with its status. `expired_scores` are pairs of cluster and AddOnPlacementScore.
+    PlacementDecisions, `record` is the Placement with its status. `add_ons` are the add-on scores that it uses, by resource and score name.
     `wakeup` is when the decision can change without a commit.
     """
 
@@ -74,7 +74,7 @@ class PlacementResult(NamedTuple):
     misconfiguration: Misconfiguration | None
     decisions: tuple[tuple[Key, Body], ...]
     record: Body
-    expired_scores: tuple[tuple[str, str], ...]
+    add_ons: Mapping[tuple[str, str], AddOnScores]
     wakeup: datetime | None
 
 
@@ -121,11 +121,7 @@ def schedule_placement(
     decisions, objects = write_decisions(placement.key, uid, groups, context.fleet, totals, previous_decisions.decisions)
     condition = evaluate_satisfaction(eligible, placement.cluster_sets, len(choice.selected), placement.number_of_clusters)
     status = write_placement_status(condition, None, groups, objects, previous_record, context.time)
-    cluster_names = context.fleet.names
-    has_expired = any(add_on.expired_clusters for _, add_on in add_ons)
-    candidates = {cluster_names[index] for index in choice.members} if has_expired else frozenset()
-    expiries = (add_on.next_expiry for _, add_on in add_ons)
-    expired = {(name, resource) for resource, add_on in add_ons for name in add_on.expired_clusters if name in candidates}
+    expiries = (add_on.next_expiry for add_on in add_ons.values())
     return PlacementResult(
         placement,
         eligible,
@@ -134,7 +130,7 @@ def schedule_placement(
         None,
         tuple(decisions),
         write_placement_record(placement.key, status),
-        tuple(sorted(expired)),
+        add_ons,
         min(
             (deadline for deadline in (choice.deadline, *expiries) if deadline is not None and deadline > context.time),
             default=None,
@@ -152,7 +148,7 @@ def _keep_previous_decisions(
 ) -> PlacementResult:
     record = write_placement_record(placement.key, write_misconfigured_status(misconfiguration, previous_record, context.time))
     return PlacementResult(
-        placement, eligible, None, None, misconfiguration, previous_decisions.records(placement.key.namespace), record, (), None
+        placement, eligible, None, None, misconfiguration, previous_decisions.records(placement.key.namespace), record, {}, None
     )
 
 
@@ -176,15 +172,15 @@ def _build_alternatives(
 
 def _build_prioritizers(
     placement: OcmPlacement, previous_decisions: PreviousDecisions, decision_counts: Mapping[str, int], context: SchedulingContext
-) -> tuple[tuple[WeightedScore, ...], list[tuple[str, AddOnScores]]]:
-    """Return the scores with their weights, and the add-on scores with the names of their AddOnPlacementScores."""
+) -> tuple[tuple[WeightedScore, ...], dict[tuple[str, str], AddOnScores]]:
+    """Return the scores with their weights, and the add-on scores by the names of AddOnPlacementScore and score."""
     weights: Sequence[PrioritizerConfig] = () if isinstance(placement.prioritizers, Misconfiguration) else placement.prioritizers
     weighted_scores: list[WeightedScore] = []
-    add_ons: list[tuple[str, AddOnScores]] = []
+    add_ons: dict[tuple[str, str], AddOnScores] = {}
     for coordinate, weight in weights:
         if coordinate.type == ADD_ON:
             add_on = context.scores.add_on(coordinate.resource_name, coordinate.score_name, context.time)
-            add_ons.append((coordinate.resource_name, add_on))
+            add_ons[coordinate.resource_name, coordinate.score_name] = add_on
             weighted_scores.append(
                 WeightedScore(ExternalScore(f"AddOn/{coordinate.resource_name}/{coordinate.score_name}", add_on.column), weight)
             )

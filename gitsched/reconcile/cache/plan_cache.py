@@ -37,13 +37,14 @@ T = TypeVar("T")
 
 class PlanCacheHeader(NamedTuple):
     """`cache_key` identifies the build and the use of the cache. The plan led from `source_tree` to `output_tree`. `kinds` are the kinds of
-    the API documents, as (group, kind)."""
+    the API documents, as (group, kind); `facts` is the digest of the facts branches."""
 
     cache_key: str
     source_tree: str
     output_tree: str
     kinds: tuple[tuple[str, str], ...]
     totals: Totals
+    facts: str = ""
 
 
 class LazyDocuments(Mapping[tuple[str, str], tuple[Document, ...]]):

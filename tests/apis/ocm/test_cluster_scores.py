@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gitsched.apis.ocm.cluster_scores import ScoreDefinition, ScoreRange, build_addon_scores, normalize_scores
+from gitsched.apis.ocm.cluster_scores import ScoreDefinition, ScoreRange, build_documents, normalize_scores
+from gitsched.apis.policy_api import ScoreInput
+from gitsched.model.document import Body
+from gitsched.model.time import format_time
 from tests.builders.ocm import addon_scores
 
 
@@ -29,8 +34,83 @@ def test_equal_values_without_a_range_get_the_highest_score() -> None:
     assert normalize_scores({"ash": 5, "bru": 5}, ScoreDefinition("cpu", "static", {}, None, "Low")) == {"ash": 100, "bru": 100}
 
 
+NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+def make_definition(*scores: str, valid_for: str = "1h") -> Body:
+    entries = [{"name": name, "prometheus": {}, "range": {"worst": 0, "best": 200}} for name in scores]
+    return {"metadata": {"name": "default"}, "spec": {"validFor": valid_for, "scores": entries}}
+
+
+def build(values: dict[str, float], previous: list[Body], *, minutes: float = 0, valid_for: str = "1h") -> list[Body]:
+    """Return the documents of the score cpu; the values are the exact scores plus 100."""
+    earlier = {body["metadata"]["namespace"]: body for body in previous}
+    shifted = {cluster: value + 100 for cluster, value in values.items()}
+    definition, now = make_definition("cpu", valid_for=valid_for), NOW + timedelta(minutes=minutes)
+    return build_documents(ScoreInput(definition, frozenset({"ash", "bru"}), {"cpu": shifted}, earlier, now))
+
+
 def test_clusters_without_a_score_or_with_a_dot_have_no_document() -> None:
-    columns = {"cpu": {"ash": 1, "a.b": 2}, "memory": {"ash": 3}}
-    until = datetime(2026, 3, 2, 8, tzinfo=UTC)
-    expected = addon_scores("ash", {"cpu": 1, "memory": 3}, valid_until="2026-03-02T08:00:00Z")
-    assert build_addon_scores("default", ["bru", "ash", "a.b"], columns, until) == [expected]
+    values = {"cpu": {"ash": 0.0, "a.b": 2.0}, "memory": {"ash": 200.0}}
+    found = build_documents(
+        ScoreInput(make_definition("cpu", "memory", valid_for="30m"), frozenset({"bru", "ash", "a.b"}), values, {}, NOW)
+    )
+    assert found == [addon_scores("ash", {"cpu": -100, "memory": 100}, valid_until="2026-03-02T08:30:00Z")]
+
+
+@pytest.mark.parametrize(
+    ("exact", "previous", "score"),
+    [
+        (72.4, None, 70),
+        (72.6, None, 75),
+        (72.4, 75, 75),
+        (70.1, 75, 75),
+        (70.0, 75, 70),
+        (79.9, 75, 75),
+        (80.0, 75, 80),
+        (100, 98, 100),
+        (-100, -97, -100),
+        (250, 95, 100),
+    ],
+)
+def test_a_score_is_a_multiple_of_the_step_and_ignores_smaller_changes(exact: float, previous: int | None, score: int) -> None:
+    before = {} if previous is None else {"ash": previous}
+    definition = ScoreDefinition("cpu", "prometheus", {}, ScoreRange(-100, 100), "High", step=5)
+    assert normalize_scores({"ash": exact}, definition, before) == {"ash": score}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "values", "kept"),
+    [
+        (0, {"ash": 50, "bru": 20}, True),
+        (30, {"ash": 52, "bru": 18}, True),
+        (30.1, {"ash": 50, "bru": 20}, False),
+        (61, {"ash": 50, "bru": 20}, False),
+        (1, {"ash": 50, "bru": 40}, False),
+        (1, {"ash": 50}, False),
+    ],
+    ids=["same time", "half of the time remains", "less remains", "expired", "a score changed", "a score is missing"],
+)
+def test_documents_stay_until_a_score_changes_or_less_than_half_of_their_time_remains(
+    minutes: float, values: dict[str, float], kept: bool
+) -> None:
+    first = build({"ash": 50, "bru": 20}, [])
+    second = build(values, first, minutes=minutes)
+    assert (second == first) is kept
+    assert kept or {body["status"]["validUntil"] for body in second} == {format_time(NOW + timedelta(hours=1, minutes=minutes))}
+
+
+@pytest.mark.parametrize(("before", "after", "kept"), [("1h", "30m", False), ("30m", "45m", True), ("1h", "forever", False)])
+def test_another_valid_for_moves_the_expiry(before: str, after: str, kept: bool) -> None:
+    first = build({"ash": 50}, [], valid_for=before)
+    assert (build({"ash": 50}, first, valid_for=after) == first) is kept
+
+
+@given(st.lists(st.floats(-150, 150), min_size=1, max_size=20), st.integers(1, 100))
+def test_a_score_is_never_a_step_or_more_away_from_the_value(values: list[float], step: int) -> None:
+    definition = ScoreDefinition("cpu", "prometheus", {}, ScoreRange(-100, 100), "High", step)
+    scores: dict[str, int] = {}
+    for value in values:
+        scores = normalize_scores({"ash": value}, definition, scores)
+        exact = max(-100, min(100, value))
+        assert abs(scores["ash"] - exact) < max(step, 1.000001)

@@ -48,9 +48,9 @@ def test_an_add_on_score_is_valid_up_to_and_including_valid_until() -> None:
         addon_scores("cph", {"cpu": 3}),
     )
     valid = scores.add_on("default", "cpu", NOW)
-    assert (valid.expired_clusters, valid.missing, valid.next_expiry) == ((), 1, NOW + timedelta(microseconds=1))
+    assert (valid.expired, valid.missing, valid.next_expiry) == ((), (1,), NOW + timedelta(microseconds=1))
     expired = scores.add_on("default", "cpu", NOW + timedelta(microseconds=1))
-    assert (expired.expired_clusters, expired.missing, expired.next_expiry) == (("ash",), 2, None)
+    assert (expired.expired, expired.missing, expired.next_expiry) == (((0, NOW),), (1,), None)
 
 
 @pytest.mark.parametrize(

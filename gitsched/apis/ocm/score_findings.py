@@ -1,0 +1,104 @@
+"""Findings about add-on scores that count as 0: expired, missing or misspelt ones, and scores of unknown clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+
+from gitsched.apis.ocm.prioritizers import AddOnScores, PrioritizerScores
+from gitsched.apis.ocm.scheduling import PlacementResult
+from gitsched.model.document import Body, Document, get_field
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
+from gitsched.model.time import format_time
+
+MAX_CLUSTERS = 20
+"""Clusters that one message names; it counts the others."""
+MAX_DOCUMENTS = 20
+"""Findings about scores of unknown clusters; the last one counts the others."""
+
+
+def list_placement_findings(
+    results: Iterable[PlacementResult], scores: PrioritizerScores, names: tuple[str, ...]
+) -> Iterator[Finding]:
+    """Yield the findings about the scores that Placements use. `names` are the clusters by candidate index."""
+    for result in results:
+        candidates = frozenset(result.choice.members) if result.choice is not None and result.add_ons else frozenset[int]()
+        for (resource, score), add_on in result.add_ons.items():
+            if candidates:
+                yield from _list_add_on_findings(result.placement.document, (resource, score), add_on, scores, candidates, names)
+
+
+def _list_add_on_findings(
+    placement: Document,
+    coordinate: tuple[str, str],
+    add_on: AddOnScores,
+    scores: PrioritizerScores,
+    candidates: frozenset[int],
+    names: tuple[str, ...],
+) -> Iterator[Finding]:
+    resource, score = coordinate
+    if len(add_on.missing) == len(names):
+        if resource not in (known := scores.list_resources()):
+            message = f"{placement.key} uses 0 for the score {resource}/{score}: no AddOnPlacementScore has the name {resource}"
+            yield _make_score_finding(
+                "ocm-score-unknown", f"{message}{_suggest(resource, known)}", placement, coordinate, "resourceName"
+            )
+            return
+        known = scores.list_score_names(resource)
+        message = f"{placement.key} uses 0 for the score {resource}/{score}: no AddOnPlacementScore {resource} has a score {score}"
+        yield _make_score_finding("ocm-score-unknown", f"{message}{_suggest(score, known)}", placement, coordinate, "scoreName")
+        return
+    missing = [names[index] for index in add_on.missing if index in candidates]
+    if missing:
+        message = f"{placement.key} uses 0 for the score {resource}/{score} of {_join(missing)}: there is no such score"
+        yield _make_score_finding("ocm-score-missing", message, placement, coordinate, "scoreName")
+    expired: dict[datetime, list[str]] = {}
+    for index, valid_until in add_on.expired:
+        if index in candidates:
+            expired.setdefault(valid_until, []).append(names[index])
+    if expired:
+        parts = [f"{_join(clusters)} since {format_time(until)}" for until, clusters in sorted(expired.items())[:MAX_CLUSTERS]]
+        more = f", and others at {len(expired) - MAX_CLUSTERS} more times" if len(expired) > MAX_CLUSTERS else ""
+        message = f"{placement.key} uses 0 for the score {resource}/{score}, which has expired: {', '.join(parts)}{more}; update the scores"
+        yield _make_score_finding("ocm-scores-expired", message, placement, coordinate, "scoreName")
+
+
+def list_unknown_clusters(documents: Iterable[Document], known: Collection[str]) -> Iterator[Finding]:
+    """Yield a finding for each AddOnPlacementScore whose namespace is not the name of a ManagedCluster."""
+    others = [document for document in documents if document.key.namespace not in known]
+    for document in others[:MAX_DOCUMENTS]:
+        message = f"{document.key} has no effect: there is no ManagedCluster {document.key.namespace}"
+        hint = _suggest(document.key.namespace, known)
+        yield Finding("warning", "ocm-score-cluster-unknown", f"{message}{hint}", locate_document(document), document.key.resource)
+    if len(others) > MAX_DOCUMENTS:
+        message = (
+            f"{len(others) - MAX_DOCUMENTS} more AddOnPlacementScores have no effect: their namespaces are not ManagedClusters"
+        )
+        yield Finding("warning", "ocm-score-cluster-unknown", message)
+
+
+def _make_score_finding(code: str, message: str, placement: Document, coordinate: tuple[str, str], member: str) -> Finding:
+    """Return a finding at a field of the prioritizer that uses a score."""
+    pointer = _find_pointer(placement.body, coordinate)
+    field = FieldOrigin(placement.origin, (*pointer, member)) if pointer and placement.origin is not None else None
+    return Finding("warning", code, message, locate_document(placement), placement.key.resource, field)
+
+
+def _find_pointer(body: Body, coordinate: tuple[str, str]) -> Pointer:
+    for index, entry in enumerate(get_field(body, "spec", "prioritizerPolicy", "configurations") or ()):
+        add_on = get_field(entry, "scoreCoordinate", "addOn") or {}
+        if (add_on.get("resourceName"), add_on.get("scoreName")) == coordinate:
+            return ("spec", "prioritizerPolicy", "configurations", index, "scoreCoordinate", "addOn")
+    return ()
+
+
+def _join(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_CLUSTERS} more" if len(names) > MAX_CLUSTERS else ""
+    return f"{', '.join(names[:MAX_CLUSTERS])}{more}"
+
+
+def _suggest(name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches  # rarely needed
+
+    near = get_close_matches(name[:100], sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

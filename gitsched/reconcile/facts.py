@@ -1,0 +1,174 @@
+"""Read the documents of the facts branches, which machines write: only scores, and from the branch of a cluster only its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gitsched.apis.gitsched.config import CLUSTER_PLACEHOLDER, Config, FactsConfig
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.plan import SourceTree
+from gitsched.decide.registry import policy_apis
+from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry
+from gitsched.git.refs import find_remote_url
+from gitsched.manifests.parsed_file import ParsedDocument
+from gitsched.model.commit import Commit
+from gitsched.model.document import Origin
+from gitsched.model.finding import Finding, Location, locate_origin
+from gitsched.reconcile.run import Facts, RunContext
+from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, is_manifest_path, make_problem_finding
+
+MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10
+MAX_CLUSTER_FILE_SIZE = 256 * 1024
+"""Limits of the branch of all clusters and of the branch of one cluster; the size in bytes."""
+MAX_FINDINGS = 20
+"""Findings about one branch; the others are counted, so that a cluster cannot fill the report."""
+
+_Identity = tuple[str, str, str, str]
+
+
+def open_facts(context: RunContext, config: Config, push: str | None) -> FactsRepository | None:
+    """Open the facts branches that settings name; None if they name none. `push` is the remote of the output branch, or None."""
+    facts, source = config.source.facts, context.source
+    if facts == FactsConfig():
+        return None
+    if source.url is None and (context.settings.output or config.output.repository):
+        # The remote belongs to the other repository, where the output is.
+        push = "origin" if find_remote_url(source.repository, "origin") else None
+    prefix, _, suffix = facts.cluster_branches.partition(CLUSTER_PLACEHOLDER)
+    return FactsRepository(source, FactsNames(facts.branch, prefix, suffix), None if source.url is not None else push)
+
+
+def fetch_facts(context: RunContext, config: Config, push: str | None) -> Facts:
+    """Fetch the facts branches; see `open_facts`."""
+    repository = open_facts(context, config, push)
+    if repository is None:
+        return Facts()
+    branches = repository.fetch()
+    shared = config.source.facts.branch
+    return Facts(branches, shared if shared and all(branch.name != shared for branch in branches) else "")
+
+
+def add_facts(context: RunContext, facts: Facts, source: SourceTree) -> SourceTree:
+    """Add the documents and findings of the facts branches to the source.
+
+    Where several of them have the same document, that of the source counts, then that of the branch of all clusters.
+    """
+    if not (facts.branches or facts.missing):
+        return source
+    reader = SourceReader(context.source.repository, context.caches.files, source.config)
+    owners = {_identify(document): _locate(document) for document in source.documents if _is_score(document)}
+    documents: list[RawDocument] = []
+    findings = [_report_missing_branch(facts.missing)] if facts.missing else []
+    for branch in facts.branches:
+        findings += _limit_findings(branch, _read_branch(reader, branch, owners, documents))
+    return source._replace(documents=(*source.documents, *documents), other_findings=(*source.other_findings, *findings))
+
+
+def list_score_kinds() -> frozenset[tuple[str, str]]:
+    """Return the kinds of documents that are read from facts branches."""
+    return frozenset(api.scoring.score for api in policy_apis.values() if api.scoring is not None)
+
+
+def _is_score(document: RawDocument) -> bool:
+    return (document.group, document.kind) in list_score_kinds()
+
+
+def _identify(document: RawDocument) -> _Identity:
+    return document.group, document.kind, document.namespace, document.name
+
+
+def _locate(document: RawDocument) -> str:
+    return str(locate_origin(document.origin)) if document.origin else "the source"
+
+
+def _read_branch(
+    reader: SourceReader, branch: FactsBranch, owners: dict[_Identity, str], documents: list[RawDocument]
+) -> Iterator[Finding]:
+    """Append the documents of a branch, and yield its findings. They are warnings: a machine must not fail the runs of the fleet."""
+    kinds = " or ".join(sorted(kind for _, kind in list_score_kinds()))
+    entries, limit = _list_entries(reader.repository, branch), MAX_CLUSTER_FILES if branch.cluster else MAX_FILES
+    if len(entries) > limit:
+        message = (
+            f"the facts branch {branch.name} has more than {limit} files: the others are not read, first {entries[limit].path}"
+        )
+        yield Finding("warning", "facts-ignored", message, Location(f"{branch.name}:{entries[limit].path}", 1, 1))
+    for entry in entries[:limit]:
+        path = f"{branch.name}:{entry.path}"
+        where = Location(path, 1, 1)
+        if branch.cluster and reader.repository.blob_size(entry.blob) > MAX_CLUSTER_FILE_SIZE:
+            message = f"the file has more than {MAX_CLUSTER_FILE_SIZE} bytes: it is not read; remove what is not a score"
+            yield Finding("warning", "facts-ignored", message, where)
+            continue
+        file = reader.read(entry.blob, path)
+        if file.reason:
+            yield Finding(
+                "warning", "facts-ignored", f"the file is not read: {file.reason}; a facts branch holds only {kinds}", where
+            )
+        for problem in file.issues:
+            yield make_problem_finding(problem, path)._replace(severity="info" if problem.severity == "info" else "warning")
+        for parsed in file.documents:
+            document = make_raw_document(parsed.body, _make_origin(parsed, path, entry.blob))
+            resource = (document.kind, document.namespace, document.name)
+            location = Location(path, parsed.line, parsed.column)
+            if not _is_score(document):
+                message = (
+                    f"a facts branch holds only {kinds}, not {document.kind}: the document is not read; commit it to the source"
+                )
+                yield Finding("warning", "facts-ignored", message, location, resource)
+            elif branch.cluster and document.namespace != branch.cluster:
+                message = (
+                    f"{document.kind} {document.namespace}/{document.name} is not of the cluster {branch.cluster}, to which the branch "
+                    f"{branch.name} belongs: the document is not read; set metadata.namespace: {branch.cluster}"
+                )
+                yield Finding("warning", "facts-foreign", message, location, resource)
+            elif not parsed.broken:
+                owner = owners.setdefault(_identify(document), str(location))
+                if owner != str(location):
+                    message = (
+                        f"{document.kind} {document.namespace}/{document.name} is also in {owner}, which counts: this one is not "
+                        "read; keep one of them"
+                    )
+                    yield Finding("warning", "facts-duplicate", message, location, resource)
+                else:
+                    documents.append(document)
+
+
+def _list_entries(repository: Repository, branch: FactsBranch) -> list[TreeEntry]:
+    return [
+        entry
+        for entry in repository.entries(branch.commit.tree)
+        if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)
+    ]
+
+
+def _limit_findings(branch: FactsBranch, findings: Iterator[Finding]) -> Iterator[Finding]:
+    count = 0
+    for finding in findings:
+        count += 1
+        if count <= MAX_FINDINGS:
+            yield finding
+    if count > MAX_FINDINGS:
+        message = f"the facts branch {branch.name} has {count - MAX_FINDINGS} more findings"
+        yield Finding("warning", "facts-ignored", message)
+
+
+def _report_missing_branch(name: str) -> Finding:
+    message = (
+        f"source.facts.branch is {name}, and there is no such branch: no scores are read from it; run `gitsched scores`, or fetch the "
+        "branch (git fetch origin, or --fetch)"
+    )
+    return Finding("warning", "facts-missing", message)
+
+
+def _make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
+    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+
+
+def find_recorded_facts(repository: Repository, commits: Mapping[str, str], facts: Facts) -> Facts:
+    """Return the facts branches at the commits that an earlier run recorded; a branch whose commit is not available is as it is now."""
+
+    def find_commit(branch: FactsBranch) -> Commit:
+        oid = commits.get(branch.name, "")
+        return repository.commit(oid) if repository.has(oid) else branch.commit
+
+    return Facts(tuple(branch._replace(commit=find_commit(branch)) for branch in facts.branches if branch.name in commits))
