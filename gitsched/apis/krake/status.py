@@ -205,7 +205,9 @@ def _describe_awaited_cluster(decision: ApplicationDecision, name: str) -> str:
     if name in decision.context.clusters.fleet.index:
         return f"is waiting until its cluster {name} is {ONLINE}"
     where = status_path(Key(*CLUSTER, decision.app.key.namespace, name))
-    instruction = f"commit {where} from the output branch with a kubeconfig and its state"
+    instruction = (
+        f"commit {where} from the output branch with spec.tosca for `gitsched export krake`, or with a kubeconfig and its state"
+    )
     return f"is waiting for the cluster {name}, which has to be created: {instruction}"
 
 
