@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,3 +46,11 @@ def test_a_pod_runs_restricted_and_its_command_exists(spec: dict[str, Any]) -> N
     assert {flag for flag in flags if flag.startswith("--")} <= options.keys()
     known = {getattr(option, "envvar", "") for option in command.params} | {"HOME", "XDG_CACHE_HOME"}
     assert {variable["name"] for variable in container["env"]} <= known
+
+
+def test_the_kustomization_lists_the_rights_and_the_deployment() -> None:
+    done = subprocess.run(["kubectl", "kustomize", str(DEPLOY / "knative")], capture_output=True, text=True, check=True)
+    kinds = [body["kind"] for body in yaml.safe_load_all(done.stdout)]
+    assert sorted(kinds) == sorted(
+        ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment"]
+    )

@@ -102,6 +102,20 @@ def test_each_cluster_has_its_own_nodes_pods_and_sources(fleet: Fleet) -> None:
     assert fleet.head == head
 
 
+def test_clusters_with_the_same_names_use_an_output_branch_each(fleet: Fleet) -> None:
+    entries = [f"{{statefulSet: knative-eventing/kafkasource-mt-adapter, path: {name}, cluster: {name}}}" for name in ("eu", "us")]
+    files: dict[str, str | None] = {"gitsched.yaml": settings(adapters=f"[{', '.join(entries)}]")}
+    for name in ("eu", "us"):
+        body = (node("n0", name), adapter(1), pods({0: "n0"}), source("orders", 3))
+        files[f"{name}/all.yaml"] = "---\n".join(body)
+    fleet.commit(files)
+    for name in ("eu", "us"):
+        run = fleet.reconcile(0, paths=(name,), output_branch=f"placements-{name}")
+        assert [finding for finding in run.plan.findings if finding.severity == "error"] == []
+        tree = fleet.git("ls-tree", "-r", "--name-only", f"placements-{name}")
+        assert f"clusters/{name}/knative-eventing/statefulset-kafkasource-mt-adapter.yaml" in tree.splitlines()
+
+
 def test_a_cordoned_node_of_one_cluster_does_not_concern_the_other(fleet: Fleet) -> None:
     commit(fleet, two_clusters())
     commit(fleet, {"us/nodes.yaml": node("n0", "us-n0", cordoned=True), "eu/orders.yaml": source("orders-eu", 3)}, 1)

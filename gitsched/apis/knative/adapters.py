@@ -52,6 +52,8 @@ def assign_sources(snapshot: Snapshot, sources: EventSources) -> Iterator[Assign
     for adapter in adapters:
         own = {name for name in remaining if _accepts(adapter, name, sources, snapshot)}
         remaining -= own
+        if adapter.path and not own and not any(_is_below(document, adapter.path) for document in snapshot.templates.values()):
+            continue  # the run reads other directories only
         yield AssignedSources(
             adapter, _select(sources, own), _restrict(snapshot, adapter.path, [p for p in paths if p != adapter.path])
         )
@@ -130,8 +132,10 @@ def _select(sources: EventSources, names: Collection[str]) -> EventSources:
 
 
 def _restrict(snapshot: Snapshot, path: str, other_paths: Collection[str]) -> Snapshot:
-    """Return the snapshot with the Pods and Nodes below a path, or without those below the paths of others. A Node may have a copy in each
-    path, because clusters may use the same names."""
+    """Return the snapshot with the Pods and Nodes below a path, or without those below the paths of others, and without StatefulSets there.
+
+    A Node may have a copy in each path, because clusters may use the same names.
+    """
     if not path and not other_paths:
         return snapshot
 
@@ -143,7 +147,13 @@ def _restrict(snapshot: Snapshot, path: str, other_paths: Collection[str]) -> Sn
         for key, documents in _list_located(snapshot.duplicate_templates)
         if len(own := [d for d in documents if is_own(d)]) == 1
     }
-    templates = {key: document for key, document in snapshot.templates.items() if key[:2] not in _LOCATED_KINDS or is_own(document)}
+
+    def is_readable(key: Key, document: Document) -> bool:
+        if key[:2] == ("apps", "StatefulSet"):
+            return not any(_is_below(document, other) for other in other_paths)
+        return key[:2] not in _LOCATED_KINDS or is_own(document)
+
+    templates = {key: document for key, document in snapshot.templates.items() if is_readable(key, document)}
     return replace(snapshot, templates=templates | copies)
 
 
