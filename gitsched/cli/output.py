@@ -210,6 +210,7 @@ def format_outputs(review: Review) -> str:
         "changed": str(review.changed and not review.refused).lower(),
         "sha": review.after or review.before or "",
         "moves": len(review.moves),
+        "records": len(review.record_changes),
         "unplaced": review.states["pending"],
         "errors": sum(finding.severity == "error" for finding in review.findings),
     }

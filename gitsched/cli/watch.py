@@ -167,9 +167,12 @@ class RunLog:
 
         source, after, wakeup = found.source, found.after, found.next_wakeup
         next_wakeup = format_time(wakeup) if wakeup else None
-        fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "nextWakeup": next_wakeup}
+        records = len(found.record_changes)
+        fields = {"event": "run", "source": source, "commit": after, "moves": len(found.moves), "records": records}
+        fields["nextWakeup"] = next_wakeup
         message = (
             f"committed {abbreviate_oid(after)}, {format_count(len(found.moves), 'workload')} moved"
+            + (f", {format_count(records, 'recorded decision')} changed" if records else "")
             if after
             else "nothing to commit"
         )

@@ -8,7 +8,10 @@ from gitsched.model.scheduling import RecordedDecision, RecordTarget
 
 
 def describe_record(key: Key, record: Body) -> RecordedDecision | None:
-    """Return the decision of a record; None for other records. A StatefulSet that is rendered to a cluster is an outcome."""
+    """Return the decision of a record; None for other records. A StatefulSet that is rendered to a cluster is an outcome.
+
+    The group of a pod is the cluster that runs it, if the settings name one.
+    """
     annotations = as_string_map(get_field(record, "metadata", "annotations"))
     if (key.group, key.kind) == ("apps", "StatefulSet"):
         replicas = get_field(record, "spec", "replicas")
@@ -23,6 +26,7 @@ def describe_record(key: Key, record: Body) -> RecordedDecision | None:
     placements = get_field(record, "status", "placements")
     if not isinstance(placements, list):
         return None
+    cluster = annotations.get(RENDERED_TO, "")
     entries = ((entry.get("podName"), entry.get("vreplicas")) for entry in placements if isinstance(entry, dict))
-    targets = (RecordTarget(pod, count) for pod, count in entries if isinstance(pod, str) and type(count) is int and count > 0)
-    return RecordedDecision(key, "pod", tuple(targets))
+    counts = ((pod, count) for pod, count in entries if isinstance(pod, str) and type(count) is int and count > 0)
+    return RecordedDecision(key, "pod", tuple(RecordTarget(pod, count, cluster) for pod, count in counts))
