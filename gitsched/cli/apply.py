@@ -28,7 +28,15 @@ def make_apply_command(api: PolicyAPI, apply: LiveApply) -> click.Command:
     """Return the command that applies the records of a policy API."""
 
     @click.command(api.name, help=apply.description)
-    @options.LOCATION
+    @click.option(
+        "-C",
+        "--repo",
+        "location",
+        metavar="LOCATION",
+        default=".",
+        show_default=True,
+        help="Repository of the output branch: a path or a URL.",
+    )
     @click.option(
         "--output-branch",
         "branch",

@@ -124,8 +124,11 @@ def explain_placements(
         tables = tuple(_make_state_tables(inputs, result))
         return explanation._replace(candidates=(), trigger=describe_replicas(result), result=(replicas,), tables=tables)
     placements = result.placements[str(template.key)]
+    wish = inputs.wishes.get(str(template.key))
+    trigger = f"{wish.origin.key} wants {wish.consumers} consumers" if wish and wish.consumers is not None else ""
     return explanation._replace(
-        result=tuple(ReplicaShare(f"{adapter.name}-{ordinal}", None, number) for ordinal, number in placements.items())
+        trigger=trigger,
+        result=tuple(ReplicaShare(f"{adapter.name}-{ordinal}", None, number) for ordinal, number in placements.items()),
     )
 
 

@@ -11,6 +11,8 @@ _SETTINGS: Final = """\
     capacity: 20 # consumers per pod
     cluster: events # where the StatefulSet runs
     statefulSet: knative-eventing/kafkasource-mt-adapter
+    autoscaler:
+      refreshPeriodSeconds: 60 # pods go this long after their vreplicas; longer than `gitsched apply knative` takes
 """
 _EXAMPLE: Final = """\
 # The consumers of an event source are spread over the pods of a StatefulSet.
