@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gitsched.apis.policy_api import ChangeProposal
+from gitsched.apis.capabilities import ChangeProposal
 from gitsched.model.document import Body, Document
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import FieldOrigin, Pointer

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.apis.capabilities import DependencyTracking, ReferenceReading
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import DependencyTracking, PolicyAPI, PolicyEngine, RecordsByKind, ReferenceReading, Snapshot
+from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordsByKind, Snapshot
 from gitsched.decide.catalog import Catalog, RawDocument, build_catalog, make_duplicate_finding, make_scope_finding
 from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import Rescheduling
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.model.changes import RetainedWorkload

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from gitsched.apis.capabilities import ReferenceReading
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import ReferenceReading
 from gitsched.decide.catalog import Catalog, build_catalog
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import gc_paused

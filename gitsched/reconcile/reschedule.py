@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from gitsched.apis.capabilities import Rescheduling
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import Rescheduling
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import compute_plan_times
 from gitsched.model.document import Key, as_string_map, get_field

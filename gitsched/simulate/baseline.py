@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from gitsched.apis.capabilities import CapacityReporting, InnerPlacementReporting
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.policy_api import CapacityReporting, InnerPlacementReporting, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.decisions import DecisionSet, create_engines
 from gitsched.model.document import Body, Document, Key

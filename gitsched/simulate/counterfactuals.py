@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from gitsched.apis.policy_api import ChangeProposing
+from gitsched.apis.capabilities import ChangeProposing
 from gitsched.decide.catalog import Catalog
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Counterfactual, ProposedChange

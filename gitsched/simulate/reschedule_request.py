@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
-from gitsched.apis.policy_api import Rescheduling
+from gitsched.apis.capabilities import Rescheduling
 from gitsched.model.document import Document, Key
 from gitsched.model.scheduling import Outcome
 from gitsched.simulate.baseline import Baseline, SimulationResult, decide_changed_catalog

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from gitsched.apis.policy_api import InnerPlacementReporting, PolicyEngine
+from gitsched.apis.capabilities import InnerPlacementReporting
+from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import describe_recorded
 from gitsched.decide.recorded_decisions import compare_recorded
 from gitsched.model.document import Key, get_field

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from gitsched.apis.capabilities import InnerPlacement
 from gitsched.apis.knative.adapter_run import AdapterRun
 from gitsched.apis.knative.adapters import assign_sources, find_undeclared_kinds, find_vreplica_paths
 from gitsched.apis.knative.consumer_wishes import HPA_KIND, SCALED_OBJECT_KIND, find_scaled_source
@@ -11,7 +12,7 @@ from gitsched.apis.knative.documents import read_event_sources
 from gitsched.apis.knative.findings import report_missing_settings
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, SOURCE_REPLICAS, read_ordinal
 from gitsched.apis.knative.settings import SETTINGS
-from gitsched.apis.policy_api import InnerPlacement, PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.metrics import NO_METRICS
@@ -20,7 +21,7 @@ from gitsched.apis.krake.status import (
     report_application,
     report_resources,
 )
-from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.model.document import Body, Document, Key, is_namespaced, parse_api_group
 from gitsched.model.explanation import Explanation

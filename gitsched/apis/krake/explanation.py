@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.krake.applications import ApplicationAttempt
 from gitsched.apis.krake.candidates import ScoredCandidates
 from gitsched.apis.krake.clusters import read_constraints
@@ -14,7 +15,6 @@ from gitsched.apis.krake.metrics import MetricRef, MetricValue
 from gitsched.apis.krake.names import CLUSTER, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.status import report_application, report_resources
-from gitsched.apis.policy_api import ChangeProposal
 from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
 from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare

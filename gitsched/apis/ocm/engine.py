@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.availability import find_availability_findings, write_cluster_record
@@ -33,7 +34,7 @@ from gitsched.apis.ocm.scheduling import (
     describe_missing_sets,
     schedule_placements,
 )
-from gitsched.apis.policy_api import ChangeProposal, PolicyEngine, Snapshot, list_previous_records
+from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation

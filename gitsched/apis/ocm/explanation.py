@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.availability import AvailabilityTaint
 from gitsched.apis.ocm.decisions import list_decision_clusters
@@ -13,7 +14,6 @@ from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
 from gitsched.apis.ocm.scheduling import PlacementResult, describe_missing_sets
-from gitsched.apis.policy_api import ChangeProposal
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding, Pointer

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key
 from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member, format_amount
@@ -15,7 +16,6 @@ from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.simulation import make_rescheduling_document
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.apis.policy_api import ChangeProposal
 from gitsched.apis.proposals import describe_change, get_at, make_toleration, propose_edit, propose_labels, propose_undelete, set_at
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.explanation import ProposedChange

@@ -1,0 +1,127 @@
+"""Optional capabilities of a policy engine: protocols that an engine implements as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from gitsched.model.document import Document, Key
+from gitsched.model.explanation import ProposedChange
+from gitsched.model.scheduling import Outcome
+from gitsched.schedule.estimator import Capacity
+
+
+@runtime_checkable
+class DependencyTracking(Protocol):
+    """Capability of an engine whose decisions depend on more than a workload's document and record, for example on other workloads.
+
+    Such an engine obtains the decisions that it needs by itself, so the order of workloads has no effect. `revision` grows whenever
+    `affected_by` changes the state of the engine: a copy that was stored before is out of date.
+    """
+
+    @property
+    def revision(self) -> int: ...
+
+    def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
+        """Return the workloads that have to be decided again because these are; called once after `update`."""
+        ...
+
+    def decision_inputs(self, template: Document) -> tuple[object, ...]:
+        """Return all other inputs of the decision about a workload, to be compared with ==; () for most workloads."""
+        ...
+
+
+@runtime_checkable
+class CapacityReporting(Protocol):
+    """Capability of an engine whose clusters have capacity that workloads use, so that a simulation can report what fits together."""
+
+    def free_capacity(self) -> Mapping[str, Capacity | None]:
+        """Return the free capacity of each cluster; None if it is unknown."""
+        ...
+
+    def resource_request(self, template: Document, /) -> tuple[tuple[str, int], ...]:
+        """Return the resources that one replica of a workload uses, its pod included (see `gitsched.schedule.estimator`)."""
+        ...
+
+    def relevant_clusters(self, template: Document, /) -> frozenset[str] | None:
+        """Return the clusters whose removal could change the decision about a workload; None if any cluster could."""
+        ...
+
+
+@runtime_checkable
+class ReferenceReading(Protocol):
+    """Capability of an engine that reads documents outside the API's own groups: these are not counted as unclaimed workloads."""
+
+    def referenced_keys(self) -> Iterable[Key]:
+        """Return the keys of those documents."""
+        ...
+
+
+class InnerPlacement(NamedTuple):
+    """Placement of one workload inside a cluster: `desired` replicas, those `placed` by location, and the `nodes` (node/NAME) of the
+    locations."""
+
+    desired: int
+    placed: Mapping[str, int]
+    nodes: Mapping[str, str]
+
+
+@runtime_checkable
+class InnerPlacementReporting(Protocol):
+    """Capability of an engine that places something inside a cluster, so that a simulation can report the effect of a lost node."""
+
+    def inner_placements(self) -> Mapping[Key, InnerPlacement]:
+        """Return the placement of every such workload."""
+        ...
+
+
+class ChangeProposal(NamedTuple):
+    """A proposed change and the document after it; None for a change that can only be described."""
+
+    change: ProposedChange
+    document: Document | None = None
+
+
+@runtime_checkable
+class ChangeProposing(Protocol):
+    """Capability of an engine that can say which change of a document would bring a workload to a cluster."""
+
+    def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
+        """Return the next, smallest change that would bring a workload nearer to a cluster; None if none is known."""
+        ...
+
+
+class Companions(NamedTuple):
+    """Objects that belong to workloads, such as the Service of a Deployment; `shared` ones also belong to other workloads."""
+
+    own: tuple[Document, ...] = ()
+    shared: tuple[Document, ...] = ()
+
+
+@runtime_checkable
+class Rescheduling(Protocol):
+    """Capability of an engine where workloads keep clusters that the current policies would not choose."""
+
+    def make_rescheduling_document(self, templates: Iterable[Document], /) -> Document:
+        """Return the document to commit so that workloads are scheduled again."""
+        ...
+
+    def make_reschedule_request(self, templates: Iterable[Document], ttl: timedelta | None, /) -> Document:
+        """Return a document that requests once that workloads are scheduled again, with a time to live after it has been handled.
+
+        Its name depends on the workloads and on when they were scheduled last: the same request has the same name, a later one another.
+        """
+        ...
+
+    def list_pending_requests(self) -> Iterable[Key]:
+        """Return the documents of the source that request rescheduling and that no earlier run has handled."""
+        ...
+
+    def list_companions(self, templates: Iterable[Document], /) -> Companions:
+        """Return the objects that belong to workloads and are scheduled on their own."""
+        ...
+
+    def describe_remedy(self, template: Document, kept: Outcome, rescheduled: Outcome | None, expected: Outcome, /) -> str:
+        """Describe how a workload that keeps its clusters moves to the `expected` ones; `rescheduled` is the result of rescheduling it."""
+        ...
