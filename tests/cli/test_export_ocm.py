@@ -230,6 +230,21 @@ def test_what_the_hub_would_refuse_is_a_finding(gitsched: Run, hub_fleet: Path, 
         assert reason in done.stderr
 
 
+def test_the_last_valid_version_of_a_broken_file_is_exported(gitsched: Run, hub_fleet: Path, commit: Callable[..., None]) -> None:
+    gitsched("reconcile")
+    before = gitsched("export", "ocm").stdout
+    commit(hub_fleet, apps="kind: [", front="kind: [")
+    assert gitsched("export", "ocm").stdout == before
+
+
+def test_a_workload_that_is_defined_twice_is_a_finding(gitsched: Run, hub_fleet: Path, commit: Callable[..., None]) -> None:
+    gitsched("reconcile")
+    commit(hub_fleet, again=to_yaml(SETTINGS))
+    done = gitsched("export", "ocm")
+    assert names(check(done.stdout), "ManifestWorkReplicaSet") == ["shop/job"]
+    assert "ConfigMap/shop/settings is not exported: it is defined more than once; leave its objects" in done.stderr
+
+
 def test_manifest_works_are_in_the_namespaces_of_the_chosen_clusters(export: Callable[..., list[dict[str, Any]]]) -> None:
     documents = export("--for", "works")
     assert names(documents, "ManifestWork") == ["dub/shop.job", "dub/shop.settings.configmap"]

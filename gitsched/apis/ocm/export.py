@@ -5,6 +5,7 @@ from __future__ import annotations
 from gitsched.apis.export import ExportInput, ExportResult, make_object_list
 from gitsched.apis.ocm.argocd_generator import make_application_set, make_decision_copies, make_generator_objects
 from gitsched.apis.ocm.hub_objects import (
+    find_invalid_workloads,
     find_obstacle,
     list_placements,
     list_workloads,
@@ -22,10 +23,12 @@ def make_export(found: ExportInput) -> ExportResult:
     """Return the objects for the consumer in the option `for`; with `status` only those for the subresource `status`."""
     options = found.options
     placements = list_placements(found, options["placement"])
-    missing = []
+    missing: list[Finding] = []
     if options["placement"] and not placements:
         missing = [Finding("warning", "ocm-not-exported", f"no Placement {options['placement']} found: use NAMESPACE/NAME")]
     consumer, status = options["for"], bool(options["status"])
+    if consumer != "argocd" and not status:
+        missing += find_invalid_workloads(found)
     if consumer == "argocd":
         return make_object_list(_make_argocd_objects(found, placements), missing)
     if consumer == "works":

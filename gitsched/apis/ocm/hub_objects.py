@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gitsched.apis.export import ExportInput
 from gitsched.apis.ocm import names
-from gitsched.apis.ocm.manifestworkreplicaset import read_placement_annotation, record_name
+from gitsched.apis.ocm.manifestworkreplicaset import API_NAME, read_placement_annotation, record_name
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field, remove_server_owned
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.labels import is_label_value
@@ -144,6 +144,14 @@ def find_obstacle(workload: HubWorkload, *, with_secrets: bool) -> Finding | Non
     elif not is_label_value(label):
         reason = f"the hub labels its ManifestWorks with {label!r}, which is not a label value of at most 63 characters: shorten the name"
     return make_finding(workload, reason) if reason else None
+
+
+def find_invalid_workloads(found: ExportInput) -> Iterator[Finding]:
+    """Yield the findings about workloads without a valid document, for example because two files define them."""
+    for key, outcome in sorted(found.outcomes.items()):
+        if outcome.api == API_NAME and outcome.state == "stale":
+            message = f"{key} is not exported: {outcome.reason}; leave its objects on the hub as they are"
+            yield Finding("warning", "ocm-not-exported", message, resource=key.resource)
 
 
 def make_finding(workload: HubWorkload, reason: str) -> Finding:
