@@ -23,9 +23,11 @@ _MAX_ERROR = 500
 _TEMPORARY = re.compile(
     r"\((ServiceUnavailable|TooManyRequests|InternalError|Timeout|ServerTimeout|Conflict)\)|connection (refused|reset)|i/o timeout"
     r"|TLS handshake timeout|Unable to connect to the server|no such host|context deadline exceeded|unexpected EOF|: EOF"
-    r"|the server is currently unable|etcdserver|was refused - did you specify the right host",
+    r"|the server is currently unable|etcdserver|was refused",
     re.IGNORECASE,
 )
+_LOG_LINE = re.compile(r"[EWIF]\d{4} ")
+"""A line of kubectl's log, such as `E1122 10:00:00.000000 memcache.go: ...`; the error message follows."""
 _MISSING = re.compile(r"\(NotFound\)")
 
 
@@ -107,12 +109,13 @@ class KubectlClient:
         if len(done.stdout) > MAX_OUTPUT:
             raise Permanent(f"kubectl {arguments[0]} printed more than {MAX_OUTPUT} bytes")
         if done.returncode != 0:
-            raise _classify_error(arguments[0], done.stderr)
+            raise classify_error(arguments[0], done.stderr)
         return done.stdout
 
 
-def _classify_error(verb: str, text: str) -> GitschedError:
-    lines = [line for line in text.strip().splitlines() if not line.startswith("E")] or text.strip().splitlines()
+def classify_error(verb: str, text: str) -> GitschedError:
+    """Return the error for what kubectl printed."""
+    lines = [line for line in text.strip().splitlines() if not _LOG_LINE.match(line)] or text.strip().splitlines()
     message = f"kubectl {verb}: {(lines[-1] if lines else 'no output')[:_MAX_ERROR]}"
     if _MISSING.search(text):
         return MissingObject(message)

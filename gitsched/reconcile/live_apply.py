@@ -22,6 +22,8 @@ MAX_RECORDS = 20_000
 """Maximum number of records that one run reads."""
 MAX_ATTEMPTS = 3
 """Attempts for each request after temporary errors."""
+MAX_CONSECUTIVE_FAILURES = 3
+"""Requests in a row that fail temporarily, each after all attempts, before the API server counts as unreachable."""
 _log = logging.getLogger("gitsched.apply")
 T = TypeVar("T")
 
@@ -119,11 +121,16 @@ class LiveApplier:
         targets = [(patch.api_version, patch.target) for patch in patches]
         for attempt in range(1, MAX_ATTEMPTS + 1):
             retry: list[Key] = []
+            failures = 0
             for keys, found in self._store.read(targets):
                 if isinstance(found, GitschedError):
                     errors |= dict.fromkeys(keys, found)
                     retry += keys if isinstance(found, Temporary) else []
+                    failures = failures + 1 if isinstance(found, Temporary) else 0
+                    if failures == MAX_CONSECUTIVE_FAILURES and attempt == MAX_ATTEMPTS:
+                        raise found
                 else:
+                    failures = 0
                     live |= found
                     for key in keys:
                         errors.pop(key, None)
@@ -139,7 +146,14 @@ class LiveApplier:
     def _apply_all(
         self, patches: Iterable[MergePatch], live: Mapping[Key, Body], errors: Mapping[Key, GitschedError], dry_run: bool
     ) -> list[ApplyResult]:
-        return [self._apply_one(patch, live.get(patch.target), errors.get(patch.target), dry_run) for patch in patches]
+        results: list[ApplyResult] = []
+        for patch in patches:
+            last = results[-MAX_CONSECUTIVE_FAILURES:]
+            if len(last) == MAX_CONSECUTIVE_FAILURES and all(result.state == "temporary" for result in last):
+                results.append(ApplyResult(patch, "temporary", "not tried: the API server does not answer"))
+            else:
+                results.append(self._apply_one(patch, live.get(patch.target), errors.get(patch.target), dry_run))
+        return results
 
     def _apply_one(self, patch: MergePatch, live: Body | None, error: GitschedError | None, dry_run: bool) -> ApplyResult:
         if error is not None:

@@ -70,6 +70,15 @@ def test_declared_adapters_have_settings_and_clusters_of_their_own(fleet: Fleet)
     }
 
 
+def test_a_statefulset_in_two_entries_is_an_error(fleet: Fleet) -> None:
+    entry = "{statefulSet: kafkasource-mt-adapter, kinds: [%s]}"
+    declared = f"[{entry % 'KafkaSource'}, {entry % 'RedisStreamSource'}]"
+    commit(fleet, TWO_ADAPTERS | {"gitsched.yaml": settings(cluster="events", adapters=declared)})
+    (message,) = findings(fleet, "knative-adapter")
+    assert message.startswith("StatefulSet kafkasource-mt-adapter is in two entries of knative.adapters")
+    assert placements(fleet, "kafkasource", "orders") == {"kafkasource-mt-adapter-0": 3}
+
+
 def test_an_error_of_one_adapter_does_not_stop_the_others(fleet: Fleet) -> None:
     commit(fleet, TWO_ADAPTERS)
     commit(

@@ -275,6 +275,9 @@ def find_adapter(snapshot: Snapshot, settings: KnativeConfig, taken: frozenset[K
     for found in candidate_sets:
         if len(found) == 1:
             return found[0]
+    if named and any(is_named(key, named) for key in taken):
+        message = f"StatefulSet {named} is in two entries of knative.adapters: list all kinds of its sources in one entry"
+        raise VpodSchedulingError(Finding("error", "knative-adapter", message))
     problem = f"found no unique StatefulSet {named}" if named else "found no unique StatefulSet that runs the vreplicas"
     where = "knative.adapters" if settings.kinds or settings.path else "knative.statefulSet"
     message = f"{problem}: commit it, and name it as NAMESPACE/NAME in {where}"
