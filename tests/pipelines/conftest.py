@@ -22,6 +22,17 @@ GITSCHED = f"""\
 PYTHONPATH={ROOT} exec {sys.executable} -m gitsched "$@"
 """
 """The installed program."""
+SCORES = """\
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: first}
+---
+apiVersion: gitsched.io/v1alpha1
+kind: ClusterScores
+metadata: {name: default}
+spec: {scores: [{name: price, static: {first: 9}}]}
+"""
+FACTS = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: fleet}\nspec: {source: {facts: {branch: facts}}}\n"
 
 
 def git(*arguments: str, at: Path) -> str:
@@ -75,6 +86,11 @@ class Hub:
             check=True,
             capture_output=True,
         )
+
+    def add_scores(self) -> None:
+        """Commit a definition of scores, and the name of a facts branch."""
+        self.commit({"scores.yaml": SCORES, "gitsched.yaml": FACTS})
+        self.push("main")
 
     def expire(self) -> None:
         """Commit a rebalancer to main that has been handled and has expired."""

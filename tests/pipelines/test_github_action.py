@@ -283,6 +283,18 @@ def test_a_schedule_proposes_the_removal_of_expired_requests(hub: Hub, action: A
     assert git("rev-parse", "gitsched/tidy", at=hub.bare) == proposed, "an unchanged proposal is not pushed again"
 
 
+def test_a_schedule_commits_scores_to_the_facts_branch(hub: Hub, action: Action) -> None:
+    hub.add_scores()
+    for changed in (True, False):
+        before = git("for-each-ref", "refs/heads/facts", at=hub.bare)
+        done = action(hub.clone(), {"event_name": "schedule"}, mode="scores")
+        assert done.code == 0, done.log
+        assert (git("for-each-ref", "refs/heads/facts", at=hub.bare) != before) is changed
+        assert "scores/default.yaml: scores of 1 clusters" in done.summary
+    done = action(hub.clone(), {"event_name": "schedule"})
+    assert (done.code, "facts-missing" in done.log) == (0, False), "the reconcile reads the facts branch"
+
+
 def test_an_unknown_mode_is_refused(hub: Hub, action: Action) -> None:
     done = action(hub.clone(), {"event_name": "push"}, mode="apply")
     assert (done.code, done.ran[-1]) == (1, "Select the mode")

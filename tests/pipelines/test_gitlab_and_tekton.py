@@ -270,3 +270,25 @@ def test_gitlab_proposes_the_removal_of_expired_requests(hub: Hub, environment: 
     options = (tmp_path / "options").read_text().splitlines()
     assert options.count("GIT_PUSH_OPTION_0=merge_request.create") == 1, "an unchanged proposal is not pushed again"
     assert "GIT_PUSH_OPTION_1=merge_request.target=main" in options
+
+
+def test_gitlab_commits_scores_to_the_facts_branch(hub: Hub, environment: dict[str, str]) -> None:
+    hub.add_scores()
+    at = hub.clone(depth=None)
+    variables = {
+        "CI_PROJECT_URL": f"file://{str(hub.bare).removesuffix('.git')}",
+        "CI_COMMIT_BRANCH": "main",
+        "CI_COMMIT_SHA": git("rev-parse", "HEAD", at=at),
+        "GITSCHED_PUSH_TOKEN": TOKEN,
+    }
+    for expected in ("Committed", "Nothing to commit"):
+        done = run_job("gitsched:scores", at, environment, **variables)
+        assert (done.returncode, expected in done.stdout) == (0, True), done.stdout + done.stderr
+    assert "namespace: first" in git("show", "facts:scores/default.yaml", at=hub.bare)
+
+
+def test_tekton_commits_scores_to_the_facts_branch(hub: Hub, environment: dict[str, str], tmp_path: Path) -> None:
+    hub.add_scores()
+    done = run_task("gitsched-scores", tmp_path, environment, tmp_path / "results", {}, url=f"file://{hub.bare}")
+    assert done.returncode == 0, done.stderr
+    assert "namespace: first" in git("show", "facts:scores/default.yaml", at=hub.bare)
