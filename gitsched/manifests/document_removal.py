@@ -48,7 +48,12 @@ def remove_documents(data: bytes, path: str, identities: Collection[Identity]) -
 def read_identity(body: Body) -> Identity:
     """Return the identity of a document as written."""
     metadata = body["metadata"]
-    return parse_api_group(str(body.get("apiVersion"))), body["kind"], metadata.get("namespace") or "", metadata["name"]
+    return (
+        parse_api_group(str(body.get("apiVersion") or body.get("api") or "")),
+        body["kind"],
+        metadata.get("namespace") or "",
+        metadata["name"],
+    )
 
 
 def _find_removed_extent(text: str, document: ParsedDocument) -> tuple[int, int]:

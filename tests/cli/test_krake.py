@@ -121,3 +121,19 @@ def test_explain_can_query_current_values(gitsched: Run, tenant: Path, commit: C
     server.handle = lambda _: vector("heat", "0.75")
     assert "(heat 0.5 + stickiness 0.1) / 1.1" in gitsched("explain", "app/shop/web", at=tenant).stdout
     assert "(heat 0.75 + stickiness 0.1) / 1.1" in gitsched("explain", "app/shop/web", "--observations", "live", at=tenant).stdout
+
+
+def test_tidy_removes_a_generated_cluster_that_no_application_uses(
+    gitsched: Run, tenant: Path, commit: Callable[..., None]
+) -> None:
+    made = DOCUMENTS["two"].replace("name: two", "name: spare").replace("spec:\n", "spec:\n  auto_generated: true\n")
+    commit(tenant, spare=f"{made}---\n# keep this comment\n{DOCUMENTS['two'].replace('name: two', 'name: other')}")
+    assert gitsched("tidy", at=tenant).stdout == "No document has expired.\n", "no run has seen that it is unused"
+    assert "[krake-cluster-unused]" in gitsched("reconcile", at=tenant).stdout
+    assert gitsched("tidy", "--detailed-exitcode", at=tenant).returncode == 2
+    found = gitsched("tidy", "--write", at=tenant)
+    assert (found.returncode, "spare.yaml:1: Cluster" in found.stdout) == (0, True), found.stdout + found.stderr
+    text = (tenant / "spare.yaml").read_text()
+    assert ("name: spare" in text, "name: other" in text, "# keep this comment" in text) == (False, True, True)
+    commit(tenant, spare=text)
+    assert "krake-cluster-unused" not in gitsched("reconcile", at=tenant).stdout

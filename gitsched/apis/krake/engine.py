@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.capabilities import ChangeProposal
+from gitsched.apis.capabilities import ChangeProposal, ExpiredDocument
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
+from gitsched.apis.krake.generated_clusters import find_unused_clusters
 from gitsched.apis.krake.metrics import NO_METRICS
 from gitsched.apis.krake.names import APPLICATION, ResourceRef, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
@@ -62,15 +63,22 @@ class KrakeEngine(PolicyEngine):
     def records(self) -> Iterable[tuple[Key, Body]]:
         scheduler = self.scheduler
         owners = index_clouds_and_projects(self.snapshot.documents)
+        unused = {entry.document.key: entry.since for entry in find_unused_clusters(scheduler)}
         for key, (document, binding) in scheduler.bindings.items():
             cluster = scheduler.clusters.get(key)
             spec = document.body["spec"] if key in scheduler.created_clusters else None
-            body = make_cluster_record(document, binding, self._hide_provider_failure(cluster.candidate) if cluster else None, spec)
+            candidate = self._hide_provider_failure(cluster.candidate) if cluster else None
+            body = make_cluster_record(document, binding, candidate, spec, unused.get(key))
             if body is not None:
                 yield key, body
         for key, (document, binding) in scheduler.magnum_bindings.items():
             yield key, make_magnum_cluster_record(document, binding, owners)
         yield from make_failing_metrics_records(map(self._hide_provider_failure, scheduler.clouds_and_projects), owners)
+
+    def expired_documents(self) -> Iterable[ExpiredDocument]:
+        """Return the generated clusters that an earlier run has recorded as unused."""
+        unused = find_unused_clusters(self.scheduler)
+        return [ExpiredDocument(entry.document, entry.since) for entry in unused if entry.recorded]
 
     def decide(self, _template: Document, /) -> Outcome | None:
         return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 
 from gitsched.apis.krake.applications import NO_MATCH_REASON
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.cluster_states import CLUSTER_STATES, FAILING_METRICS, FAILURE_STATES, ONLINE, read_cluster_state
 from gitsched.apis.krake.clusters import CloudBinding, read_constraints
-from gitsched.apis.krake.generated_clusters import find_unused_clusters
+from gitsched.apis.krake.generated_clusters import UNUSED_SINCE_ANNOTATION, report_unused_clusters
 from gitsched.apis.krake.impossible_constraints import describe_impossible_constraints
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
 from gitsched.apis.krake.names import CLOUD, CLUSTER, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
@@ -18,6 +19,7 @@ from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optio
 from gitsched.apis.krake.settings import SETTINGS
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
+from gitsched.model.time import format_time
 from gitsched.render.output_files import status_path
 
 _COPIED_FIELDS = ("running_on", "migration_retries", "migration_timeout")
@@ -42,16 +44,22 @@ def make_application_record(document: Document, scheduling: SchedulingStatus) ->
 
 
 def make_cluster_record(
-    document: Document, binding: CloudBinding, candidate: ResourceCandidate | None, spec: Body | None
+    document: Document,
+    binding: CloudBinding,
+    candidate: ResourceCandidate | None,
+    spec: Body | None,
+    unused_since: datetime | None = None,
 ) -> Body | None:
-    """Return the record of a Cluster; None if there is no recorded cloud, failure or failing metric.
+    """Return the record of a Cluster; None if there is no recorded cloud, failure, failing metric or `unused_since`.
 
-    `spec` is the spec of a cluster that an application requested.
+    `spec` is the spec of a cluster that an application requested. `unused_since` is the time since which no application uses a cluster that
+    was created for one.
     """
     scheduling = binding.status
     failing = candidate is not None and candidate.state == FAILING_METRICS and scheduling.state != "FAILED"
     keeps_cloud = scheduling.target is not None and bool(scheduling.digest)  # a binding outlives changes of the document
-    if binding.action == "ignored" and not failing and scheduling.state != "FAILED" and not (scheduling.recorded or keeps_cloud):
+    is_known = scheduling.recorded or keeps_cloud or unused_since is not None
+    if binding.action == "ignored" and not failing and scheduling.state != "FAILED" and not is_known:
         return None
     status = {
         "state": FAILING_METRICS
@@ -64,7 +72,10 @@ def make_cluster_record(
         "scheduled": format_optional_time(scheduling.scheduled),
         "scheduled_to": scheduling.target.body if scheduling.target else None,
     }
-    return make_record(document, scheduling, status, spec=spec)
+    record = make_record(document, scheduling, status, spec=spec)
+    if unused_since is not None:
+        record["metadata"]["annotations"][UNUSED_SINCE_ANNOTATION] = format_time(unused_since)
+    return record
 
 
 def make_magnum_cluster_record(document: Document, binding: CloudBinding, projects: Mapping[ResourceRef, Document]) -> Body:
@@ -141,12 +152,7 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
             message = f"{document.key} is {state[:60]!r}, which is not a state of a cluster, so nothing is scheduled there"
             hint = "; did you mean ONLINE?" if state.upper() == ONLINE else ""
             yield _warn("krake-cluster-state", message + hint, document)
-    for document in find_unused_clusters(scheduler):
-        message = (
-            f"{document.key} was created for an application and runs none any more: if it is not needed, remove its document and delete "
-            "the cluster"
-        )
-        yield _warn("krake-cluster-unused", message, document)._replace(severity="info")
+    yield from report_unused_clusters(scheduler)
     owners = index_clouds_and_projects(scheduler.snapshot.documents)
     for candidate in scheduler.clouds_and_projects:
         if candidate.ref in owners:

@@ -6,7 +6,21 @@ import re
 
 import pytest
 
-from tests.builders.krake import NAMESPACE, Body, ScheduleRuns, application, cloud, cluster, codes, find, measure, weigh
+from gitsched.apis.capabilities import ExpiryReporting
+from tests.builders.krake import (
+    NAMESPACE,
+    Body,
+    ScheduleRuns,
+    application,
+    cloud,
+    cluster,
+    codes,
+    find,
+    format_later,
+    later,
+    measure,
+    weigh,
+)
 
 WAITING = "WAITING_FOR_CLUSTER_CREATION"
 
@@ -194,3 +208,18 @@ def test_a_generated_cluster_without_applications_is_reported(document: Body, ot
     schedule = ScheduleRuns(document, *others).run()
     found = [finding.resource for finding in schedule.findings if finding.code == "krake-cluster-unused"]
     assert found == ([("Cluster", NAMESPACE, "made")] if unused else [])
+
+
+def test_the_time_since_which_a_generated_cluster_is_unused_is_recorded_once() -> None:
+    runs = ScheduleRuns(cluster("made", auto_generated=True))
+    for seconds in (0, 600):
+        schedule = runs.run(seconds)
+        annotations = find(runs.records, "Cluster", "made")["metadata"]["annotations"]
+        assert annotations["gitsched.io/unused-since"] == format_later(0)
+        (engine,) = schedule.decisions.engines
+        assert isinstance(engine, ExpiryReporting)
+        assert [(entry.document.key.name, entry.since) for entry in engine.expired_documents()] == (
+            [("made", later(0))] if seconds else []
+        )
+    runs.run(1200, application())
+    assert "gitsched.io/unused-since" not in find(runs.records, "Cluster", "made")["metadata"]["annotations"]
