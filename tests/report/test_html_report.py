@@ -12,12 +12,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from gitsched.model.changes import ManifestChange, Move, RetainedWorkload
+from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
-from gitsched.model.scheduling import CandidateResult, Outcome, TargetCluster
+from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision, RecordTarget, TargetCluster
 from gitsched.model.simulation import FailureDomain, Resilience, Simulation, WorkloadEffect
 from gitsched.reconcile import Reconciler, RunSettings, reconcile
 from gitsched.reconcile.explanation import explain_workloads
@@ -232,12 +232,31 @@ def test_markup_in_names_is_shown_as_text(show: Open) -> None:
         states={"placed": 1, "pending": 0, "stale": 0},
         moves=[Move(key, {}, {EVIL: 2}, EVIL)],
         findings=[Finding("error", "unknown-field", EVIL)],
+        record_changes=[RecordChange(key, EVIL, (), (RecordTarget(EVIL, 1, EVIL),), EVIL, (Cause(EVIL),))],
+        recorded=[RecordedDecision(key, EVIL, (RecordTarget(EVIL, 1, EVIL),))],
     )
     page = show(write_page(review, FleetView({EVIL: ClusterInfo(EVIL, {EVIL: EVIL}, EVIL, EVIL)}, {key: why})))
     page.locator("#fleet-window tbody td.new").click()
     assert page.evaluate("window.pwned") is None
     assert page.get_by_role("dialog").inner_text().count(EVIL) >= 5
     assert page.locator("main img").count() == 0
+
+
+def test_recorded_decisions_are_shown_with_their_causes(show: Open) -> None:
+    key = Key("kubernetes", "Cluster", "shop", "new")
+    old, new = (RecordTarget(name, key=Key("infrastructure", "Cloud", "shop", name)) for name in ("aws", "gcp"))
+    review = Review(
+        "c0ffee",
+        "placements",
+        before="beef",
+        record_changes=[RecordChange(key, "cloud", (old,), (new,), "krake", (Cause("Cloud/shop/aws removed"),))],
+        recorded=[RecordedDecision(key, "cloud", (new,))],
+    )
+    page = show(write_page(review, FleetView({}, {})))
+    (change,) = page.locator("#changes tbody tr").all()
+    assert change.locator("th, td").all_inner_texts() == ["Cluster shop/new, cloud", "aws", "gcp", "Cloud/shop/aws removed"]
+    (decision,) = page.locator("#recorded tbody tr").all()
+    assert decision.locator("th, td").all_inner_texts() == ["Cluster shop/new, cloud", "gcp"]
 
 
 def test_changed_files_and_retained_workloads_are_shown(show: Open) -> None:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from gitsched.model.changes import Cause, ManifestChange, Move, RetainedWorkload
+from gitsched.model.changes import Cause, ManifestChange, Move, RecordChange, RetainedWorkload
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, Location
-from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.scheduling import Outcome, RecordTarget, TargetCluster
 from gitsched.report.markdown import COMMENT_LIMIT, MIN_COMMENT_LIMIT, fits_limit, write_markdown
 from gitsched.report.review import ComparisonBase, DeliveryChanges, Review
 
@@ -28,6 +28,12 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40) | st.just
 def move(name: str, cluster: str = "b", text: str = "spec.replicas 1 -> 2", path: str = "apps/web.yaml") -> Move:
     causes = (Cause(text, Location(path, 7, 1)), Cause(f"another one: {text}"))
     return Move(Key("apps", "Deployment", "shop", name), {"a": 2}, {cluster: 3}, text, causes)
+
+
+def bind(name: str, text: str) -> RecordChange:
+    """Return a Cluster that is bound to a cloud."""
+    cause = Cause(text, Location(f"{name}.yaml", 7, 1))
+    return RecordChange(Key("kubernetes", "Cluster", "shop", name), "cloud", (), (RecordTarget(name, 2, name),), "krake", (cause,))
 
 
 def review(count: int, *, text: str = "because", diff: int = 20, name: str = "web") -> Review:
@@ -54,6 +60,7 @@ def review(count: int, *, text: str = "because", diff: int = 20, name: str = "we
         digest="sha256:" + "e" * 64,
         delivery=DeliveryChanges(rendered, max(count - 200, 0), count),
         retained=[RetainedWorkload(m.key, {"b": 3}, {"a": 3}, "a rebalance") for m in moves[:5]],
+        record_changes=[bind(f"{name}-{number}", text) for number in range(min(count, 150))],
     )
 
 
@@ -104,9 +111,17 @@ def test_characters_outside_the_basic_multilingual_plane_count_twice() -> None:
 
 def test_parts_are_omitted_in_the_documented_order() -> None:
     """As the limit decreases, the entries disappear one after the other."""
-    signs = ["```diff", "shop/deployment-web-0.yaml", "Additional reasons", "old 0", "web.yaml:30:", "`Deployment shop/web-99`"]
+    signs = [
+        "```diff",
+        "shop/deployment-web-0.yaml",
+        "Additional reasons",
+        "old 0",
+        "web.yaml:30:",
+        "Cluster shop/web-30",
+        "`Deployment shop/web-99`",
+    ]
     seen: list[tuple[bool, ...]] = []
-    for limit in range(100_000, MIN_COMMENT_LIMIT, -2_000):
+    for limit in range(150_000, MIN_COMMENT_LIMIT, -2_000):
         text = write_markdown(review(100, text="because of one thing and another, " * 4, diff=2), limit)
         seen.append(tuple(sign in text for sign in signs))
     order = sorted(set(seen), reverse=True)
