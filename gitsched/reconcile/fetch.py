@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.config import Config, FactsConfig
 from gitsched.apis.gitsched.config import OutputConfig as OutputConfig
 from gitsched.decide.plan_state import NO_OUTPUT, PreviousOutput
 from gitsched.git import Repository, is_url, open_output
@@ -21,7 +21,7 @@ from gitsched.model.errors import Permanent
 from gitsched.reconcile.cache.caches import ParseCache
 from gitsched.reconcile.cache.plan_cache import make_cache_key
 from gitsched.reconcile.facts import fetch_facts
-from gitsched.reconcile.run import Fetched, RunContext, RunSettings
+from gitsched.reconcile.run import Facts, Fetched, RunContext, RunSettings
 from gitsched.reconcile.source_tree import read_config
 from gitsched.render.output_files import CLUSTERS, KEPT, PLACEMENTS, RUN_METADATA, STATUS, make_record, status_path, strip_record
 from gitsched.render.run_metadata import RunMetadata, parse_run_metadata
@@ -58,7 +58,8 @@ def fetch(context: RunContext, config_commit: Commit | None = None) -> Fetched:
     trusted = config_commit is not None or (named and not config.path)
     record = read_run_record(output.repository, tree, prefix)
     key = make_cache_key(source.repository.common_dir, output, prefix, settings.paths)
-    return Fetched(commit, output, head, tree, prefix, record, trusted, key, fetch_facts(context, settled, push))
+    facts = fetch_facts(context, settled, push) if settled.source.facts != FactsConfig() else Facts()
+    return Fetched(commit, output, head, tree, prefix, record, trusted, key, facts)
 
 
 def read_source_config(context: RunContext) -> Config:

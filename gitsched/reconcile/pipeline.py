@@ -13,7 +13,7 @@ from gitsched.reconcile.facts import add_facts
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
-from gitsched.reconcile.run import CompleteState, Fetched, Planned, RunContext, RunResult, make_result
+from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, RunResult, make_result
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
@@ -42,7 +42,9 @@ def run(context: RunContext, now: datetime, *, preview: bool = False, complete: 
 def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned:
     """Make the complete plan of the fetched source commit. Explanations, simulations and comparisons start from it, too."""
     caches = context.caches
-    source = add_facts(context, fetched.facts, load(context, fetched))
+    source = load(context, fetched)
+    if fetched.facts != Facts():
+        source = add_facts(context, fetched.facts, source)
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)

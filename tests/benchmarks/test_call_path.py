@@ -43,6 +43,7 @@ def test_features_that_the_repository_does_not_use_are_not_on_the_path(path: Cal
         "gitsched.watch",
         "gitsched.forge",
         "gitsched.simulate",
+        "gitsched.reconcile.facts",
         "gitsched.reconcile.source_diff",
         "gitsched.reconcile.comparison",
         "gitsched.manifests.sourceignore",
