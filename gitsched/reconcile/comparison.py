@@ -135,7 +135,7 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
         else:
             planned = head._replace(tree=tree)
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
-    fetched = fetched._replace(source=planned._replace(time=settings.now))
+    fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
     earlier, later = _plan_commit(context, fetched._replace(source=base)), _plan_commit(context, fetched)
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:

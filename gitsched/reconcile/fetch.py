@@ -110,7 +110,9 @@ def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
     if not settings.worktree:
         return commit
     tree = _write_worktree(repository)
-    return commit._replace(oid="", tree=tree, time=commit.time if tree == commit.tree else max(settings.now, commit.time))
+    return commit._replace(
+        oid="", tree=tree, time=commit.time if tree == commit.tree else max(settings.now.replace(microsecond=0), commit.time)
+    )
 
 
 def _write_worktree(repository: Repository) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.model.labels import is_label_key, is_label_value, parse_selector
+from gitsched.model.labels import is_label_key, is_label_value, parse_selector, parse_selector_text
 
 MATCHES = """
 - {selector: {},                                                                 selects: [none, a1, a2, b1]}
@@ -101,3 +101,20 @@ def test_a_label_key(text: Any, valid: bool) -> None:
 )
 def test_a_label_value(text: Any, valid: bool) -> None:
     assert is_label_value(text) is valid
+
+
+@pytest.mark.parametrize(
+    ("text", "requirements"),
+    [
+        ("app=web", [("app", "In", ("web",))]),
+        ("app==web, tier != back", [("app", "In", ("web",)), ("tier", "NotIn", ("back",))]),
+        ("tier in (b, a),env notin (dev)", [("tier", "In", ("a", "b")), ("env", "NotIn", ("dev",))]),
+        ("example.com/team,!legacy", [("example.com/team", "Exists", ()), ("legacy", "DoesNotExist", ())]),
+        ("in in (in)", [("in", "In", ("in",))]),
+        ("app=", [("app", "In", ("",))]),
+        *((text, None) for text in ("", ",", "app=web,", "a b", "app in", "app in ()x", "=web", "a=(b)", "a=b c=d", "-a", "!a=b")),
+    ],
+)
+def test_a_selector_is_written_as_for_kubectl(text: str, requirements: list[tuple[str, str, tuple[str, ...]]] | None) -> None:
+    selector = parse_selector_text(text)
+    assert (list(map(tuple, selector.requirements)) if selector is not None else None) == requirements

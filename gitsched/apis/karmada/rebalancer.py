@@ -283,6 +283,7 @@ class BindingLookup:
     def __init__(self, snapshot: Snapshot, decide: DecideWorkload) -> None:
         self._snapshot, self._decide = snapshot, decide
         self._named: dict[Key, Document] | None = None
+        self._outcomes: dict[Key, Outcome | None] = {}
 
     def find_availability(self, workload: ObjectReference) -> BindingAvailability:
         """Return whether a workload has a binding in this run."""
@@ -296,7 +297,11 @@ class BindingLookup:
     def find_outcome(self, workload: ObjectReference) -> Outcome | None:
         """Return the decision of this run about a workload; None without a policy that selects it."""
         template = self.find_template(workload)
-        return self._decide(template) if template is not None else None
+        if template is None:
+            return None
+        if template.key not in self._outcomes:
+            self._outcomes[template.key] = self._decide(template)
+        return self._outcomes[template.key]
 
     def find_template(self, workload: ObjectReference) -> Document | None:
         """Return the workload of a reference, which may have another API group, or a name with '.' for ':'."""
