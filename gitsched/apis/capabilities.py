@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from gitsched.model.document import Document, Key
@@ -89,6 +89,22 @@ class ChangeProposing(Protocol):
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
         """Return the next, smallest change that would bring a workload nearer to a cluster; None if none is known."""
+        ...
+
+
+class ExpiredDocument(NamedTuple):
+    """A document of the source without further effect, and since when: it can be removed."""
+
+    document: Document
+    since: datetime
+
+
+@runtime_checkable
+class ExpiryReporting(Protocol):
+    """Capability of an engine with documents that expire, such as requests that have been handled."""
+
+    def expired_documents(self) -> Iterable[ExpiredDocument]:
+        """Return the expired documents, in the order of their keys."""
         ...
 
 

@@ -151,22 +151,6 @@ def explain_outcome(template: Document, outcome: Outcome, candidates: Iterable[C
     )
 
 
-class ExpiredDocument(NamedTuple):
-    """A document of the source without further effect, and since when: it can be removed."""
-
-    document: Document
-    since: datetime
-
-
-@runtime_checkable
-class ExpiryReporting(Protocol):
-    """Capability of an engine with documents that expire, such as requests that have been handled."""
-
-    def expired_documents(self) -> Iterable[ExpiredDocument]:
-        """Return the expired documents, in the order of their keys."""
-        ...
-
-
 GroupKind = tuple[str, str]
 """API group and kind, as in ("apps", "Deployment")."""
 SchemaKey = tuple[str, str, str]

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from gitsched.apis.policy_api import ExpiredDocument, ExpiryReporting
+from gitsched.apis.capabilities import ExpiredDocument, ExpiryReporting
 from gitsched.manifests.document_removal import Identity, NotRemovable, remove_documents
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parser import list_kustomize_resources

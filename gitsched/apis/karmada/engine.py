@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from gitsched.apis.capabilities import ChangeProposal, Companions
+from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
@@ -42,7 +42,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_binding_warnings, find_policy_warnings
-from gitsched.apis.policy_api import ExpiredDocument, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document

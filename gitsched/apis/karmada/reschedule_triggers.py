@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from gitsched.apis.capabilities import ExpiredDocument
 from gitsched.apis.karmada.binding.resource_binding import REBALANCE_REQUESTED, PreviousState
 from gitsched.apis.karmada.names import APPS_GROUP, REBALANCER
 from gitsched.apis.karmada.rebalancer import (
@@ -25,7 +26,7 @@ from gitsched.apis.karmada.rebalancer_findings import (
     list_remark_findings,
     make_expiry_finding,
 )
-from gitsched.apis.policy_api import EMPTY_SNAPSHOT, ExpiredDocument, Snapshot
+from gitsched.apis.policy_api import EMPTY_SNAPSHOT, Snapshot
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding
 from gitsched.model.time import format_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gitsched.apis.capabilities import ChangeProposal
+from gitsched.apis.capabilities import ChangeProposal, ExpiredDocument
 from gitsched.apis.krake.applications import FINAL_APPLICATION_STATES, list_manifests
 from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
 from gitsched.apis.krake.generated_clusters import find_unused_clusters
@@ -22,7 +22,7 @@ from gitsched.apis.krake.status import (
     report_application,
     report_resources,
 )
-from gitsched.apis.policy_api import ExpiredDocument, PolicyEngine, Snapshot
+from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.apis.replicas import count_copy_replicas
 from gitsched.model.document import Body, Document, Key, is_namespaced, parse_api_group
 from gitsched.model.explanation import Explanation
