@@ -147,7 +147,7 @@ def _listen(address: str, service: WatchService, webhook_secret: Credential | No
     sockets = listen(address)
     service.serve(sockets, webhook_secret, scores)
     addresses = [format_address(opened) for opened in sockets]
-    fields = {"event": "listen", "addresses": addresses, "hook": webhook_secret is not None}
+    fields = {"event": "listen", "addresses": addresses, "hook": webhook_secret is not None, "scores": scores is not None}
     suffix = "" if webhook_secret else ", without a webhook"
     output.LOGGER.info("listening on %s%s", ", ".join(addresses), suffix, extra={"fields": fields})
 

@@ -101,8 +101,8 @@ def _round_score(exact: float, step: int, previous: int | None) -> int:
 def build_documents(wanted: ScoreInput) -> list[Body]:
     """Build an AddOnPlacementScore for each cluster that has a score.
 
-    If all documents of the last time are current, they stay; otherwise all get a new expiry. Clusters without a score are omitted: upstream
-    reads a missing score as 0.
+    A document of the last time stays while it is current. If one has to be extended, all are extended, so that they expire together and
+    few runs change anything. Clusters without a score are omitted: upstream reads a missing score as 0.
     """
     name = str(wanted.definition["metadata"]["name"])
     columns: dict[str, dict[str, int]] = {}
@@ -110,11 +110,11 @@ def build_documents(wanted: ScoreInput) -> list[Body]:
         columns[one.name] = normalize_scores(wanted.values[one.name], one, _list_previous_scores(wanted.previous, one.name))
     documents = _build_addon_scores(name, wanted.clusters, columns, _compute_expiry(wanted.definition["spec"], wanted.now))
     earlier = [wanted.previous.get(document["metadata"]["namespace"]) for document in documents]
-    if len(documents) == len(wanted.previous) and all(
-        before is not None and is_current(before, document, wanted.now) for before, document in zip(earlier, documents, strict=True)
-    ):
-        return [before for before in earlier if before is not None]
-    return documents
+    pairs = [(document if before is None else before, document) for before, document in zip(earlier, documents, strict=True)]
+    current = [is_current(before, document, wanted.now) for before, document in pairs]
+    if any(_identify(before) == _identify(document) for (before, document), kept in zip(pairs, current, strict=True) if not kept):
+        return documents
+    return [before if kept else document for (before, document), kept in zip(pairs, current, strict=True)]
 
 
 def is_current(before: Body, document: Body, now: datetime) -> bool:

@@ -80,24 +80,25 @@ def test_a_score_is_a_multiple_of_the_step_and_ignores_smaller_changes(exact: fl
 
 
 @pytest.mark.parametrize(
-    ("minutes", "values", "kept"),
+    ("minutes", "values", "expiries"),
     [
-        (0, {"ash": 50, "bru": 20}, True),
-        (30, {"ash": 52, "bru": 18}, True),
-        (30.1, {"ash": 50, "bru": 20}, False),
-        (61, {"ash": 50, "bru": 20}, False),
-        (1, {"ash": 50, "bru": 40}, False),
-        (1, {"ash": 50}, False),
+        (0, {"ash": 50, "bru": 20}, {"ash": 60, "bru": 60}),
+        (30, {"ash": 52, "bru": 18}, {"ash": 60, "bru": 60}),
+        (30.1, {"ash": 50, "bru": 20}, {"ash": 90.1, "bru": 90.1}),
+        (61, {"ash": 50, "bru": 20}, {"ash": 121, "bru": 121}),
+        (1, {"ash": 50, "bru": 40}, {"ash": 60, "bru": 61}),
+        (31, {"ash": 50, "bru": 40}, {"ash": 91, "bru": 91}),
+        (1, {"ash": 50}, {"ash": 60}),
     ],
-    ids=["same time", "half of the time remains", "less remains", "expired", "a score changed", "a score is missing"],
+    ids=["same time", "half of the time remains", "less remains", "expired", "a score changed", "both", "a score is missing"],
 )
-def test_documents_stay_until_a_score_changes_or_less_than_half_of_their_time_remains(
-    minutes: float, values: dict[str, float], kept: bool
+def test_a_document_stays_until_a_score_changes_or_less_than_half_of_its_time_remains(
+    minutes: float, values: dict[str, float], expiries: dict[str, float]
 ) -> None:
     first = build({"ash": 50, "bru": 20}, [])
     second = build(values, first, minutes=minutes)
-    assert (second == first) is kept
-    assert kept or {body["status"]["validUntil"] for body in second} == {format_time(NOW + timedelta(hours=1, minutes=minutes))}
+    found = {body["metadata"]["namespace"]: body["status"]["validUntil"] for body in second}
+    assert found == {cluster: format_time(NOW + timedelta(minutes=after)) for cluster, after in expiries.items()}
 
 
 @pytest.mark.parametrize(("before", "after", "kept"), [("1h", "30m", False), ("30m", "45m", True), ("1h", "forever", False)])
