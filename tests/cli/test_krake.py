@@ -137,3 +137,11 @@ def test_tidy_removes_a_generated_cluster_that_no_application_uses(
     assert ("name: spare" in text, "name: other" in text, "# keep this comment" in text) == (False, True, True)
     commit(tenant, spare=text)
     assert "krake-cluster-unused" not in gitsched("reconcile", at=tenant).stdout
+
+
+def test_explain_of_a_deleted_application_shows_no_cluster(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+    assert gitsched("reconcile", at=tenant).returncode == 0
+    commit(tenant, app=DOCUMENTS["app"] + "status: {state: DELETING}\n")
+    output = gitsched("explain", "app/shop/web", at=tenant).stdout
+    assert "Removed: it is being deleted." in output
+    assert output.partition("Result\n")[2].split("\n")[0].strip() == "nowhere"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.krake.applications import ApplicationAttempt
-from gitsched.apis.krake.candidates import ScoredCandidates
+from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, format_constraint, format_constraints
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
@@ -136,7 +136,7 @@ def explain_application(decision: ApplicationDecision, observed: datetime | None
     """Explain the decision about an application; `observed` is the time of the observed metrics."""
     app, attempt = decision.app, decision.decisive_attempt
     source_location = locate_document(app.document)
-    target = decision.attempts[-1].status.target
+    target = None if is_deleted(app.document.body) else decision.attempts[-1].status.target
     results = evaluate_application(decision)
     return Explanation(
         workload=str(app.key),
@@ -254,6 +254,8 @@ def _describe_trigger(decision: ApplicationDecision, attempt: ApplicationAttempt
         case "create":
             cloud = attempt.cloud.name if attempt.cloud else "a cloud"
             return f"Requests a new cluster on {cloud}, which scores higher than every existing cluster."
+        case "ignored" if is_deleted(decision.app.document.body):
+            return f"Removed: {attempt.reason}."
         case _ if attempt.status.target is None:
             return f"No cluster: {attempt.reason}.{_describe_retry(decision)}"
         case _:
