@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+import gitsched
 from gitsched.apis.gitsched.config import Config, KindScope, SigningConfig, WorkloadKind, parse_config
 from gitsched.apis.gitsched.config_section import SettingError
 from gitsched.apis.karmada.settings import SETTINGS as KARMADA
@@ -110,6 +111,13 @@ def test_seconds_are_a_number_or_a_duration(text: object, seconds: float) -> Non
 def test_other_durations_are_rejected(text: object) -> None:
     with pytest.raises(SettingError, match="rescheduleAfter"):
         parse_config({"krake": {"rescheduleAfter": text}})
+
+
+def test_a_wrong_duration_is_reported_with_examples() -> None:
+    body = {"apiVersion": "gitsched.io/v1alpha1", "kind": "Config", "metadata": {"name": "settings"}}
+    (finding,) = gitsched.validate([{**body, "spec": {"krake": {"rescheduleAfter": "soon"}}}])
+    assert (finding.code, '"soon"' in finding.message) == ("wrong-format", True)
+    assert finding.message.endswith("write it like 60s or 1m30s")
 
 
 def test_gitsched_schedule_has_the_defaults_of_the_upstream_schedulers() -> None:
