@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gitsched.apis.policy_api import ExpiryReporting
+from gitsched.apis.capabilities import ExpiryReporting
 from tests.builders.krake import (
     NAMESPACE,
     Body,
