@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
     ScheduleResult,
@@ -306,7 +307,9 @@ class KarmadaEngine(PolicyEngine):
         result = result._replace(
             failback_timers=self._update_failback_timers(template, policy, requirements, current, result, time)
         )
-        result = result._replace(annotations=state.failover.write_annotations(template, policy, previous, result, time))
+        annotations = state.failover.write_annotations(template, policy, previous, result, time)
+        exceeded = annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
+        result = result._replace(annotations={**annotations, **exceeded})
         body = write_binding(template, policy, requirements, current, result)
         if self.dependencies is not None:
             self.dependencies.annotate_binding(body, template, policy, attachment)

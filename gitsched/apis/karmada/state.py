@@ -13,7 +13,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_claim,
     read_previous,
 )
-from gitsched.apis.karmada.cluster.candidates import read_clusters
+from gitsched.apis.karmada.cluster.candidates import read_allocatable, read_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
@@ -36,6 +36,7 @@ class KarmadaState:
 
     __slots__ = (
         "added_taints",
+        "allocatable",
         "declared_paths",
         "failover",
         "fleet",
@@ -77,6 +78,8 @@ class KarmadaState:
         self.fleet = self.inventory.fleet
         self.added_taints = self.inventory.added_taints
         clusters = snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
+        totals = ((document.key.name, read_allocatable(document.body)) for document in clusters)
+        self.allocatable = {name: capacity for name, capacity in totals if capacity is not None}
         self.unready_clusters = find_unready_clusters(clusters, self.fleet, settings)
         self.leaving_clusters = frozenset(candidate.name for candidate in self.fleet.candidates if candidate.deleting)
         kinds = (names.BINDING, names.CLUSTER_BINDING)

@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from gitsched.apis.karmada.binding.exceeded_capacity import find_full_clusters, read_exceeded_capacity
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass
 from gitsched.apis.karmada.binding.target_clusters import read_suspension
 from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earlier_group
 from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.model.document import Document, Key, is_known_group, parse_api_group
+from gitsched.model.document import Document, Key, as_string_map, get_field, is_known_group, parse_api_group
 from gitsched.model.finding import Finding, locate_document
-from gitsched.schedule.estimator import PODS, UNLIMITED, Capacity, ResourceRequest, estimate_replicas
-from gitsched.schedule.fleet import Fleet
 
 _KIND_SIMILARITY = 0.85
 
@@ -196,10 +195,6 @@ def find_suspended_policies(policies: Iterable[PropagationPolicy]) -> list[Findi
     return findings
 
 
-_DIVISIONS = {"duplicated": "Duplicated", "static": "a static weight"}
-"""Ways to assign replicas that ignore capacity."""
-
-
 def find_binding_warnings(state: KarmadaState, template: Document, passes: Sequence[SchedulingPass]) -> Iterator[Finding]:
     """Yield the warnings about a binding after the passes of a run. The one about a cluster that is not ready is the same for all its
     workloads."""
@@ -216,46 +211,7 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
             "WorkloadRebalancer that names it"
         )
         yield Finding("warning", "earlier-group-fits", message, locate_document(template), template.key.resource)
-    if last.request.division in _DIVISIONS:
-        before = {target.name: target.replicas for target in passes[0].previous.clusters}
-        yield from _find_full_clusters(state.fleet, template, last, {name: count or 0 for name, count in clusters.items()}, before)
-
-
-def _find_full_clusters(
-    fleet: Fleet, template: Document, last: SchedulingPass, clusters: Mapping[str, int], before: Mapping[str, int]
-) -> Iterator[Finding]:
-    """Report clusters whose known capacity is exceeded by a workload whose replicas are assigned without regard to capacity.
-
-    The replicas that a cluster had before are part of what its summary calls allocated, so only further ones have to fit. A cluster where
-    more is requested than exists has waiting pods, also when nothing is added.
-    """
-    request, key = last.request, template.key
-    groups = [group.name for group in request.groups]
-    later = ", ".join(groups[groups.index(last.outcome.group) + 1 :] if last.outcome.group in groups else ())
-    stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
-    for name, replicas in clusters.items():
-        capacity = fleet.candidates[fleet.index[name]].capacity if name in fleet.index else None
-        added = replicas - before.get(name, 0)
-        what = _describe_shortage(name, capacity, request.resource_request, added) if capacity else ""
-        if what:
-            message = (
-                f"{key} {what}; {_DIVISIONS[request.division]} ignores capacity, as in Karmada, "
-                f"so {stays}; divide replicas by capacity (replicaSchedulingType: Divided with Aggregated or dynamicWeight)"
-            )
-            yield Finding("warning", "capacity-exceeded", message, locate_document(template), key.resource)
-
-
-def _describe_shortage(cluster: str, capacity: Capacity, resource_request: ResourceRequest | None, added: int) -> str:
-    """Say what a cluster lacks for the added replicas, or for those that it has; "" if nothing is lacking.
-
-    A summary without pods does not limit their number here, since it is unknown.
-    """
-    known = capacity if PODS in capacity.free else capacity._replace(free={**capacity.free, PODS: UNLIMITED})
-    fits = estimate_replicas(known, resource_request)
-    if added > fits:
-        return f"exceeds the capacity of cluster {cluster}: {added} replica{'s' if added > 1 else ''} added, capacity for {fits}"
-    overcommitted = [name for name in (PODS, *dict(resource_request or ())) if known.free.get(name, 0) < 0]
-    if overcommitted:
-        resources = " and ".join(dict.fromkeys(overcommitted))
-        return f"stays in cluster {cluster}, which is full: more {resources} is requested there than allocatable, so pods wait"
-    return ""
+    exceeded = read_exceeded_capacity(as_string_map(get_field(last.outcome.records[0][1], "metadata", "annotations")))
+    replicas = {name: count or 0 for name, count in clusters.items()}
+    group = last.outcome.group
+    yield from find_full_clusters(state.fleet, template, last.request, group, replicas, exceeded, state.allocatable)

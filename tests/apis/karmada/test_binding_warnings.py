@@ -90,3 +90,43 @@ def test_pods_that_wait_for_capacity_are_reported_while_they_wait(run: Any) -> N
     waiting = "{allocatable: {cpu: '4', pods: '10'}, allocated: {cpu: '4'}, allocating: {cpu: '1'}}"
     (message,) = exceeded(run(repository(waiting), placed, "2026-01-02T00:00:00Z"))
     assert "stays in cluster a, which is full: more cpu is requested there than allocatable, so pods wait" in message
+
+
+DAYS = """
+# the days after the first, on which 2 replicas are placed in a cluster with capacity for one: what changes, and what is said
+nothing:                     {says: ["2 replicas added, capacity for 1"]}
+one replica more:            {replicas: 3, says: ["3 replicas added, capacity for 1"]}
+one replica less:            {replicas: 1, says: []}
+a larger cluster:            {allocatable: 5, says: []}
+the running pod is counted:  {allocated: 4, says: []}
+the waiting one too:         {allocated: 4, allocating: 1, says: ["which is full: more cpu is requested there than allocatable"]}
+a smaller cluster:           {allocatable: 1, allocated: 1, says: ["2 replicas, and 1 would fit if it were empty"]}
+"""
+
+
+@pytest.mark.parametrize("case", (days := yaml.safe_load(DAYS)).values(), ids=days)
+def test_the_finding_stays_until_the_replicas_fit_or_the_cluster_reports_again(run: Any, case: dict[str, Any]) -> None:
+    def summarize(allocatable: int = 4, allocated: int = 3, allocating: int = 0) -> str:
+        return f"{{allocatable: {{cpu: {allocatable}}}, allocated: {{cpu: {allocated}}}, allocating: {{cpu: {allocating}}}}}"
+
+    result = run(repository(summarize()))
+    assert "2 replicas added, capacity for 1" in exceeded(result)[0]
+    amounts = {name: case[name] for name in ("allocatable", "allocated", "allocating") if name in case}
+    for day in (2, 3, 4):
+        result = run(repository(summarize(**amounts), case.get("replicas", 2)), result, f"2026-01-0{day}T00:00:00Z")
+        messages = exceeded(result)
+        assert len(messages) == len(case["says"])
+        assert all(words in message for words, message in zip(case["says"], messages, strict=True))
+        assert ("gitsched.io/capacity-exceeded" in result.binding("web")["metadata"]["annotations"]) == any(
+            "added" in message for message in messages
+        )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "[]", "{", '{"a": 1}', '{"a": {"replicas": -1, "capacity": "x"}}', '{"a": {"replicas": 2}}']
+)
+def test_a_modified_record_of_exceeded_capacity_is_ignored(run: Any, text: str) -> None:
+    full = "{allocatable: {cpu: '4', pods: '10'}, allocated: {cpu: '4'}}"
+    placed = run(repository("{allocatable: {cpu: '4', pods: '10'}}"))
+    placed.binding("web")["metadata"]["annotations"]["gitsched.io/capacity-exceeded"] = text
+    assert exceeded(run(repository(full), placed, "2026-01-02T00:00:00Z")) == []

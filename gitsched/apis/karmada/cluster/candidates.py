@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -81,11 +81,21 @@ def _read_capacity(body: Body, assume_facts: bool) -> Capacity | None:
     if not isinstance(summary, dict):
         return None if assume_facts else Capacity({})
     used = [_read_amounts(summary.get(name)) for name in ("allocated", "allocating")]
-    free = {}
-    for name, amount in _read_amounts(summary.get("allocatable")).items():
-        left = amount - sum(amounts.get(name, 0) for amounts in used)
-        free[name] = count_quantity(name, Quantity(left))
-    return Capacity(free, _read_resource_models(body, summary))
+    return Capacity(_subtract_used(summary, used), _read_resource_models(body, summary))
+
+
+def read_allocatable(body: Body) -> Capacity | None:
+    """Return what a Cluster has in total; None without a summary."""
+    summary = _read_status(body).get("resourceSummary")
+    return Capacity(_subtract_used(summary, ())) if isinstance(summary, dict) else None
+
+
+def _subtract_used(summary: Body, used: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return the allocatable amounts minus the used ones, in the units of the estimator."""
+    return {
+        name: count_quantity(name, Quantity(amount - sum(amounts.get(name, 0) for amounts in used)))
+        for name, amount in _read_amounts(summary.get("allocatable")).items()
+    }
 
 
 def _read_resource_models(body: Body, summary: Body) -> tuple[ModelGrade, ...]:
