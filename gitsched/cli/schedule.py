@@ -54,7 +54,7 @@ def command(
 ) -> int:
     """Schedule the documents of files and print the scheduled documents.
 
-    A Config among the documents (apiVersion gitsched.io/v1alpha1) contains the settings. Findings go to stderr.
+    The first Config among the documents (apiVersion gitsched.io/v1alpha1) contains the settings. Findings go to stderr.
     """
     if not names:
         raise click.UsageError("no documents: use at least one -f FILE, or -f - for stdin")
@@ -63,10 +63,7 @@ def command(
     output.configure_logging(log_format)
     bodies, unread = read_documents([*names, *more])
     before, unread_before = read_documents(previous)
-    settings = [body for body in bodies if body.get("kind") == "Config" and body.get("apiVersion") == "gitsched.io/v1alpha1"]
-    bodies = [body for body in bodies if not any(body is config for config in settings)]
-    config = settings[-1].get("spec") if settings else None
-    decided = schedule(bodies, previous=before, now=now, config=config, upstream_defaults=False)
+    decided = schedule(bodies, previous=before, now=now, upstream_defaults=False)
     findings = sorted([*unread, *unread_before, *decided.findings], key=finding_sort_key)
     output.log_findings(findings)
     output.show(format_documents(decided.documents, form))

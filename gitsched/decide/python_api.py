@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from gitsched.apis.gitsched.config import parse_config
+from gitsched.apis.gitsched.config import GROUP, KIND, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import gc_paused
@@ -57,18 +57,23 @@ def schedule(
 
     `previous` are the documents of the last run. `now` is what deadlines are compared with (default: the latest timestamp in the
     documents, else 1970-01-01), `at` the time of the documents (default: `now`); both in UTC. `config` is the spec of a gitsched.yaml.
-    `observations` are metric values by name. Settings that `config` leaves out have the values of the upstream schedulers, or with
-    `upstream_defaults=False` the defaults of the commands. Mistakes in documents are findings; a mistake in `config` raises Permanent.
+    Without it, the first Config among the documents contains the settings. `observations` are metric values by name. Settings that are
+    left out have the values of the upstream schedulers, or with `upstream_defaults=False` the defaults of the commands. Mistakes in
+    documents are findings; a mistake in `config` raises Permanent.
     """
-    bodies = list(documents)
+    bodies, configs = _split_configs(documents)
     time = now or _find_latest_time(bodies) or EPOCH
+    findings: list[Finding] = []
+    if config is None:
+        config, findings = _read_config(configs)
+    else:
+        findings = [_make_unread_config_finding(body, "the argument `config` contains the settings") for body in configs]
     try:
-        settings = parse_config(config or {}, upstream=upstream_defaults)
+        settings = parse_config(config, upstream=upstream_defaults)
     except ValueError as error:
         raise Permanent(str(error)) from error
     ignored = list_ignored_codes(settings)
     raw: list[RawDocument] = []
-    findings: list[Finding] = []
     for body in bodies:
         result = validate_document(body, ignored)
         findings += list_document_findings(body, ignored) if result.issues else []
@@ -85,6 +90,31 @@ def schedule(
 def validate(documents: Iterable[Body]) -> list[Finding]:
     """Return the findings of schemas and rules about plain documents. Nothing is scheduled."""
     return [finding for body in documents for finding in list_document_findings(body)]
+
+
+def _split_configs(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:
+    """Return the documents without the Configs among them, and the Configs."""
+    bodies: list[Body] = []
+    configs: list[Body] = []
+    for body in documents:
+        is_config = body.get("kind") == KIND and parse_api_group(str(body.get("apiVersion") or "")) == GROUP
+        (configs if is_config else bodies).append(body)
+    return bodies, configs
+
+
+def _read_config(configs: list[Body]) -> tuple[Mapping[str, Any], list[Finding]]:
+    """Return the spec of the first Config, or nothing if there is none or it is invalid, and findings about all of them."""
+    if not configs:
+        return {}, []
+    findings = list_document_findings(configs[0])
+    findings += [_make_unread_config_finding(body, f"only the first {KIND} among the documents is") for body in configs[1:]]
+    valid = not any(finding.severity == "error" for finding in findings)
+    return (configs[0].get("spec") or {}) if valid else {}, findings
+
+
+def _make_unread_config_finding(body: Body, reason: str) -> Finding:
+    resource = (KIND, "", str(get_field(body, "metadata", "name") or ""))
+    return Finding("warning", "stray-config", f"this {KIND} is not read: {reason}", None, resource)
 
 
 def _make_key(body: Body) -> Key:
