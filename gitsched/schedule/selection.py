@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from gitsched.model.scheduling import Affinity, CandidateResult
 from gitsched.model.taints import Taint, Toleration
+from gitsched.model.time import NEVER
 from gitsched.schedule.fleet import Fleet
 from gitsched.schedule.scores import ScorePlugin
 
@@ -181,8 +182,7 @@ class TimedTaintTolerationFilter:
 
     def reason(self, request: SelectionRequest, fleet: Fleet, index: int) -> str:
         for taint in fleet.candidates[index].taints:
-            kept = taint.effect in request.taint_effects.new_only and request.previous >> index & 1
-            if taint.effect not in request.taint_effects.ignored and not kept:
+            if not is_ignored(request, taint, index):
                 end = find_toleration_end(taint, request.tolerations, request.now)
                 if end is None or end <= request.now:
                     why = "is not tolerated" if end is None else f"was tolerated until {end:%Y-%m-%dT%H:%M:%SZ}"
@@ -277,6 +277,12 @@ def explain_selection(request: SelectionRequest, choice: SelectionResult, fleet:
     return results
 
 
+def is_ignored(request: SelectionRequest, taint: Taint, index: int) -> bool:
+    """Return whether a taint of a candidate cannot reject it: by its effect, or as one that rejects only new candidates."""
+    kept = taint.effect in request.taint_effects.new_only and request.previous >> index & 1
+    return taint.effect in request.taint_effects.ignored or bool(kept)
+
+
 def find_toleration_end(taint: Taint, tolerations: Sequence[Toleration], now: datetime) -> datetime | None:
     """Return when the tolerations of a taint end: the first that lasts beyond `now` counts, in the order of the list.
 
@@ -289,16 +295,15 @@ def find_toleration_end(taint: Taint, tolerations: Sequence[Toleration], now: da
 
 def _compute_toleration_end(taint: Taint, toleration: Toleration) -> datetime:
     if toleration.seconds is None:
-        return _NEVER
+        return NEVER
     # A Go duration is a 64-bit number of nanoseconds, and overflows.
     nanoseconds = (toleration.seconds * _NANOSECONDS_PER_SECOND + _UINT64_RANGE // 2) % _UINT64_RANGE - _UINT64_RANGE // 2
     try:
         return (taint.since or _YEAR_ONE) + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:
-        return _NEVER if nanoseconds > 0 else _YEAR_ONE
+        return NEVER if nanoseconds > 0 else _YEAR_ONE
 
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
 _YEAR_ONE = datetime.min.replace(tzinfo=UTC)
 
 
@@ -329,7 +334,7 @@ def _evaluate_taints(tolerations: tuple[Toleration, ...], effects: TaintEffects,
         end = find_toleration_end(taint, tolerations, now)
         soft = taint.effect in effects.new_only
         if end is not None and end > now:
-            if end != _NEVER:
+            if end != NEVER:
                 ends.append((end, mask, soft))
         elif soft:
             blocked_if_new |= mask

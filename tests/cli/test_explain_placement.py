@@ -54,7 +54,7 @@ def test_every_cluster_has_a_reason(gitsched: Run, subject: str) -> None:
     lines = {line.split()[0]: line for line in table.splitlines()}
     assert "its total score is below 40, the score of cph" in lines["ash"]
     assert lines["bru"].split()[1] == "yes"
-    assert "score 60 = AddOn/default/cpu 30" in lines["bru"]
+    assert "score 60 = 2 × AddOn/default/cpu 30" in lines["bru"]
     assert "does not meet the predicate" in lines["dub"]
     assert "its taint power:NoSelect is not tolerated" in lines["edi"]
     assert "it is not in a cluster set" in lines["fra"]
@@ -119,3 +119,30 @@ def test_a_drained_cluster_is_left(gitsched: Run) -> None:
     found = gitsched("simulate", "--drain", "bru", COLUMNS="300")
     assert "ConfigMap shop/cache" in found.stdout
     assert [line.split()[2:4] for line in found.stdout.splitlines() if line.startswith("ConfigMap")] == [["bru", "ash"]]
+
+
+LIMITED = [{"key": "power", "operator": "Exists", "tolerationSeconds": 300}]
+
+
+@pytest.mark.parametrize("subject", ["Placement/shop/fast", "cm/shop/cache"])
+def test_explain_lists_when_tolerations_end_and_scores_expire(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], subject: str
+) -> None:
+    scores = [addon_scores(name, {"cpu": 1}, valid_until="2030-01-01T12:00:00Z") for name in ("ash", "bru")]
+    clusters = [
+        managed_cluster("ash", taints=[{**taint("power"), "timeAdded": "2030-01-01T00:00:00Z"}], cluster_set="prod"),
+        managed_cluster("bru", taints=[taint("power", "NoSelectIfNew")], cluster_set="prod"),
+        managed_cluster("cph", cluster_set="prod"),
+    ]
+    fast = placement("fast", "shop", 2, [add_on("cpu")], tolerations=LIMITED)
+    commit(fleet, fleet=to_yaml(*FLEET, *clusters, *scores, addon_scores("cph", {"cpu": -1}), fast), cache=CACHE)
+
+    def explain(now: str) -> list[dict[str, str]]:
+        found = gitsched("explain", subject, "--now", now, "-o", "json")
+        assert found.returncode == 0, found.stderr
+        return [row for table in json.loads(found.stdout)["tables"] for row in table["rows"]]
+
+    expired = {"Time": "2030-01-01T12:00:00Z", "Clusters": "ash", "Change": "the score default/cpu expires"}
+    ended = {"Time": "2030-01-01T00:05:00Z", "Clusters": "ash", "Change": "the taint power:NoSelect is no longer tolerated"}
+    assert explain("2030-01-01T00:00:00Z") == [ended, expired]
+    assert explain("2030-01-01T00:05:00Z") == [], "no cluster remains with a taint or a score that expires"

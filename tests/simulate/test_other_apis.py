@@ -87,6 +87,19 @@ def test_zones_are_read_from_labels_and_a_drained_cluster_is_left(simulate: Simu
 
 
 @pytest.mark.usefixtures("managed_fleet")
+@pytest.mark.parametrize(
+    ("verb", "why"),
+    [
+        ("--lose", "prod has no cluster"),
+        ("--drain", "of 3 clusters, 3 excluded because its taint gitsched.io/drain:NoSelect is not tolerated"),
+    ],
+)
+def test_a_workload_of_a_placement_without_clusters_has_the_reasons(simulate: Simulate, verb: str, why: str) -> None:
+    found = simulate(verb, "ash", verb, "bru", verb, "cph", "-o", "json")
+    assert effects(found)["cache"]["why"] == f"Placement.cluster.open-cluster-management.io/shop/fast: {why}"
+
+
+@pytest.mark.usefixtures("managed_fleet")
 def test_a_copy_of_a_cluster_can_be_selected(simulate: Simulate) -> None:
     found = simulate("--lose", "ash", "--lose", "cph", "--add-like", "bru=bru2", "-o", "json")
     assert replicas_by_cluster(effects(found)["cache"]["after"]).keys() == {"bru", "bru2"}

@@ -3,8 +3,7 @@ report findings."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.gitsched.config import GROUP as CONFIG_GROUP
@@ -23,26 +22,19 @@ from gitsched.apis.ocm.manifestworkreplicaset import (
     read_template,
     roll_out_workload,
 )
-from gitsched.apis.ocm.placement import Misconfiguration, parse_placement
+from gitsched.apis.ocm.placement import parse_placement
+from gitsched.apis.ocm.placement_findings import describe_no_decision, describe_skipped, list_findings
 from gitsched.apis.ocm.previous_decisions import DecisionIndex, digest_documents, merge_decisions, write_basis
 from gitsched.apis.ocm.prioritizers import PrioritizerScores
 from gitsched.apis.ocm.rollout import read_previous_rollout, read_reports
-from gitsched.apis.ocm.scheduling import (
-    PlacementResult,
-    SchedulingRun,
-    SkippedPlacement,
-    describe_missing_sets,
-    schedule_placements,
-)
+from gitsched.apis.ocm.scheduling import schedule_placements
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
 from gitsched.apis.replicas import count_copy_replicas
-from gitsched.model.document import Body, Document, Key
+from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_document
+from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome
-from gitsched.schedule.fleet import Fleet
-from gitsched.schedule.selection import SELECTION_FILTERS
 
 
 class OcmEngine(PolicyEngine):
@@ -127,10 +119,10 @@ class OcmEngine(PolicyEngine):
         return None if workload is None else self._make_outcome(workload)
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        """Return the decisions of the template's Placement."""
+        """Return the decisions of the template's Placement, and why it has none."""
         placement = read_placement_annotation(template)
         state = None if placement is None else self._placement_states.get(placement)
-        return () if state is None else (state.decisions,)
+        return () if state is None else (state.decisions, state.reason)
 
     @property
     def revision(self) -> int:
@@ -211,11 +203,15 @@ class OcmEngine(PolicyEngine):
     def _list_placement_states(self) -> Iterator[tuple[Key, PlacementState]]:
         """Return the state of every Placement; skipped and invalid ones keep their previous decisions."""
         for key, result in self.run.results.items():
-            yield key, PlacementState(result.decisions, result.placement.clusters_per_group, result.wakeup)
+            reason = "" if _have_clusters(result.decisions) else describe_no_decision(result, self.fleet)
+            yield key, PlacementState(result.decisions, result.placement.clusters_per_group, result.wakeup, reason)
         for key, skipped in self.run.skipped.items():
-            yield key, PlacementState(tuple(self._list_previous_decisions(key)), skipped.placement.clusters_per_group)
+            decisions = tuple(self._list_previous_decisions(key))
+            reason = "" if _have_clusters(decisions) else f"it is not scheduled: {describe_skipped(skipped)}"
+            yield key, PlacementState(decisions, skipped.placement.clusters_per_group, reason=reason)
         for key in self._broken:
-            yield key, PlacementState(tuple(self._list_previous_decisions(key)))
+            decisions = tuple(self._list_previous_decisions(key))
+            yield key, PlacementState(decisions, reason="" if _have_clusters(decisions) else "its document is invalid")
 
     def _list_score_findings(self, scores: PrioritizerScores) -> Iterator[Finding]:
         documents = self._documents(names.ADDON_SCORE)
@@ -234,73 +230,5 @@ class OcmEngine(PolicyEngine):
         yield from self._decision_index.find((key.namespace, key.name)).records(key.namespace)
 
 
-_MAX_LISTED = 5
-_POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintToleration": ("spec", "tolerations")}
-
-
-def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
-    """Return the findings in the order of the Placements."""
-    for result in run.results.values():
-        yield from _list_result_findings(result, exceeded_limit)
-        if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
-            document = result.placement.document
-            message = f"{document.key} chooses no cluster: {_describe_no_clusters(result, fleet)}"
-            yield _make_finding("warning", "ocm-nothing-chosen", message, document)
-    for skipped in run.skipped.values():
-        yield from _list_skipped_findings(skipped)
-
-
-def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
-    document = result.placement.document
-    if result.misconfiguration is not None:
-        message = (
-            f"{document.key} is misconfigured and keeps its previous decisions: {str(result.misconfiguration).removeprefix(':')}"
-        )
-        misconfiguration = result.misconfiguration
-        pointer = _POINTERS.get(misconfiguration.plugin, ("spec",))
-        field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
-        finding = _make_finding("error", misconfiguration.code if misconfiguration.code else "ocm-misconfigured", message, document)
-        yield finding._replace(field=field)
-        return
-    predicates = result.placement.predicates
-    if not isinstance(predicates, Misconfiguration) and any(exceeded_limit(predicate.expressions) for predicate in predicates):
-        message = f"{document.key} has a CEL expression that exceeds the cost limit: clusters for which it does do not match"
-        yield _make_finding("warning", "cel-cost", message, document)
-
-
-def _describe_no_clusters(result: PlacementResult, fleet: Fleet) -> str:
-    """Describe how many clusters each step excludes; upstream's status says only that no cluster matches."""
-    eligible, request, choice = result.eligible, result.request, result.choice
-    if not eligible.eligible_sets:
-        return describe_missing_sets(result)
-    if request is None or choice is None or not eligible.clusters:
-        return f"{', '.join(eligible.eligible_sets)} has no cluster"
-    matched = choice.remaining[0]
-    reasons = Counter(SELECTION_FILTERS[1].reason(request, fleet, index) for index in fleet.members(matched & ~choice.remaining[1]))
-    exclusions = [
-        f"{count} excluded because {reason}" for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
-    ]
-    unmatched = eligible.clusters.bit_count() - matched.bit_count()
-    parts = [*([f"{unmatched} excluded by its predicates"] if unmatched else []), *exclusions[:_MAX_LISTED]]
-    return (
-        f"of {eligible.clusters.bit_count()} clusters, {'; '.join(parts)}"
-        if parts
-        else "its spread constraints allow none of the remaining clusters"
-    )
-
-
-def _list_skipped_findings(skipped: SkippedPlacement) -> Iterator[Finding]:
-    invalid_set, document = skipped.invalid_set, skipped.placement.document
-    if invalid_set is None:
-        if skipped.placement.scheduling_disabled:
-            message = f"{document.key} is not scheduled: remove its annotation {names.SCHEDULING_DISABLED_ANNOTATION}"
-            yield _make_finding("info", "ocm-scheduling-disabled", message, document)
-        return
-    message = f"{invalid_set.key} has an invalid selector: {skipped.reason}"
-    yield _make_finding("error", "ocm-set-unusable", message, invalid_set)
-    message = f"{document.key} keeps its previous decisions: {invalid_set.key} is invalid"
-    yield _make_finding("warning", "stale-decision", message, document)
-
-
-def _make_finding(severity: Severity, code: str, message: str, document: Document) -> Finding:
-    return Finding(severity, code, message, locate_document(document), document.key.resource)
+def _have_clusters(decisions: Sequence[tuple[Key, Body]]) -> bool:
+    return any(get_field(body, "status", "decisions") for _, body in decisions)

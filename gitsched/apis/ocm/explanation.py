@@ -3,7 +3,8 @@ change that brings a workload closer to a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.capabilities import ChangeProposal
@@ -15,14 +16,25 @@ from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
 from gitsched.apis.ocm.scheduling import PlacementResult, describe_missing_sets
 from gitsched.model.document import Body, Document, Key, get_field
-from gitsched.model.explanation import ExplainedCandidate, Explanation, ProposedChange, ReplicaShare
+from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ProposedChange, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding, Pointer
 from gitsched.model.scheduling import Affinity, CandidateResult, Outcome
+from gitsched.model.time import NEVER, format_time
 from gitsched.schedule.fleet import Candidate, Fleet
-from gitsched.schedule.selection import SELECTION_FILTERS, SelectionRequest, SelectionResult, explain_selection, find_toleration_end
+from gitsched.schedule.selection import (
+    SELECTION_FILTERS,
+    SelectionRequest,
+    SelectionResult,
+    WeightedScore,
+    explain_selection,
+    find_toleration_end,
+    is_ignored,
+)
 
 NOT_ELIGIBLE = "it is not in a cluster set that the Placement may choose from, or it is being deleted"
-
+_MAX_TIME_LIMITS = 20
+"""Times that one explanation lists; it counts the others."""
+_MAX_NAMES = 5
 
 TaintedClusters = Mapping[str, tuple[Document, AvailabilityTaint]]
 
@@ -58,12 +70,20 @@ def _is_rejected_by_added_taint(candidate: CandidateResult, tainted: TaintedClus
 
 def _list_candidates(result: PlacementResult, fleet: Fleet, tainted: TaintedClusters) -> Iterator[ExplainedCandidate]:
     """Yield the result for every cluster, with the condition that adds the taint by which it is rejected."""
+    terms = result.request.scores if result.request is not None else ()
     for candidate in evaluate_clusters(result, fleet, tainted):
+        score = _describe_score(candidate, terms)
         document, added = tainted.get(candidate.name, (None, None))
         if document is None or added is None or document.origin is None or not _is_rejected_by_added_taint(candidate, tainted):
-            yield ExplainedCandidate(candidate)
+            yield ExplainedCandidate(candidate, score_details=score)
         else:
             yield ExplainedCandidate(candidate, _format_location(document), field=FieldOrigin(document.origin, added.pointer))
+
+
+def _describe_score(candidate: CandidateResult, terms: Sequence[WeightedScore]) -> str:
+    """Return the weighted scores of a cluster in the order of the prioritizers; "" for a rejected cluster."""
+    scores = zip(terms, candidate.scores.items(), strict=False)
+    return " + ".join(f"{term.weight} × {name} {score:g}" for term, (name, score) in scores)
 
 
 def _find_last_selected(selection: SelectionResult) -> tuple[int, int] | None:
@@ -91,6 +111,7 @@ def explain_placement(
         else f"Not scheduled again: {str(result.misconfiguration).removeprefix(':')}.",
         result=tuple(ReplicaShare(name) for name in clusters),
         findings=tuple(finding for finding in findings if finding.resource == document.key.resource),
+        tables=tuple(_list_time_limits(result, fleet)),
         native=build_debug_response(result, fleet),
     )
 
@@ -135,6 +156,34 @@ def build_debug_response(result: PlacementResult, fleet: Fleet) -> dict[str, Any
     }
 
 
+def _list_time_limits(result: PlacementResult, fleet: Fleet) -> Iterator[ExplanationTable]:
+    """Yield a table of the times at which tolerations end and scores expire, if there are any."""
+    request, selection = result.request, result.choice
+    if request is None or selection is None:
+        return
+    limits: dict[tuple[datetime, str], list[str]] = {}
+    for index in selection.members:
+        for taint in fleet.candidates[index].taints:
+            if not is_ignored(request, taint, index):
+                end = find_toleration_end(taint, request.tolerations, request.now)
+                if end is not None and end != NEVER:
+                    limits.setdefault((end, f"the taint {taint} is no longer tolerated"), []).append(fleet.names[index])
+    members = set(selection.members)
+    for (resource, score), add_on in result.add_ons.items():
+        for index, valid_until in add_on.expiring:
+            if index in members:
+                limits.setdefault((valid_until, f"the score {resource}/{score} expires"), []).append(fleet.names[index])
+    rows = [(format_time(time), _join_names(clusters), text) for (time, text), clusters in sorted(limits.items())]
+    if rows:
+        more = [("later", "", f"{len(rows) - _MAX_TIME_LIMITS} more")] if len(rows) > _MAX_TIME_LIMITS else []
+        yield ExplanationTable("Changes without a commit", ("Time", "Clusters", "Change"), (*rows[:_MAX_TIME_LIMITS], *more))
+
+
+def _join_names(clusters: list[str]) -> str:
+    more = f" and {len(clusters) - _MAX_NAMES} more" if len(clusters) > _MAX_NAMES else ""
+    return f"{', '.join(clusters[:_MAX_NAMES])}{more}"
+
+
 def _describe_cluster_sets(result: PlacementResult) -> str:
     cluster_sets = result.eligible.eligible_sets
     return f"chooses from {', '.join(cluster_sets)}" if cluster_sets else describe_missing_sets(result)
@@ -144,7 +193,7 @@ def _describe_filters(result: PlacementResult) -> list[str]:
     if result.choice is None or result.request is None:
         return []
     before = result.eligible.clusters.bit_count()
-    lines = [f"{before} eligible clusters."]
+    lines = [f"{before} eligible clusters." if before != 1 else "1 eligible cluster."]
     for selection_filter, remaining in zip(SELECTION_FILTERS, result.choice.remaining, strict=True):
         after = remaining.bit_count()
         lines.append(f"{selection_filter.name}: {after} of {before} remain.")
@@ -155,10 +204,11 @@ def _describe_filters(result: PlacementResult) -> list[str]:
 
 def _describe_number(limit: int | None, chosen: int) -> str:
     if limit is None:
-        return f"All {chosen} are selected: numberOfClusters is not set."
+        return f"All remaining clusters ({chosen}) are selected: numberOfClusters is not set."
     if chosen < limit:
-        return f"{chosen} are selected: fewer than the numberOfClusters of {limit}."
-    return f"The {chosen} with the highest total scores are selected, with equal scores the first by name."
+        return f"Selected clusters: {chosen}, fewer than the numberOfClusters of {limit}."
+    best = "cluster with the highest total score is" if chosen == 1 else f"{chosen} clusters with the highest total scores are"
+    return f"The {best} selected, with equal scores the first by name."
 
 
 def _describe_scores(result: PlacementResult) -> str:

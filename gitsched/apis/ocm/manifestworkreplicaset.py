@@ -105,11 +105,13 @@ def _hash_manifests(value: object) -> str:
 
 
 class PlacementState(NamedTuple):
-    """The current decisions of a Placement, its clustersPerDecisionGroup, and when the decisions can change without a commit."""
+    """The current decisions of a Placement, its clustersPerDecisionGroup, when the decisions can change without a commit, and why
+    they have no cluster."""
 
     decisions: Sequence[tuple[Key, Body]]
     clusters_per_group: object = None
     wakeup: datetime | None = None
+    reason: str = ""
 
 
 class WorkloadRollout(NamedTuple):
@@ -217,7 +219,7 @@ def make_outcome(
         targets=placed,
         replicas=None,
         records=((workload.record, _write_record(workload, rollout, previous_objects, previous, time)),),
-        reason=_describe_reason(workload, rollout, policy),
+        reason=_describe_reason(workload, rollout, policy) if placed else _describe_no_clusters(workload, rollout, placements),
         time=time,
         wakeup=min(
             (wakeup for wakeup in (progress.wakeup, *(state.wakeup for state in states)) if wakeup is not None), default=None
@@ -261,6 +263,20 @@ def _describe_reason(workload: OcmWorkload, rollout: WorkloadRollout, policy: st
         return policy
     current = sum(step.revision == workload.revision for step in progress.revisions.values())
     return f"{policy}: {current} of {current + len(pending)} clusters have the current revision"
+
+
+def _describe_no_clusters(workload: OcmWorkload, rollout: WorkloadRollout, placements: Mapping[Key, PlacementState]) -> str:
+    """Describe for each Placement why the workload has no cluster."""
+    reasons = []
+    for placement, _ in workload.references:
+        if placement not in rollout.groups:
+            why = "it does not exist"
+        elif not any(group.clusters for group in rollout.groups[placement]):
+            why = placements[placement].reason or "none of its clusters exists"
+        else:
+            why = "the rollout has not started"
+        reasons.append(f"{placement}: {why}")
+    return "; ".join(reasons)
 
 
 def _list_pending_clusters(workload: OcmWorkload, rollout: WorkloadRollout) -> list[str]:

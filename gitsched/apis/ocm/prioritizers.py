@@ -63,11 +63,13 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 class AddOnScores(NamedTuple):
     """One add-on score at one time: values by candidate, and when the next one expires.
 
-    `expired` are candidates whose score has expired, with its validUntil; `missing` are candidates that have no such score.
+    `expired` are candidates whose score has expired, with its validUntil, and `expiring` those whose score is valid until then;
+    `missing` are candidates that have no such score.
     """
 
     column: ScoreColumn
     expired: tuple[tuple[int, datetime], ...]
+    expiring: tuple[tuple[int, datetime], ...]
     missing: tuple[int, ...]
     next_expiry: datetime | None
 
@@ -115,7 +117,7 @@ class PrioritizerScores:
         values_by_candidate: list[float | None] = [None] * len(self._names)
         expired: list[tuple[int, datetime]] = []
         missing = dict.fromkeys(range(len(self._names)))
-        expiries = set()
+        expiring: list[tuple[int, datetime]] = []
         for index, values, valid_until in self._read_resource_scores(resource):
             if score not in values:
                 continue
@@ -125,10 +127,10 @@ class PrioritizerScores:
                 continue
             values_by_candidate[index] = values[score]
             if valid_until is not None:
-                expiries.add(valid_until)
+                expiring.append((index, valid_until))
         # A score is valid up to and including validUntil, so the decision can change one microsecond later.
-        next_expiry = min(expiries) + _ONE_MICROSECOND if expiries else None
-        return AddOnScores(ScoreColumn(values_by_candidate), tuple(expired), tuple(missing), next_expiry)
+        next_expiry = min(valid_until for _, valid_until in expiring) + _ONE_MICROSECOND if expiring else None
+        return AddOnScores(ScoreColumn(values_by_candidate), tuple(expired), tuple(expiring), tuple(missing), next_expiry)
 
     def _read_resource_scores(self, resource: str) -> list[tuple[int, dict[str, int], datetime | None]]:
         """Return candidate index, values by score name, and validUntil of each AddOnPlacementScore with this name."""

@@ -15,8 +15,18 @@ from hypothesis import strategies as st
 import gitsched
 from gitsched.model.time import parse_time
 from tests.apis.ocm.chosen_clusters import NOW, list_chosen
-from tests.builders.ocm import Body, bound_global_set, label_predicate, managed_cluster, placement, taint
+from tests.builders.ocm import (
+    Body,
+    bound_global_set,
+    built_in,
+    label_predicate,
+    managed_cluster,
+    placed_config_map,
+    placement,
+    taint,
+)
 
+DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 CASES = Path(__file__).parents[2] / "conformance" / "ocm.jsonl.xz"
 INVALID_VALUES: list[Any] = [
     None,
@@ -109,3 +119,26 @@ def test_a_placement_without_clusters_has_a_finding_with_the_reasons(change: Bod
     fleet += clusters if change.get("clusters", True) else []
     findings = gitsched.schedule([*fleet, placement("p", "ns", 1, predicates=predicates, **spec)], now=NOW).findings
     assert [message in finding.message for finding in findings if finding.code == "ocm-nothing-chosen"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (placement("p", "ns", 0), "its numberOfClusters is 0"),
+        (
+            placement("p", "ns", 1, clusterSets=["other"]),
+            "its clusterSets (other) are not bound to the namespace ns, which has global",
+        ),
+        (placement("p", "ns", 1, [built_in("Nonsense")]), "it is misconfigured: incorrect builtin prioritizer: Nonsense"),
+        (
+            {**placement("p", "ns"), "metadata": {"name": "p", "namespace": "ns", "annotations": {DISABLED: "true"}}},
+            f"it is not scheduled: it has the annotation {DISABLED}",
+        ),
+        ({**placement("p", "ns"), "spec": 1}, "its document is invalid"),
+    ],
+)
+def test_a_workload_without_clusters_has_the_reason_of_its_placement(body: Body, reason: str) -> None:
+    fleet = [*bound_global_set("ns"), managed_cluster("dub"), placed_config_map("settings", "ns", "p")]
+    result = gitsched.schedule([*fleet, body], now=NOW)
+    (outcome,) = result.decisions.outcomes.values()
+    assert outcome.reason == f"Placement.cluster.open-cluster-management.io/ns/p: {reason}"

@@ -89,16 +89,17 @@ def test_a_workload_is_placed_in_the_existing_clusters_of_its_placement() -> Non
 
 
 @pytest.mark.parametrize(
-    ("decisions", "reason", "messages"),
+    ("decisions", "reason", "messages", "why"),
     [
-        ({}, "PlacementDecisionNotFound", ["references Placement", "none of its Placements exists"]),
-        ({"p": [decision()]}, "PlacementDecisionEmpty", ["its Placement chooses no cluster"]),
+        ({}, "PlacementDecisionNotFound", ["references Placement", "none of its Placements exists"], "it does not exist"),
+        ({"p": [decision()]}, "PlacementDecisionEmpty", ["its Placement chooses no cluster"], "none of its clusters exists"),
     ],
 )
 def test_a_workload_without_clusters_is_pending(
-    decisions: dict[str, list[tuple[Key, Body]]], reason: str, messages: list[str]
+    decisions: dict[str, list[tuple[Key, Body]]], reason: str, messages: list[str], why: str
 ) -> None:
     outcome = decide(replica_set(SETTINGS), **decisions)
     ((_, record),) = outcome.records
     assert (outcome.state, record["status"]["conditions"][0]["reason"]) == ("pending", reason)
     assert [part in finding.message for part, finding in zip(messages, outcome.findings, strict=True)] == [True] * len(messages)
+    assert outcome.reason == f"{placement_key('ns', 'p')}: {why}"

@@ -1,0 +1,103 @@
+"""Findings about Placements: misconfigured ones, skipped ones, and ones that choose no cluster, with the reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from gitsched.apis.ocm import names
+from gitsched.apis.ocm.placement import Misconfiguration
+from gitsched.apis.ocm.scheduling import PlacementResult, SchedulingRun, SkippedPlacement, describe_missing_sets
+from gitsched.model.document import Document
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_document
+from gitsched.schedule.fleet import Fleet
+from gitsched.schedule.selection import SELECTION_FILTERS
+
+_MAX_LISTED = 5
+_POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintToleration": ("spec", "tolerations")}
+
+
+def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+    """Return the findings in the order of the Placements."""
+    for result in run.results.values():
+        yield from _list_result_findings(result, exceeded_limit)
+        if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
+            document = result.placement.document
+            message = f"{document.key} chooses no cluster: {_describe_exclusions(result, fleet)}"
+            yield _make_finding("warning", "ocm-nothing-chosen", message, document)
+    for skipped in run.skipped.values():
+        yield from _list_skipped_findings(skipped)
+
+
+def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
+    document = result.placement.document
+    if result.misconfiguration is not None:
+        message = (
+            f"{document.key} is misconfigured and keeps its previous decisions: {str(result.misconfiguration).removeprefix(':')}"
+        )
+        misconfiguration = result.misconfiguration
+        pointer = _POINTERS.get(misconfiguration.plugin, ("spec",))
+        field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
+        finding = _make_finding("error", misconfiguration.code if misconfiguration.code else "ocm-misconfigured", message, document)
+        yield finding._replace(field=field)
+        return
+    predicates = result.placement.predicates
+    if not isinstance(predicates, Misconfiguration) and any(exceeded_limit(predicate.expressions) for predicate in predicates):
+        message = f"{document.key} has a CEL expression that exceeds the cost limit: clusters for which it does do not match"
+        yield _make_finding("warning", "cel-cost", message, document)
+
+
+def describe_no_decision(result: PlacementResult, fleet: Fleet) -> str:
+    """Describe why a scheduled Placement without decisions has none."""
+    if result.misconfiguration is not None:
+        return f"it is misconfigured: {str(result.misconfiguration).removeprefix(':')}"
+    if result.placement.number_of_clusters == 0:
+        return "its numberOfClusters is 0"
+    return _describe_exclusions(result, fleet)
+
+
+def describe_skipped(skipped: SkippedPlacement) -> str:
+    """Describe why a Placement is not scheduled."""
+    if skipped.invalid_set is not None:
+        return f"{skipped.invalid_set.key} has an invalid selector: {skipped.reason}"
+    if skipped.placement.scheduling_disabled:
+        return f"it has the annotation {names.SCHEDULING_DISABLED_ANNOTATION}"
+    return "it is being deleted"
+
+
+def _describe_exclusions(result: PlacementResult, fleet: Fleet) -> str:
+    """Describe how many clusters each step excludes; upstream's status says only that no cluster matches."""
+    eligible, request, choice = result.eligible, result.request, result.choice
+    if not eligible.eligible_sets:
+        return describe_missing_sets(result)
+    if request is None or choice is None or not eligible.clusters:
+        return f"{', '.join(eligible.eligible_sets)} has no cluster"
+    matched = choice.remaining[0]
+    reasons = Counter(SELECTION_FILTERS[1].reason(request, fleet, index) for index in fleet.members(matched & ~choice.remaining[1]))
+    exclusions = [
+        f"{count} excluded because {reason}" for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+    ]
+    unmatched = eligible.clusters.bit_count() - matched.bit_count()
+    parts = [*([f"{unmatched} excluded by its predicates"] if unmatched else []), *exclusions[:_MAX_LISTED]]
+    return (
+        f"of {eligible.clusters.bit_count()} clusters, {'; '.join(parts)}"
+        if parts
+        else "its spread constraints allow none of the remaining clusters"
+    )
+
+
+def _list_skipped_findings(skipped: SkippedPlacement) -> Iterator[Finding]:
+    invalid_set, document = skipped.invalid_set, skipped.placement.document
+    if invalid_set is None:
+        if skipped.placement.scheduling_disabled:
+            message = f"{document.key} is not scheduled: remove its annotation {names.SCHEDULING_DISABLED_ANNOTATION}"
+            yield _make_finding("info", "ocm-scheduling-disabled", message, document)
+        return
+    message = f"{invalid_set.key} has an invalid selector: {skipped.reason}"
+    yield _make_finding("error", "ocm-set-unusable", message, invalid_set)
+    message = f"{document.key} keeps its previous decisions: {invalid_set.key} is invalid"
+    yield _make_finding("warning", "stale-decision", message, document)
+
+
+def _make_finding(severity: Severity, code: str, message: str, document: Document) -> Finding:
+    return Finding(severity, code, message, locate_document(document), document.key.resource)
