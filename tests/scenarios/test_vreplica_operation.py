@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import yaml
+
 from tests.builders.knative import RENDERED, node, pods, settings, source
 
 from .conftest import Fleet, at_hour
 from .vreplicas import VreplicaFleet
 
 HOURLY = "{refreshPeriodSeconds: 3600}"
+ADAPTER_TEMPLATE = """\
+  template:
+    spec:
+      terminationGracePeriodSeconds: 0
+      affinity:
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+          - weight: 50
+            podAffinityTerm:
+              labelSelector: {matchLabels: {control-plane: kafkasource-mt-adapter}}
+              topologyKey: topology.kubernetes.io/zone
+          - weight: 50
+            podAffinityTerm:
+              labelSelector: {matchLabels: {control-plane: kafkasource-mt-adapter}}
+              topologyKey: kubernetes.io/hostname
+      containers: [{name: receive-adapter, image: adapter:v2}]
+"""
 
 
 def test_n1_replicas_scale_up_immediately_and_down_after_a_refresh_period(fleet: Fleet) -> None:
@@ -38,6 +57,18 @@ def test_n2_a_rolling_upgrade_of_all_nodes_moves_nothing(fleet: Fleet) -> None:
         events.commit({f"nodes/{name}.yaml": node(name, zone)}, step + 0.4)
         events.move(step + 0.5, **{f"p{o}": node_name for o, node_name in original.items()})
     assert events.fleet.head == before
+
+
+def test_n2_an_adapter_that_is_applied_again_keeps_its_replicas_and_placements(fleet: Fleet) -> None:
+    events = VreplicaFleet(fleet)
+    events.commit({"sources/busy.yaml": source("busy", 20)}, 1)
+    placed = events.placements(), events.placements("busy")
+    upgraded = f"{events.adapter(6)}{ADAPTER_TEMPLATE}"
+    events.commit({"adapter.yaml": upgraded}, 2)
+    assert (events.placements(), events.placements("busy")) == placed
+    assert events.findings("knative-moved") == []
+    rendered = fleet.load(RENDERED)["spec"]
+    assert rendered == yaml.safe_load(upgraded)["spec"] | {"replicas": 9}, "the other fields are delivered as written"
 
 
 def test_n3_pending_pods_are_not_requested_again(fleet: Fleet) -> None:

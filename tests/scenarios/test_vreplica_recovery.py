@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.builders.knative import UNREACHABLE, node, pods, source
@@ -10,8 +12,8 @@ from .conftest import Fleet
 from .vreplicas import VreplicaFleet
 
 PLACED = {0: 2, 1: 2, 2: 2}
-CORDONED = {"cordoned": True}
-LOST = {"taints": (f"{UNREACHABLE}:NoExecute", f"{UNREACHABLE}:NoSchedule")}
+CORDONED: dict[str, Any] = {"cordoned": True}
+LOST: dict[str, Any] = {"taints": (f"{UNREACHABLE}:NoExecute", f"{UNREACHABLE}:NoSchedule")}
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_d2_a_failed_pod_keeps_its_vreplicas_and_gets_no_new_ones(events: Vrepli
 
 
 @pytest.mark.parametrize("trouble", [CORDONED, LOST], ids=["d3-cordoned", "d5-unreachable"])
-def test_d3_d5_pods_on_unusable_nodes_keep_vreplicas_and_get_no_new_ones(events: VreplicaFleet, trouble: dict[str, object]) -> None:
+def test_d3_d5_pods_on_unusable_nodes_keep_vreplicas_and_get_no_new_ones(events: VreplicaFleet, trouble: dict[str, Any]) -> None:
     before = events.fleet.head
     events.commit({"nodes/n1.yaml": node("n1", "east", **trouble)}, 1)
     assert events.fleet.head == before
@@ -55,6 +57,22 @@ def test_d4_a_drained_pod_is_schedulable_on_its_new_node(events: VreplicaFleet) 
     assert events.fleet.head == before
     events.commit({"sources/orders.yaml": source("orders", 24)}, 3)
     assert events.placements() == dict.fromkeys(range(6), 4), "the recreated pods are filled up, too"
+
+
+def test_d5_a_pod_that_restarts_on_another_node_has_its_vreplicas_and_takes_new_ones(events: VreplicaFleet) -> None:
+    before = events.fleet.head
+    events.commit({"nodes/n1.yaml": node("n1", "east", **LOST)}, 1)
+    events.move(2, p1=None, p4=None)
+    events.move(3, p1="n0", p4="n2")
+    assert events.fleet.head == before, "the pods have the same ordinals"
+    events.commit({"sources/orders.yaml": source("orders", 24)}, 4)
+    assert events.placements() == dict.fromkeys(range(6), 4)
+
+
+def test_d5_a_source_scaled_up_meanwhile_is_placed_again_on_running_pods_by_replace(fleet: Fleet) -> None:
+    events = VreplicaFleet(fleet, scaleUp="replace")
+    events.commit({"nodes/n1.yaml": node("n1", "east", **LOST), "sources/orders.yaml": source("orders", 8)}, 1)
+    assert events.placements() == {0: 4, 2: 4}
 
 
 def test_d5_vreplicas_are_not_spread_over_an_unreachable_node(events: VreplicaFleet) -> None:
@@ -73,8 +91,9 @@ def test_d6_a_source_scaled_up_during_an_outage_is_spread_over_the_remaining_pod
     assert {ordinal: after[ordinal] - PLACED.get(ordinal, 0) for ordinal in after} == {0: 2, 1: 2, 2: 0}
 
 
-def test_d7_nothing_moves_after_a_failed_zone_returns(events: VreplicaFleet) -> None:
-    down = {f"nodes/{name}.yaml": node(name, "east", cordoned=True) for name in ("n0", "n1")}
+@pytest.mark.parametrize("trouble", [CORDONED, LOST], ids=["cordoned", "unreachable"])
+def test_d7_nothing_moves_after_a_failed_zone_returns(events: VreplicaFleet, trouble: dict[str, Any]) -> None:
+    down = {f"nodes/{name}.yaml": node(name, "east", **trouble) for name in ("n0", "n1")}
     events.commit({**down, "sources/orders.yaml": source("orders", 14)}, 1)
     assert events.placements() == {0: 2, 1: 2, 2: 4, 5: 4}, "the pods of the other zone are full"
     assert len(events.findings("knative-pending")) == 1
