@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, Self
 
-from gitsched.model.document import Body, SourceSpans
+from gitsched.model.document import Body, InsertionPoint, SourceSpans
 from gitsched.model.finding import Severity
 
 
@@ -94,10 +94,11 @@ class ParsedFile(NamedTuple):
 
 
 def _parse_document(body: Body, index: int, item: int, line: int, column: int, text: list[Any], broken: bool) -> ParsedDocument:
-    whole_file, start, end, server_owned, editable = text
+    whole_file, start, end, server_owned, editable, insertions = text
     if server_owned is not None:
         server_owned = tuple([(a, b) for a, b in server_owned])
-    spans = SourceSpans(whole_file, start, end, server_owned, tuple([(path, a, b) for path, a, b in editable]))
+    scalars, points = tuple([(path, a, b) for path, a, b in editable]), tuple([InsertionPoint(*point) for point in insertions])
+    spans = SourceSpans(whole_file, start, end, server_owned, scalars, points)
     return ParsedDocument(body, index, item, line, column, spans, broken)
 
 

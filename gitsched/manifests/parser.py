@@ -26,6 +26,7 @@ from gitsched.manifests.parsed_file import (
     ParsedFile,
     reject_large_file,
 )
+from gitsched.manifests.source_spans import find_spans, make_item_spans
 from gitsched.manifests.yaml_composer import (
     SYNTAX_ERROR,
     ParseError,
@@ -35,7 +36,7 @@ from gitsched.manifests.yaml_composer import (
     is_small,
     read_text,
 )
-from gitsched.manifests.yaml_nodes import Constructor, find_spans, locate_field, locate_node, make_item_spans
+from gitsched.manifests.yaml_nodes import Constructor, locate_field, locate_node
 from gitsched.model.document import Body, SourceSpans, mentions_config_map_data
 from gitsched.model.finding import Issue, Pointer, Severity, ValidationResult
 
@@ -133,9 +134,9 @@ def _add_byte_order_mark(file: ParsedFile) -> ParsedFile:
 
 def _shift_spans(text: SourceSpans) -> SourceSpans:
     cuts = None if text.server_owned is None else tuple((a + 1, b + 1) for a, b in text.server_owned)
-    return SourceSpans(
-        text.whole_file, text.start + 1, text.end + 1, cuts, tuple((path, a + 1, b + 1) for path, a, b in text.editable)
-    )
+    editable = tuple((path, a + 1, b + 1) for path, a, b in text.editable)
+    insertions = tuple(point._replace(offset=point.offset + 1) for point in text.insertions)
+    return SourceSpans(text.whole_file, text.start + 1, text.end + 1, cuts, editable, insertions)
 
 
 DOCUMENT_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)[^\r\n]*(?:\r\n|\r|\n|\Z)", re.MULTILINE)

@@ -1,5 +1,4 @@
-"""Read YAML nodes: construct their JSON values as sigs.k8s.io/yaml does, locate fields, and find the spans of text that
-rendering removes or edits."""
+"""Read YAML nodes: construct their JSON values as sigs.k8s.io/yaml does, and locate fields."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ from yaml import MappingNode, ScalarNode, SequenceNode
 
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, MAX_ISSUES
 from gitsched.manifests.yaml_composer import ParseError, YamlDocument, compose_documents, join_surrogates
-from gitsched.model.document import Body, SourceSpans, list_server_owned
 from gitsched.model.finding import Pointer
 
 Scalar = None | bool | int | float | str
@@ -313,87 +311,3 @@ def locate_field(data: bytes, index: int, item: int, pointer: Pointer) -> tuple[
             if found == index:
                 return locate_node(tree, tree.node, (*(("items", item) if item >= 0 else ()), *pointer))
     return None
-
-
-_REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
-
-
-def find_spans(
-    text: str, tree: YamlDocument, body: Body, editable: tuple[str, ...], *, start: int, end: int, has_aliases: bool
-) -> SourceSpans:
-    """Find the spans of a document whose body is `tree`'s value. Offsets count characters of `text`; the caller sets
-    `whole_file`."""
-    server_owned = list_server_owned(body)
-    cuts: tuple[tuple[int, int], ...] | None = ()
-    if server_owned:
-        cuts = None if has_aliases else _find_server_owned(text, tree, server_owned)
-    return SourceSpans(False, start, end, cuts, tuple(_find_editable(text, tree, body, editable)))
-
-
-def make_item_spans(body: Body) -> SourceSpans:
-    """Return the spans of an item of a List: it cannot be edited in place."""
-    return SourceSpans(False, 0, 0, None if list_server_owned(body) else (), ())
-
-
-def _find_editable(text: str, tree: YamlDocument, body: Body, editable: tuple[str, ...]) -> list[tuple[str, int, int]]:
-    found = []
-    for path in editable:
-        steps = path.split(".")
-        head = body.get(steps[0])
-        if head is None or (len(steps) > 1 and not (isinstance(head, dict) and steps[1] in head)):
-            continue
-        node: Any = tree.node
-        after = 0
-        for step in steps:
-            pair = find_member(node, step)
-            if pair is None or pair[1].start_mark.index < pair[0].end_mark.index or pair[0].start_mark.index < after:
-                break  # missing, merged, or an alias to shared text
-            after = pair[0].end_mark.index
-            node = pair[1]
-        else:
-            start, end = tree.offset + node.start_mark.index, tree.offset + node.end_mark.index
-            if node.__class__ is ScalarNode and start < end and text[start] not in "&!*|>":
-                found.append((path, start, end))
-    return found
-
-
-def _find_server_owned(text: str, tree: YamlDocument, server_owned: list[tuple[str, ...]]) -> tuple[tuple[int, int], ...] | None:
-    spans = []
-    for path in server_owned:
-        node: Any = tree.node
-        pair = None
-        for step in path:
-            pair = None if node.flow_style else find_member(node, step)
-            if pair is None:
-                return None
-            node = pair[1]
-        span = _find_member_lines(text, tree.offset, pair[0], node) if pair else None
-        if span is None:
-            return None
-        spans.append(span)
-    return tuple(sorted(spans))
-
-
-def _find_member_lines(text: str, offset: int, key: Any, value: Any) -> tuple[int, int] | None:
-    """Return the extent of the complete lines of a block member; None when the lines contain anything else."""
-    start = offset + key.start_mark.index - key.start_mark.column
-    if text[start : offset + key.start_mark.index].strip(" "):
-        return None
-    last = _find_last_leaf(value, key)
-    mark = last.end_mark
-    if last.__class__ is ScalarNode and last.style in ("|", ">"):
-        end = offset + mark.index - (mark.column if offset + mark.index < len(text) else 0)
-        return (start, end) if end > start else None
-    rest = _REST_OF_LINE.match(text, text.find(":", offset + mark.index) + 1 if last is key else offset + mark.index)
-    return (start, rest.end()) if rest else None
-
-
-def _find_last_leaf(node: Any, key: Any) -> Any:
-    """Return the node whose text ends last: libyaml ends a block collection only at the next token."""
-    while not (node.__class__ is ScalarNode or node.flow_style):
-        if node.__class__ is MappingNode:
-            key, node = node.value[-1]
-        elif node.__class__ is SequenceNode:
-            node = node.value[-1]
-    empty = node.__class__ is ScalarNode and node.start_mark.index == node.end_mark.index
-    return key if empty and key is not None else node

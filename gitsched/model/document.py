@@ -34,6 +34,19 @@ class Key(NamedTuple):
         return (self.kind, self.namespace, self.name)
 
 
+class InsertionPoint(NamedTuple):
+    """Where a member can be inserted into the source text of the mapping at the path `parent`.
+
+    The inserted text is `before`, the name, `separator`, the value and `after`.
+    """
+
+    parent: str
+    offset: int
+    before: str
+    separator: str
+    after: str
+
+
 class SourceSpans(NamedTuple):
     """The spans of a document's source text that rendering needs. Offsets count characters of the decoded file, byte order mark
     included.
@@ -41,7 +54,8 @@ class SourceSpans(NamedTuple):
     `whole_file` means that the file holds only this document (comments around it stay). `start` and `end` are the extent of the
     document in a file of several, without its `---` line. `server_owned` are the extents of fields that a server owns, or None
     when they cannot be removed from the text (flow style, an item of a List): such a document is written as new text. `editable`
-    are the extents of the scalars that scheduling can change, each with its path ("spec.replicas").
+    are the extents of the scalars that scheduling can change, each with its path ("spec.replicas"). `insertions` are the places for
+    those that are missing.
     """
 
     whole_file: bool
@@ -49,6 +63,7 @@ class SourceSpans(NamedTuple):
     end: int
     server_owned: tuple[tuple[int, int], ...] | None
     editable: tuple[tuple[str, int, int], ...]
+    insertions: tuple[InsertionPoint, ...] = ()
 
 
 class Origin(NamedTuple):

@@ -120,14 +120,14 @@ def _find_group_end(tail: str) -> int:
 def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
     """Return the manifest of a document for one cluster; `counts` are pairs of a field path ("spec.replicas") and its value.
 
-    Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change
-    and comments, order and line ends stay. Otherwise (an item of a List, flow style, a missing field, no source text) the result is
-    newly written YAML.
+    Without a change, the result is the source blob, shared by all clusters. If the source text can be edited, only the numbers change,
+    a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Otherwise (an item of a List,
+    a missing, empty or shared mapping, no source text) the result is newly written YAML.
     """
     needed = [(path, count) for path, count in counts if not _is_count(get_field(document.body, *path.split(".")), count)]
     origin = document.origin
     if origin is not None and origin.spans is not None and origin.item < 0:
-        spans = _plan_edits(origin.spans, needed)
+        spans = _plan_edits(origin.spans, needed, document.body)
         if spans is not None:
             return EditedBlob(origin.blob, spans) if spans else ExistingBlob(origin.blob)
     return write_manifest(set_counts(document.body, needed))
@@ -146,15 +146,22 @@ def write_manifest(body: Body) -> NewBlob:
     return NewBlob(dump(remove_server_owned(body)).encode())
 
 
-def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]]) -> tuple[TextEdit, ...] | None:
+def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]], body: Body) -> tuple[TextEdit, ...] | None:
     if text.server_owned is None:
         return None
     spans = [TextEdit(start, end, "") for start, end in text.server_owned]
     marks = {path: (start, end) for path, start, end in text.editable}
+    insertions = {point.parent: point for point in text.insertions}
     for path, count in counts:
-        if path not in marks:
-            return None
-        spans.append(TextEdit(*marks[path], str(count)))
+        if path in marks:
+            spans.append(TextEdit(*marks[path], str(count)))
+            continue
+        parent, _, name = path.rpartition(".")
+        point = insertions.get(parent)
+        if point is None or name in (get_field(body, *parent.split(".")) or ()):
+            return None  # the member is missing together with its mapping, or it is there without a scalar to replace
+        new = f"{point.before}{name}{point.separator}{count}{point.after}"
+        spans.append(TextEdit(point.offset, point.offset, new))
     if not text.whole_file:
         spans += (
             [TextEdit(0, text.start, ""), TextEdit(text.end, END_OF_TEXT, "")]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitsched.manifests.parser import ParsedDocument, ParsedFile, locate_field, parse_file
-from gitsched.model.document import SERVER_OWNED, remove_server_owned
+from gitsched.model.document import SERVER_OWNED, SourceSpans, remove_server_owned
 
 
 def read_text(text: str, marks: tuple[str, ...] = ("spec.replicas",)) -> ParsedFile:
@@ -203,7 +203,7 @@ def test_json_surrogate_pairs_are_parsed_but_never_edited_in_place() -> None:
     )
     (document,) = read_text(text).documents
     assert document.body["spec"]["a"] == "\U0001f600 \\ud83d"
-    assert document.spans == (False, 0, 0, None, ())
+    assert document.spans == SourceSpans(False, 0, 0, None, ())
 
 
 PLACES = dedent("""\
