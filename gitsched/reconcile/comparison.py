@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import ReferenceReading
@@ -21,7 +21,6 @@ from gitsched.model.changes import Move, RecordChange, RetainedWorkload
 from gitsched.model.commit import Commit
 from gitsched.model.document import Document, Key
 from gitsched.model.explanation import Explanation
-from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Outcome
 from gitsched.reconcile.facts import add_facts, find_recorded_facts
 from gitsched.reconcile.fetch import fetch, find_commit
@@ -31,6 +30,7 @@ from gitsched.reconcile.run import Facts, Fetched, RunContext, RunResult, RunSet
 from gitsched.reconcile.source_locations import RuleLocations, locate_causes
 from gitsched.reconcile.source_tree import read_source_at
 from gitsched.render.output_files import CLUSTERS, escape_segment
+from gitsched.render.run_metadata import RunMetadata
 from gitsched.report.review import ComparisonBase, Review
 
 MAX_EXPLAINED_MOVES = 100
@@ -99,7 +99,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
         make_review(run)._replace(
             source_name=context.settings.revision or "",
             base=ComparisonBase(
-                states=_count_states_from_findings(record.findings) if record else None,
+                states=_read_state_counts(record) if record else None,
                 findings=record.findings if record else None,
             ),
             moves=moves,
@@ -247,7 +247,9 @@ def _list_changed_paths(repository: Repository, earlier: Commit | None, later: C
     return frozenset(repository.changed_paths(earlier.tree if earlier else None, later.tree))
 
 
-def _count_states_from_findings(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return the number of workloads by state, for the states that have findings."""
-    counts = Counter(finding.code for finding in findings)
+def _read_state_counts(record: RunMetadata) -> Mapping[str, int]:
+    """Return the number of workloads by state. A record without these numbers is estimated from its findings."""
+    if record.workloads is not None:
+        return record.workloads
+    counts = Counter(finding.code for finding in record.findings)
     return {"pending": counts["unschedulable"], "stale": counts["stale-decision"]}

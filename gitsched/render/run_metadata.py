@@ -31,6 +31,7 @@ class RunMetadata(NamedTuple):
     `source` and `source_tree` are Git object ids in hex; `observations` maps the name of an observation to its value (JSON).
     `observed_at` is the time of the observations, None if there are none. `retiring` maps a cluster without document that still has a
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
+    `workloads` counts the workloads by state; None in a file of a gitsched that did not count them.
     """
 
     source: str
@@ -44,6 +45,7 @@ class RunMetadata(NamedTuple):
     input_digest: str = ""
     retiring: Mapping[str, datetime] = {}
     facts: Mapping[str, str] = {}
+    workloads: Mapping[str, int] | None = None
 
 
 def write_run_metadata(value: RunMetadata) -> NewBlob:
@@ -63,6 +65,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
     }
     if value.facts:
         members["facts"] = dict(value.facts)
+    if value.workloads is not None:
+        members["workloads"] = dict(value.workloads)
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
     return NewBlob(f"{{\n{body}\n}}\n".encode())
 
@@ -80,7 +84,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         found = value.get("formatVersion") if isinstance(value, dict) else None
         raise Permanent(f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}")
     findings = value.get("findings")
-    retiring = _as_object(value.get("retiring"))
+    retiring, workloads = _as_object(value.get("retiring")), value.get("workloads")
     return RunMetadata(
         source=_as_text(value.get("source")),
         version=_as_text(value.get("version")),
@@ -93,6 +97,9 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         input_digest=_as_text(value.get("inputDigest")),
         retiring={name: since for name, text in retiring.items() if (since := parse_time(text))},
         facts={name: oid for name, oid in _as_object(value.get("facts")).items() if isinstance(oid, str)},
+        workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
+        if isinstance(workloads, dict)
+        else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +146,20 @@ def test_explain_of_a_deleted_application_shows_no_cluster(gitsched: Run, tenant
     output = gitsched("explain", "app/shop/web", at=tenant).stdout
     assert "Removed: it is being deleted." in output
     assert output.partition("Result\n")[2].split("\n")[0].strip() == "nowhere"
+
+
+def test_a_plan_counts_the_workloads_that_were_unplaced_before(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+    """An application that stays on an unavailable cluster is placed, and a Cluster without a cloud is no workload."""
+    lost = DOCUMENTS["made"].replace("name: made", "name: lost").replace("zone is x", "zone is nowhere")
+    waiting = DOCUMENTS["app"].replace("name: web", "name: waiting").replace("zone is x", "zone is nowhere")
+    commit(tenant, one=DOCUMENTS["one"].replace("ONLINE", "NOTREADY"), lost=lost, waiting=waiting)
+    assert gitsched("reconcile", at=tenant).returncode == 0
+    commit(tenant, one=DOCUMENTS["one"], app=DOCUMENTS["app"])
+    assert gitsched("reconcile", at=tenant).returncode == 0
+    commit(tenant, one=DOCUMENTS["one"].replace("ONLINE", "NOTREADY"))
+    found = gitsched("reconcile", at=tenant)
+    assert found.stdout.count("[unschedulable]") == 3, found.stdout
+    base = json.loads(gitsched("plan", "-o", "json", at=tenant).stdout)["base"]
+    assert base["workloads"] == {"placed": 1, "pending": 1, "stale": 0}
+    commit(tenant, waiting=None)
+    assert "unplaced workloads: 1 -> 0" in gitsched("plan", at=tenant).stdout

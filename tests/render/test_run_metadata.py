@@ -36,6 +36,7 @@ FULL = RunMetadata(
     next_wakeup=NOON,
     input_digest="c" * 64,
     retiring={"us-1": NOON},
+    workloads={"pending": 1, "placed": 2},
 )
 
 
@@ -64,7 +65,11 @@ def test_complete_run_metadata() -> None:
   "source": "COMMIT",
   "sourceTree": "TREE",
   "time": "2026-01-02T12:00:00Z",
-  "version": "0.1.0"
+  "version": "0.1.0",
+  "workloads": {
+    "pending": 1,
+    "placed": 2
+  }
 }
 """
     )

@@ -142,7 +142,7 @@ def _skip_scheduling(app: Application, status: SchedulingStatus, time: datetime)
     if is_deleted(app.document.body):
         return ApplicationAttempt(time, "ignored", status, reason="it is being deleted")
     if status.state == "FAILED":
-        return ApplicationAttempt(time, "ignored", status, reason="it has failed; it is scheduled again when its document changes")
+        return ApplicationAttempt(time, "ignored", status, reason=_describe_failed_state(app))
     if status.state == "DEGRADED" and (status.next_retry is None or time < status.next_retry):
         return ApplicationAttempt(time, "none", status, reason="its next retry is not due", next_change=status.next_retry)
     if status.target is not None and not app.migration:
@@ -153,6 +153,13 @@ def _skip_scheduling(app: Application, status: SchedulingStatus, time: datetime)
         end = datetime.fromtimestamp(status.migration_timeout, time.tzinfo) if status.migration_timeout < 1 << 37 else None
         return ApplicationAttempt(time, "none", status, reason="its migration timeout has not passed", next_change=end)
     return None
+
+
+def _describe_failed_state(app: Application) -> str:
+    """Return why a failed application is not scheduled, and what ends its failure."""
+    if get_field(app.document.body, "status", "state") == "FAILED":
+        return "status.state of its document is FAILED; to schedule it again, remove the state"
+    return "it has failed; it is scheduled again when its document changes"
 
 
 def _keep_cluster(status: SchedulingStatus, matching: int, current: int, time: datetime) -> ApplicationAttempt:

@@ -226,6 +226,10 @@ def _describe_failure(decision: ApplicationDecision) -> str:
     ):
         return f"no Cluster found in namespace {app.key.namespace}, and an application runs on clusters of its own namespace"
     reason = decision.attempts[-1].status.reason or {}
+    if get_field(app.document.body, "status", "state") == "FAILED":
+        found = reason.get("message") or reason.get("code")
+        cause = f" ({found})" if found else ""
+        return f"status.state of its document is FAILED{cause}; to schedule it again, remove the state"
     message = str(reason.get("message") or reason.get("code") or "unknown reason")
     return message + _describe_rejections(decision) if reason == NO_MATCH_REASON else message
 

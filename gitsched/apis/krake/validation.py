@@ -26,7 +26,7 @@ from gitsched.apis.krake.names import (
     is_name,
 )
 from gitsched.apis.policy_api import DocumentValidator
-from gitsched.model.document import Body, as_object, get_field
+from gitsched.model.document import Body, as_object, get_field, is_known_group, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.urls import parse_http_url
 
@@ -61,6 +61,7 @@ def validate_application(body: Body) -> Iterator[Issue]:
     if not any(spec.get(part) for part in ("manifest", "tosca", "csar")):
         yield _error("missing-field", "one of manifest, tosca and csar is required", "spec")
     yield from _validate_constraints(spec, "cluster")
+    yield from _validate_custom_resources(spec)
 
 
 def validate_cluster(body: Body) -> Iterator[Issue]:
@@ -156,6 +157,26 @@ def _validate_constraints(spec: Body, target: str) -> Iterator[Issue]:
             if part == "metrics" and constraint.bound is None:
                 message = f"{constraint.values[0]!r:.80} is not a number, so no value satisfies this constraint"
                 yield Issue("warning", "krake-constraint-number", message, pointer)
+
+
+def _validate_custom_resources(spec: Body) -> Iterator[Issue]:
+    """Report objects of custom resources that no constraint requires of the cluster, one for each kind."""
+    manifest = [as_object(entry) for entry in spec.get("manifest") or ()]
+    required = get_field(spec, "constraints", "cluster", "custom_resources") or ()
+    # A custom resource is named <plural>.<group>. An Application may also bring the definition itself.
+    available = {str(name).partition(".")[2] for name in required}
+    available |= {str(get_field(body, "spec", "group")) for body in manifest if body.get("kind") == "CustomResourceDefinition"}
+    reported = set()
+    for index, body in enumerate(manifest):
+        group, kind = parse_api_group(str(body.get("apiVersion"))), str(body.get("kind"))
+        if is_known_group(group) or group in available or (group, kind) in reported:
+            continue
+        reported.add((group, kind))
+        message = (
+            f"no constraint requires the custom resource of {kind:.80}, so the Application may be scheduled to a cluster without it: add "
+            f"its name, <plural>.{group:.80}, to spec.constraints.cluster.custom_resources, and to spec.custom_resources of the clusters"
+        )
+        yield Issue("warning", "krake-custom-resource", message, ("spec", "manifest", index, "kind"))
 
 
 def _error(code: str, message: str, *pointer: str | int) -> Issue:
