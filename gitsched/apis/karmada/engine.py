@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
+from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
     ScheduleResult,
@@ -313,6 +314,7 @@ class KarmadaEngine(PolicyEngine):
         body = write_binding(template, policy, requirements, current, result)
         if self.dependencies is not None:
             self.dependencies.annotate_binding(body, template, policy, attachment)
+        add_reported_status(body, record, state.failover.list_reports(template.key), time)
         outcome = self._build_outcome(template, policy, requirements, result, body, time, attachment)
         return SchedulingPass(time, previous, current, *attempt, outcome)
 

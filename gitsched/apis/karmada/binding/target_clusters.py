@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_claim, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import (
     Attachment,
@@ -125,6 +126,8 @@ def read_suspension(spec: Body) -> tuple[bool, frozenset[str]]:
 def decide_attached(state: KarmadaState, template: Document, attachment: Attachment, record: Body | None) -> Outcome:
     """Return the outcome of an object that no policy selects and that other workloads depend on."""
     targets, findings = state.overrides.apply(template, merge_target_clusters((), attachment, state.fleet.index))
+    binding = write_attached_binding(template, attachment)
+    add_reported_status(binding, record, state.failover.list_reports(template.key), state.snapshot.at)
     return Outcome(
         key=template.key,
         api=names.API_NAME,
@@ -133,7 +136,7 @@ def decide_attached(state: KarmadaState, template: Document, attachment: Attachm
         group="",
         targets=targets,
         replicas=None,
-        records=((binding_key(template.key), write_attached_binding(template, attachment)),),
+        records=((binding_key(template.key), binding),),
         reason=attachment.reason,
         time=state.snapshot.at,
         findings=(*findings, *find_conflicts(template, attachment)),

@@ -156,6 +156,11 @@ class Failover:
             name for name in (*self._list_expired_tolerations(policy.placement.tolerations, time), *failed) if name not in bound
         )
 
+    def list_reports(self, workload: Key) -> Mapping[str, Body]:
+        """Return the entries of aggregatedStatus that were committed for a workload, by cluster."""
+        status = self._find_status(workload)
+        return status.entries if status is not None else {}
+
     def find_exclusion(
         self, template: Document, policy: PropagationPolicy, current: PreviousState, cluster: str, time: datetime
     ) -> Exclusion | None:

@@ -123,14 +123,15 @@ UnhealthySince = Mapping[str, datetime]
 class AggregatedStatus(NamedTuple):
     """The aggregatedStatus of a committed binding.
 
-    `health` (Healthy, Unhealthy or Unknown) and `statuses`, the status of the workload, are by cluster. `eviction_tasks` are those of
-    the document, in which a person may set suppressDeletion. `digest` identifies the complete aggregatedStatus.
+    `health` (Healthy, Unhealthy or Unknown), `statuses`, the status of the workload, and the complete `entries` are by cluster.
+    `eviction_tasks` are those of the document, in which a person may set suppressDeletion. `digest` identifies the aggregatedStatus.
     """
 
     health: Mapping[str, str]
     statuses: Mapping[str, Body]
     eviction_tasks: tuple[Body, ...]
     digest: str
+    entries: Mapping[str, Body] = {}
 
     @property
     def unhealthy_clusters(self) -> list[str]:
@@ -172,6 +173,7 @@ def read_aggregated_status(body: Body) -> AggregatedStatus | None:
         {entry["clusterName"]: entry["status"] for entry in named if isinstance(entry.get("status"), dict)},
         tasks,
         hashlib.sha256(text.encode()).hexdigest()[:16] if named else "",
+        {entry["clusterName"]: entry for entry in named},
     )
 
 
