@@ -432,3 +432,36 @@ def test_a_duplicate_cloud_moves_nothing(fleet: Fleet) -> None:
     assert target_cluster(fleet) == "inheriting"
     assert fleet.load(STATUS.replace("echo", "new"))["status"]["scheduled_to"]["name"] == "other"
     assert "stale-decision" in codes(run)
+
+
+CLOUD = "api: infrastructure\nkind: Cloud\nmetadata: {{name: cloud-{0}, namespace: tenant-a}}\nspec: {{type: openstack, openstack: {1}}}\n"
+PROJECT = (
+    "api: openstack\nkind: Project\nmetadata: {{name: project-{0}, namespace: tenant-a}}\nspec: {{template: t, url: u, {1}}}\n"
+)
+AUTH = "auth: {type: password, password: {user: {id: u, username: u}, project: {id: p, name: p}}}"
+UNBOUND = """\
+api: kubernetes
+kind: Cluster
+metadata: {name: made, namespace: tenant-a}
+spec: {tosca: {topology_template: {outputs: {kubeconfig: {value: x}}}}}
+---
+api: openstack
+kind: MagnumCluster
+metadata: {name: magnum, namespace: tenant-a}
+spec: {node_count: 1}
+"""
+
+
+@pytest.mark.parametrize(("values", "best"), [({"a": 0.9, "b": 0.1}, "a"), ({"a": 0.1, "b": 0.9}, "b")])
+def test_a_cluster_is_bound_by_the_metrics_of_a_server(
+    tenant: Fleet, prometheus: Prometheus, values: dict[str, float], best: str
+) -> None:
+    """A Cluster to the cloud, and a MagnumCluster to the project, with the best value."""
+    metrics = {name: f"metrics: [{{name: {name}, weight: 1}}]" for name in "ab"}
+    clouds = [CLOUD.format(name, f"{{url: u, {AUTH}, {metrics[name]}}}") for name in "ab"]
+    projects = [PROJECT.format(name, f"{AUTH}, {metrics[name]}") for name in "ab"]
+    tenant.commit({"backends.yaml": "---\n".join([*clouds, *projects]), "unbound.yaml": UNBOUND})
+    prometheus.values = values
+    tenant.reconcile()
+    assert tenant.load("status/kubernetes/cluster/tenant-a/made.yaml")["status"]["scheduled_to"]["name"] == f"cloud-{best}"
+    assert tenant.load("status/openstack/magnumcluster/tenant-a/magnum.yaml")["status"]["project"]["name"] == f"project-{best}"

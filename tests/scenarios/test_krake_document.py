@@ -315,3 +315,15 @@ def test_an_application_with_a_custom_resource_needs_a_constraint(manifest: list
     found = [finding for finding in gitsched.validate([body]) if finding.code == "krake-custom-resource"]
     assert len(found) == reported
     assert all("<plural>.stable.example.com" in finding.message for finding in found)
+
+
+def test_an_object_of_a_custom_resource_is_rendered_where_its_definition_is_available(fleet: Fleet) -> None:
+    name = "crontabs.stable.example.com"
+    body = application(constraints={"custom_resources": [name]})
+    body["spec"] = {**body["spec"], "manifest": [CRON_TAB]}
+    clusters = [cluster("plain"), cluster("other", custom_resources=["jobs.example.com"]), cluster("with", custom_resources=[name])]
+    fleet.commit({"all.yaml": yaml.safe_dump_all([body, *clusters])})
+    assert fleet.reconcile().plan.findings == ()
+    assert [path for path in fleet.files() if "crontab" in path] == [
+        "clusters/tenant-a.with/default/crontab.stable.example.com-nightly.yaml"
+    ]

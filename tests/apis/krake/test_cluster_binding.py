@@ -134,6 +134,18 @@ def test_projects_with_failing_metrics_leave_no_project_available() -> None:
     assert runs.status("Project", "b")["state"] == "FAILING_METRICS"
 
 
+def test_only_magnum_clusters_that_are_not_bound_and_not_deleted_get_a_project() -> None:
+    deleted = magnum_cluster("deleted")
+    deleted["metadata"]["deleted"] = "2026-01-01T00:00:00Z"
+    failed = {**magnum_cluster("failed"), "status": {"state": "FAILED"}}
+    runs = ScheduleRuns(magnum_cluster(), deleted, failed, project("a", *weigh(low=1)), *measure(low=0.1, high=0.9))
+    runs.run()
+    runs.run(60, project("b", *weigh(high=1)))
+    assert runs.status("MagnumCluster", "m")["project"]["name"] == "a", "it is bound"
+    assert runs.status("MagnumCluster", "failed")["project"]["name"] == "a", "only deleted ones are left out"
+    assert "project" not in runs.status("MagnumCluster", "deleted")
+
+
 def test_a_magnum_cluster_inherits_labels_metrics_and_template_and_its_own_labels_take_precedence() -> None:
     source = project("p", *weigh(low=2), labels={"zone": "x", "site": "tinheritings"})
     runs = ScheduleRuns(magnum_cluster(own={"site": "mine"}), source, *measure(low=0.1))
