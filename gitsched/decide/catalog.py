@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import KindScope
@@ -41,6 +41,13 @@ def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = F
         str(entries.get("namespace") or ""),
         str(entries.get("name") or ""),
     )
+
+
+class KustomizedDocument(NamedTuple):
+    """A document that a kustomization builds and changes, so that it is no object of its own. `describe` says what changes it."""
+
+    document: RawDocument
+    describe: Callable[[], str]
 
 
 class Catalog(NamedTuple):
@@ -180,10 +187,24 @@ class _KindScopes:
         return document
 
     def _declare(self, crd: Body) -> None:
-        group, kind, scope = (
-            get_field(crd, "spec", "group"),
-            get_field(crd, "spec", "names", "kind"),
-            get_field(crd, "spec", "scope"),
-        )
-        if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
-            self._known[group, kind] = scope == "Namespaced"
+        found = _read_scope(crd)
+        if found is not None:
+            self._known[parse_api_group(found.api_version), found.kind] = found.namespaced
+
+
+def read_declared_scope(document: RawDocument) -> Iterator[KindScope]:
+    """Yield the scope that a CustomResourceDefinition declares; nothing for any other document."""
+    found = _read_scope(document.body) if document.kind == "CustomResourceDefinition" else None
+    if found is not None:
+        yield found
+
+
+def _read_scope(crd: Body) -> KindScope | None:
+    group, kind, scope = (
+        get_field(crd, "spec", "group"),
+        get_field(crd, "spec", "names", "kind"),
+        get_field(crd, "spec", "scope"),
+    )
+    if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
+        return KindScope(f"{group}/", kind, scope == "Namespaced")
+    return None

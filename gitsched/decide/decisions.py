@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from gitsched.apis.capabilities import DependencyTracking, ReferenceReading
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.policy_api import PolicyAPI, PolicyEngine, RecordsByKind, Snapshot
-from gitsched.decide.catalog import Catalog, RawDocument, build_catalog, make_duplicate_finding, make_scope_finding
+from gitsched.decide.catalog import (
+    Catalog,
+    KustomizedDocument,
+    RawDocument,
+    build_catalog,
+    make_duplicate_finding,
+    make_scope_finding,
+    resolve_key,
+)
 from gitsched.decide.recorded_decisions import describe_records
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.model.document import Body, Document, Key
@@ -108,11 +117,16 @@ def decide(
     cache: DecisionCache | None = None,
     observations: Mapping[Any, Any] | None = None,
     once: bool = False,
+    kustomized: Iterable[KustomizedDocument] = (),
 ) -> DecisionSet:
-    """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it."""
+    """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
+
+    The documents of `kustomized` are not placed: a policy that selects one is a finding.
+    """
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
-    broken = frozenset((*catalog.broken, *catalog.duplicate_templates))
+    parts = _resolve_kustomized(kustomized, catalog)
+    broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *(document.key for document, _ in parts)))
     observed = observations or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
     snapshot = Snapshot(
@@ -144,11 +158,11 @@ def decide(
             outcomes[key] = outcome
     findings = [*catalog.findings, *(finding for engine in engines for finding in engine.findings)]
     quarantined: set[Key] = set()
-    for key, document, why, finding in _list_quarantined(catalog):
+    for key, document, why, make_finding in (*_list_quarantined(catalog), *map(_quarantine_kustomized, parts)):
         kept = next((kept for engine in engines if (kept := engine.keep_previous(document, why))), None)
-        if finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
-            findings.append(finding)
-        if kept is not None:
+        if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
+            findings.append(make_finding())
+        if kept is not None and key not in outcomes:
             outcomes[key], templates[key] = kept, document
             quarantined.add(key)
     own: set[Key] = set()
@@ -282,11 +296,38 @@ def is_unchanged(outcome: Outcome, previous: Mapping[Key, Body]) -> bool:
     return all(previous.get(key) == body for key, body in outcome.records)
 
 
-def _list_quarantined(catalog: Catalog) -> Iterable[tuple[Key, Document, str, Finding | None]]:
+Quarantined = tuple[Key, Document, str, Callable[[], Finding] | None]
+"""A workload whose document is not used: its key, the document, the reason, and the finding for a workload that a policy selects."""
+
+
+def _list_quarantined(catalog: Catalog) -> Iterator[Quarantined]:
     for key, copies in sorted(catalog.duplicate_templates.items()):
-        yield key, copies[0], "it is defined more than once", make_duplicate_finding(copies)
+        yield key, copies[0], "it is defined more than once", partial(make_duplicate_finding, copies)
     for key, document in sorted(catalog.broken.items()):
         if key.group in reserved_groups:  # an API may place its own documents
             yield key, document, "its document is broken or defined more than once", None
         elif key not in catalog.duplicate_templates:
             yield key, document, "its document is broken", None
+
+
+def _resolve_kustomized(kustomized: Iterable[KustomizedDocument], catalog: Catalog) -> list[tuple[Document, KustomizedDocument]]:
+    """Return the parts of kustomizations with their identities, without those that are objects elsewhere in the commit."""
+    found = []
+    for part in kustomized:
+        raw = part.document
+        key = resolve_key(raw, catalog.kind_scopes) or Key(raw.group, raw.kind, raw.namespace, raw.name)
+        if key not in catalog.templates and key not in catalog.duplicate_templates and key not in catalog.broken:
+            found.append((Document(key, raw.api_version, raw.body, raw.origin), part))
+    return found
+
+
+def _quarantine_kustomized(part: tuple[Document, KustomizedDocument]) -> Quarantined:
+    return part[0].key, part[0], "a kustomization builds it and changes it", partial(_make_kustomized_finding, *part)
+
+
+def _make_kustomized_finding(document: Document, part: KustomizedDocument) -> Finding:
+    message = (
+        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Commit what kustomize "
+        "builds, or name this path in source.kustomize.ignore to place the file as it is"
+    )
+    return Finding("error", "kustomized", message, locate_document(document), document.key.resource)

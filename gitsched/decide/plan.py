@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.decide.catalog import RawDocument
+from gitsched.decide.catalog import KustomizedDocument, RawDocument
 from gitsched.decide.decisions import DecisionCache, DecisionSet, decide
 from gitsched.decide.plan_state import PreviousOutput, Totals, compute_totals, sort_findings
 from gitsched.decide.registry import apis_by_group
@@ -31,7 +31,7 @@ class SourceTree(NamedTuple):
     """The content of a source tree.
 
     `file_findings` are the findings of each file by path; `other_findings` belong to no file that was read. `last_valid` maps the path of
-    each broken file to its last valid bytes.
+    each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change.
     """
 
     documents: tuple[RawDocument, ...]
@@ -39,6 +39,7 @@ class SourceTree(NamedTuple):
     other_findings: tuple[Finding, ...]
     config: Config
     last_valid: Mapping[str, LastValidFile]
+    kustomized: tuple[KustomizedDocument, ...] = ()
 
 
 class PlanTimes(NamedTuple):
@@ -164,7 +165,16 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     """Make the complete plan of a commit. Pure: the same input gives the same plan; the caches only save work."""
     caches = caches or InMemoryCaches()
     tree, previous, (source_time, now), observations = source
-    decisions = decide(tree.documents, previous.records, tree.config, source_time, now, caches.decisions, observations)
+    decisions = decide(
+        tree.documents,
+        previous.records,
+        tree.config,
+        source_time,
+        now,
+        caches.decisions,
+        observations,
+        kustomized=tree.kustomized,
+    )
     retiring, retired = _list_retiring_clusters(source, {name for engine in decisions.engines for name in engine.clusters()})
     rendered = render(decisions, retiring, previous.find_blob, caches.rendered)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())

@@ -1,38 +1,63 @@
-"""Detect kustomizations by file name, and list the files that a kustomization reads and that are not documents."""
+"""The content of a kustomization as gitsched reads it: what it refers to, and what it changes. Found by file name."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, Self
 
 KUSTOMIZATION_NAMES: Final = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 
-_PATH_LISTS = ("patchesStrategicMerge", "configurations", "crds", "transformers", "generators", "validators")
-_WITH_PATH = ("patches", "patchesJson6902", "replacements")
-_GENERATORS = ("configMapGenerator", "secretGenerator")
+Role = Literal["resource", "component", "input"]
+"""How a kustomization uses a file or directory: `resource` has objects that it builds, `component` is a directory with objects and changes,
+`input` is anything else that it reads, such as a patch, a values file or the content of a ConfigMap."""
 
 
-def list_inputs(kustomization: Any) -> tuple[str, ...]:
-    """Return the relative paths of patches, plug-in configuration and files that generators embed; distinct, in order."""
-    if not isinstance(kustomization, dict):
-        return ()
-    found: list[Any] = []
-    for field in _PATH_LISTS:
-        found.extend(_get_list(kustomization, field))
-    for field in _WITH_PATH:
-        found.extend(entry.get("path") for entry in _get_list(kustomization, field) if isinstance(entry, dict))
-    for field in _GENERATORS:
-        for generator in _get_list(kustomization, field):
-            if isinstance(generator, dict):
-                files = [*_get_list(generator, "files"), *_get_list(generator, "envs"), generator.get("env")]
-                found.extend(file.rpartition("=")[2] for file in files if isinstance(file, str))
-    for chart in _get_list(kustomization, "helmCharts"):
-        if isinstance(chart, dict):
-            found.extend([chart.get("valuesFile"), *_get_list(chart, "additionalValuesFiles")])
-    openapi = kustomization.get("openapi")
-    found.append(openapi.get("path") if isinstance(openapi, dict) else None)
-    return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and path and "\n" not in path))
+class KustomizeReference(NamedTuple):
+    """A file, directory or URL that a kustomization names. `path` is as written; `field` is the top-level field."""
+
+    role: Role
+    field: str
+    path: str
+    line: int
+    column: int
 
 
-def _get_list(value: dict[str, Any], field: str) -> list[Any]:
-    entries = value.get(field)
-    return entries if isinstance(entries, list) else []
+class KustomizeChange(NamedTuple):
+    """A change that a kustomization makes to the objects that it builds.
+
+    `kind` says which objects: `all`; `namespace` (those in another namespace than `value`); `name` (those with this name); `image` (those
+    with this image); `mention` (those with a string that is `value`, or contains it if it is a variable); `target` (those that the JSON
+    object `value` selects); `patch` (those that the documents of the file `value` name). `text` describes the change.
+    """
+
+    kind: str
+    value: str
+    text: str
+    line: int
+
+
+class Kustomization(NamedTuple):
+    """A kustomization, or a component. `build_metadata` says whether it sets buildMetadata; `helm` whether it has Helm charts."""
+
+    is_component: bool = False
+    references: tuple[KustomizeReference, ...] = ()
+    changes: tuple[KustomizeChange, ...] = ()
+    build_metadata: bool = False
+    helm: bool = False
+
+    @classmethod
+    def from_json(cls, value: list[Any]) -> Self:
+        """Restore a kustomization from its JSON, which is that of a tuple."""
+        is_component, references, changes, build_metadata, helm = value
+        return cls(
+            is_component,
+            tuple([KustomizeReference(*reference) for reference in references]),
+            tuple([KustomizeChange(*change) for change in changes]),
+            build_metadata,
+            helm,
+        )
+
+
+def is_remote(path: str) -> bool:
+    """Return whether a reference that names no file of the commit looks like the URL of a Git repository or of a file."""
+    host = path.partition("/")[0]
+    return "://" in path or "?ref=" in path or "//" in path or path.startswith("git::") or ("." in host.strip(".") and "/" in path)

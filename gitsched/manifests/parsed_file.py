@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, Self
 
+from gitsched.manifests.kustomize import Kustomization
 from gitsched.model.document import Body, InsertionPoint, SourceSpans
 from gitsched.model.finding import Severity
 
@@ -63,8 +64,8 @@ class ParsedDocument(NamedTuple):
 class ParsedFile(NamedTuple):
     """The documents and issues of a file.
 
-    `unreadable`: an error hides documents of unknown identity. `reason` says why a file is not a resource. `kustomize_inputs` are the
-    relative paths, as written, of files in a kustomization that are not documents.
+    `unreadable`: an error hides documents of unknown identity. `reason` says why a file is not a resource. `kustomization` is
+    what a kustomization refers to and changes; None for any other file.
     """
 
     status: FileStatus
@@ -72,12 +73,12 @@ class ParsedFile(NamedTuple):
     issues: tuple[FileIssue, ...] = ()
     unreadable: bool = False
     reason: str = ""
-    kustomize_inputs: tuple[str, ...] = ()
+    kustomization: Kustomization | None = None
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Restore a file from its JSON, which is that of a tuple."""
-        status, documents, issues, unreadable, reason, kustomize_inputs = value
+        status, documents, issues, unreadable, reason, kustomization = value
         return cls(
             status,
             tuple([_parse_document(*document) for document in documents]),
@@ -89,7 +90,7 @@ class ParsedFile(NamedTuple):
             ),
             unreadable,
             reason,
-            tuple(kustomize_inputs),
+            Kustomization.from_json(kustomization) if kustomization else None,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, list_inputs
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.object_meta import (
     RESOURCE,
     DocumentClass,
@@ -89,15 +89,17 @@ def _make_invalid_file(error: ParseError) -> ParsedFile:
 def _parse_kustomization(text: str, limits: Limits) -> ParsedFile:
     """Parse a kustomization, which is never a document. Its own errors are for kustomize to report."""
     tree = next(compose_documents(text, limits), None)
-    patches: tuple[str, ...] = ()
+    found = Kustomization()
     if isinstance(tree, ParseError) and tree.code != SYNTAX_ERROR:
         return ParsedFile("not-a-resource", (), (FileIssue("error", *tree),), reason="a kustomization")
     if isinstance(tree, YamlDocument):
         error = check_aliases(tree, limits)
         if error:
             return ParsedFile("not-a-resource", (), (FileIssue("error", *error),), reason="a kustomization")
-        patches = list_inputs(Constructor(tree.line, tree.node).value)
-    return ParsedFile("not-a-resource", reason="a kustomization", kustomize_inputs=patches)
+        from gitsched.manifests.kustomization import parse_kustomization  # few files are kustomizations
+
+        found = parse_kustomization(tree)
+    return ParsedFile("not-a-resource", reason="a kustomization", kustomization=found)
 
 
 def list_kustomize_resources(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:

@@ -53,6 +53,6 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     caches.plan_size = len(caches.files)
     # Observations are made again in each run and may change anything, so a plan with observations is never the start of the next one.
     tree = caches.tree if observed.empty else None
-    state = CompleteState(previous, tree.files.keys()) if tree is not None and tree.valid else None
+    state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
     return Planned(plan, source.config, state)

@@ -155,7 +155,8 @@ def read_source_diff(repository: Repository, tree: str, cache: PlanCache, reader
 def find_template(repository: Repository, tree: str, cache: PlanCache, reader: SourceReader, key: Key) -> Document | None:
     """Return the document of a workload from its source file; None if it has no row or the file has other documents now."""
     row = cache.read_workload(key)
-    file = _read_file_at(repository, tree, row.source_path, reader) if row is not None else None
+    known = row is not None and cache.has_source_file(row.source_path)
+    file = _read_file_at(repository, tree, row.source_path, reader) if row is not None and known else None
     found = match_documents(file.documents, file.documents, cache.header.totals.kind_scopes) if file is not None else None
     return found.get(key) if found else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -23,10 +24,14 @@ from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.render.output_files import kept_path
 
+if TYPE_CHECKING:
+    from gitsched.reconcile.kustomizations import KustomizedTree
+
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""
 
 _REPLICA_PATHS = ("spec.replicas", "spec.parallelism", "spec.completions")
+_KUSTOMIZATION_NAMES = tuple(KUSTOMIZATION_NAMES)
 _SUFFIXES = (".yaml", ".yml", ".json")
 REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
 
@@ -151,21 +156,32 @@ def read_source_tree(
     wanted = _select_entries(entries, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
-    patches = {
-        posixpath.normpath(posixpath.join(posixpath.dirname(path), p))
-        for path, file in files.items()
-        for p in file.file.kustomize_inputs
-    }
-    for path in patches & files.keys():
-        del files[path]
+    kustomized = _separate_kustomizations(entries, files, reader, config)
+    if kustomized is not None:
+        files, findings = kustomized.files, [*findings, *kustomized.findings]
     restored: list[RawDocument] = []
     kept: dict[str, LastValidFile] = {}
     for path, file in files.items():
         if file.broken or file.file.reason == NOT_YAML:
             restored += _restore_last_valid(path, file.blob, file.file, reader, last_valid, kept)
+    if kustomized is not None:
+        restored = [document for document in restored if not kustomized.contains(document)]
     findings += [_make_not_yaml_finding(path) for path, file in files.items() if path in kept and not file.broken]
     valid = not kept and not any(file.broken for file in files.values()) and config_valid
-    return _make_tree_cache(tree, files, config, findings, restored, kept, valid, config_valid)
+    made = _make_tree_cache(tree, files, config, findings, restored, kept, valid, config_valid)
+    return kustomized.add_to(made) if kustomized is not None else made
+
+
+def _separate_kustomizations(
+    entries: list[TreeEntry], files: dict[str, SourceFile], reader: SourceReader, config: Config
+) -> KustomizedTree | None:
+    """Return the files without the parts of kustomizations; None where the tree has no kustomization."""
+    if not any(entry.path.endswith(_KUSTOMIZATION_NAMES) for entry in entries):
+        return None
+    from gitsched.reconcile.kustomizations import separate_parts  # most commits of a fleet have no kustomization
+
+    regular = (entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe)
+    return separate_parts(regular, files, reader, config)
 
 
 def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
@@ -209,9 +225,8 @@ def _make_tree_cache(
 ) -> TreeCache:
     documents = [document for file in files.values() for document in file.documents]
     file_findings = {path: file.findings for path, file in files.items() if file.findings}
-    return TreeCache(
-        tree, files, SourceTree((*documents, *restored), file_findings, tuple(findings), config, kept), valid, config_valid
-    )
+    source_tree = SourceTree((*documents, *restored), file_findings, tuple(findings), config, kept)
+    return TreeCache(tree, files, source_tree, valid, config_valid, files.keys())
 
 
 def _make_not_yaml_finding(path: str) -> Finding:

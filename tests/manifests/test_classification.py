@@ -149,14 +149,9 @@ def test_a_kustomization_lists_files_that_are_not_documents() -> None:
     for name in ("kustomization.yaml", "kustomization.yml", "Kustomization"):
         file = read_text(text, f"base/{name}")
         assert (file.status, file.issues) == ("not-a-resource", ())
-        assert file.kustomize_inputs == (
-            "memory.yaml",
-            "names.yaml",
-            "patches/replicas.yaml",
-            "../json.yaml",
-            "app.yaml",
-            "other.yaml",
-        )
+        assert file.kustomization is not None
+        inputs = {reference.path for reference in file.kustomization.references if reference.role == "input"}
+        assert inputs == {"memory.yaml", "names.yaml", "patches/replicas.yaml", "../json.yaml", "app.yaml", "other.yaml"}
 
 
 @pytest.mark.parametrize("kind", ["List", "ConfigMapList"])

@@ -35,6 +35,12 @@ class FactsConfig(NamedTuple):
     history: int = 100
 
 
+class KustomizeConfig(NamedTuple):
+    """Kustomizations of the source. `ignore` has the syntax of .gitignore: files there are objects as they are."""
+
+    ignore: tuple[str, ...] = ()
+
+
 class SourceConfig(NamedTuple):
     """The source: `branch` is "" for the branch of HEAD; no `paths` means all paths; `ignore` has the syntax of .gitignore."""
 
@@ -42,6 +48,7 @@ class SourceConfig(NamedTuple):
     paths: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     facts: FactsConfig = FactsConfig()
+    kustomize: KustomizeConfig = KustomizeConfig()
 
 
 class AuthorConfig(NamedTuple):
@@ -206,7 +213,8 @@ def check_branch_name(name: str) -> str:
 def _parse_source(source: ConfigSection, output: OutputConfig) -> SourceConfig:
     branch = source.get_string("branch")
     facts = _parse_facts(source.get_section("facts"), {branch, output.branch})
-    return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts)
+    kustomize = KustomizeConfig(source.get_section("kustomize").get_strings("ignore"))
+    return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize)
 
 
 def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -128,29 +128,33 @@ MAX_OLD_VERSIONS = 1_000
 
 
 class SourceFile(NamedTuple):
-    """One file of a source tree. `findings` are about its content; `broken`: a document of the file cannot be used."""
+    """One file of a source tree. `findings` are about its content; `broken`: a document of the file cannot be used; `kustomized`: a
+    kustomization changes or may change its objects."""
 
     blob: str
     file: ParsedFile
     documents: tuple[RawDocument, ...]
     findings: tuple[Finding, ...]
     broken: bool
+    kustomized: bool = False
 
     @property
     def independent(self) -> bool:
         """Whether the file is valid, and depends neither on other files nor on an earlier version of itself."""
-        return not (self.broken or self.file.kustomize_inputs or self.file.reason == NOT_YAML)
+        file = self.file
+        return not (self.broken or self.kustomized or file.kustomization is not None or file.reason == NOT_YAML)
 
 
 class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
-    `config_valid` is about gitsched.yaml alone."""
+    `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file."""
 
     tree: str
     files: Mapping[str, SourceFile]
     source_tree: SourceTree
     valid: bool
     config_valid: bool
+    source_paths: Collection[str] = ()
 
 
 class LastWritten(NamedTuple):

@@ -1,0 +1,204 @@
+"""Parse a kustomization: its references and its changes, with their lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeReference, Role
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents
+from gitsched.manifests.yaml_nodes import Constructor, locate_node
+from gitsched.model.document import Body, get_field, list_objects
+from gitsched.model.finding import Pointer
+
+MAX_ENTRIES = 10_000
+"""References and changes that are read of one kustomization."""
+
+EVERYTHING = "{}"
+"""The selector of all objects."""
+
+_PATH_LISTS: dict[str, Role] = {
+    "resources": "resource",
+    "bases": "resource",
+    "components": "component",
+    "crds": "input",
+    "configurations": "input",
+    "generators": "input",
+    "transformers": "input",
+    "validators": "input",
+    "patchesStrategicMerge": "input",
+}
+_WITH_PATH = ("patches", "patchesJson6902", "replacements")
+_GENERATORS = ("configMapGenerator", "secretGenerator")
+_FOR_ALL = {"namePrefix": "namePrefix", "nameSuffix": "nameSuffix", "commonLabels": "labels", "labels": "labels"}
+_FOR_ALL |= {"commonAnnotations": "annotations", "transformers": "transformers"}
+_SELECTOR_FIELDS = ("group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
+
+
+def parse_kustomization(tree: YamlDocument) -> Kustomization:
+    """Return what a kustomization refers to and what it changes. Fields of a wrong type are left to kustomize, which reports them."""
+    body = Constructor(tree.line, tree.node).value
+    if not isinstance(body, dict):
+        return Kustomization()
+
+    def locate(*pointer: str | int) -> tuple[int, int]:
+        return locate_node(tree, tree.node, pointer)
+
+    return Kustomization(
+        body.get("kind") == "Component",
+        _read_references(body, locate),
+        _read_changes(body, locate),
+        body.get("buildMetadata") is not None,
+        any(body.get(field) for field in ("helmCharts", "helmChartInflationGenerator")),
+    )
+
+
+_Locate = Callable[..., tuple[int, int]]
+
+
+def _read_references(body: Body, locate: _Locate) -> tuple[KustomizeReference, ...]:
+    found: dict[tuple[Role, str, str], KustomizeReference] = {}
+    for role, pointer, path in _list_paths(body):
+        key = role, str(pointer[0]), path
+        if path and "\n" not in path and key not in found:
+            found[key] = KustomizeReference(role, key[1], path, *locate(*pointer))
+            if len(found) >= MAX_ENTRIES:
+                break
+    return tuple(found.values())
+
+
+def _list_paths(body: Body) -> Iterator[tuple[Role, Pointer, str]]:
+    for field, role in _PATH_LISTS.items():
+        for index, path in enumerate(_as_list(body.get(field))):
+            if isinstance(path, str) and not _is_inline(path):
+                yield role, (field, index), path
+    for field in _WITH_PATH:
+        for index, entry in enumerate(_as_list(body.get(field))):
+            if isinstance(entry, dict) and isinstance(entry.get("path"), str):
+                yield "input", (field, index, "path"), entry["path"]
+    for field in _GENERATORS:
+        for index, generator in enumerate(_as_list(body.get(field))):
+            if isinstance(generator, dict):
+                for key in ("files", "envs"):
+                    for position, path in enumerate(_as_list(generator.get(key))):
+                        if isinstance(path, str):
+                            yield "input", (field, index, key, position), path.rpartition("=")[2] if key == "files" else path
+                if isinstance(generator.get("env"), str):
+                    yield "input", (field, index, "env"), generator["env"]
+    for index, chart in enumerate(_as_list(body.get("helmCharts"))):
+        if isinstance(chart, dict):
+            if isinstance(chart.get("valuesFile"), str):
+                yield "input", ("helmCharts", index, "valuesFile"), chart["valuesFile"]
+            for position, path in enumerate(_as_list(chart.get("additionalValuesFiles"))):
+                if isinstance(path, str):
+                    yield "input", ("helmCharts", index, "additionalValuesFiles", position), path
+    schema = get_field(body, "openapi", "path")
+    if isinstance(schema, str):
+        yield "input", ("openapi", "path"), schema
+
+
+def list_plugin_paths(body: Body) -> Iterator[str]:
+    """Yield the paths that the configuration of a built-in generator or transformer names."""
+    for key in ("path", "env", "valuesFile"):
+        if isinstance(body.get(key), str):
+            yield body[key]
+    for key in ("paths", "files", "envs", "additionalValuesFiles"):
+        for path in _as_list(body.get(key)):
+            if isinstance(path, str) and not _is_inline(path):
+                yield path.rpartition("=")[2] if key == "files" else path
+    for entry in list_objects(body.get("replacements")):
+        if isinstance(entry.get("path"), str):
+            yield entry["path"]
+
+
+def _is_inline(text: str) -> bool:
+    """Return whether an entry is YAML in place of a path, which kustomize accepts in some fields."""
+    return "\n" in text or text.lstrip().startswith(("{", "["))
+
+
+def _read_changes(body: Body, locate: _Locate) -> tuple[KustomizeChange, ...]:
+    found: list[KustomizeChange] = []
+
+    def add(kind: str, value: str, text: str, *pointer: str | int) -> None:
+        if len(found) < MAX_ENTRIES:
+            found.append(KustomizeChange(kind, value, text, locate(*pointer)[0]))
+
+    namespace = body.get("namespace")
+    if isinstance(namespace, str) and namespace:
+        add("namespace", namespace, f"namespace {namespace}", "namespace")
+    for field, text in _FOR_ALL.items():
+        value = body.get(field)
+        if value:
+            add("all", "", f"{text} {value}" if isinstance(value, str) else text, field)
+    if "managedByLabel" in _as_list(body.get("buildMetadata")):
+        add("all", "", "labels", "buildMetadata")
+    for field, kind in (("images", "image"), ("replicas", "name"), ("vars", "mention")):
+        for index, entry in enumerate(_as_list(body.get(field))):
+            name = entry.get("name") if isinstance(entry, dict) else None
+            if isinstance(name, str) and name:
+                add(kind, f"$({name})" if field == "vars" else name, f"{field} {name}", field, index)
+    for field in _GENERATORS:
+        for index, entry in enumerate(_as_list(body.get(field))):
+            name = entry.get("name") if isinstance(entry, dict) else None
+            if isinstance(name, str) and name:
+                kind = "ConfigMap" if field == "configMapGenerator" else "Secret"
+                add("mention", name, f"the generated {kind} {name}", field, index)
+    for index, path in enumerate(_as_list(body.get("patchesStrategicMerge"))):
+        if isinstance(path, str):
+            add(*_describe_patch_source({"patch" if _is_inline(path) else "path": path}), "patchesStrategicMerge", index)
+    for field in ("patches", "patchesJson6902"):
+        for index, entry in enumerate(_as_list(body.get(field))):
+            if isinstance(entry, dict):
+                add(*_describe_patch(entry), field, index)
+    for index, entry in enumerate(_as_list(body.get("replacements"))):
+        selected = [target.get("select") for target in list_objects(entry.get("targets"))] if isinstance(entry, dict) else []
+        for select in selected or [None]:
+            value = _write_selector(select) if isinstance(select, dict) else EVERYTHING
+            add("target", value, "replacements", "replacements", index)
+    return tuple(found)
+
+
+def _describe_patch(entry: Body) -> tuple[str, str, str]:
+    target = entry.get("target")
+    if not isinstance(target, dict):
+        return _describe_patch_source(entry)
+    path = entry.get("path")
+    return "target", _write_selector(target), f"patch {path}" if isinstance(path, str) else "a patch"
+
+
+def _describe_patch_source(entry: Body) -> tuple[str, str, str]:
+    path, text = entry.get("path"), entry.get("patch")
+    if isinstance(path, str):
+        return "patch", path, f"patch {path}"
+    return "target", _write_inline_selectors(text), "a patch"
+
+
+def _write_selector(target: Body) -> str:
+    return json.dumps({name: target[name] for name in _SELECTOR_FIELDS if isinstance(target.get(name), str) and target[name]})
+
+
+def _write_inline_selectors(text: Any) -> str:
+    """Return the selector of a patch that is written in the kustomization: the object that it names, or all objects."""
+    trees = list(islice(compose_documents(text, DEFAULT_LIMITS), 2)) if isinstance(text, str) else []
+    if len(trees) != 1 or not isinstance(trees[0], YamlDocument) or ("*" in text and check_aliases(trees[0], DEFAULT_LIMITS)):
+        return EVERYTHING
+    body = Constructor(0, trees[0].node).value
+    return write_identity_selector(body) if isinstance(body, dict) else EVERYTHING
+
+
+def write_identity_selector(body: Body) -> str:
+    """Return the selector of the object that a strategic merge patch names."""
+    group, _, version = str(body.get("apiVersion") or "").rpartition("/")
+    name = str(get_field(body, "metadata", "name") or "")
+    selector = {"group": group, "version": version, "kind": str(body.get("kind") or ""), "exactName": name}
+    namespace = get_field(body, "metadata", "namespace")
+    if isinstance(namespace, str) and namespace:
+        selector["exactNamespace"] = namespace
+    return json.dumps(selector)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

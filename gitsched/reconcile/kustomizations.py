@@ -1,0 +1,199 @@
+"""Separate the parts of kustomizations from the objects of a source tree."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scope
+from gitsched.decide.registry import policy_apis, reserved_groups
+from gitsched.git import TreeEntry
+from gitsched.manifests.kustomization import write_identity_selector
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.manifests.kustomize_graph import (
+    BuiltObject,
+    KustomizeGraph,
+    ReferenceProblem,
+    describe_changes,
+    resolve_path,
+)
+from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
+from gitsched.manifests.sourceignore import SourceIgnore
+from gitsched.model.document import Origin
+from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.cache.caches import SourceFile, TreeCache
+
+_TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
+"""Issues of a document that kustomize accepts: it replaces names and namespaces, and quotes numbers in labels and annotations."""
+
+
+class KustomizedTree(NamedTuple):
+    """The files of a source tree without the parts of kustomizations; the documents among these parts; and findings about paths."""
+
+    files: dict[str, SourceFile]
+    documents: tuple[KustomizedDocument, ...]
+    findings: tuple[Finding, ...]
+    parts: KustomizeParts
+
+    def contains(self, document: RawDocument) -> bool:
+        """Return whether a document of an earlier version of a file is a part of a kustomization now."""
+        origin = document.origin
+        return origin is not None and (origin.path in self.parts.graph.inputs or self.parts.is_part(origin.path, document))
+
+    def add_to(self, cache: TreeCache) -> TreeCache:
+        """Return a source tree with the documents that are parts, and with the scopes that CustomResourceDefinitions among them declare."""
+        tree = cache.source_tree
+        kinds = (*(kind for part in self.documents for kind in read_declared_scope(part.document)), *tree.config.kinds)
+        config = tree.config._replace(kinds=kinds) if len(kinds) > len(tree.config.kinds) else tree.config
+        paths = [path for path, file in cache.files.items() if not file.kustomized]
+        return cache._replace(source_tree=tree._replace(kustomized=self.documents, config=config), source_paths=paths)
+
+
+class FileReader(Protocol):
+    """Parses files of the source."""
+
+    def read(self, blob: str, path: str, /) -> ParsedFile:
+        """Parse a blob that has this path."""
+        ...
+
+    def prefetch(self, entries: Iterable[TreeEntry], /) -> None:
+        """Load cached files into memory at once."""
+        ...
+
+
+def separate_parts(
+    entries: Iterable[TreeEntry], files: Mapping[str, SourceFile], reader: FileReader, config: Config
+) -> KustomizedTree:
+    """Remove from the files what kustomizations read as patches and the like, and the documents that they build and change.
+
+    `entries` are all regular files of the commit, `files` those that are read as documents.
+    """
+    parts = read_kustomizations(entries, reader, config)
+    remaining: dict[str, SourceFile] = {}
+    documents: list[KustomizedDocument] = []
+    for path, file in files.items():
+        if path in parts.graph.inputs:
+            continue
+        if path not in parts.graph.resources:
+            remaining[path] = file
+            continue
+        remaining[path] = parts.separate(path, file, documents)
+    return KustomizedTree(remaining, tuple(documents), tuple(map(_make_problem_finding, parts.graph.problems)), parts)
+
+
+class KustomizeParts:
+    """The kustomizations of a commit, and which documents are parts of them."""
+
+    def __init__(
+        self,
+        graph: KustomizeGraph,
+        kustomizations: Mapping[str, tuple[str, Kustomization]],
+        ignore: SourceIgnore | None,
+        reader: FileReader,
+        blobs: Mapping[str, str],
+    ) -> None:
+        self.graph, self.kustomizations, self.ignore = graph, kustomizations, ignore
+        self._reader, self._blobs = reader, blobs
+        self._patched: dict[str, tuple[str, ...] | None] = {}
+
+    def separate(self, path: str, file: SourceFile, found: list[KustomizedDocument]) -> SourceFile:
+        """Return a file without the documents that are parts of a kustomization; they are added to `found`."""
+        kept: list[ParsedDocument] = []
+        removed: list[RawDocument] = []
+        for parsed in file.file.documents:
+            origin = Origin(path, file.blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+            document = make_raw_document(parsed.body, origin)
+            tolerated = parsed.broken and all(
+                issue.code in _TOLERATED_CODES for issue in file.file.issues if issue.resource == _identify(document)
+            )
+            if self.is_part(path, document, tolerated):
+                removed.append(document)
+                found.append(KustomizedDocument(document, partial(self.describe, path, document)))
+            else:
+                kept.append(parsed)
+        if not removed:
+            return file._replace(kustomized=self.graph.may_change(path))
+        names, origins = {_identify(document) for document in removed}, {document.origin for document in removed}
+        return SourceFile(
+            file.blob,
+            file.file._replace(documents=tuple(kept)),
+            tuple(document for document in file.documents if document.origin not in origins),
+            tuple(finding for finding in file.findings if finding.resource not in names and finding.code != "generated-name"),
+            file.file.unreadable or any(parsed.broken for parsed in kept),
+            True,
+        )
+
+    def is_part(self, path: str, document: RawDocument, tolerated: bool = False) -> bool:
+        """Return whether kustomize builds a document and changes it, so that it is not an object of its own.
+
+        Documents of policy APIs never are. `tolerated`: the document has an error that kustomize corrects.
+        """
+        if path not in self.graph.resources or is_read_by_api(document) or (self.ignore and self.ignore.is_ignored(path)):
+            return False
+        return tolerated or self.graph.is_changed(path, _describe_object(document), self._list_patched)
+
+    def describe(self, path: str, document: RawDocument) -> str:
+        """Describe what builds a document, and what it changes."""
+        changes = list(self.graph.list_changes(path, _describe_object(document), self._list_patched))
+        if changes:
+            return describe_changes(changes)
+        return ", ".join(self.kustomizations[directory][0] for directory in self.graph.resources[path][:3])
+
+    def _list_patched(self, kustomization: str, patch: str) -> tuple[str, ...] | None:
+        """Return the selectors of the objects that a patch file names; None if it is not readable or names none."""
+        path = resolve_path(posixpath.dirname(kustomization), patch)
+        if path not in self._patched:
+            blob = self._blobs.get(path)
+            documents = self._reader.read(blob, path if path.endswith(".json") else f"{path}.yaml").documents if blob else ()
+            self._patched[path] = tuple(write_identity_selector(parsed.body) for parsed in documents) or None
+        return self._patched[path]
+
+
+def read_kustomizations(entries: Iterable[TreeEntry], reader: FileReader, config: Config) -> KustomizeParts:
+    """Read all kustomizations of a tree, whatever `source.paths` and `.sourceignore` say: an overlay may be elsewhere than its base.
+
+    Where settings ignore a kustomization, only its patches and the like are parts.
+    """
+    ignored = config.source.kustomize.ignore
+    ignore = SourceIgnore.parse({"": "\n".join(ignored)}) if ignored else None
+    regular = list(entries)
+    found = [entry for entry in regular if entry.path.rpartition("/")[2] in KUSTOMIZATION_NAMES]
+    reader.prefetch(found)
+    kustomizations: dict[str, tuple[str, Kustomization]] = {}
+    for entry in found:
+        kustomization = reader.read(entry.blob, entry.path).kustomization or Kustomization()
+        if ignore is not None and ignore.is_ignored(entry.path):
+            inputs = tuple(reference for reference in kustomization.references if reference.role == "input")
+            kustomization = kustomization._replace(references=inputs, changes=())
+        kustomizations.setdefault(posixpath.dirname(entry.path) or ".", (entry.path, kustomization))
+    blobs = {entry.path: entry.blob for entry in regular}
+    return KustomizeParts(KustomizeGraph(kustomizations, blobs.keys()), kustomizations, ignore, reader, blobs)
+
+
+def is_read_by_api(document: RawDocument) -> bool:
+    """Return whether a policy API reads a document, so that a kustomization does not take it away."""
+    if document.group in reserved_groups:
+        return True
+    identity, kind = (document.group, document.kind, document.name), (document.group, document.kind)
+    return any(identity in api.active_objects or kind in api.active_templates for api in policy_apis.values())
+
+
+def _identify(document: RawDocument) -> tuple[str, str, str]:
+    return document.kind, document.namespace, document.name
+
+
+def _describe_object(document: RawDocument) -> BuiltObject:
+    return BuiltObject(document.group, document.kind, document.namespace, document.name, document.body)
+
+
+def _make_problem_finding(problem: ReferenceProblem) -> Finding:
+    reference = problem.reference
+    location = Location(problem.path, reference.line, reference.column)
+    if problem.kind == "cycle":
+        message = f"{reference.field} names {reference.path}, which includes this kustomization: kustomize cannot build a cycle"
+    else:
+        message = f"{reference.field} names {reference.path}, which is outside of the repository: it is not read"
+    return Finding("warning", f"kustomize-{problem.kind}", message, location)
