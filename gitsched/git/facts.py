@@ -16,7 +16,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.planned_files import PlannedFile
 
 MAX_BRANCHES = 10_000
-"""Clusters whose branches are read; the others are ignored in the order of their names."""
+"""Facts branches that are read: the one of all clusters, and those of clusters in the order of their names."""
 _FETCH_BATCH = 200
 """Refs of one `git fetch`, because a command line has a limited length."""
 _HEADS = "refs/heads/"
@@ -26,11 +26,12 @@ _HISTORY_TRAILER = "Gitsched-Facts-Commits"
 
 class FactsNames(NamedTuple):
     """Short names of branches: `shared` holds documents of all clusters, "" for none. `prefix` and `suffix` surround the name of a cluster
-    in the name of its branch; both are "" if clusters have none."""
+    in the name of its branch; both are "" if clusters have none. `reserved` are branches for other purposes, such as the output branch."""
 
     shared: str
     prefix: str = ""
     suffix: str = ""
+    reserved: frozenset[str] = frozenset()
 
     def name_cluster_branch(self, cluster: str) -> str:
         """Return the branch of a cluster."""
@@ -38,7 +39,12 @@ class FactsNames(NamedTuple):
 
     def find_cluster(self, branch: str) -> str:
         """Return the cluster of a branch; "" if it is not the branch of a cluster."""
-        if not (self.prefix or self.suffix) or not branch.startswith(self.prefix) or not branch.endswith(self.suffix):
+        if (
+            branch in self.reserved
+            or not (self.prefix or self.suffix)
+            or not branch.startswith(self.prefix)
+            or not branch.endswith(self.suffix)
+        ):
             return ""
         name = branch[len(self.prefix) : len(branch) - len(self.suffix)]
         return name if "/" not in name and self.name_cluster_branch(name) == branch else ""
@@ -66,6 +72,8 @@ class FactsRepository:
 
     def __init__(self, source: SourceRepository, names: FactsNames, remote: str | None) -> None:
         self.names = names
+        self.ignored = 0
+        """Branches that the last fetch ignored, because there are too many."""
         self._source = source
         self._clone = source.clone if isinstance(source, RemoteSource) else None
         self._url = source.url if self._clone is not None else _find_remote(source.repository, remote)
@@ -79,6 +87,7 @@ class FactsRepository:
 
     def fetch(self) -> tuple[FactsBranch, ...]:
         """Return the branches that exist, fetched from the remote if there is one: the shared one, then those of the clusters by name."""
+        self.ignored = 0
         if self._clone is not None:
             self._clone.refresh(self._fetch_remote)
         elif self._url is not None:
@@ -87,8 +96,14 @@ class FactsRepository:
         heads: dict[str, str] = {}
         for prefix in prefixes:  # a local branch is preferred to that of the origin
             heads |= {ref.removeprefix(prefix): oid for ref, oid in self._list_refs(self.repository, prefix)}
-        branches = (FactsBranch(name, self.repository.commit(oid), self.names.find_cluster(name)) for name, oid in heads.items())
-        return tuple(sorted(branches, key=lambda branch: (branch.cluster, branch.name))[: MAX_BRANCHES + 1])
+        names = self._limit_branches(heads)
+        return tuple(FactsBranch(name, self.repository.commit(heads[name]), self.names.find_cluster(name)) for name in names)
+
+    def _limit_branches(self, names: Iterable[str]) -> list[str]:
+        """Return the branches that are read, the shared one first, and count the others."""
+        ordered = sorted(names, key=lambda name: (self.names.find_cluster(name), name))
+        self.ignored += len(ordered[MAX_BRANCHES:])
+        return ordered[:MAX_BRANCHES]
 
     def find(self, branch: str) -> Commit | None:
         """Return the head of a branch as of the last fetch; None if it does not exist."""
@@ -129,8 +144,10 @@ class FactsRepository:
 
     def _check_writable(self, branch: str) -> None:
         source = self._source
-        if branch in {*source.requested_branches, source.branch_name(None)}:
-            raise Permanent(f"the facts branch {branch!r} is the source branch: set another source.facts.branch")
+        if branch in {*source.requested_branches, *self.names.reserved, source.branch_name(None)}:
+            raise Permanent(
+                f"the facts branch {branch!r} is the source branch or the output branch: set other names in source.facts"
+            )
         if self._url is None:
             check_ref_update(self.repository, _HEADS + branch)
 
@@ -138,13 +155,14 @@ class FactsRepository:
         assert self._url is not None
         patterns = [*([self.names.shared] if self.names.shared else []), *self._list_patterns()]
         remote = list_remote_refs(self._url, [_HEADS + pattern for pattern in patterns], repository=repository)
-        found = {name: oid for ref, oid in sorted(remote.items()) if self._is_facts(name := ref.removeprefix(_HEADS))}
+        every = {name: oid for ref, oid in remote.items() if self._is_facts(name := ref.removeprefix(_HEADS))}
+        found = {name: every[name] for name in self._limit_branches(every)}
         known = {ref.removeprefix(self._tracking): oid for ref, oid in self._list_refs(repository, self._tracking)}
         for name in known.keys() - found.keys():
             repository.delete_ref(self._tracking + name)
         changed = [name for name, oid in found.items() if known.get(name) != oid or not repository.is_intact(oid)]
         depth = 1 if self._clone is not None or repository.is_shallow else None
-        for at in range(0, min(len(changed), MAX_BRANCHES + 1), _FETCH_BATCH):
+        for at in range(0, len(changed), _FETCH_BATCH):
             refspecs = [f"+{_HEADS}{name}:{self._tracking}{name}" for name in changed[at : at + _FETCH_BATCH]]
             fetch(repository, self._url, refspecs, depth=depth)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
-from gitsched.git.trees import BLOB, COMMIT, TREE, RawObject, TreeEntry, TreeReader, is_tree
+from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, is_tree
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.planned_files import PlannedFile
@@ -189,9 +189,10 @@ class Repository:
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise self._make_read_error(oid, BLOB, error) from error
 
-    def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
-        """Return every file, symlink and submodule of a tree (or of its directory `under`) by path, in Git's order."""
-        return self._trees.entries(tree, under)
+    def entries(self, tree: str, under: str = "", limit: int = MAX_ENTRIES) -> list[TreeEntry]:
+        """Return every file, symlink and submodule of a tree (or of its directory `under`) by path, in Git's order. Raise Permanent
+        if there are more entries than the limit."""
+        return self._trees.entries(tree, under, limit)
 
     def changed_paths(self, old_tree: str | None, new_tree: str | None) -> list[str]:
         """Return the sorted paths that differ between two trees (None: the empty tree); renames are not detected."""

@@ -105,17 +105,20 @@ class TreeReader:
                 self._tree_cache.put(oid, rows, len(rows))
         return tree, list(builder.objects.values())
 
-    def entries(self, tree: str, under: str = "") -> list[TreeEntry]:
-        """Return all entries below the directory (or the one file) `under`, sorted as Git sorts; [] when there is none."""
+    def entries(self, tree: str, under: str = "", limit: int = MAX_ENTRIES) -> list[TreeEntry]:
+        """Return all entries below the directory (or the one file) `under`, sorted as Git sorts; [] when there is none.
+
+        Raise Permanent if there are more entries than the limit, directories included.
+        """
         if not under.strip("/"):
-            return list(self._list_entries(tree, "", False, 0, _EntryLimit()))
+            return list(self._list_entries(tree, "", False, 0, _EntryLimit(limit)))
         under = under.strip("/")
         row = self.find_entry(tree, under)
         if row is None:
             return []
         if not is_tree(row):
             return [TreeEntry(under, row[2].hex(), int(row[0], 8))]
-        return list(self._list_entries(row[2].hex(), under + "/", False, under.count("/") + 1, _EntryLimit()))
+        return list(self._list_entries(row[2].hex(), under + "/", False, under.count("/") + 1, _EntryLimit(limit)))
 
     def changed_paths(self, old: str | None, new: str | None) -> list[str]:
         """Return the sorted paths that differ between two trees in existence, content or mode."""
@@ -187,13 +190,13 @@ def _decode_names(rows: Iterable[RawEntry]) -> Iterable[tuple[RawEntry, str, boo
 class _EntryLimit:
     """A limit on the entries of one listing: small trees can refer to each other so often that their listing never ends."""
 
-    def __init__(self) -> None:
-        self.left = MAX_ENTRIES
+    def __init__(self, limit: int = MAX_ENTRIES) -> None:
+        self.limit = self.left = limit
 
     def count(self, entries: int) -> None:
         self.left -= entries
         if self.left < 0:
-            raise Permanent(f"the tree has more than {MAX_ENTRIES:,} entries")
+            raise Permanent(f"the tree has more than {self.limit:,} entries")
 
 
 K = TypeVar("K")

@@ -9,10 +9,12 @@ from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan import SourceTree
 from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry
+from gitsched.git.facts import MAX_BRANCHES
 from gitsched.git.refs import find_remote_url
 from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.commit import Commit
 from gitsched.model.document import Origin
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.reconcile.run import Facts, RunContext
 from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, is_manifest_path, make_problem_finding
@@ -20,6 +22,8 @@ from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, is_
 MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10
 MAX_CLUSTER_FILE_SIZE = 256 * 1024
 """Limits of the branch of all clusters and of the branch of one cluster; the size in bytes."""
+MAX_ENTRIES = 10_000
+"""Files and directories of one branch; small trees can refer to each other so often that their listing never ends."""
 MAX_FINDINGS = 20
 """Findings about one branch; the others are counted, so that a cluster cannot fill the report."""
 
@@ -35,7 +39,9 @@ def open_facts(context: RunContext, config: Config, push: str | None) -> FactsRe
         # The remote belongs to the other repository, where the output is.
         push = "origin" if find_remote_url(source.repository, "origin") else None
     prefix, _, suffix = facts.cluster_branches.partition(CLUSTER_PLACEHOLDER)
-    return FactsRepository(source, FactsNames(facts.branch, prefix, suffix), None if source.url is not None else push)
+    output = (context.settings.output_branch or config.output.branch).removeprefix("refs/heads/")
+    reserved = frozenset(filter(None, (output, source.branch_name(context.settings.branch or config.source.branch or None))))
+    return FactsRepository(source, FactsNames(facts.branch, prefix, suffix, reserved), None if source.url is not None else push)
 
 
 def fetch_facts(context: RunContext, config: Config, push: str | None) -> Facts:
@@ -45,7 +51,8 @@ def fetch_facts(context: RunContext, config: Config, push: str | None) -> Facts:
         return Facts()
     branches = repository.fetch()
     shared = config.source.facts.branch
-    return Facts(branches, shared if shared and all(branch.name != shared for branch in branches) else "")
+    missing = shared if shared and all(branch.name != shared for branch in branches) else ""
+    return Facts(branches, missing, repository.ignored)
 
 
 def add_facts(context: RunContext, facts: Facts, source: SourceTree) -> SourceTree:
@@ -59,6 +66,7 @@ def add_facts(context: RunContext, facts: Facts, source: SourceTree) -> SourceTr
     owners = {_identify(document): _locate(document) for document in source.documents if _is_score(document)}
     documents: list[RawDocument] = []
     findings = [_report_missing_branch(facts.missing)] if facts.missing else []
+    findings += [_report_ignored_branches(facts.ignored)] if facts.ignored else []
     for branch in facts.branches:
         findings += _limit_findings(branch, _read_branch(reader, branch, owners, documents))
     return source._replace(documents=(*source.documents, *documents), other_findings=(*source.other_findings, *findings))
@@ -86,7 +94,12 @@ def _read_branch(
 ) -> Iterator[Finding]:
     """Append the documents of a branch, and yield its findings. They are warnings: a machine must not fail the runs of the fleet."""
     kinds = " or ".join(sorted(kind for _, kind in list_score_kinds()))
-    entries, limit = _list_entries(reader.repository, branch), MAX_CLUSTER_FILES if branch.cluster else MAX_FILES
+    limit = MAX_CLUSTER_FILES if branch.cluster else MAX_FILES
+    try:
+        entries = _list_entries(reader.repository, branch)
+    except Permanent as error:  # a cluster must not stop the runs of the fleet
+        yield Finding("warning", "facts-ignored", f"the facts branch {branch.name} is not read: {error}")
+        return
     if len(entries) > limit:
         message = (
             f"the facts branch {branch.name} has more than {limit} files: the others are not read, first {entries[limit].path}"
@@ -136,7 +149,7 @@ def _read_branch(
 def _list_entries(repository: Repository, branch: FactsBranch) -> list[TreeEntry]:
     return [
         entry
-        for entry in repository.entries(branch.commit.tree)
+        for entry in repository.entries(branch.commit.tree, limit=MAX_ENTRIES)
         if entry.mode in REGULAR_FILE_MODES and not entry.unsafe and is_manifest_path(entry.path)
     ]
 
@@ -158,6 +171,13 @@ def _report_missing_branch(name: str) -> Finding:
         "branch (git fetch origin, or --fetch)"
     )
     return Finding("warning", "facts-missing", message)
+
+
+def _report_ignored_branches(count: int) -> Finding:
+    message = (
+        f"there are more than {MAX_BRANCHES} facts branches: the last {count} by name are not read; remove those of old clusters"
+    )
+    return Finding("warning", "facts-ignored", message)
 
 
 def _make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:

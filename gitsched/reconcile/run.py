@@ -77,10 +77,11 @@ def open_context(settings: RunSettings) -> RunContext:
 
 
 class Facts(NamedTuple):
-    """The facts branches. `missing` is the configured branch that does not exist, or ""."""
+    """The facts branches. `missing` is the configured branch that does not exist, or ""; `ignored` counts branches that are too many."""
 
     branches: tuple[FactsBranch, ...] = ()
     missing: str = ""
+    ignored: int = 0
 
     @property
     def time(self) -> datetime:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from gitsched.git import FactsNames, FactsRepository, open_source
 from tests.builders.ocm import addon_scores, to_yaml
 from tests.cli.conftest import Run
 from tests.cli.test_scores import ASKED, AT, PUSHED, chosen, vector
@@ -27,6 +30,7 @@ spec:
       history: 3
 """
 CLUSTERS_ONLY = CONFIG.replace("      branch: facts\n", "")
+NAMES = FactsNames("facts", "cluster-facts/")
 Git, Commit = Callable[..., str], Callable[..., None]
 Push = Callable[..., None]
 UNTIL = "2026-03-02T09:00:00Z"
@@ -266,6 +270,12 @@ def test_scores_of_unknown_clusters_are_reported(gitsched: Run, facts: Path, pus
         ("{branch: refs/tags/x}", "source.facts.branch"),
         ("{branch: facts, clusterBranches: 'facts/{cluster}'}", "source.facts.clusterBranches"),
         ("{clusterBranches: cluster-facts}", "source.facts.clusterBranches"),
+        ("{clusterBranches: '{cluster}'}", "a name that no other branch can have"),
+        ("{clusterBranches: 'p{cluster}'}", "a name that no other branch can have"),
+        (
+            "{branch: cluster-facts/all, clusterBranches: 'refs/heads/cluster-facts/{cluster}'}",
+            "a name that no other branch can have",
+        ),
         ("{branch: facts, history: 0}", "history"),
     ],
 )
@@ -286,6 +296,41 @@ def test_the_source_branch_is_never_a_facts_branch(gitsched: Run, git: Git, fact
     done = gitsched("scores", *AT)
     assert (done.returncode, "is the source branch" in done.stderr) == (1, True)
     assert git("rev-parse", "main", at=facts) == head
+
+
+def test_the_branch_of_head_is_never_the_branch_of_a_cluster(gitsched: Run, place: Path, commit: Commit) -> None:
+    commit(place, gitsched=CLUSTERS_ONLY.replace("cluster-facts/{cluster}", "m{cluster}"))
+    assert [code for code, _ in list_findings(gitsched)] == ["ocm-score-unknown"]
+
+
+def test_a_tree_without_end_on_the_branch_of_a_cluster_is_ignored(gitsched: Run, git: Git, facts: Path) -> None:
+    """A few small trees that refer to each other have 10^8 entries, and must neither stop the fleet nor use its time."""
+    gitsched("scores", *AT)
+    blob = git("hash-object", "-w", "placement.yaml", at=facts)
+    line = f"100644 blob {blob}\t%d.yaml\n"
+    environment = {"GIT_DIR": str(facts / ".git")}
+    for _ in range(4):
+        text = "".join(line % number for number in range(100)).encode()
+        tree = subprocess.run(["git", "mktree"], input=text, env=os.environ | environment, capture_output=True, check=True)
+        line = f"040000 tree {tree.stdout.decode().strip()}\t%d\n"
+    commit = git("commit-tree", "-m", "Scores", tree.stdout.decode().strip(), at=facts)
+    git("update-ref", "refs/heads/cluster-facts/edi", commit, at=facts)
+    assert list_findings(gitsched) == [
+        ("facts-ignored", "the facts branch cluster-facts/edi is not read: the tree has more than 10,000 entries")
+    ]
+
+
+def test_too_many_facts_branches_are_reported(facts: Path, git: Git, push: Push, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = facts.parent / "remote.git"
+    git("clone", "-q", "--bare", str(facts), str(remote), at=facts)
+    for cluster in ("ash", "bru", "cph"):
+        push(remote, f"cluster-facts/{cluster}", own_scores(cluster, 1))
+    push(remote, "facts", own_scores("edi", 1))
+    monkeypatch.setattr("gitsched.git.facts.MAX_BRANCHES", 3)
+    repository = FactsRepository(open_source(remote.as_uri(), cache=facts.parent / "clones"), NAMES, None)
+    for _ in range(2):
+        found = repository.fetch()
+        assert ([branch.cluster for branch in found], repository.ignored) == (["", "ash", "bru"], 1)
 
 
 def test_a_failed_query_keeps_the_scores_on_the_facts_branch(

@@ -223,6 +223,14 @@ def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:
         facts.reject("branch", "the name of a branch other than source.branch and output.branch, such as facts")
     if pattern and (pattern.count(CLUSTER_PLACEHOLDER) != 1 or check_branch_name(pattern.replace(CLUSTER_PLACEHOLDER, "cluster"))):
         facts.reject("clusterBranches", "the name of a branch with {cluster} in it, once, such as cluster-facts/{cluster}")
+    short, others = pattern.removeprefix("refs/heads/"), {name.removeprefix("refs/heads/") for name in (branch, *other_branches)}
+    prefix, _, suffix = short.partition(CLUSTER_PLACEHOLDER)
+    if short == CLUSTER_PLACEHOLDER or (
+        short
+        and any(name.startswith(prefix) and name.endswith(suffix) and "/" not in name[len(prefix) :] for name in others if name)
+    ):
+        # A cluster of that name could write the other branch.
+        facts.reject("clusterBranches", "a name that no other branch can have, such as cluster-facts/{cluster}")
     directories = {name for other in (branch, *other_branches) if (name := other.removeprefix("refs/heads/"))}
     if any(pattern.startswith(f"{name}/") for name in directories):
         # Git cannot have the branches facts and facts/ash at the same time.
