@@ -101,6 +101,7 @@ def command(
     from gitsched.model.errors import Permanent
     from gitsched.reconcile import RunSettings
     from gitsched.reconcile.reschedule import WorkloadSelection, is_read, make_reschedule_file, write_reschedule_file
+    from gitsched.report.summary import escape_unprintable
 
     named = []
     for text in workloads:
@@ -126,7 +127,9 @@ def command(
         return exit_codes.DONE
     verb = "wrote" if write_reschedule_file(root, target, found.text) else "unchanged:"
     output.show_as(
-        form, lambda _: f"{verb} {target}\n{describe_request(found)}", lambda: {"path": target, **serialize_request(found)}
+        form,
+        lambda _: f"{verb} {escape_unprintable(target)}\n{describe_request(found)}",
+        lambda: {"path": target, **serialize_request(found)},
     )
     if not is_read(settings, found.request.document.key):
         raise Permanent(f"{target} is not read: .sourceignore or source.paths hides it; choose another file with --file")

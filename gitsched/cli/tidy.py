@@ -41,16 +41,17 @@ def command(
         raise Permanent(f"{location} is not a worktree, so its files cannot be changed")
     with output.show_progress("Planning"):
         files = find_expired_documents(RunSettings(location=location, output=output_repository, trusted=False, **chosen), root)
-    for file in files if write else ():
-        if file.removable:
-            write_tidied_file(root, file)
-    output.show_as(form, lambda _: describe_files(files, write), lambda: serialize_files(files, write))
+    found = [write_tidied_file(root, file) if write and file.removable else file for file in files]
+    output.show_as(form, lambda _: describe_files(found, write), lambda: serialize_files(found, write))
+    if any(file.removable and not after.removable for file, after in zip(files, found, strict=True)):
+        return exit_codes.FINDINGS
     return exit_codes.CHANGES if detailed and files else exit_codes.DONE
 
 
 def describe_files(files: Iterable[TidiedFile], written: bool) -> str:
     """Return a line for each expired document, and what to do next."""
     from gitsched.model.time import format_time
+    from gitsched.report.summary import escape_unprintable
 
     lines: list[str] = []
     removable = 0
@@ -65,7 +66,7 @@ def describe_files(files: Iterable[TidiedFile], written: bool) -> str:
                 effect = "deleted the file" if deleted else "removed from the file"
             else:
                 effect = "the file can be deleted" if deleted else "can be removed from the file"
-            lines.append(f"{entry.path}:{entry.line}: {entry.key.title} {since}: {effect}")
+            lines.append(f"{escape_unprintable(entry.path)}:{entry.line}: {entry.key.title} {since}: {effect}")
     if not lines:
         lines.append("No document has expired.")
     elif removable:

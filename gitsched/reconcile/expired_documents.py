@@ -16,6 +16,7 @@ from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.reconcile import preview
 from gitsched.reconcile.run import RunSettings
+from gitsched.reconcile.worktree_file import replace_file, resolve_worktree_file
 
 
 class ExpiredEntry(NamedTuple):
@@ -29,11 +30,15 @@ class ExpiredEntry(NamedTuple):
 
 
 class TidiedFile(NamedTuple):
-    """A file of the worktree with its expired documents; `data` is the file without those that can be removed, None to delete it."""
+    """A file of the worktree with its expired documents.
+
+    `data` is the file without those that can be removed, None to delete it; `original` is the file as it was read.
+    """
 
     path: str
     entries: tuple[ExpiredEntry, ...]
     data: bytes | None
+    original: bytes = b""
 
     @property
     def removable(self) -> bool:
@@ -56,24 +61,28 @@ def find_expired_documents(settings: RunSettings, root: Path) -> list[TidiedFile
     return [_tidy_file(root, path, by_path[path]) for path in sorted(by_path)]
 
 
-def write_tidied_file(root: Path, file: TidiedFile) -> None:
-    """Write a file without its expired documents, or delete it."""
-    path = _resolve(root, file.path)
+def write_tidied_file(root: Path, file: TidiedFile) -> TidiedFile:
+    """Write a file without its expired documents, or delete it. Return it with the problem of each document that could not be removed,
+    also because the file has changed since it was read."""
     try:
-        if file.data is None:
-            path.unlink()
-        else:
-            path.write_bytes(file.data)
-    except OSError as error:
-        raise Permanent(f"cannot change {file.path}: {error.strerror}") from error
+        replace_file(resolve_worktree_file(root, file.path), file.original, file.data)
+    except (OSError, Permanent) as error:
+        entries = (entry if entry.problem else entry._replace(problem=_describe_error(error)) for entry in file.entries)
+        return file._replace(entries=tuple(entries), data=file.original)
+    return file
+
+
+def _describe_error(error: Exception) -> str:
+    return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
 
 
 def _tidy_file(root: Path, path: str, expired: Iterable[ExpiredDocument]) -> TidiedFile:
     try:
-        data: bytes | None = _resolve(root, path).read_bytes()
-    except OSError as error:
-        return TidiedFile(path, tuple(_make_entry(entry, path, str(error.strerror)) for entry in expired), None)
-    original, entries = data, []
+        original = resolve_worktree_file(root, path).read_bytes()
+    except (OSError, Permanent) as error:
+        return TidiedFile(path, tuple(_make_entry(entry, path, _describe_error(error)) for entry in expired), None)
+    data: bytes | None = original
+    entries = []
     for entry in expired:
         problem = ""
         try:
@@ -85,7 +94,7 @@ def _tidy_file(root: Path, path: str, expired: Iterable[ExpiredDocument]) -> Tid
         except NotRemovable as error:
             problem = str(error)
         entries.append(_make_entry(entry, path, problem))
-    return TidiedFile(path, tuple(entries), original if all(entry.problem for entry in entries) else data)
+    return TidiedFile(path, tuple(entries), original if all(entry.problem for entry in entries) else data, original)
 
 
 def _make_entry(entry: ExpiredDocument, path: str, problem: str) -> ExpiredEntry:
@@ -98,20 +107,12 @@ def _make_identity(entry: ExpiredDocument) -> Identity:
     return key.group, key.kind, metadata.get("namespace") or "", key.name
 
 
-def _resolve(root: Path, path: str) -> Path:
-    """Return a path below the worktree. Raise Permanent for one that leads outside of it."""
-    found = root / PurePosixPath(path)
-    if found.is_symlink() or not found.resolve().is_relative_to(root.resolve()) or ".git" in PurePosixPath(path).parts:
-        raise Permanent(f"{path} is not a file inside the worktree")
-    return found
-
-
 def _list_kustomizations(root: Path, path: str) -> list[str]:
     """Return the kustomizations in the directories above a file that list it, so that they do not build without it."""
     found = []
     for directory in PurePosixPath(path).parents:
         for name in sorted(KUSTOMIZATION_NAMES):
-            file = _resolve(root, str(directory / name))
+            file = root / directory / name  # kustomize follows symlinks, too
             if file.is_file() and path in (_normalize(directory, entry) for entry in list_kustomize_resources(file.read_bytes())):
                 found.append(str(directory / name))
     return found

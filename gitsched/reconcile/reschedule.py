@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from gitsched.apis.capabilities import Rescheduling
-from gitsched.apis.gitsched.config import Config
+from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import compute_plan_times
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.model.document import Key, as_string_map, get_field
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
@@ -17,7 +18,8 @@ from gitsched.reconcile.explanation import describe_missing, find_key
 from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import Fetched, Planned, RunContext, RunSettings, open_context
-from gitsched.reconcile.source_tree import load
+from gitsched.reconcile.source_tree import is_manifest_path, load
+from gitsched.reconcile.worktree_file import resolve_worktree_file
 from gitsched.render.yaml import dump
 from gitsched.simulate.baseline import Baseline, make_baseline
 from gitsched.simulate.reschedule_request import (
@@ -93,13 +95,16 @@ def _decide_without_requests(context: RunContext, fetched: Fetched, planned: Pla
 
 
 def write_reschedule_file(root: Path, path: str, text: str) -> bool:
-    """Write a file of the worktree and return whether it changed. Raise Permanent for a path outside, or a file with other content."""
-    target = root / PurePosixPath(path)
-    if not target.resolve().is_relative_to(root.resolve()) or ".git" in PurePosixPath(path).parts or target.is_symlink():
-        raise Permanent(f"{path} is not a path inside the worktree")
+    """Write a file of the worktree and return whether it changed.
+
+    Raise Permanent for a path outside, one that the source does not read, or a file with other content.
+    """
+    target = resolve_worktree_file(root, path)
+    if not is_manifest_path(path) or path.endswith(".json") or target.name in (FILE, *KUSTOMIZATION_NAMES):
+        raise Permanent(f"{path} cannot hold the request: choose a name that ends in .yaml, and that has no other use")
     try:
         if target.exists():
-            if target.read_bytes() == text.encode():
+            if target.is_file() and target.read_bytes() == text.encode():
                 return False
             raise Permanent(f"{path} exists and has other content; choose another file")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from gitsched.cli import main
+from gitsched.reconcile import RunSettings, expired_documents
 from tests.cli.conftest import CLUSTER, POLICY, TAINT, Run
 
 POLICY_OF_ALL = POLICY.replace(
@@ -228,3 +230,57 @@ def test_tidy_does_not_break_a_kustomization(displaced: Path, gitsched: Run, rec
     (entry,) = json.loads(done.stdout)["documents"]
     assert (entry["removed"], entry["problem"]) == (False, "kustomization.yaml refers to the file: remove both")
     assert (displaced / file).exists()
+
+
+UNUSABLE = [
+    (".git/hooks/a.yaml", "is not a path inside the worktree"),
+    ("sub/.GIT/a.yaml", "is not a path inside the worktree"),
+    ("hooks/a.yaml", "is not a path inside the worktree"),
+    ("elsewhere/a.yaml", "is not a path inside the worktree"),
+    ("loop/a.yaml", "loop"),
+    (f"{'a' * 300}.yaml", "ile name too long"),
+    ("gitsched.yaml", "choose a name that ends in .yaml"),
+    ("sub/kustomization.yaml", "choose a name that ends in .yaml"),
+    ("notes.txt", "choose a name that ends in .yaml"),
+    ("queue.yaml", "exists and has other content"),
+]
+
+
+def test_a_request_is_written_only_to_a_file_that_is_read_and_inside_of_the_worktree(
+    displaced: Path, gitsched: Run, tmp_path: Path
+) -> None:
+    (displaced / "hooks").symlink_to(".git/hooks")
+    (displaced / "elsewhere").symlink_to(tmp_path)
+    (displaced / "loop").symlink_to("loop")
+    os.mkfifo(displaced / "queue.yaml")
+    for path, message in UNUSABLE:
+        done = gitsched("rebalance", "-n", "shop", "deploy/web", "--write", "--file", path, *at(11))
+        assert (done.returncode, message in done.stderr) == (1, True), (path, done.stderr)
+    assert not list(displaced.rglob("a.yaml"))
+    done = gitsched("rebalance", "-n", "shop", "deploy/web", "--write", "--file", "red\x1b[31m.yaml", *at(11))
+    assert done.stdout.startswith("wrote red\\x1b[31m.yaml\n")
+
+
+def test_tidy_leaves_a_file_alone_that_changes_in_the_meantime(
+    displaced: Path, gitsched: Run, record: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("api", "web"):
+        gitsched("rebalance", "-n", "shop", f"deploy/{name}", "--ttl", "0", "--write", "--file", f"{name}-request.yaml", *at(11))
+    (displaced / "sub").mkdir()
+    (displaced / "kustomization.yaml").symlink_to("sub/none.yaml")
+    record(12)
+    assert gitsched("reconcile", *at(12)).returncode == 0
+    original = expired_documents.find_expired_documents
+
+    def find(settings: RunSettings, root: Path) -> list[expired_documents.TidiedFile]:
+        found = original(settings, root)
+        with (root / "api-request.yaml").open("a") as file:
+            file.write("# Not yet.\n")
+        return found
+
+    monkeypatch.setattr(expired_documents, "find_expired_documents", find)
+    done = gitsched("tidy", "--write", *at(13))
+    assert done.returncode == 1
+    assert "not removed: api-request.yaml has changed in the meantime" in done.stdout
+    assert (displaced / "api-request.yaml").read_text().endswith("# Not yet.\n")
+    assert not (displaced / "web-request.yaml").exists()
