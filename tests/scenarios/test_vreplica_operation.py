@@ -228,3 +228,11 @@ def test_replicas_changed_in_the_source_take_precedence(fleet: Fleet) -> None:
     assert events.replicas == 12
     events.commit({"sources/busy.yaml": None}, 3)
     assert events.replicas == 12
+
+
+def test_a_source_uses_the_capacity_that_a_later_one_releases(fleet: Fleet) -> None:
+    events = VreplicaFleet(fleet)
+    events.commit({"sources/orders.yaml": source("orders", 24)}, 1)
+    events.commit({"sources/orders.yaml": source("orders", 20), "sources/first.yaml": source("first", 4)}, 2)
+    assert (sum(events.placements("first").values()), sum(events.placements().values())) == (4, 20)
+    assert (events.findings("knative-pending"), events.replicas) == ([], 6)

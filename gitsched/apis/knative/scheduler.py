@@ -119,13 +119,16 @@ def _make_adapter(scheduling_input: VpodSchedulingInput, adapter_state: AdapterS
 def _place_all(
     scheduling_input: VpodSchedulingInput, adapter: AdapterStatefulSet, placements: SourcePlacements
 ) -> tuple[SourcePlacements, State]:
+    """Schedule each source in turn. Sources that shrink are the first, so that the others can use the capacity that they release."""
     free_capacity = FreeCapacity(adapter, (*placements.values(), *scheduling_input.other_placements))
-    new_placements = {
-        name: schedule_vpod(
-            Vpod(name, scheduling_input.desired[name], vreplicas), adapter, free_capacity, scheduling_input.strategy
-        )
-        for name, vreplicas in placements.items()
+    strategy, desired = scheduling_input.strategy, scheduling_input.desired
+    order = list(placements)
+    if not strategy.reschedules_all:
+        order.sort(key=lambda name: sum(placements[name].values()) <= desired[name])
+    scheduled = {
+        name: schedule_vpod(Vpod(name, desired[name], placements[name]), adapter, free_capacity, strategy) for name in order
     }
+    new_placements = {name: scheduled[name] for name in placements}
     return new_placements, _collect_state(scheduling_input, adapter, new_placements)
 
 
