@@ -46,7 +46,8 @@ class Finding(NamedTuple):
     """A mistake or remark about the input.
 
     `code` is stable and documented in docs/findings.md. `resource` is (kind, namespace, name) if the document has a name, with
-    namespace "" for a cluster-scoped one. `field` gives a more exact `location` to callers that have the text.
+    namespace "" for a cluster-scoped one. `field` gives a more exact `location` to callers that have the text. `is_change`: the message
+    says what this run changes, so the next run does not repeat it.
     """
 
     severity: Severity
@@ -55,6 +56,7 @@ class Finding(NamedTuple):
     location: Location | None = None
     resource: tuple[str, str, str] | None = None
     field: FieldOrigin | None = None
+    is_change: bool = False
 
     def __str__(self) -> str:
         return self._format(f"{self.severity}: ")

@@ -95,24 +95,32 @@ class Review(NamedTuple):
     def new_findings(self) -> list[Finding]:
         """The findings that the base does not have, in order; all findings if those of the base are unknown.
 
-        A finding that only moved to another line is not new.
+        A finding that only moved to another line is not new. One about a change is: the output branch has those of an earlier run.
         """
         existing = Counter(map(_finding_identity, self.base.findings or ()))
         new = []
         for finding in self.findings:
-            existing[_finding_identity(finding)] -= 1
-            if existing[_finding_identity(finding)] < 0:
+            identity = _finding_identity(finding)
+            existing[identity] -= 1
+            if existing[identity] < 0 or (finding.is_change and not self.base.commit):
                 new.append(finding)
         return new
 
     @property
     def fixed_count(self) -> int:
-        """The number of findings of the base that the change fixes."""
-        return len(self.base.findings or ()) - (len(self.findings) - len(self.new_findings))
+        """The number of errors and warnings of the base that the change fixes."""
+        return _count_problems(self.base.findings or ()) - (_count_problems(self.findings) - _count_problems(self.new_findings))
+
+
+def _count_problems(findings: Iterable[Finding]) -> int:
+    return sum(finding.severity != "info" for finding in findings)
 
 
 def _finding_identity(finding: Finding) -> tuple[object, ...]:
-    """Return what identifies a finding across commits. Notes are identified by code, because their text contains counts and names."""
+    """Return what identifies a finding across commits. Notes are identified by code, because their text contains counts and names;
+    those about a change also by their text."""
+    if finding.is_change:
+        return finding.code, finding.message
     if finding.severity == "info":
         return (finding.code,)
     return finding.severity, finding.code, finding.message, finding.location and finding.location.path, finding.resource

@@ -115,3 +115,17 @@ def test_explain_of_a_source_lists_its_pods(gitsched: Run, events: Path) -> None
     output = gitsched("explain", "kafkasource/shop/orders", COLUMNS="200").stdout
     assert "  kafkasource-mt-adapter-0  no    PodFitsResources: the pod is full" in output
     assert "[knative-pending]" in output
+
+
+def test_a_plan_shows_what_it_places_and_counts_no_earlier_note_as_fixed(
+    gitsched: Run, events: Path, commit: Callable[..., None]
+) -> None:
+    assert gitsched("reconcile").returncode == 0
+    _, _, source = SOURCES.split("---\n")
+    commit(events, orders=source.replace("7", "4"), clicks=source.replace("orders", "clicks").replace("7", "1"))
+    output = gitsched("plan", COLUMNS="200").stdout
+    assert "placed 1 vreplica of 1 source: shop/clicks (1) [knative-placed]" in output
+    assert "removed 1 vreplica of 1 source: shop/orders (1) [knative-removed]" in output
+    assert gitsched("reconcile").returncode == 0
+    commit(events, notes="# nothing\n")
+    assert "fixed" not in gitsched("plan").stdout

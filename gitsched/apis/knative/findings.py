@@ -67,7 +67,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         message = (
             f"{_format_pods(adapter.key.name, sorted(result.evicted))} are being emptied: the other pods have enough free capacity"
         )
-        yield Finding("info", "knative-evicted", message, locate_document(adapter), adapter.key.resource)
+        yield Finding("info", "knative-evicted", message, locate_document(adapter), adapter.key.resource, is_change=True)
     if not cluster:
         message = (
             f"{adapter.key} needs {result.adapter_state.replicas} replicas, but is not rendered for any cluster: "
@@ -150,7 +150,7 @@ def _describe_moves(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iter
             message = (
                 f"{moved_count} of {sum(previous.values())} vreplicas of {name} move, {where}; other consumers are not affected"
             )
-            yield Finding("info", "knative-moved", message, locate_document(document), document.key.resource)
+            yield Finding("info", "knative-moved", message, locate_document(document), document.key.resource, is_change=True)
     if sum(map(bool, moved.values())) > 1:
         yield _summarize("knative-moved", "moved", moved, inputs)
     if any(placed.values()):
@@ -165,7 +165,7 @@ def _summarize(code: str, what: str, numbers: Mapping[str, int], inputs: Knative
     keys = {name: inputs.sources[name].key for name, _ in affected}
     sources = _join_limited(f"{keys[name].namespace}/{keys[name].name} ({number})" for name, number in affected)
     message = f"{what} {_format_count('vreplica', sum(numbers.values()))} of {_format_count('source', len(affected))}: {sources}"
-    return Finding("info", code, message, None, inputs.adapter.key.resource)
+    return Finding("info", code, message, None, inputs.adapter.key.resource, is_change=True)
 
 
 def _format_count(noun: str, number: int) -> str:
