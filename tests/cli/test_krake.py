@@ -59,6 +59,16 @@ def test_explain_shows_the_result_of_every_candidate(gitsched: Run, tenant: Path
     assert [line for line in lines if line not in found.stdout] == []
 
 
+def test_explain_shows_how_clouds_and_projects_are_scored(gitsched: Run, tenant: Path, commit: Callable[..., None]) -> None:
+    metrics = "metrics: [{name: heat, weight: 10}]"
+    project = DOCUMENTS["project"].replace("namespace: shop", "namespace: other").replace("{url: u", f"{{{metrics}, url: u")
+    commit(tenant, cloud=DOCUMENTS["cloud"] + f"    {metrics}\n", project=project)
+    assert "GlobalCloud/sky  yes   score 0.5 = (heat 0.5 * 10) / 10" in gitsched("explain", "cluster/shop/made", at=tenant).stdout
+    output = gitsched("explain", "magnumcluster/shop/m", at=tenant).stdout
+    assert "other/p  yes   score 0.5 = (heat 0.5 * 10) / 10" in output
+    assert output.count("Project other/p") == 2, "in the trigger and in the result"
+
+
 def test_explain_shows_candidates_of_an_application_without_migration(
     gitsched: Run, tenant: Path, commit: Callable[..., None]
 ) -> None:

@@ -12,11 +12,11 @@ from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, format_constraint, format_constraints
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
-from gitsched.apis.krake.names import CLUSTER, cluster_directory
+from gitsched.apis.krake.names import CLUSTER, ResourceRef, cluster_directory
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.status import report_application, report_resources
 from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
-from gitsched.model.document import Document, get_field
+from gitsched.model.document import Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import CandidateResult
@@ -163,22 +163,41 @@ def explain_binding(scheduler: KrakeScheduler, document: Document) -> Explanatio
     target = binding.status.target
     candidate_kind = "project" if key in scheduler.magnum_bindings else "cloud"
     needs_no_binding = target is None and binding.action == "ignored"
-    summary = f"Bound to {target.kind} {target.name}" if target else "Not bound"
+    chosen = f"{target.kind} {_name_target(target, key)}" if target else ""
+    summary = f"Bound to {chosen}" if chosen else "Not bound"
     source_location = locate_document(document)
     return Explanation(
         workload=str(key),
         location=f"{source_location.path}:{source_location.line}" if source_location else "",
         policy="spec.constraints",
         policy_reason=format_constraints(constraints) or f"none, so any {candidate_kind} matches",
-        candidates=() if needs_no_binding else tuple(map(ExplainedCandidate, results)),
+        candidates=() if needs_no_binding else tuple(_list_backends(scheduler.get_backend_sets(key), results)),
         trigger=summary + (f": {binding.reason}." if binding.reason else ": it has the best score."),
-        result=(ReplicaShare(f"{target.kind} {target.name}"),) if target else (),
+        result=(ReplicaShare(chosen),) if chosen else (),
         findings=tuple(finding for finding in report_resources(scheduler) if finding.resource == key.resource),
         candidate_kind=candidate_kind,
         tables=()
         if needs_no_binding
         else _tabulate_metric_constraints(constraints, scheduler.get_backend_sets(key), candidate_kind),
     )
+
+
+def _name_target(target: ResourceRef, key: Key) -> str:
+    """Return the name of a cloud or project, with its namespace if that is another one."""
+    return target.name if target.namespace in ("", key.namespace) else f"{target.namespace}/{target.name}"
+
+
+def _list_backends(candidate_sets: Iterable[ScoredCandidates], results: list[CandidateResult]) -> Iterator[ExplainedCandidate]:
+    """Yield every cloud or project, with the terms of its score."""
+    details = {}
+    for scored in candidate_sets:
+        for index, candidate in enumerate(scored.candidates):
+            if scored.ranking.score(index, current=False) is not None:
+                # A result names a global cloud with its kind, because a cloud of the namespace may have the same name.
+                name = candidate.name if candidate.ref.namespace else f"{candidate.ref.kind}/{candidate.name}"
+                details[name] = _format_weighted_mean(scored, index, 0.0)
+    for result in results:
+        yield ExplainedCandidate(result, score_details=details.get(result.name, "") if result.total is not None else "")
 
 
 _COMPARED_VALUES = {
