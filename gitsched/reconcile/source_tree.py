@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""
 
-_REPLICA_PATHS = ("spec.replicas", "spec.parallelism", "spec.completions")
 _KUSTOMIZATION_NAMES = tuple(KUSTOMIZATION_NAMES)
+_REPLICA_PATHS = (
+    *("spec.replicas", "spec.parallelism", "spec.completions"),
+    *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
+)
 _SUFFIXES = (".yaml", ".yml", ".json")
 REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
 

@@ -50,9 +50,17 @@ apiVersion: gitsched.io/v1alpha1
 kind: Config
 metadata: {name: gitsched}
 spec:
-  karmada: {failback: %s}
+  karmada: {failback: %s, autoscalerLimits: divide}
   guard: {maxRemovals: %d, maxRemovalsPercent: 0}
   output: {retireAfter: %dm}
+"""
+SCALER = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: scaler, namespace: default}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %s}
+  maxReplicas: %d
 """
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: '%s'}}\n"
 TENANT = "apiVersion: example.com/v1\nkind: Tenant\nmetadata: {name: acme}\nspec: {size: %s}\n"
@@ -98,7 +106,10 @@ def start_karmada(dice: Random) -> Files:
     files |= {f"apps/{name}.yaml": workload(name, "configmap/conf") for name in WORKLOADS[:2]}
     files |= {f"apps/{name}.yaml": deployment(name) for name in WORKLOADS[2:]}
     files |= {"apps/more.yaml": settings_of("one", 1) + "---\n" + settings_of("conf", 1), "apps/tenant.yaml": TENANT % 1}
-    files |= {"apps/key.yaml": secret(1), "apps/gold.yaml": CLASS % 7}
+    files |= {"apps/key.yaml": secret(1), "apps/gold.yaml": CLASS % 7, "apps/scaler.yaml": SCALER % ("web", 9)}
+    files |= {
+        "policies/scalers.yaml": policy("", name="scalers", kind="HorizontalPodAutoscaler").replace("apps/v1", "autoscaling/v2")
+    }
     files |= {"policies/all.yaml": dice.choice(POLICIES), "policies/maps.yaml": policy("", name="maps", kind="ConfigMap")}
     files |= {"policies/mirror.yaml": mirror("mirror.example.net", "second"), "gitsched.yaml": SETTINGS % ("Never", 1, 60)}
     return files
@@ -133,6 +144,7 @@ def edit_needed(dice: Random) -> Files:
             {"apps/key.yaml": secret(number)},
             {"apps/tenant.yaml": TENANT % number},
             {"apps/gold.yaml": CLASS % number},
+            {"apps/scaler.yaml": SCALER % (dice.choice(WORKLOADS), number)},
             {"README.md": f"{number}\n"},
             {},
         )

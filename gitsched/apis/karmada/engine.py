@@ -87,13 +87,15 @@ class KarmadaEngine(PolicyEngine):
 
     @property
     def revision(self) -> int:
-        return self.dependencies.revision if self.dependencies is not None else 0
+        return self.state.autoscalers.revision + (self.dependencies.revision if self.dependencies is not None else 0)
 
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
-        return self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset()
+        found = self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset()
+        return found | self.state.autoscalers.affected_by(dirty | found, self.state.snapshot.templates) - dirty
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
-        return self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
+        inputs = self.dependencies.decision_inputs(template) if self.dependencies is not None else ()
+        return (*inputs, *self.state.autoscalers.decision_inputs(template.key, self.state.snapshot))
 
     def _reconcile_rebalancers(self) -> None:
         triggers = self.state.reschedule_triggers
@@ -137,6 +139,7 @@ class KarmadaEngine(PolicyEngine):
         if outcome is None or not outcome.records:
             return outcome
         outcome = outcome._replace(targets=mark_suspended(outcome.targets, outcome.records[0][1]))
+        outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self.decide)
         return outcome if attachment is None or self.dependencies is None else self.dependencies.merge_dependents(template, outcome)
 
     def _find_attachment(self, template: Document) -> Attachment | None:

@@ -34,6 +34,7 @@ class KarmadaConfig(NamedTuple):
     preemption: bool = False
     failback: FailbackConfig = FailbackConfig()
     failover: str = "none"
+    autoscaler_limits: str = "keep"
 
 
 def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
@@ -48,6 +49,7 @@ def _parse_karmada(karmada: ConfigSection) -> KarmadaConfig:
         preemption=karmada.get_bool("preemption", default.preemption),
         failback=_parse_failback(karmada),
         failover=_parse_failover(karmada),
+        autoscaler_limits=karmada.get_choice("autoscalerLimits", "keep", "divide"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.autoscalers import AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
     add_hub_bindings,
@@ -37,6 +38,7 @@ class KarmadaState:
     __slots__ = (
         "added_taints",
         "allocatable",
+        "autoscalers",
         "declared_paths",
         "failover",
         "fleet",
@@ -95,6 +97,8 @@ class KarmadaState:
         ) or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
+        copies = (copy for documents in snapshot.duplicate_templates.values() for copy in documents)
+        self.autoscalers = AutoscalerIndex((*snapshot.templates.values(), *copies), settings.autoscaler_limits == "divide")
         self.declared_paths = {
             (workload.api_version, workload.kind): WorkloadPaths(
                 _split_path(workload.replicas_path), _split_path(workload.pod_template_path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.autoscalers import find_scaled_per_cluster
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import binding_key, read_claim, read_previous
 from gitsched.apis.karmada.dependencies.attached_binding import (
@@ -42,10 +43,11 @@ def find_target_clusters(
     """Return the target clusters of a binding with their manifests, and findings about them.
 
     Targets are the existing clusters among `assignments`, those that graceful eviction `tasks` still keep, and those of the workloads
-    that depend on this one.
+    that depend on this one. The manifests of a workload that autoscalers scale keep its replicas.
     """
     existing = state.fleet.index
-    edits = revise_replicas(template, requirements, assignments, prefers_descending(read_uid(template))) if divided else {}
+    revised = divided and not state.autoscalers.retains_replicas(template)
+    edits = revise_replicas(template, requirements, assignments, prefers_descending(read_uid(template))) if revised else {}
     targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
     assigned = {assignment.name for assignment in assignments}
     path = requirements.replicas_path
@@ -53,11 +55,13 @@ def find_target_clusters(
         source = str(task.get("fromCluster"))
         if source in existing and source not in assigned and task.get("purgeMode") != "Directly":
             replicas = task.get("replicas")
-            kept = ((path, replicas),) if divided and path and isinstance(replicas, int) else ()
+            kept = ((path, replicas),) if revised and path and isinstance(replicas, int) else ()
             targets.append(TargetCluster(source, replicas, True, kept))
     merged = merge_target_clusters(tuple(targets), attachment, existing)
     overridden, findings = state.overrides.apply(template, merged) if state.overrides.policies else (merged, ())
     missing = [assignment for assignment in assignments if assignment.name not in existing]
+    if divided and not revised:
+        findings = (*findings, *find_scaled_per_cluster(state.autoscalers, template, path, assignments, state.snapshot.templates))
     return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
 
 
