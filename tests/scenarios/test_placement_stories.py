@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from textwrap import indent
 from typing import Any
 
 import pytest
+import yaml
 
+import gitsched
 from tests.builders.ocm import Body, bound_global_set, managed_cluster, taint, to_yaml
 
 Make = Callable[[str], Any]
@@ -212,6 +216,45 @@ def codes(run: Any) -> list[str]:
 def decided(fleet: Any) -> list[str]:
     document = fleet.load("status/cluster.open-cluster-management.io/placementdecision/ns1/placement-decision-1.yaml")
     return [entry["clusterName"] for entry in document["status"]["decisions"]]
+
+
+@pytest.mark.parametrize("text", [SCORES, OLDEST, MOST, LEAST, PRIMARY_SCORE, BACKUP_SCORE, RECOVERY])
+def test_the_documents_of_the_proposal_are_valid(text: str) -> None:
+    assert gitsched.validate([yaml.safe_load(text)]) == []
+
+
+def test_the_example_with_steady_and_cpuratio_has_its_final_scores(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
+    fleet.commit({**FLEET, **scores, "placement.yaml": OLDEST})
+    fleet.reconcile()
+    path = "status/cluster.open-cluster-management.io/placementdecision/ns1/placement-decision-1.yaml"
+    totals = json.loads(fleet.load(path)["metadata"]["annotations"]["gitsched.io/scores"])
+    assert totals == {"cluster1": 88, "cluster2": 66, "cluster3": 40}, "nothing is steady before the first decision"
+    fleet.commit({"scores/cluster5.yaml": scored("cluster5", 100)}, hour=1)
+    fleet.reconcile(hour=1)
+    assert decided(fleet) == ["cluster1", "cluster2", "cluster3"], "3 times 100 for Steady is more than a lead of 60"
+
+
+def test_two_placements_with_opposite_weights_choose_the_first_and_the_last(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    scores = {f"scores/{name}.yaml": scored(name, value) for name, value in RATIOS.items()}
+    top = MOST.replace("numberOfClusters: 3", "numberOfClusters: 1")
+    last = LEAST.replace("name: placement", "name: last")
+    fleet.commit({**FLEET, **scores, "placement.yaml": top, "last.yaml": last})
+    fleet.reconcile()
+    assert decided(fleet) == ["cluster1"]
+    path = "status/cluster.open-cluster-management.io/placementdecision/ns1/last-decision-1.yaml"
+    assert [entry["clusterName"] for entry in fleet.load(path)["status"]["decisions"]] == ["cluster5"]
+
+
+def test_a_list_of_scores_is_read_as_its_items(make_fleet: Make) -> None:
+    fleet = make_fleet("fleet")
+    head = "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: AddOnPlacementScoreList\nitems:\n"
+    items = "".join("- " + indent(scored(name, value), "  ").lstrip() for name, value in RATIOS.items())
+    fleet.commit({**FLEET, "scores.yaml": head + items, "placement.yaml": LEAST})
+    assert codes(fleet.reconcile()) == []
+    assert decided(fleet) == ["cluster5"]
 
 
 @pytest.mark.parametrize("placement", [MOST, OLDEST], ids=["cpuratio alone", "Steady beside it"])

@@ -46,7 +46,7 @@ def group_clusters(
         remaining = fleet.mask(fleet.names[index] for index in chosen)
     for group in placement.decision_groups:
         if group.error:
-            return Misconfiguration("", group.error)
+            return Misconfiguration("", group.error, pointer=("spec", "decisionStrategy", "decisionGroups"))
         matched = remaining & fleet.matching(group.affinity)
         remaining &= ~matched
         groups += _split_group(group.name, fleet.members(matched), length)
@@ -59,7 +59,12 @@ def _group_length(clusters_per_group: object, total: int) -> int | Misconfigurat
     if isinstance(clusters_per_group, str):
         match = _PERCENTAGE.fullmatch(clusters_per_group)
         if match is None:
-            return Misconfiguration("", f"{clusters_per_group} invalid type: string is not a percentage")
+            return Misconfiguration(
+                "",
+                f"{clusters_per_group} invalid type: string is not a percentage",
+                pointer=("spec", "decisionStrategy", "groupStrategy", "clustersPerDecisionGroup"),
+                cure="use a number without quotes, or a percentage such as 20%",
+            )
         length = math.ceil(int(match[1]) / 100 * total)  # in this order, so that 7% of 100 is 8 as upstream
     elif isinstance(clusters_per_group, (int, float)):
         length = int(clusters_per_group)

@@ -165,7 +165,7 @@ def _convert_prioritizer(configuration: Body) -> Body:
     converted = {"builtIn" if field == "buildIn" else field: value for field, value in coordinate.items()}
     if converted.get("type", "") in ("", "BuildIn"):
         converted["type"] = "BuiltIn"
-    if isinstance(name, str) and "builtIn" not in converted and converted["type"] != "AddOn":
+    if isinstance(name, str) and not converted.get("builtIn") and converted["type"] != "AddOn":
         converted["builtIn"] = name
     return {**rest, "scoreCoordinate": converted}
 

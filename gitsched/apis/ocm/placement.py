@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.names import SCHEDULING_DISABLED_ANNOTATION, SPREAD_POLICY_ANNOTATION
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.finding import Pointer
 from gitsched.model.labels import Requirement, Selector, is_label_key, is_label_value, parse_selector
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import Toleration, parse_toleration
@@ -65,14 +66,20 @@ def describe_invalid_selector(value: Body) -> str:
 
 BUILT_IN, ADD_ON = "BuiltIn", "AddOn"
 DEFAULT_WEIGHTS = {"Balance": 1, "Steady": 1}
+BUILT_IN_PRIORITIZERS = ("Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory")
 
 
 class Misconfiguration(NamedTuple):
-    """Why a Placement is misconfigured: the filter `plugin` that rejects it ("" if none), and the `code` of its finding, if special."""
+    """Why a Placement is misconfigured: the filter `plugin` that rejects it ("" if none), and the `code` of its finding, if special.
+
+    `pointer` is the field with the mistake, if known, and `cure` says what to write instead; the condition has neither, as upstream.
+    """
 
     plugin: str
     message: str
     code: str = ""
+    pointer: Pointer = ()
+    cure: str = ""
 
     def __str__(self) -> str:
         return f"{self.plugin}:{self.message}"
@@ -220,12 +227,14 @@ def _parse_prioritizers(policy: Body) -> tuple[PrioritizerConfig, ...] | Misconf
     """
     mode = policy.get("mode", "")
     if mode not in ("", "Additive", "Exact"):
-        return Misconfiguration("", f"incorrect prioritizer policy mode: {mode}")
+        message = f"incorrect prioritizer policy mode: {mode}"
+        return Misconfiguration("", message, pointer=("spec", "prioritizerPolicy", "mode"), cure="use Additive or Exact")
     weights_by_coordinate: dict[ScoreCoordinate, int] = {}
     if mode != "Exact":
         weights_by_coordinate |= {ScoreCoordinate(BUILT_IN, name): weight for name, weight in DEFAULT_WEIGHTS.items()}
     add_on_configs: list[PrioritizerConfig] = []
-    for configuration in policy.get("configurations") or ():
+    positions: dict[ScoreCoordinate, int] = {}
+    for position, configuration in enumerate(policy.get("configurations") or ()):
         written = configuration["scoreCoordinate"]
         add_on = written.get("addOn")
         coordinate = ScoreCoordinate(written["type"], str(written.get("builtIn") or ""))
@@ -233,21 +242,28 @@ def _parse_prioritizers(policy: Body) -> tuple[PrioritizerConfig, ...] | Misconf
         if add_on is None:
             weights_by_coordinate[coordinate] = weight
         else:
-            add_on_configs.append(
-                PrioritizerConfig(coordinate._replace(resource_name=add_on["resourceName"], score_name=add_on["scoreName"]), weight)
-            )
+            coordinate = coordinate._replace(resource_name=add_on["resourceName"], score_name=add_on["scoreName"])
+            add_on_configs.append(PrioritizerConfig(coordinate, weight))
+        positions[coordinate] = position
     configs = tuple(
         entry
         for entry in (*map(PrioritizerConfig, weights_by_coordinate, weights_by_coordinate.values()), *add_on_configs)
         if entry.weight
     )
-    errors = (_validate_score_coordinate(entry.score_coordinate) for entry in configs)
-    return next((error for error in errors if error is not None), configs)
+    for entry in configs:
+        error = _validate_score_coordinate(entry.score_coordinate)
+        if error is not None:
+            pointer = ("spec", "prioritizerPolicy", "configurations", positions[entry.score_coordinate], "scoreCoordinate")
+            return error._replace(pointer=pointer)
+    return configs
 
 
 def _validate_score_coordinate(coordinate: ScoreCoordinate) -> Misconfiguration | None:
     if coordinate.type == ADD_ON:
-        return None if coordinate.resource_name else Misconfiguration("", "addOn should not be empty")
-    if coordinate.built_in in ("Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"):
+        if coordinate.resource_name:
+            return None
+        return Misconfiguration("", "addOn should not be empty", cure="set its resourceName and scoreName")
+    if coordinate.built_in in BUILT_IN_PRIORITIZERS:
         return None
-    return Misconfiguration("", f"incorrect builtin prioritizer: {coordinate.built_in}")
+    cure = f"use one of {', '.join(BUILT_IN_PRIORITIZERS)}"
+    return Misconfiguration("", f"incorrect builtin prioritizer: {coordinate.built_in}", cure=cure)

@@ -32,11 +32,11 @@ def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tu
 def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
     document = result.placement.document
     if result.misconfiguration is not None:
-        message = (
-            f"{document.key} is misconfigured and keeps its previous decisions: {str(result.misconfiguration).removeprefix(':')}"
-        )
         misconfiguration = result.misconfiguration
-        pointer = _POINTERS.get(misconfiguration.plugin, ("spec",))
+        reason = str(misconfiguration).removeprefix(":").strip().removesuffix(":")
+        cure = f"; {misconfiguration.cure}" if misconfiguration.cure else ""
+        message = f"{document.key} is misconfigured and keeps its previous decisions: {reason}{cure}"
+        pointer = misconfiguration.pointer or _POINTERS.get(misconfiguration.plugin, ("spec",))
         field = FieldOrigin(document.origin, pointer) if document.origin is not None else None
         finding = _make_finding("error", misconfiguration.code if misconfiguration.code else "ocm-misconfigured", message, document)
         yield finding._replace(field=field)
@@ -50,7 +50,7 @@ def _list_result_findings(result: PlacementResult, exceeded_limit: Callable[[tup
 def describe_no_decision(result: PlacementResult, fleet: Fleet) -> str:
     """Describe why a scheduled Placement without decisions has none."""
     if result.misconfiguration is not None:
-        return f"it is misconfigured: {str(result.misconfiguration).removeprefix(':')}"
+        return f"it is misconfigured: {str(result.misconfiguration).removeprefix(':').strip().removesuffix(':')}"
     if result.placement.number_of_clusters == 0:
         return "its numberOfClusters is 0"
     return _describe_exclusions(result, fleet)

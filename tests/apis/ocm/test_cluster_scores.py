@@ -30,6 +30,12 @@ def test_values_are_normalized_to_the_range(score_range: ScoreRange | None, pref
     assert list(normalize_scores({"ash": 0, "bru": 50, "cph": 100}, definition).values()) == scores
 
 
+@pytest.mark.parametrize(("gigabytes", "score"), [(0.5, -100), (1, -100), (25.75, -50), (50.5, 0), (100, 100), (512, 100)])
+def test_allocatable_memory_is_distributed_between_a_reasonable_minimum_and_maximum(gigabytes: float, score: int) -> None:
+    definition = ScoreDefinition("memory", "static", {}, ScoreRange(1e9, 100e9), "High")
+    assert normalize_scores({"ash": gigabytes * 1e9}, definition) == {"ash": score}
+
+
 def test_equal_values_without_a_range_get_the_highest_score() -> None:
     assert normalize_scores({"ash": 5, "bru": 5}, ScoreDefinition("cpu", "static", {}, None, "Low")) == {"ash": 100, "bru": 100}
 

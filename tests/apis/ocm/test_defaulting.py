@@ -50,6 +50,11 @@ def test_null_fields_are_removed_and_complete_documents_are_returned_unchanged()
     [
         ({"scoreCoordinate": {"type": "BuildIn", "buildIn": "Steady"}}, {"type": "BuiltIn", "builtIn": "Steady"}),
         ({"name": "Balance"}, {"type": "BuiltIn", "builtIn": "Balance"}),
+        ({"name": "Balance", "scoreCoordinate": {"buildIn": "Steady"}}, {"type": "BuiltIn", "builtIn": "Steady"}),
+        ({"name": "Balance", "scoreCoordinate": {"type": "BuildIn", "buildIn": ""}}, {"type": "BuiltIn", "builtIn": "Balance"}),
+        ({"name": "Balance", **add_on("cpu")}, add_on("cpu")["scoreCoordinate"]),
+        ({"scoreCoordinate": {"type": "", "buildIn": "Steady"}}, {"type": "BuiltIn", "builtIn": "Steady"}),
+        ({"scoreCoordinate": {"buildIn": "Steady"}}, {"type": "BuiltIn", "builtIn": "Steady"}),
         (add_on("cpu"), add_on("cpu")["scoreCoordinate"]),
     ],
 )

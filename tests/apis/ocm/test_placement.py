@@ -65,7 +65,9 @@ def test_weight_0_disables_a_prioritizer_and_an_add_on_score_may_be_repeated() -
     ],
 )
 def test_an_invalid_prioritizer_is_a_misconfiguration(prioritizer: Body, message: str) -> None:
-    assert parse(placement("p", "ns", None, [prioritizer])).prioritizers == Misconfiguration("", message)
+    found = parse(placement("p", "ns", None, [add_on("cpu"), prioritizer])).prioritizers
+    assert isinstance(found, Misconfiguration)
+    assert (str(found), found.pointer) == (f":{message}", ("spec", "prioritizerPolicy", "configurations", 1, "scoreCoordinate"))
 
 
 def test_a_spread_policy_is_parsed_only_with_the_annotation() -> None:
