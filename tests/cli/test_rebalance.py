@@ -284,3 +284,18 @@ def test_tidy_leaves_a_file_alone_that_changes_in_the_meantime(
     assert "not removed: api-request.yaml has changed in the meantime" in done.stdout
     assert (displaced / "api-request.yaml").read_text().endswith("# Not yet.\n")
     assert not (displaced / "web-request.yaml").exists()
+
+
+def test_tidy_keeps_a_request_that_was_edited_after_it_expired(
+    displaced: Path, gitsched: Run, record: Callable[[int], None]
+) -> None:
+    name = gitsched("rebalance", "-n", "shop", "deploy/web", "--ttl", "0", "--write", *at(11)).stdout.split()[1]
+    record(12)
+    assert gitsched("reconcile", *at(12)).returncode == 0
+    file = displaced / name
+    expired = file.read_text()
+    file.write_text(expired.replace("ttlSecondsAfterFinished: 0", "ttlSecondsAfterFinished: 60"))
+    assert gitsched("tidy", "--write", *at(13)).stdout == "No document has expired.\n"
+    file.write_text(expired)
+    assert gitsched("tidy", "--write", *at(13)).stdout.endswith("deleted the file\nCommit the changes.\n")
+    assert not file.exists()

@@ -303,3 +303,109 @@ def test_when_the_cluster_fails_another_one_of_its_group_is_used_first() -> None
 def test_a_policy_never_uses_two_groups_at_once(available: tuple[str, ...]) -> None:
     binding = place(ORDERED_GROUPS, *map(cluster, available))
     assert where(binding) == [name for name in ("unavailable", "member1", "member2") if name in available][:1]
+
+
+# What the proposal is for
+
+
+SCHEDULING = {
+    "Duplicated": "{replicaSchedulingType: Duplicated}",
+    "static weights": "{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}",
+    "dynamicWeight": (
+        "{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}"
+    ),
+    "Aggregated": "{replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}",
+}
+PRIVATE_FIRST = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: shop
+spec:
+  resourceSelectors:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: shop
+  placement:
+    replicaScheduling: %s
+    clusterAffinities:
+      - affinityName: private
+        labelSelector:
+          matchLabels: {ownership: private}
+      - affinityName: managed
+        labelSelector:
+          matchLabels: {ownership: managed}
+"""
+
+
+def owned(name: str, ownership: str, pods: int) -> dict[str, Any]:
+    """A cluster with capacity for a number of pods."""
+    body = cluster(name)
+    body["metadata"]["labels"] = {"ownership": ownership}
+    return {**body, "status": {"resourceSummary": {"allocatable": {"cpu": "64", "pods": str(pods)}}}}
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "group"),
+    [("Duplicated", "private"), ("static weights", "private"), ("dynamicWeight", "managed"), ("Aggregated", "managed")],
+)
+def test_managed_clusters_are_the_backup_of_private_ones(scheduling: str, group: str) -> None:
+    policy = parse(PRIVATE_FIRST % SCHEDULING[scheduling])
+    managed = owned("aws", "managed", 9)
+
+    def schedule(pods: int) -> tuple[str | None, list[str]]:
+        result = gitsched.schedule([*policy, deployment("shop"), owned("dc", "private", pods), managed], now=START)
+        (binding,) = (body for body in result.documents if "Binding" in body["kind"])
+        return observed(binding), [finding.code for finding in result.findings if finding.severity != "info"]
+
+    assert schedule(pods=9) == ("private", [])
+    reported = ["capacity-exceeded"] if group == "private" else []
+    assert schedule(pods=1) == (group, reported), "Karmada compares capacity only if replicas are divided by it"
+
+
+@pytest.mark.parametrize("scheduling", SCHEDULING)
+def test_every_way_of_scheduling_uses_the_groups_in_their_order_and_fails_over(scheduling: str) -> None:
+    policy = ORDERED_GROUPS.replace("  placement:", f"  placement:\n    replicaScheduling: {SCHEDULING[scheduling]}")
+    placed = place(policy, cluster("member1"), cluster("member2"))
+    failed = place(policy, cluster("member1", down("NoExecute")), cluster("member2"), after=placed, now=LATER)
+    assert [(binding["spec"]["clusters"], observed(binding)) for binding in (placed, failed)] == [
+        ([{"name": "member1", "replicas": 2}], "dc-beijing"),
+        ([{"name": "member2", "replicas": 2}], "dc-hongkong"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["PropagationPolicy", "ClusterPropagationPolicy"])
+def test_a_binding_has_the_groups_of_its_policy_also_after_an_edit(kind: str) -> None:
+    policy = ORDERED_GROUPS.replace("kind: PropagationPolicy", f"kind: {kind}")
+    edited = policy.replace("dc-hongkong", "dc-shenzhen")
+    first = place(policy, cluster("member1"), cluster("member2"))
+    second = place(edited, cluster("member1"), cluster("member2"), after=first, now=LATER)
+    for binding, text in ((first, policy), (second, edited)):
+        assert binding["spec"]["placement"]["clusterAffinities"] == parse(text)[0]["spec"]["placement"]["clusterAffinities"]
+
+
+def test_a_binding_without_groups_observes_none() -> None:
+    binding = place(ONE_GROUP, cluster("member1"), cluster("member2"))
+    assert "schedulerObservingAffinityName" not in binding["status"]
+
+
+def test_the_status_of_the_proposal_is_written_when_clusters_report_it() -> None:
+    head = "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: nginx-deployment, namespace: default}\nspec: {}\n"
+    (report,) = parse(head + STATUS)
+    bodies = [*parse(ORDERED_GROUPS), deployment("nginx"), cluster("member1"), cluster("member2"), report]
+    (binding,) = (body for body in gitsched.schedule(bodies, now=START).documents if body["kind"] == "ResourceBinding")
+    assert binding["status"]["aggregatedStatus"] == parse(head + STATUS)[0]["status"]["aggregatedStatus"]
+    told = {condition["type"]: (condition["status"], condition["message"]) for condition in binding["status"]["conditions"]}
+    assert told == {
+        "Scheduled": ("True", "Binding has been scheduled successfully."),
+        "FullyApplied": ("True", "All works have been successfully applied"),
+    }
+
+
+def test_a_binding_has_no_generation_because_its_spec_and_its_status_are_written_together() -> None:
+    placed = place(ORDERED_GROUPS, cluster("member1"), cluster("member2"))
+    failed = place(ORDERED_GROUPS, cluster("member1", down("NoExecute")), cluster("member2"), after=placed, now=LATER)
+    for binding in (placed, failed):
+        assert "generation" not in binding["metadata"]
+        assert "schedulerObservedGeneration" not in binding["status"]
+    assert failed["status"]["lastScheduledTime"] > placed["status"]["lastScheduledTime"]

@@ -224,6 +224,138 @@ def test_story_4_a_recovered_primary_takes_over_from_the_backup(fleet: Fleet) ->
     )
 
 
+def test_story_2_an_unhealthy_workload_that_moved_is_spread_again(fleet: Fleet) -> None:
+    """With application failover; the health is committed as a ResourceBinding."""
+    rules = "  propagateDeps: true\n  failover: {application: {decisionConditions: {tolerationSeconds: 60}, purgeMode: Directly}}\n"
+    health = BINDING.partition("spec:")[0].replace("demo-deploy-1", "web") + (
+        "spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}}\n"
+        "status: {aggregatedStatus: [{clusterName: member1, health: %s}, {clusterName: member2, health: Healthy}]}\n"
+    )
+    files = {"web.yaml": deployment("web", 4), "policy.yaml": prefer("static") + rules, "1.yaml": cluster("member1")}
+    fleet.commit({**files, "2.yaml": cluster("member2"), "health.yaml": health % "Unhealthy"})
+    fleet.reconcile()
+    fleet.reconcile(1)
+    assert shares(fleet) == {"member2": 4}
+    fleet.commit({"health.yaml": health % "Healthy"}, hour=2)
+    fleet.reconcile(3)
+    assert shares(fleet) == {"member2": 4}
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=4)
+    fleet.reconcile(4)
+    assert shares(fleet) == {"member1": 2, "member2": 2}
+
+
+# What is kept and what is recalculated
+
+
+@pytest.mark.parametrize(
+    ("edit", "kept", "fresh"),
+    [
+        pytest.param({"web.yaml": deployment("web", 6)}, {"member2": 6}, {"member1": 3, "member2": 3}, id="nothing"),
+        pytest.param({"web.yaml": deployment("web", 8)}, {"member1": 1, "member2": 7}, {"member1": 4, "member2": 4}, id="replicas"),
+        pytest.param(
+            {"policy.yaml": "    clusterTolerations: [{key: power, operator: Exists}]\n"},
+            {"member2": 6},
+            {"member1": 3, "member2": 3},
+            id="placement",
+        ),
+    ],
+)
+def test_an_edit_keeps_the_distribution_and_a_rebalance_does_not(
+    fleet: Fleet, edit: dict[str, str], kept: dict[str, int], fresh: dict[str, int]
+) -> None:
+    edit = {name: prefer("dynamic") + text if name == "policy.yaml" else text for name, text in edit.items()}
+    files = {"web.yaml": deployment("web", 6), "policy.yaml": prefer("dynamic")}
+    fleet.commit({**files, "1.yaml": make_cluster("member1", 0), "2.yaml": make_cluster("member2", 10)})
+    fleet.reconcile()
+    fleet.commit({"1.yaml": make_cluster("member1", 10), "2.yaml": make_cluster("member2", 4), **edit}, hour=1)
+    fleet.reconcile(1)
+    assert shares(fleet) == kept
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=2)
+    fleet.reconcile(2)
+    assert shares(fleet) == fresh
+
+
+def test_a_rebalance_that_finds_no_cluster_is_carried_out_when_one_fits(fleet: Fleet) -> None:
+    tainted = {name: cluster(name[:-5], "work:NoSchedule") for name in ("first.yaml", "second.yaml")}
+    files = {"web.yaml": deployment("web"), "policy.yaml": policy("first", "second", scheduling="Divided")}
+    fleet.commit({**files, **{name: cluster(name[:-5]) for name in tainted}})
+    fleet.reconcile()
+    fleet.commit({**tainted, "first.yaml": cluster("first", "power:NoExecute")}, hour=1)
+    fleet.reconcile(1.5)
+    assert fleet.where(WEB) == []
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=2)
+    for hour in (2, 2.5):
+        fleet.reconcile(hour)
+        assert fleet.binding("web-deployment")["status"]["lastScheduledTime"] == "2026-03-02T08:00:00Z"
+    fleet.commit({"first.yaml": cluster("first"), "second.yaml": cluster("second")}, hour=3)
+    fleet.reconcile(3)
+    binding = fleet.binding("web-deployment")
+    assert fleet.where(WEB) == ["first"], "the first group, although the second one could be the next"
+    assert (binding["spec"]["rescheduleTriggeredAt"], binding["status"]["lastScheduledTime"]) == (
+        "2026-03-02T10:00:00Z",
+        "2026-03-02T11:00:00Z",
+    )
+
+
+def test_the_binding_has_the_conditions_of_the_proposal_when_its_clusters_report(fleet: Fleet) -> None:
+    report = BINDING.partition("spec:")[0].replace("demo-deploy-1", "web") + (
+        "spec: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}}\n"
+        "status: {aggregatedStatus: [{clusterName: member1, applied: true}, {clusterName: member2, applied: true}]}\n"
+    )
+    files = {"web.yaml": deployment("web", 3), "policy.yaml": prefer("static"), "1.yaml": cluster("member1")}
+    fleet.commit({**files, "2.yaml": cluster("member2")})
+    fleet.reconcile()
+    fleet.commit({"demo.yaml": make_rebalancer("web")}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"report.yaml": report}, hour=2)
+    fleet.reconcile(2)
+    conditions = fleet.binding("web-deployment")["status"]["conditions"]
+    assert conditions == [
+        {
+            "lastTransitionTime": "2026-03-02T08:00:00Z",
+            "message": "Binding has been scheduled successfully.",
+            "reason": "Success",
+            "status": "True",
+            "type": "Scheduled",
+        },
+        {
+            "lastTransitionTime": "2026-03-02T10:00:00Z",
+            "message": "All works have been successfully applied",
+            "reason": "FullyAppliedSuccess",
+            "status": "True",
+            "type": "FullyApplied",
+        },
+    ]
+
+
+# The document
+
+
+INVALID = """
+# the member that is removed or set, and the finding
+no workloads:            {edit: {workloads: []}, code: out-of-range}
+workloads without value: {edit: {workloads: null}, code: missing-field}
+workloads are missing:   {without: workloads, code: missing-field}
+no apiVersion:           {without: apiVersion, code: missing-field}
+no kind:                 {without: kind, code: missing-field}
+no name:                 {without: name, code: missing-field}
+"""
+
+
+@pytest.mark.parametrize("case", (invalid := yaml.safe_load(INVALID)).values(), ids=invalid)
+def test_what_a_rebalancer_must_have(case: dict[str, Any]) -> None:
+    body = parse(APPLY)
+    for holder in (body["spec"], body["spec"]["workloads"][1]):
+        holder.pop(case.get("without"), None)
+    body["spec"] |= case.get("edit", {})
+    (finding,) = (finding for finding in gitsched.validate([body]) if finding.severity == "error")
+    assert finding.code == case["code"]
+
+
+def test_the_document_of_the_proposal_is_valid() -> None:
+    assert gitsched.validate([parse(APPLY)]) == []
+
+
 # In the life of a repository
 
 
@@ -271,6 +403,32 @@ def test_an_expired_rebalancer_gives_one_commit_with_the_time_of_expiry(rebalanc
     rebalanced.reconcile(12)
     assert RECORD not in rebalanced.files()
     assert rebalanced.where(WEB) == ["first"]
+
+
+def test_without_a_ttl_a_rebalancer_never_expires(rebalanced: Fleet) -> None:
+    rebalanced.commit({"demo.yaml": make_rebalancer("web")}, hour=3)
+    run = rebalanced.reconcile(3)
+    assert (run.plan.next_wakeup, rebalanced.where(WEB)) == (None, ["first"])
+    assert rebalanced.reconcile(100_000).after is None
+    assert "gitsched.io/expired-at" not in rebalanced.load(RECORD)["metadata"]["annotations"]
+
+
+def test_with_a_ttl_of_zero_a_rebalancer_expires_when_it_has_finished(rebalanced: Fleet) -> None:
+    rebalanced.commit({"demo.yaml": make_rebalancer("web", ttl=0)}, hour=3)
+    rebalanced.reconcile(3)
+    record = rebalanced.load(RECORD)
+    assert record["status"]["finishTime"] == record["metadata"]["annotations"]["gitsched.io/expired-at"] == "2026-03-02T11:00:00Z"
+
+
+@pytest.mark.parametrize("hour", [3.5, 4], ids=["before the expiry", "at the time of the expiry"])
+def test_an_edit_before_the_expiry_is_handled_and_defers_it(rebalanced: Fleet, hour: float) -> None:
+    rebalanced.reconcile(3)
+    rebalanced.commit({"demo.yaml": make_rebalancer("web", "other", ttl=3600), "other.yaml": deployment("other")}, hour=hour)
+    run = rebalanced.reconcile(hour + 0.1)
+    record = rebalanced.load(RECORD)
+    assert [entry["workload"]["name"] for entry in record["status"]["observedWorkloads"]] == ["other", "web"]
+    assert "gitsched.io/expired-at" not in record["metadata"]["annotations"]
+    assert (record["status"]["observedGeneration"], run.plan.next_wakeup) == (2, at_hour(hour + 1))
 
 
 def test_a_late_run_writes_the_tree_of_punctual_ones(make_fleet: Callable[[str], Fleet]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gitsched.model.labels import Requirement
 from gitsched.model.scheduling import Affinity, AffinityGroup, Assignment, Request, SpreadConstraint, StaticWeight
 from gitsched.model.taints import Taint, Toleration
+from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate, Fleet
 from gitsched.schedule.pipeline import explain_group, schedule, schedule_in_group
 
@@ -116,8 +117,17 @@ def test_when_all_groups_fail_the_first_decision_is_returned() -> None:
     )
 
 
-def test_a_group_with_an_error_is_followed_by_the_next() -> None:
+def test_without_a_group_scheduling_fails() -> None:
     assert schedule(request(groups=()), FLEET).status == "error"
+
+
+def test_a_group_without_capacity_is_followed_by_the_next() -> None:
+    fleet = Fleet([Candidate("a", {}, {}, capacity=Capacity({"pods": 1})), Candidate("b", {}, {}, capacity=Capacity({"pods": 2}))])
+    asked = request(division="dynamic", divides=True, groups=(group("x", "a"), group("y", "b")))
+    assert [(d.status, d.group, names(d)) for d in (schedule(asked, fleet), schedule(asked._replace(replicas=3), fleet))] == [
+        ("scheduled", "y", ["b"]),
+        ("unschedulable", "x", []),
+    ]
 
 
 # Order and verdicts
