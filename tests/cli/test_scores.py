@@ -61,6 +61,17 @@ def test_story_1_scores_pushed_by_clusters_select_the_best_three(
     assert chosen(gitsched, git, place, "2026-03-02T08:30:00Z") == ["bru", "cph", "dub"]
 
 
+def test_a_definition_with_several_scores_writes_them_into_one_document_per_cluster(
+    gitsched: Run, commit: Callable[..., None], place: Path
+) -> None:
+    memory = "  - name: memratio\n    static: {ash: 77, bru: 10, cph: 0, dub: 0, edi: 100}\n    range: {worst: 0, best: 100}\n"
+    commit(place, source=PUSHED + memory)
+    assert gitsched("scores", *AT).returncode == 0
+    scores = {name: found for name, (_, found) in read(place).items()}
+    assert scores["ash"] == {"cpuratio": 76, "memratio": 54}
+    assert {name: tuple(found) for name, found in scores.items()} == dict.fromkeys(OCM_CLUSTERS, ("cpuratio", "memratio"))
+
+
 def test_story_2_scores_from_hub_metrics_select_and_expire(
     gitsched: Run, git: Callable[..., str], commit: Callable[..., None], place: Path, server: Server
 ) -> None:
