@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.builders.knative import ADAPTER, NAMESPACE, adapter, node, placements, pods, schedule, source
 
@@ -228,3 +230,35 @@ def test_placements_that_the_status_does_not_show_yet_take_capacity() -> None:
     assert placements(second.documents, "clicks") == {0: 2, 1: 2}
     promised = run(policies, source("clicks", 4), reserved={"shop/elsewhere": {f"{ADAPTER}-0": 7}})
     assert placements(promised.documents, "clicks") == {0: 1, 1: 3}
+
+
+def test_a_source_that_shrinks_leaves_a_marked_pod_when_a_later_one_releases_capacity() -> None:
+    on = {0: ON[0], 1: ON[1]}
+    documents = (adapter(2), *NODES, pods(on, marked={0}))
+    before = placed("first", 2, {0: 3}), placed("second", 1, {1: 4})
+    result = schedule(*documents, *before, cluster="events")
+    assert placements(result.documents, "first") == {1: 2}
+    assert placements(result.documents, "second") == {1: 1}
+    assert not [finding for finding in result.findings if finding.code == "knative-lingering"]
+
+
+CHANGES = st.tuples(
+    st.lists(st.integers(0, 8), min_size=1, max_size=4),
+    st.sets(st.integers(0, 5), max_size=2),
+    st.sets(st.sampled_from(sorted(ZONES)), max_size=1),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(CHANGES, min_size=1, max_size=3), st.sampled_from(["soft", "strict"]), st.booleans())
+def test_a_second_run_changes_nothing(changes: list[tuple[list[int], set[int], set[str]]], mode: str, with_examples: bool) -> None:
+    """Each change sets the vreplicas of all sources, the marked pods and the cordoned nodes."""
+    policies = (config_map("config-scheduler", CONFIG_SCHEDULER),) if with_examples else ()
+    previous: list[Any] = []
+    for consumers, marked, cordoned in changes:
+        nodes = (node(name, zone, cordoned=name in cordoned) for name, zone in ZONES.items())
+        texts = (adapter(6), *nodes, pods(ON, marked), *policies, *(source(f"s{i}", n) for i, n in enumerate(consumers)))
+        options = {"cluster": "events", "evenPodSpread": mode, "autoscaler": {"attemptScaleDown": False}}
+        first = schedule(*texts, previous=previous, **options)
+        assert schedule(*texts, previous=first.documents, **options).documents == first.documents
+        previous = list(first.documents)

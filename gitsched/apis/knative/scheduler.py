@@ -10,7 +10,7 @@ it, and they learn their placements from the output commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
@@ -119,16 +119,23 @@ def _make_adapter(scheduling_input: VpodSchedulingInput, adapter_state: AdapterS
 def _place_all(
     scheduling_input: VpodSchedulingInput, adapter: AdapterStatefulSet, placements: SourcePlacements
 ) -> tuple[SourcePlacements, State]:
-    """Schedule each source in turn. Sources that shrink are the first, so that the others can use the capacity that they release."""
+    """Schedule each source in turn. Sources that shrink are the first, so that the others can use the capacity that they release; if
+    vreplicas of one of them cannot leave a marked pod, it is scheduled again after the others."""
     free_capacity = FreeCapacity(adapter, (*placements.values(), *scheduling_input.other_placements))
     strategy, desired = scheduling_input.strategy, scheduling_input.desired
-    order = list(placements)
-    if not strategy.reschedules_all:
-        order.sort(key=lambda name: sum(placements[name].values()) <= desired[name])
-    scheduled = {
-        name: schedule_vpod(Vpod(name, desired[name], placements[name]), adapter, free_capacity, strategy) for name in order
-    }
-    new_placements = {name: scheduled[name] for name in placements}
+    new_placements = dict(placements)
+
+    def schedule(names: Iterable[str]) -> None:
+        for name in names:
+            new_placements[name] = schedule_vpod(Vpod(name, desired[name], new_placements[name]), adapter, free_capacity, strategy)
+
+    if strategy.reschedules_all:
+        schedule(placements)
+    else:
+        shrinking = dict.fromkeys(name for name, vreplicas in placements.items() if sum(vreplicas.values()) > desired[name])
+        schedule(shrinking)
+        schedule(name for name in placements if name not in shrinking)
+        schedule(name for name in shrinking if count_on_marked_pods(adapter, new_placements[name]))
     return new_placements, _collect_state(scheduling_input, adapter, new_placements)
 
 
