@@ -184,7 +184,7 @@ def test_a_changed_record_has_a_cause_in_every_report(gitsched: Run, repository:
         assert ("SiteQuota shop/disks, site" in found, "c: the site is offline" in found) == (True, True), found
     explained = gitsched("explain", "sitequota/disks", "-n", "shop", *NOW)
     assert ("a: 3" in explained.stdout, "the site is offline" in explained.stdout) == (True, True), explained.stdout
-    lost = gitsched("simulate", "--lose", "b", *NOW).stdout
+    lost = " ".join(gitsched("simulate", "--lose", "b", *NOW).stdout.split())
     assert "the decision about 1 SiteQuota changes" in lost, lost
 
 
