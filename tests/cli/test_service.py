@@ -176,6 +176,7 @@ def test_metrics_in_the_documentation_equal_those_of_the_service(listening: Call
 
 def test_variables_in_the_documentation_exist() -> None:
     known = {option.envvar for option in command.params if isinstance(option, click.Option)} | {
+        SCORE_TOKENS_VARIABLE,
         WEBHOOK_SECRET_VARIABLE,
         FORGE_TOKEN_VARIABLE,
     }
