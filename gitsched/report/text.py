@@ -272,7 +272,7 @@ def _count_lines(review: Review, width: int) -> list[str]:
     ]
     unclaimed = f"; {format_count(review.unclaimed, 'object')} not selected by any policy" if review.unclaimed else ""
     lines = wrap(f"{format_count(len(review.outcomes), 'workload')}: {', '.join(filter(None, parts))}{unclaimed}.", width)
-    if review.cluster_count == 0:
+    if review.cluster_count == 0 and not review.recorded:
         lines += wrap(
             "No Cluster found in the source, so nothing can be scheduled. Add one: `gitsched init` prints the kind for each policy API.",
             width,

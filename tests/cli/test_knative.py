@@ -129,3 +129,12 @@ def test_a_plan_shows_what_it_places_and_counts_no_earlier_note_as_fixed(
     assert gitsched("reconcile").returncode == 0
     commit(events, notes="# nothing\n")
     assert "fixed" not in gitsched("plan").stdout
+
+
+def test_vreplicas_are_scheduled_without_a_cluster(gitsched: Run, events: Path, commit: Callable[..., None]) -> None:
+    commit(events, gitsched=SOURCES.split("---\n")[0].replace(", cluster: events", ""), one=None, two=None)
+    for command in ("plan", "reconcile"):
+        output = gitsched(command).stdout
+        assert "KafkaSource shop/orders" in output
+        assert "[knative-no-cluster]" in output
+        assert "nothing can be scheduled" not in output

@@ -186,9 +186,10 @@ def test_replicas_are_lowered_in_a_later_commit_than_the_placements(fleet: Fleet
     events = VreplicaFleet(fleet, autoscaler="{refreshPeriodSeconds: 10}")
     events.commit({"sources/orders.yaml": source("orders", 24)}, 1)
     events.fleet.commit({"sources/orders.yaml": source("orders", 7)}, hour=2)
-    fleet.reconcile(3)
+    fleet.reconcile(3 + 1.9 / 3600)
     assert sum(events.placements().values()) == 7
     assert events.replicas == 6, "the sources learn from this commit that they leave the pods"
+    assert fleet.load("gitsched.json")["nextWakeup"] == "2026-03-02T11:00:11Z", "times are whole seconds"
     fleet.reconcile(3.5)
     replicas, used = events.replicas, max(events.placements())
     assert (replicas, replicas > used) == (3, True)

@@ -104,8 +104,10 @@ def schedule_vpods(
 def _wait_for_sources(result: VpodSchedulingResult, now: datetime, period: timedelta) -> VpodSchedulingResult:
     """Begin another refresh period before the replicas are lowered, because the sources do not know the placements yet.
 
-    It begins with the commit of the placements: at `now` if the run is late by more than a tenth of the period.
+    It begins with the commit of the placements: at `now`, in whole seconds as commits have it, if the run is late by more than a tenth of
+    the period.
     """
+    now = now.replace(microsecond=0)
     since = result.uncommitted_since or now
     since = now if now - since > period / 10 else since
     return result._replace(adapter_state=result.adapter_state._replace(surplus_since=since), wakeup=since + period, time=since)
