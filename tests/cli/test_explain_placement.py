@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.builders.ocm import (
 )
 from tests.cli.conftest import Run
 
+DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 FLEET = [cluster_set("other"), cluster_set("prod"), binding("prod", "shop")]
 PLACEMENT = to_yaml(placement("fast", "shop", 2, [add_on("cpu", 2)], predicates=[label_predicate(disk="ssd")]))
 CACHE = to_yaml(placed_config_map("cache", "shop", "fast"))
@@ -146,3 +148,29 @@ def test_explain_lists_when_tolerations_end_and_scores_expire(
     ended = {"Time": "2030-01-01T00:05:00Z", "Clusters": "ash", "Change": "the taint power:NoSelect is no longer tolerated"}
     assert explain("2030-01-01T00:00:00Z") == [ended, expired]
     assert explain("2030-01-01T00:05:00Z") == [], "no cluster remains with a taint or a score that expires"
+
+
+@pytest.mark.parametrize("subject", ["Placement/shop/fast", "cm/shop/cache"])
+@pytest.mark.parametrize(
+    ("change", "trigger", "code"),
+    [
+        ({"annotations": {DISABLED: "true"}}, f"Not scheduled: it has the annotation {DISABLED}.", "ocm-scheduling-disabled"),
+        (
+            {"prioritizerPolicy": {"mode": "Best"}},
+            "Not scheduled again: incorrect prioritizer policy mode: Best.",
+            "ocm-misconfigured",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("placed")
+def test_explain_says_why_a_placement_is_not_scheduled(
+    gitsched: Run, fleet: Path, commit: Callable[..., None], subject: str, change: dict[str, Any], trigger: str, code: str
+) -> None:
+    assert gitsched("reconcile").returncode == 0
+    commit(fleet, placement=to_yaml(placement("fast", "shop", 1, **change)))
+    found = gitsched("explain", subject, "-o", "json")
+    assert found.returncode == 0, found.stderr
+    explanation = json.loads(found.stdout)
+    assert explanation["trigger"] == trigger
+    assert [share["cluster"] for share in explanation["result"]] == ["bru", "cph"], "the previous decision stays"
+    assert [finding["code"] for finding in explanation["findings"]] == [code]

@@ -167,15 +167,16 @@ class OcmEngine(PolicyEngine):
         return None if result is None else propose_change(inputs, result, cluster)
 
     def explain(self, template: Document) -> Explanation | None:
-        from gitsched.apis.ocm.explanation import explain_placement, explain_workload  # only the verb explain needs it
+        from gitsched.apis.ocm import explanation  # only the verb explain needs it
 
         def explain_key(key: Key) -> Explanation | None:
+            if (skipped := self.run.skipped.get(key)) is not None:
+                return explanation.explain_skipped_placement(skipped, self._placement_states[key].decisions, self.findings)
             result = self.run.results.get(key)
-            return (
-                None
-                if result is None
-                else explain_placement(result.placement.document, result, self.fleet, self._clusters.tainted, self.findings)
-            )
+            if result is None:
+                return None
+            document = result.placement.document
+            return explanation.explain_placement(document, result, self.fleet, self._clusters.tainted, self.findings)
 
         if (template.key.group, template.key.kind) == (names.GROUP, names.PLACEMENT):
             return explain_key(template.key)
@@ -183,7 +184,7 @@ class OcmEngine(PolicyEngine):
         if workload is None:
             return None
         placement = workload.references[0][0]
-        return explain_workload(workload, self._make_outcome(workload), explain_key(placement))
+        return explanation.explain_workload(workload, self._make_outcome(workload), explain_key(placement))
 
     def _read_workload(self, document: Document) -> OcmWorkload | None:
         is_replica_set = (document.key.group, document.key.kind) == (names.WORK_GROUP, names.MANIFEST_WORK_REPLICA_SET)

@@ -14,7 +14,8 @@ from gitsched.apis.ocm.decisions import list_decision_clusters
 from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.manifestworkreplicaset import OcmWorkload, read_placement_annotation
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
-from gitsched.apis.ocm.scheduling import PlacementResult, describe_missing_sets
+from gitsched.apis.ocm.placement_findings import describe_skipped
+from gitsched.apis.ocm.scheduling import PlacementResult, SkippedPlacement, describe_missing_sets
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ProposedChange, ReplicaShare
 from gitsched.model.finding import FieldOrigin, Finding, Pointer
@@ -116,6 +117,21 @@ def explain_placement(
     )
 
 
+def explain_skipped_placement(
+    skipped: SkippedPlacement, decisions: Sequence[tuple[Key, Body]], findings: tuple[Finding, ...]
+) -> Explanation:
+    """Explain a Placement that keeps its decisions without scheduling."""
+    document = skipped.placement.document
+    return Explanation(
+        workload=str(document.key),
+        location=_format_location(document),
+        policy=str(document.key),
+        trigger=f"Not scheduled: {describe_skipped(skipped)}.",
+        result=tuple(ReplicaShare(name) for _, decision in decisions for name in list_decision_clusters(decision)),
+        findings=tuple(finding for finding in findings if finding.resource == document.key.resource),
+    )
+
+
 def explain_workload(workload: OcmWorkload, outcome: Outcome, placement_explanation: Explanation | None) -> Explanation:
     """Explain a workload: the explanation of its Placement with the clusters of the workload."""
     document = workload.document
@@ -126,9 +142,9 @@ def explain_workload(workload: OcmWorkload, outcome: Outcome, placement_explanat
         location=_format_location(document),
         policy=outcome.policy,
         policy_reason="named in its annotation" if annotated else "named in its placementRefs",
-        trigger=outcome.reason if outcome.reason != outcome.policy else "",
+        trigger=base.trigger or (outcome.reason if outcome.reason != outcome.policy else ""),
         result=tuple(ReplicaShare(target.cluster) for target in outcome.targets),
-        findings=outcome.findings,
+        findings=(*outcome.findings, *base.findings),
     )
 
 
