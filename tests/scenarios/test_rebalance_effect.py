@@ -181,3 +181,15 @@ def test_a_policy_that_is_lazy_is_rebalanced_with_the_placement_of_its_binding(f
     fleet.commit({"demo.yaml": make_rebalancer("web").replace("name: demo", "name: again")}, hour=4)
     (message,) = list_messages(fleet.preview(4), "rebalance-without-effect")
     assert "its policy is Lazy" in message
+
+
+def test_a_target_that_is_defined_twice_waits_and_one_with_an_earlier_valid_version_does_not(displaced: Fleet) -> None:
+    twice, broken = {"again.yaml": deployment("web")}, policy("first", "second").replace("resourceSelectors", "selectors")
+    displaced.commit({**UP, **twice, "demo.yaml": make_rebalancer("web")}, hour=2)
+    displaced.reconcile(2)
+    assert "result" not in displaced.load(RECORD)["status"]["observedWorkloads"][0]
+    assert "pending second 2 none until its document and its policy are valid and unique" in explain(displaced, 2.5)
+    displaced.commit({"again.yaml": None, "policies/all.yaml": broken}, hour=3)
+    displaced.reconcile(3)
+    assert displaced.load(RECORD)["status"]["observedWorkloads"][0]["result"] == "Successful"
+    assert displaced.where(WEB) == ["first"], "the invalid policy counts with its last valid version"

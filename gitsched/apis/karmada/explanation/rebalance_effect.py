@@ -75,6 +75,14 @@ def _make_row(
     result = f"{entry.result}: {entry.reason}" if entry.reason else entry.result or "pending"
     if entry.workload not in rebalancer.named:
         result += ", not named any more"
+    if not entry.result and lookup.find_availability(entry.workload) == "retained":
+        kept = read_previous(state.snapshot.previous[entry.workload.binding])
+        return (
+            str(entry.workload),
+            result,
+            _format_clusters(kept.clusters),
+            "none until its document and its policy are valid and unique",
+        )
     template = lookup.find_template(entry.workload)
     record = state.find_record(template) if template is not None else None
     if template is None or (record is None and lookup.find_availability(entry.workload) == "missing"):
@@ -90,7 +98,7 @@ def _describe_effect(state: KarmadaState, entry: ObservedWorkload, template: Doc
     outcome = lookup.find_outcome(entry.workload)
     body = dict(outcome.records).get(binding_key(template.key)) if outcome is not None else None
     if outcome is None or body is None or outcome.state == "stale":
-        return "none: its document or its policy is invalid" if not entry.result else "none"
+        return "none"
     after = read_previous(body)
     if not entry.result:
         if not before.clusters:
