@@ -66,7 +66,7 @@ def test_explain_shows_how_clouds_and_projects_are_scored(gitsched: Run, tenant:
     assert "GlobalCloud/sky  yes   score 0.5 = (heat 0.5 * 10) / 10" in gitsched("explain", "cluster/shop/made", at=tenant).stdout
     output = gitsched("explain", "magnumcluster/shop/m", at=tenant).stdout
     assert "other/p  yes   score 0.5 = (heat 0.5 * 10) / 10" in output
-    assert output.count("Project other/p") == 2, "in the trigger and in the result"
+    assert output.count("Project other/p") == 3, "in the trigger, the result and the finding"
 
 
 def test_explain_shows_candidates_of_an_application_without_migration(

@@ -107,6 +107,14 @@ def test_a_better_cluster_wins_only_if_it_exceeds_the_stickiness(tenant: Fleet, 
     assert tenant.load(STATUS)["status"]["scheduled"] == "2026-03-02T10:00:00Z", "when the metric was observed"
 
 
+def test_an_application_leaves_a_cluster_without_metrics_for_one_with_metrics(tenant: Fleet, prometheus: Prometheus) -> None:
+    tenant.commit({"clusters/one.yaml": cluster_yaml("one"), "clusters/two.yaml": None})
+    tenant.reconcile()
+    tenant.commit({"clusters/two.yaml": cluster_yaml("two", "b")}, hour=1)
+    (move,) = tenant.reconcile(1).plan.moves
+    assert (list(move.after), move.reason.endswith("two has metrics, one has none")) == (["tenant-a.two"], True)
+
+
 def test_an_application_that_moved_recently_stays(tenant: Fleet, prometheus: Prometheus) -> None:
     tenant.commit({"gitsched.yaml": config("krake: {rescheduleAfter: 7200}")})
     prometheus.values = {"a": 0.9, "b": 0.1}

@@ -100,6 +100,22 @@ def test_an_application_needs_a_cluster_that_satisfies_all_constraints() -> None
 
 
 @pytest.mark.parametrize(
+    ("setting", "fits", "best"), [("namespace", {"one"}, "tenant-a"), ("all", {"tenant-a/one", "tenant-b/one"}, "tenant-b")]
+)
+def test_an_application_considers_the_clusters_of_its_namespace_or_all(setting: str, fits: set[str], best: str) -> None:
+    """The cluster of the other namespace has the better metric, which moves the application there and back."""
+    other = elsewhere(cluster("one", metrics=weigh(b=1)), "tenant-b")
+    runs = ScheduleRuns(
+        application(), cluster("one", metrics=weigh(a=1)), other, *measure(a=0.1, b=0.9), applicationClusters=setting
+    )
+    decided = runs.run()
+    assert {result.name for result in decided.explain("Application", "echo", NAMESPACE) if result.eligible} == fits
+    assert runs.status()["scheduled_to"]["namespace"] == best
+    runs.run(3600, *measure(a=0.9, b=0.1))
+    assert runs.status()["scheduled_to"]["namespace"] == NAMESPACE
+
+
+@pytest.mark.parametrize(
     ("stickiness", "competitor", "expected"),
     [(0, 0.501, "two"), (0.1, 0.501, "one"), (0.1, 0.59, "one"), (0.1, 0.61, "two"), (10, 1.0, "one")],
 )

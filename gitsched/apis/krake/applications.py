@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.constraints import ConstraintSet, parse_constraints
 from gitsched.apis.krake.metrics import read_float
-from gitsched.apis.krake.names import NO_SUITABLE_RESOURCE, ResourceRef
+from gitsched.apis.krake.names import CLUSTER, NO_SUITABLE_RESOURCE, ResourceRef
 from gitsched.apis.krake.scheduling_status import SchedulingStatus
 from gitsched.model.document import Body, Document, Key, get_field
 
@@ -48,7 +48,7 @@ class ApplicationContext(NamedTuple):
     """Candidates and settings of an application's namespace.
 
     `clouds` is set only for applications with auto_cluster_create. `uncertain_clusters` have an invalid document, or a cloud with one:
-    applications that run there stay.
+    applications that run there stay. `shares_clusters` means that `clusters` are those of all namespaces.
     """
 
     clusters: ScoredCandidates
@@ -56,6 +56,7 @@ class ApplicationContext(NamedTuple):
     uncertain_clusters: frozenset[Key]
     reschedule_after: timedelta
     hold_on_failure: bool
+    shares_clusters: bool
 
     @property
     def candidate_sets(self) -> tuple[ScoredCandidates, ...]:
@@ -113,7 +114,7 @@ def schedule_application(
         return skipped
     clusters = context.clusters
     if status.waits_for_cluster:
-        return _wait_for_cluster(status, clusters, time)
+        return _wait_for_cluster(app, status, clusters, time)
     matching, current = clusters.match_constraints(app.constraints), clusters.find_index(status.target)
     hold_reason = _find_hold_reason(app, status, context, matching, current)
     if hold_reason:
@@ -208,9 +209,9 @@ def _find_hold_reason(
     return "the metrics of the clusters that match are unknown" if unknown and not matching and not app.creates_cluster else ""
 
 
-def _wait_for_cluster(status: SchedulingStatus, clusters: ScoredCandidates, time: datetime) -> ApplicationAttempt:
+def _wait_for_cluster(app: Application, status: SchedulingStatus, clusters: ScoredCandidates, time: datetime) -> ApplicationAttempt:
     """Wait for the cluster that is being created for the application; bind to it once it is online, regardless of the constraints."""
-    index = clusters.fleet.index.get(status.awaited_cluster)
+    index = clusters.find_index(ResourceRef(*CLUSTER, app.key.namespace, status.awaited_cluster))
     if index is None or not clusters.candidates[index].online:
         return ApplicationAttempt(time, "none", status, reason=f"it is waiting for the cluster {status.awaited_cluster}")
     bound = status.bind(clusters.candidates[index].ref)._replace(scheduled=time, triggered=time, awaited_cluster="")

@@ -89,10 +89,11 @@ class ScoredCandidates:
 
     def find_index(self, ref: ResourceRef | None) -> int | None:
         """Return the index of the candidate with this reference, or None."""
-        at = self.fleet.index.get(ref.name) if ref is not None else None
-        if at is not None and self.candidates[at].ref == ref:
-            return at
-        return next((i for i, candidate in enumerate(self.candidates) if candidate.ref == ref), None) if ref is not None else None
+        return self._index_by_ref.get(ref) if ref is not None else None
+
+    @cached_property
+    def _index_by_ref(self) -> dict[ResourceRef, int]:
+        return {candidate.ref: index for index, candidate in enumerate(self.candidates)}
 
     def match_affinity(self, constraints: ConstraintSet) -> int:
         """Return the candidates, eligible or not, that satisfy the label and custom resource constraints."""

@@ -182,14 +182,15 @@ def _describe_move(decision: ApplicationDecision) -> str:
         return attempt.reason
     if attempt.current is None:
         return f"{previous_target.name} does not exist any more"
-    if not attempt.matching >> attempt.current & 1:
-        return f"{previous_target.name} does not match: {scored.describe_rejection(attempt.current, decision.app.constraints)}"
-    chosen = scored.find_index(attempt.status.target)
-    scores = [
-        scored.ranking.score_among(at, attempt.matching, attempt.current) for at in (chosen, attempt.current) if at is not None
-    ]
-    target_text, previous_text = (f"scores {score:.4g}" if score is not None else "has no score" for score in scores)
-    return f"{attempt.status.target.name} {target_text}, {previous_target.name} {previous_text} with its stickiness"
+    names, current, chosen = scored.fleet.names, attempt.current, scored.find_index(attempt.status.target)
+    if not attempt.matching >> current & 1:
+        return f"{names[current]} does not match: {scored.describe_rejection(current, decision.app.constraints)}"
+    if chosen is None:
+        return ""
+    score, previous_score = (scored.ranking.score_among(index, attempt.matching, current) for index in (chosen, current))
+    if previous_score is None:
+        return f"{names[chosen]} has metrics, {names[current]} has none"
+    return f"{names[chosen]} scores {score:.4g}, {names[current]} scores {previous_score:.4g} with its stickiness"
 
 
 def _index_manifests(document: Document) -> tuple[tuple[Key, Body], ...]:

@@ -12,11 +12,11 @@ from gitsched.apis.krake.candidates import ScoredCandidates, is_deleted
 from gitsched.apis.krake.clusters import read_constraints
 from gitsched.apis.krake.constraints import CUSTOM_RESOURCES, ConstraintSet, format_constraint, format_constraints
 from gitsched.apis.krake.metrics import MetricRef, MetricValue
-from gitsched.apis.krake.names import CLUSTER, ResourceRef, cluster_directory
+from gitsched.apis.krake.names import CLUSTER, cluster_directory, describe_backend
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler, evaluate_application
 from gitsched.apis.krake.status import report_application, report_resources
 from gitsched.apis.proposals import describe_change, propose_edit, propose_labels
-from gitsched.model.document import Document, Key, get_field
+from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ExplanationTable, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import CandidateResult
@@ -138,11 +138,12 @@ def explain_application(decision: ApplicationDecision, observed: datetime | None
     source_location = locate_document(app.document)
     target = None if is_deleted(app.document.body) else decision.attempts[-1].status.target
     results = evaluate_application(decision)
+    in_namespace = "" if decision.context.shares_clusters else f" in {app.key.namespace}"
     return Explanation(
         workload=str(app.key),
         location=f"{source_location.path}:{source_location.line}" if source_location else "",
         policy="spec.constraints",
-        policy_reason=format_constraints(app.constraints) or f"none, so any cluster in {app.key.namespace} matches",
+        policy_reason=format_constraints(app.constraints) or f"none, so any cluster{in_namespace} matches",
         tables=_tabulate_metric_constraints(app.constraints, (decision.context.clusters,), "cluster"),
         candidates=tuple(_list_candidates(decision, results)),
         selection=tuple(_describe_competitors(decision, results)),
@@ -163,7 +164,7 @@ def explain_binding(scheduler: KrakeScheduler, document: Document) -> Explanatio
     target = binding.status.target
     candidate_kind = "project" if key in scheduler.magnum_bindings else "cloud"
     needs_no_binding = target is None and binding.action == "ignored"
-    chosen = f"{target.kind} {_name_target(target, key)}" if target else ""
+    chosen = describe_backend(target, key.namespace) if target else ""
     summary = f"Bound to {chosen}" if chosen else "Not bound"
     source_location = locate_document(document)
     return Explanation(
@@ -180,11 +181,6 @@ def explain_binding(scheduler: KrakeScheduler, document: Document) -> Explanatio
         if needs_no_binding
         else _tabulate_metric_constraints(constraints, scheduler.get_backend_sets(key), candidate_kind),
     )
-
-
-def _name_target(target: ResourceRef, key: Key) -> str:
-    """Return the name of a cloud or project, with its namespace if that is another one."""
-    return target.name if target.namespace in ("", key.namespace) else f"{target.namespace}/{target.name}"
 
 
 def _list_backends(candidate_sets: Iterable[ScoredCandidates], results: list[CandidateResult]) -> Iterator[ExplainedCandidate]:

@@ -29,8 +29,8 @@ class UnusedCluster(NamedTuple):
 def find_unused_clusters(scheduler: KrakeScheduler) -> Iterator[UnusedCluster]:
     """Yield the generated clusters without an application, in key order.
 
-    As in Krake, a cluster that is not ONLINE counts as used: its application may still wait for it. So do all clusters of a namespace with
-    an invalid Application, whose cluster is unknown.
+    As in Krake, a cluster that is not ONLINE counts as used: its application may still wait for it. So do all clusters that an invalid
+    Application may use, whose cluster is unknown.
     """
     generated = [
         cluster
@@ -42,6 +42,8 @@ def find_unused_clusters(scheduler: KrakeScheduler) -> Iterator[UnusedCluster]:
     if not generated:
         return
     uncertain = {key.namespace for key in scheduler.snapshot.quarantined if key[:2] == APPLICATION}
+    if uncertain and scheduler.shares_clusters:
+        return
     used = set()
     for key, decision in scheduler.applications.items():
         status = decision.attempts[-1].status

@@ -51,6 +51,12 @@ class ResourceRef(NamedTuple):
         return {"api": self.group, "kind": self.kind, "namespace": self.namespace or None, "name": self.name}
 
 
+def describe_backend(ref: ResourceRef, namespace: str) -> str:
+    """Return the kind and name of a cloud or project, with its namespace if that is not `namespace`."""
+    name = ref.name if ref.namespace in ("", namespace) else f"{ref.namespace}/{ref.name}"
+    return f"{ref.kind} {name}"
+
+
 def is_name(text: object) -> bool:
     """Return whether the text is a valid name of a resource or namespace."""
     return isinstance(text, str) and bool(_NAME.fullmatch(text))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitsched.apis.krake.candidates import is_deleted
 from gitsched.apis.krake.cluster_states import read_state
-from gitsched.apis.krake.names import ResourceRef, read_ref
+from gitsched.apis.krake.names import ResourceRef, describe_backend, read_ref
 from gitsched.model.document import Document, get_field
 from gitsched.model.finding import Finding, locate_document
 
@@ -54,7 +54,7 @@ def report_pending_clusters(pending: Iterable[PendingCluster]) -> Iterator[Findi
 
 
 def _describe(pending: PendingCluster) -> str:
-    return f"{pending.document.key} is bound to {pending.target.kind} {pending.target.name}"
+    return f"{pending.document.key} is bound to {describe_backend(pending.target, pending.document.key.namespace)}"
 
 
 def _warn_pending(document: Document, message: str) -> Finding:

@@ -72,6 +72,7 @@ class KrakeScheduler:
         self.candidate_reader = CandidateReader(snapshot)
         self.hold_on_failure = snapshot.config.observations.on_failure == "hold"
         self._reschedule_after = settings.reschedule_after
+        self.shares_clusters = settings.application_clusters == "all"
         self._ranking_settings = RankingSettings(
             settings.stickiness, settings.stickiness_formula == "document", settings.metric_constraints
         )
@@ -130,9 +131,14 @@ class KrakeScheduler:
         return None
 
     def _group_clusters(self) -> dict[str, ScoredCandidates]:
+        """Return the candidates of applications by namespace, or under "" those of all namespaces, named <namespace>/<name>."""
         candidates: dict[str, list[ResourceCandidate]] = {}
         for key, cluster in self.clusters.items():
-            candidates.setdefault(key.namespace, []).append(cluster.candidate)
+            if self.shares_clusters:
+                named = cluster.candidate._replace(name=f"{key.namespace}/{key.name}")
+                candidates.setdefault("", []).append(named)
+            else:
+                candidates.setdefault(key.namespace, []).append(cluster.candidate)
         return {namespace: ScoredCandidates(found, self._ranking_settings) for namespace, found in candidates.items()}
 
     def _bind_cluster(self, document: Document) -> CloudBinding:
@@ -164,13 +170,16 @@ class KrakeScheduler:
     def _schedule_application(self, app: Application) -> ApplicationDecision:
         key = app.key
         previous = read_previous(app.document, self.snapshot.previous.get(key), self.snapshot.at, FINAL_APPLICATION_STATES)
-        clusters = self.cluster_sets.get(key.namespace) or ScoredCandidates((), self._ranking_settings)
+        clusters = self.cluster_sets.get("" if self.shares_clusters else key.namespace) or ScoredCandidates(
+            (), self._ranking_settings
+        )
         context = ApplicationContext(
             clusters,
             self._merge_clouds(key.namespace) if app.creates_cluster else None,
             self._uncertain_clusters,
             self._reschedule_after,
             self.hold_on_failure,
+            self.shares_clusters,
         )
         time = self._decision_time(clusters, *((context.clouds,) if context.clouds else ()))
         attempts = [schedule_application(app, previous, context, time, self.snapshot.at)]

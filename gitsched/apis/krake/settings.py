@@ -13,7 +13,7 @@ class KrakeConfig(NamedTuple):
 
     `metric_constraints` is the kind of value that metric constraints compare: raw, normalised or weighted. Krake's document compares the
     value of the metric, its code the normalised value times the weight. `provisioner` is what creates the clusters that are bound to a
-    cloud or project: none, krake or external.
+    cloud or project: none, krake or external. `application_clusters` are the candidates of an application: those of its namespace, or all.
     """
 
     reschedule_after: timedelta = timedelta(seconds=60)
@@ -21,6 +21,7 @@ class KrakeConfig(NamedTuple):
     stickiness_formula: str = "document"
     metric_constraints: str = "raw"
     provisioner: str = "none"
+    application_clusters: str = "namespace"
 
 
 def _parse_krake(krake: ConfigSection) -> KrakeConfig:
@@ -31,6 +32,7 @@ def _parse_krake(krake: ConfigSection) -> KrakeConfig:
         krake.get_choice("stickinessFormula", "document", "krake"),
         krake.get_choice("metricConstraints", "raw", "normalised", "weighted"),
         krake.get_choice("provisioner", "none", "krake", "external"),
+        krake.get_choice("applicationClusters", "namespace", "all"),
     )
 
 

@@ -208,7 +208,7 @@ def report_application(decision: ApplicationDecision, missing_cluster: Key | Non
 
 def _describe_awaited_cluster(decision: ApplicationDecision, name: str) -> str:
     """Describe what an application is waiting for, and how to create the cluster that it requested."""
-    if name in decision.context.clusters.fleet.index:
+    if decision.context.clusters.find_index(ResourceRef(*CLUSTER, decision.app.key.namespace, name)) is not None:
         return f"is waiting until its cluster {name} is {ONLINE}"
     where = status_path(Key(*CLUSTER, decision.app.key.namespace, name))
     instruction = (
@@ -222,9 +222,12 @@ def _describe_failure(decision: ApplicationDecision) -> str:
     if not (
         context.clusters.candidates
         or app.creates_cluster
-        or any(key.namespace == app.key.namespace for key in context.uncertain_clusters)
+        or any(context.shares_clusters or key.namespace == app.key.namespace for key in context.uncertain_clusters)
     ):
-        return f"no Cluster found in namespace {app.key.namespace}, and an application runs on clusters of its own namespace"
+        if context.shares_clusters:
+            return "no Cluster found"
+        rule = "an application runs on clusters of its own namespace (krake.applicationClusters)"
+        return f"no Cluster found in namespace {app.key.namespace}, and {rule}"
     reason = decision.attempts[-1].status.reason or {}
     if get_field(app.document.body, "status", "state") == "FAILED":
         found = reason.get("message") or reason.get("code")

@@ -121,6 +121,7 @@ def test_an_application_without_clusters_in_its_namespace_is_reported() -> None:
     (message,) = (finding.message for finding in runs.run().findings)
     assert message.endswith(
         f"could not be scheduled: no Cluster found in namespace {NAMESPACE}, and an application runs on clusters of its own namespace"
+        " (krake.applicationClusters)"
     )
     assert runs.status()["reason"]["message"] == "No matching Kubernetes cluster found"
 
