@@ -159,7 +159,7 @@ class OcmEngine(PolicyEngine):
         return evaluate_clusters(result, self.fleet, self._clusters.tainted)
 
     def propose(self, template: Document, cluster: str, /) -> ChangeProposal | None:
-        from gitsched.apis.ocm.explanation import ProposalInputs, propose_change  # loaded only when changes are proposed
+        from gitsched.apis.ocm.change_proposals import ProposalInputs, propose_change  # loaded only when changes are proposed
 
         workload = self._read_workload(template)
         result = None if workload is None else self.run.results.get(workload.references[0][0])
