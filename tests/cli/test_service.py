@@ -18,7 +18,7 @@ import click
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gitsched.cli.service_options import FORGE_TOKEN_VARIABLE, WEBHOOK_SECRET_VARIABLE
+from gitsched.cli.service_options import FORGE_TOKEN_VARIABLE, SCORE_TOKENS_VARIABLE, WEBHOOK_SECRET_VARIABLE
 from gitsched.cli.watch import command
 from tests.cli.conftest import CLUSTER, PATIENCE, TAINT, Process, Run
 from tests.forge.conftest import Api
