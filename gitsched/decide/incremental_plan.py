@@ -36,7 +36,8 @@ from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ExistingBlob, PlannedFile
 from gitsched.model.scheduling import Outcome
-from gitsched.render.output_files import CLUSTER_JSON, cluster_path, complete_directory, write_cluster_json
+from gitsched.render.cluster_directory import complete_directory
+from gitsched.render.output_files import CLUSTER_JSON, cluster_path, write_cluster_json
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -223,7 +224,8 @@ def _list_changed_files(
 
 def _list_directory_files(row: ClusterRow, changed: Mapping[str, PlannedFile], totals: Totals) -> dict[str, PlannedFile]:
     files: dict[str, PlannedFile] = {path: changed.get(path, _UNCHANGED) for path in row.manifest_paths}
-    return complete_directory(row.facts, add_namespace_manifests(files, totals.namespace_manifests))
+    files_with_namespaces = add_namespace_manifests(files, totals.namespace_manifests)
+    return complete_directory(row.facts, files_with_namespaces, totals.config.output.protected_namespaces)
 
 
 def _update_totals(

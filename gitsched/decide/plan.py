@@ -176,7 +176,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         kustomized=tree.kustomized,
     )
     retiring, retired = _list_retiring_clusters(source, {name for engine in decisions.engines for name in engine.clusters()})
-    rendered = render(decisions, retiring, previous.find_blob, caches.rendered)
+    protected = tree.config.output.protected_namespaces
+    rendered = render(decisions, retiring, previous.find_blob, caches.rendered, protected)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())
     active = previous.clusters - previous.retiring.keys()
     return build_plan(

@@ -3,20 +3,27 @@ source files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gitsched.apis.gitsched.config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import apis_by_group
 from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.model.scheduling import Outcome
+from gitsched.render.cluster_directory import (
+    complete_directory,
+    is_never_pruned,
+    namespace_path,
+    plan_namespace,
+    write_namespace,
+)
 from gitsched.render.output_files import (
     STUB_MANIFEST_PATH,
     cluster_path,
-    complete_directory,
     escape_segment,
     plan_manifest,
     relative_path,
@@ -93,15 +100,20 @@ BlobLookup = Callable[[str], str | None]
 
 
 def render(
-    decisions: DecisionSet, retiring: Mapping[str, datetime], find_blob: BlobLookup, cache: RenderCache | None = None
+    decisions: DecisionSet,
+    retiring: Mapping[str, datetime],
+    find_blob: BlobLookup,
+    cache: RenderCache | None = None,
+    protected: frozenset[str] = OutputConfig().protected_namespaces,
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
-    output: the manifests of a quarantined workload do not change.
+    output: the manifests of a quarantined workload do not change. Namespaces that are `protected` are neither added nor removed.
     """
     cache = cache or RenderCache()
     rendered = {key: _render_or_reuse(outcome, decisions, find_blob, cache) for key, outcome in decisions.outcomes.items()}
+    withheld = _withhold_namespaces(rendered, decisions.templates, protected)
     files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
     for key, body in (record for engine in decisions.engines for record in engine.records()):
         files[status_path(key)] = write_record(body)
@@ -110,23 +122,29 @@ def render(
     for name, cluster in (entry for engine in decisions.engines for entry in engine.clusters().items()):
         facts.setdefault(name, cluster)  # the facts come from the first API that has the cluster
     facts |= {name: ClusterInfo(name, {}) for name in retiring if name not in facts}
-    own, known = list_namespace_manifests(decisions.templates), cache.last_tree.directories if cache.last_tree else {}
+    own = list_namespace_manifests(decisions.templates, protected)
+    known = cache.last_tree.directories if cache.last_tree else {}
     directories = {}
     for name in facts:
+        kept = _keep_namespaces(name, manifests.get(name, {}), decisions.templates, find_blob, protected)
+        manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
         workloads, replicas = counts.get(name, (0, 0))
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
-        directories[name] = _render_directory(facts[name], add_namespace_manifests(manifests.get(name, {}), own), known.get(name))
+        complete = add_namespace_manifests(manifests.get(name, {}), own)
+        directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
-    collisions = tuple(_find_path_collisions(rendered.values(), decisions.templates))
-    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, collisions, own)
+    findings = (*withheld, *_find_path_collisions(rendered.values(), decisions.templates))
+    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own)
     return cache.last_tree
 
 
-def _render_directory(facts: ClusterInfo, manifests: Files, last: ClusterDirectory | None) -> ClusterDirectory:
+def _render_directory(
+    facts: ClusterInfo, manifests: Files, last: ClusterDirectory | None, protected: frozenset[str]
+) -> ClusterDirectory:
     """Render the directory of a cluster, or reuse the last one where nothing changed."""
     if last is not None and last.facts == facts and last.manifests == manifests:
         return last
-    files = complete_directory(facts, manifests)
+    files = complete_directory(facts, manifests, protected)
     directory = cluster_path(facts.name, "")
     return ClusterDirectory(facts, manifests, {f"{directory}{path}": file for path, file in files.items()})
 
@@ -188,13 +206,59 @@ def count_replicas(counts: dict[str, tuple[int, int]], outcome: Outcome, sign: i
         counts[cluster] = workloads + sign, total + sign * (replicas or 0)
 
 
-def list_namespace_manifests(templates: Mapping[Key, Document]) -> dict[str, tuple[str, PlannedFile]]:
-    """Return the path and manifest of each Namespace in the source, by the directory of its objects."""
+def list_namespace_manifests(templates: Mapping[Key, Document], protected: Container[str]) -> dict[str, tuple[str, PlannedFile]]:
+    """Return the path and manifest of each Namespace in the source that is not protected, by the directory of its objects."""
     return {
-        escape_segment(key.name): (relative_path(key), plan_manifest(template))
+        escape_segment(key.name): (relative_path(key), plan_namespace(template))
         for key, template in templates.items()
-        if key.kind == "Namespace" and not key.group
+        if key.kind == "Namespace" and not key.group and key.name not in protected
     }
+
+
+def _withhold_namespaces(
+    rendered: dict[Key, WorkloadFiles], templates: Mapping[Key, Document], protected: Collection[str]
+) -> list[Finding]:
+    """Remove from `rendered` the manifests of protected Namespaces that a delivery tool would delete later, with a finding for each.
+
+    A Namespace whose source says that it is never pruned is delivered.
+    """
+    findings = []
+    for key, files in rendered.items():
+        outcome = files.outcome
+        objects = ((key, templates[key].body),) if outcome.manifests is None else outcome.manifests
+        names = [
+            one.name
+            for one, body in objects
+            if one.kind == "Namespace" and not one.group and one.name in protected and not is_never_pruned(body)
+        ]
+        if not names or not outcome.targets:
+            continue
+        paths = frozenset(map(namespace_path, names))
+        manifests = {
+            cluster: {path: file for path, file in manifests.items() if path not in paths}
+            for cluster, manifests in files.manifests.items()
+        }
+        rendered[key] = files._replace(manifests=manifests)
+        message = (
+            f"Namespace {', '.join(names)} is not delivered, because a delivery tool would delete it with all its objects when its "
+            "placement ends; annotate it with kustomize.toolkit.fluxcd.io/prune: disabled and argocd.argoproj.io/sync-options: "
+            "Prune=false to deliver it, or remove it from the policy"
+        )
+        findings.append(Finding("warning", "namespace-protected", message, locate_document(templates[key]), key.resource))
+    return findings
+
+
+def _keep_namespaces(
+    cluster: str, manifests: Files, templates: Mapping[Key, Document], find_blob: BlobLookup, protected: Iterable[str]
+) -> dict[str, PlannedFile]:
+    """Return the protected Namespaces that the previous output has in a cluster, with annotations that keep them there."""
+    kept: dict[str, PlannedFile] = {}
+    for name in protected:
+        path = namespace_path(name)
+        if path not in manifests and find_blob(cluster_path(cluster, path)) is not None:
+            template = templates.get(Key("", "Namespace", "", name))
+            kept[path] = plan_namespace(template) if template is not None else write_namespace(name)
+    return kept
 
 
 def add_namespace_manifests(manifests: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:

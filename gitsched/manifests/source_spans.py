@@ -14,6 +14,10 @@ from gitsched.model.document import Body, InsertionPoint, SourceSpans, get_field
 _REST_OF_LINE = re.compile(r"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
 
 
+_NAMESPACE_MEMBERS = ("metadata.annotations", "metadata.annotations.*")
+"""Rendering adds annotations to Namespaces."""
+
+
 def find_spans(
     text: str, tree: YamlDocument, body: Body, editable: tuple[str, ...], *, start: int, end: int, has_aliases: bool
 ) -> SourceSpans:
@@ -24,6 +28,8 @@ def find_spans(
     if server_owned:
         cuts = None if has_aliases else _find_server_owned(text, tree, server_owned)
     found = tuple(_find_editable(text, tree, body, editable))
+    if body.get("kind") == "Namespace":
+        editable = (*editable, *_NAMESPACE_MEMBERS)
     return SourceSpans(False, start, end, cuts, found, tuple(_find_insertion_points(text, tree, body, editable)))
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, remove_server_owned
-from gitsched.model.planned_files import END_OF_TEXT, ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.render.yaml import dump, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
@@ -220,34 +220,8 @@ def write_stub(cluster: str) -> NewBlob:
     return NewBlob(dump(body).encode())
 
 
-@lru_cache(maxsize=1 << 14)
-def write_namespace(name: str) -> NewBlob:
-    """Return a Namespace manifest, for a namespace that the source does not declare."""
-    return NewBlob(dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).encode())
-
-
 STUB_MANIFEST_PATH = relative_path(Key("", "ConfigMap", "default", STUB_NAME))
 """The path of a source object with the same identity as the stub. The stub replaces it, because kustomize rejects duplicates."""
-
-_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
-
-
-def complete_directory(cluster: ClusterInfo, files: Mapping[str, PlannedFile]) -> dict[str, PlannedFile]:
-    """Return all files of `clusters/<cluster>/` by relative path, given the manifests placed there (`relative_path` → file).
-
-    A Namespace is added for each used namespace, except those among the files and the built-in ones. Without manifests, as for a
-    cluster that is being retired, the stub remains.
-    """
-    directory = {path: file for path, file in files.items() if path != STUB_MANIFEST_PATH}
-    for namespace in sorted({path.partition("/")[0] for path in directory}):
-        if namespace in _BUILT_IN_NAMESPACES or not _DNS_LABEL.fullmatch(namespace):
-            continue  # "_" and escaped names are not valid namespaces
-        directory.setdefault(f"_/namespace-{namespace}.yaml", write_namespace(namespace))
-    directory[KUSTOMIZATION] = write_kustomization(directory)
-    directory[STUB_FILE] = write_stub(cluster.name)
-    directory[CLUSTER_JSON] = write_cluster_json(*cluster)
-    return directory
 
 
 LOCAL_CONFIG: Final = "config.kubernetes.io/local-config"

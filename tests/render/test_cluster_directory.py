@@ -9,17 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gitsched.model.document import Document, Key
-from gitsched.model.planned_files import ClusterInfo, ExistingBlob, NewBlob, PlannedFile
-from gitsched.render.output_files import (
-    STUB_MANIFEST_PATH,
-    complete_directory,
-    plan_manifest,
-    relative_path,
-    write_cluster_json,
-    write_kustomization,
-    write_namespace,
-)
+from gitsched.apis.gitsched.config import BUILT_IN_NAMESPACES
+from gitsched.git.trees import apply_edits
+from gitsched.manifests.parser import parse_file
+from gitsched.model.document import Document, Key, Origin
+from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile
+from gitsched.render.cluster_directory import complete_directory, is_never_pruned, plan_namespace, write_namespace
+from gitsched.render.output_files import STUB_MANIFEST_PATH, plan_manifest, relative_path, write_cluster_json, write_kustomization
 
 EU = ClusterInfo("eu-1", {"tier": "gold", "env": "prod"}, "eu", "metal", replicas=4, workloads=2)
 WEB = Key("apps", "Deployment", "shop", "web")
@@ -63,6 +59,10 @@ apiVersion: v1
 kind: Namespace
 metadata:
   name: shop
+  annotations:
+    argocd.argoproj.io/compare-options: IgnoreExtraneous
+    argocd.argoproj.io/sync-options: Prune=false,Delete=false
+    kustomize.toolkit.fluxcd.io/prune: disabled
 """,
     "shop/deployment-web.yaml": """\
 apiVersion: apps/v1
@@ -110,7 +110,7 @@ def _object(api: str, kind: str, namespace: str, name: str, rest: dict[str, obje
 
 
 def test_complete_content_of_a_small_directory() -> None:
-    directory = complete_directory(EU, manifests())
+    directory = complete_directory(EU, manifests(), BUILT_IN_NAMESPACES)
     assert {path: file.data.decode() for path, file in directory.items() if isinstance(file, NewBlob)} == GOLDEN
     assert directory.keys() == GOLDEN.keys()
 
@@ -118,7 +118,7 @@ def test_complete_content_of_a_small_directory() -> None:
 @pytest.mark.kubectl
 @pytest.mark.parametrize("files", [manifests(), {}], ids=["with workloads", "with the stub alone"])
 def test_kustomize_builds_the_directory(files: dict[str, PlannedFile], tmp_path: Path) -> None:
-    for path, file in complete_directory(EU, files).items():
+    for path, file in complete_directory(EU, files, BUILT_IN_NAMESPACES).items():
         assert isinstance(file, NewBlob)
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_bytes(file.data)
@@ -129,24 +129,29 @@ def test_kustomize_builds_the_directory(files: dict[str, PlannedFile], tmp_path:
 
 
 def test_a_cluster_without_workloads_has_the_stub() -> None:
-    directory = complete_directory(ClusterInfo("eu-2", {}), {})
+    directory = complete_directory(ClusterInfo("eu-2", {}), {}, BUILT_IN_NAMESPACES)
     assert sorted(directory) == ["cluster.json", "gitsched-placement.yaml", "kustomization.yaml"]
     assert yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"] == ["gitsched-placement.yaml"]
 
 
 def test_a_namespace_of_the_source_is_not_replaced() -> None:
-    directory = complete_directory(EU, {"_/namespace-shop.yaml": BLOB, "shop/deployment-web.yaml": BLOB})
+    directory = complete_directory(EU, {"_/namespace-shop.yaml": BLOB, "shop/deployment-web.yaml": BLOB}, BUILT_IN_NAMESPACES)
     assert directory["_/namespace-shop.yaml"] == BLOB
 
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system", "kube-public", "kube-node-lease", "", "Shop", "../x", "a.b"])
 def test_no_manifest_is_written_for_system_and_invalid_namespaces(namespace: str) -> None:
     path = relative_path(Key("", "ConfigMap", namespace, "a"))
-    assert set(complete_directory(EU, {path: BLOB})) == {path, "cluster.json", "gitsched-placement.yaml", "kustomization.yaml"}
+    assert set(complete_directory(EU, {path: BLOB}, BUILT_IN_NAMESPACES)) == {
+        path,
+        "cluster.json",
+        "gitsched-placement.yaml",
+        "kustomization.yaml",
+    }
 
 
 def test_an_object_with_the_path_of_the_stub_is_left_out() -> None:
-    directory = complete_directory(EU, {STUB_MANIFEST_PATH: BLOB, "shop/configmap-a.yaml": BLOB})
+    directory = complete_directory(EU, {STUB_MANIFEST_PATH: BLOB, "shop/configmap-a.yaml": BLOB}, BUILT_IN_NAMESPACES)
     assert STUB_MANIFEST_PATH not in directory
     assert STUB_MANIFEST_PATH not in yaml.safe_load(_data(directory["kustomization.yaml"]))["resources"]
 
@@ -163,6 +168,83 @@ def test_cluster_json_always_has_all_members() -> None:
 
 def test_a_namespace_that_looks_like_a_number_is_a_string() -> None:
     assert yaml.safe_load(write_namespace("123").data)["metadata"]["name"] == "123"
+
+
+ADDED = """\
+  annotations:
+    argocd.argoproj.io/compare-options: IgnoreExtraneous
+    argocd.argoproj.io/sync-options: Prune=false,Delete=false
+    kustomize.toolkit.fluxcd.io/prune: disabled
+"""
+PROTECTED = {
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
+OWN = "# The shop's.\napiVersion: v1\nkind: Namespace\nmetadata:  # us\n  # called\n  name: shop\n  labels: {team: shop}\n"
+
+
+def add_to(source: str) -> str:
+    """Return the text of a Namespace of the source that gitsched adds to a cluster."""
+    (parsed,) = parse_file(source.encode(), path="namespace.yaml", validate=None).documents
+    origin = Origin("namespace.yaml", "b" * 40, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+    file = plan_namespace(Document(Key("", "Namespace", "", "shop"), "v1", parsed.body, origin))
+    if isinstance(file, EditedBlob):
+        return apply_edits(source.encode(), file.edits).decode()
+    return file.data.decode() if isinstance(file, NewBlob) else source
+
+
+def test_an_added_namespace_of_the_source_keeps_its_text() -> None:
+    assert add_to(OWN) == OWN.replace("# us\n", f"# us\n{ADDED}")
+    annotated = OWN + "  annotations:\n      owner: shop  # us\n"
+    lines = ADDED.replace("  annotations:\n", "").replace("    ", "      ")
+    assert add_to(annotated) == annotated.replace("annotations:\n", f"annotations:\n{lines}")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "annotations"),
+    [
+        pytest.param("{name: shop}", PROTECTED, id="flow style"),
+        pytest.param('{"name": "shop", "annotations": {"a": "b"}}', {**PROTECTED, "a": "b"}, id="JSON style"),
+        pytest.param("{name: shop, annotations: }", PROTECTED, id="an empty value"),
+        pytest.param("{name: shop, annotations: {}}", PROTECTED, id="an empty map"),
+        pytest.param(
+            "{name: shop, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}, uid: a}", PROTECTED, id="a dump"
+        ),
+        pytest.param(
+            "\n  name: shop\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: '{}'\n  uid: a",
+            PROTECTED,
+            id="a dump in block style",
+        ),
+        pytest.param(
+            "{name: shop, annotations: {argocd.argoproj.io/sync-options: 'ServerSideApply=true, Prune=confirm'}}",
+            {**PROTECTED, "argocd.argoproj.io/sync-options": "ServerSideApply=true,Prune=confirm,Delete=false"},
+            id="own options",
+        ),
+        pytest.param(
+            "{name: shop, annotations: {kustomize.toolkit.fluxcd.io/prune: Enabled}}",
+            {**PROTECTED, "kustomize.toolkit.fluxcd.io/prune": "Enabled"},
+            id="the source takes precedence",
+        ),
+    ],
+)
+def test_an_added_namespace_is_never_pruned(metadata: str, annotations: dict[str, str]) -> None:
+    body = yaml.safe_load(add_to(f"apiVersion: v1\nkind: Namespace\nmetadata: {metadata}\n"))
+    assert body == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": annotations}}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({}, False),
+        ({"kustomize.toolkit.fluxcd.io/prune": "disabled"}, True),
+        ({"kustomize.toolkit.fluxcd.io/prune": "enabled"}, False),
+        ({"argocd.argoproj.io/sync-options": "ServerSideApply=true, Prune=false"}, True),
+        ({"argocd.argoproj.io/sync-options": "Delete=false"}, False),
+    ],
+)
+def test_a_namespace_says_that_it_is_never_pruned(annotations: dict[str, str], expected: bool) -> None:
+    assert is_never_pruned({"metadata": {"name": "shop", "annotations": annotations}}) is expected
 
 
 def _data(file: PlannedFile) -> bytes:

@@ -125,7 +125,13 @@ def test_the_namespace_of_the_source_is_delivered_or_an_empty_one(tree: Path) ->
     (own,) = documents(next((tree / "clusters").glob("*/_/namespace-shop.yaml")))
     assert own["metadata"]["labels"]["team"] == "commerce"
     (bare,) = documents(next((tree / "clusters").glob("*/_/namespace-ml.yaml")))
-    assert bare == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
+    assert {**bare["metadata"], "annotations": None} == {"name": "ml", "annotations": None}
+    for namespace in (own, bare):
+        assert namespace["metadata"]["annotations"] == {
+            "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+            "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+            "kustomize.toolkit.fluxcd.io/prune": "disabled",
+        }
 
 
 def test_manifests_are_only_in_the_clusters_of_their_binding(tree: Path, example: Fleet) -> None:

@@ -65,8 +65,18 @@ class SigningConfig(NamedTuple):
     key: str
 
 
+BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
+"""Namespaces that every cluster has."""
+DELIVERY_TOOL_NAMESPACES = frozenset(("argocd", "flux-system", "openshift-gitops"))
+"""Namespaces of Argo CD, Flux and OpenShift GitOps."""
+
+
 class OutputConfig(NamedTuple):
-    """The output: `repository` is "" for the source itself; `push` None means only to a remote repository."""
+    """The output: `repository` is "" for the source itself; `push` None means only to a remote repository.
+
+    `protected_namespaces` are Namespaces that gitsched neither adds to a cluster nor removes: the built-in ones and those of delivery
+    tools.
+    """
 
     branch: str = "placements"
     repository: str = ""
@@ -76,6 +86,7 @@ class OutputConfig(NamedTuple):
     author: AuthorConfig = AuthorConfig()
     signing: SigningConfig | None = None
     commit_subject: str = ""
+    protected_namespaces: frozenset[str] = BUILT_IN_NAMESPACES | DELIVERY_TOOL_NAMESPACES
 
 
 class WorkloadKind(NamedTuple):
@@ -252,7 +263,14 @@ def _parse_output(output: ConfigSection) -> OutputConfig:
         if signing.values
         else None,
         commit_subject=output.get_string("commitSubject"),
+        protected_namespaces=_parse_protected_namespaces(output),
     )
+
+
+def _parse_protected_namespaces(output: ConfigSection) -> frozenset[str]:
+    if output.values.get("protectedNamespaces") is None:
+        return OutputConfig().protected_namespaces
+    return BUILT_IN_NAMESPACES.union(output.get_strings("protectedNamespaces"))
 
 
 def _parse_branch(output: ConfigSection, default: str) -> str:

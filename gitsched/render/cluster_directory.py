@@ -1,0 +1,137 @@
+"""The files of a cluster's directory, with the Namespaces that gitsched adds to it.
+
+An added Namespace has annotations with which Flux and Argo CD never delete it: it may hold objects of others, and it stays when the last
+workload leaves. Namespaces of Kubernetes and of the delivery tools are protected: gitsched neither adds nor removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Final
+
+from gitsched.model.document import Body, Document, InsertionPoint, Key, as_object, as_string_map, get_field
+from gitsched.model.planned_files import ClusterInfo, EditedBlob, NewBlob, PlannedFile, TextEdit
+from gitsched.render.output_files import (
+    CLUSTER_JSON,
+    KUSTOMIZATION,
+    STUB_FILE,
+    STUB_MANIFEST_PATH,
+    plan_manifest,
+    relative_path,
+    write_cluster_json,
+    write_kustomization,
+    write_manifest,
+    write_stub,
+)
+from gitsched.render.yaml import dump, quote
+
+_FLUX_PRUNE: Final = "kustomize.toolkit.fluxcd.io/prune"
+_ARGOCD_SYNC: Final = "argocd.argoproj.io/sync-options"
+_ARGOCD_COMPARE: Final = "argocd.argoproj.io/compare-options"
+_SYNC_OPTIONS: Final = ("Prune=false", "Delete=false")
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def complete_directory(
+    cluster: ClusterInfo, files: Mapping[str, PlannedFile], protected: Collection[str]
+) -> dict[str, PlannedFile]:
+    """Return all files of `clusters/<cluster>/` by relative path, given the manifests placed there (`relative_path` → file).
+
+    A Namespace is added for each used namespace, except those among the files and the `protected` ones. Without manifests, as for a
+    cluster that is being retired, the stub remains.
+    """
+    directory = {path: file for path, file in files.items() if path != STUB_MANIFEST_PATH}
+    for namespace in sorted({path.partition("/")[0] for path in directory}):
+        if namespace in protected or not _DNS_LABEL.fullmatch(namespace):
+            continue  # "_" and escaped names are not valid namespaces
+        directory.setdefault(namespace_path(namespace), write_namespace(namespace))
+    directory[KUSTOMIZATION] = write_kustomization(directory)
+    directory[STUB_FILE] = write_stub(cluster.name)
+    directory[CLUSTER_JSON] = write_cluster_json(*cluster)
+    return directory
+
+
+@lru_cache(maxsize=1 << 14)
+def namespace_path(name: str) -> str:
+    """Return the path of a Namespace, relative to the directory of a cluster."""
+    return relative_path(Key("", "Namespace", "", name))
+
+
+@lru_cache(maxsize=1 << 14)
+def write_namespace(name: str) -> NewBlob:
+    """Return a Namespace that delivery tools do not delete, for a namespace that the source does not declare."""
+    metadata = {"name": name, "annotations": _list_missing_annotations({})}
+    return NewBlob(dump({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).encode())
+
+
+def plan_namespace(document: Document) -> PlannedFile:
+    """Return the manifest of a Namespace of the source with the annotations of those that gitsched adds.
+
+    They are one line of the source text if that has a place for them. What the source says about pruning takes precedence.
+    """
+    missing = _list_missing_annotations(as_string_map(get_field(document.body, "metadata", "annotations")))
+    if not missing:
+        return plan_manifest(document)
+    return _insert_annotations(document, missing) or write_manifest(_add_annotations(document.body, missing))
+
+
+def is_never_pruned(namespace: Body) -> bool:
+    """Return whether the annotations of a Namespace keep Flux or Argo CD from deleting it."""
+    annotations = as_string_map(get_field(namespace, "metadata", "annotations"))
+    return annotations.get(_FLUX_PRUNE) == "disabled" or "Prune=false" in _split_options(annotations.get(_ARGOCD_SYNC, ""))
+
+
+def _list_missing_annotations(present: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations to add or to extend, so that neither Flux nor Argo CD deletes a Namespace.
+
+    IgnoreExtraneous keeps an Application in sync whose Namespace is left behind.
+    """
+    options = _split_options(present.get(_ARGOCD_SYNC, ""))
+    names = {option.partition("=")[0] for option in options}
+    added = [option for option in _SYNC_OPTIONS if option.partition("=")[0] not in names]
+    missing = {_ARGOCD_SYNC: ",".join((*options, *added))} if added else {}
+    missing |= {
+        name: value for name, value in ((_ARGOCD_COMPARE, "IgnoreExtraneous"), (_FLUX_PRUNE, "disabled")) if name not in present
+    }
+    return dict(sorted(missing.items()))
+
+
+def _split_options(text: str) -> list[str]:
+    return [option.strip() for option in text.split(",") if option.strip()]
+
+
+def _add_annotations(body: Body, missing: Mapping[str, str]) -> Body:
+    metadata = as_object(body.get("metadata"))
+    return {**body, "metadata": {**metadata, "annotations": {**as_object(metadata.get("annotations")), **missing}}}
+
+
+def _insert_annotations(document: Document, missing: Mapping[str, str]) -> EditedBlob | None:
+    """Return the edit that inserts annotations into the source text; None if a new text is needed."""
+    planned, origin = plan_manifest(document), document.origin
+    if origin is None or origin.spans is None or isinstance(planned, NewBlob):
+        return None
+    annotations = get_field(document.body, "metadata", "annotations")
+    parent = "metadata" if annotations is None else "metadata.annotations"
+    point = next((point for point in origin.spans.insertions if point.parent == parent), None)
+    metadata = as_object(document.body.get("metadata"))
+    if point is None or (
+        "annotations" in metadata if annotations is None else _ARGOCD_SYNC in annotations and _ARGOCD_SYNC in missing
+    ):
+        return None
+    text = _format_annotations(point, missing, nested=annotations is None)
+    edits = planned.edits if isinstance(planned, EditedBlob) else ()
+    if any(edit.start < point.offset < edit.end for edit in edits):
+        return None
+    return EditedBlob(origin.blob, tuple(sorted((*edits, TextEdit(point.offset, point.offset, text)))))
+
+
+def _format_annotations(point: InsertionPoint, missing: Mapping[str, str], nested: bool) -> str:
+    """Return the text of annotations at an insertion point; `nested` ones are inserted with their map."""
+    if point.after.strip():  # a flow mapping
+        members = {"annotations": dict(missing)} if nested else missing
+        return "".join(f"{point.before}{name}{point.separator}{json.dumps(value)}{point.after}" for name, value in members.items())
+    head, pad = (f"{point.before}annotations:{point.after}", "  ") if nested else ("", "")
+    return head + "".join(f"{pad}{point.before}{name}: {quote(value)}{point.after}" for name, value in missing.items())
