@@ -127,3 +127,27 @@ def test_d9_a_missing_node_affects_only_its_own_pods(events: VreplicaFleet) -> N
     assert {1, 4}.isdisjoint(events.placements("more"))
     (message,) = events.findings("knative-node-missing")
     assert "kafkasource-mt-adapter-1, kafkasource-mt-adapter-4" in message
+
+
+@pytest.mark.parametrize(
+    ("files", "failed"),
+    [
+        pytest.param({"pods.yaml": pods({0: "n0", 2: "n2"})}, "kafkasource-mt-adapter-1", id="the Pod does not exist"),
+        pytest.param({"pods.yaml": pods({0: "n0", 1: None, 2: "n2"})}, "kafkasource-mt-adapter-1", id="it has no node"),
+        pytest.param({"nodes/n1.yaml": None}, "kafkasource-mt-adapter-1", id="its Node does not exist"),
+        pytest.param({"nodes/n1.yaml": node("n1", "east", **LOST)}, "kafkasource-mt-adapter-1", id="its node is unreachable"),
+        pytest.param({"nodes/n1.yaml": node("n1", "east", **CORDONED)}, "", id="a cordoned node runs its pods"),
+        pytest.param(
+            {f"nodes/{name}.yaml": node(name, "east", **LOST) for name in ("n0", "n1")},
+            "kafkasource-mt-adapter-0, kafkasource-mt-adapter-1",
+            id="a zone fails",
+        ),
+    ],
+)
+def test_vreplicas_on_pods_that_do_not_run_are_reported(events: VreplicaFleet, files: dict[str, str | None], failed: str) -> None:
+    events.fleet.commit(files, hour=1)
+    findings = events.fleet.preview(1).plan.findings
+    messages = [finding.message for finding in findings if finding.code == "knative-unavailable"]
+    count = 2 * len(failed.split(", "))
+    expected = f"{failed} do not run, and keep their vreplicas until they return; unavailable: {count} vreplicas of 1 source: "
+    assert messages == ([f"{expected}shop/orders ({count})"] if failed else [])

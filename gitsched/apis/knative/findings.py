@@ -48,6 +48,7 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         )
     yield from _report_wishes(inputs)
     yield from _report_unused_pods(inputs, result)
+    yield from _report_unavailable(inputs, result)
     for key in sources.quarantined:
         yield Finding("warning", "stale-decision", f"{key} keeps its placements: its document is invalid", None, key.resource)
     for name, document in inputs.sources.items():
@@ -109,6 +110,20 @@ def _report_unused_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
     reason = "" if used else ", because no event source has vreplicas"
     verb = "is unused" if len(unused) == 1 else "are unused"
     yield Finding("info", "knative-unused-pods", f"{names} {verb}{reason}: {text}", locate_document(adapter), adapter.key.resource)
+
+
+def _report_unavailable(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iterator[Finding]:
+    """Yield a finding if vreplicas are on pods that do not run, where they consume nothing."""
+    adapter = inputs.adapter
+    held = sorted({ordinal for shares in result.placements.values() for ordinal in shares})
+    failed = [ordinal for ordinal in held if not inputs.adapter_pods.is_running(ordinal)]
+    numbers = {name: sum(shares.get(ordinal, 0) for ordinal in failed) for name, shares in result.placements.items()}
+    if failed:
+        summary = _summarize("knative-unavailable", "unavailable:", numbers, inputs)
+        message = (
+            f"{_format_pods(adapter.key.name, failed)} do not run, and keep their vreplicas until they return; {summary.message}"
+        )
+        yield summary._replace(message=message, location=locate_document(adapter), is_change=False)
 
 
 def _describe_pending(pending: int, placeable: int) -> str:

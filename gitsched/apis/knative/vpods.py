@@ -30,13 +30,19 @@ class AdapterPods(NamedTuple):
     """The StatefulSet's Pods by ordinal, and the zones of usable nodes; both are independent of the number of replicas.
 
     `marked` are the ordinals that the source marks unschedulable. `missing_nodes` are nodes that do not exist, with the pods that name
-    them.
+    them. `unreachable` are nodes with which the control plane has no contact.
     """
 
     pods: Mapping[int, Document]
     zones: Mapping[str, str]
     marked: frozenset[int]
     missing_nodes: Mapping[str, tuple[int, ...]]
+    unreachable: frozenset[str]
+
+    def is_running(self, ordinal: int) -> bool:
+        """Return whether a pod exists and has a node that is reachable; the node may be cordoned."""
+        node = read_node_name(self.pods[ordinal]) if ordinal in self.pods else ""
+        return bool(node) and node not in self.missing_nodes and node not in self.unreachable
 
     def make_adapter(self, capacity: int, replicas: int, marked: frozenset[int]) -> AdapterStatefulSet:
         """Return the scheduler's view: pods on a usable node that are not marked may take new vreplicas."""
@@ -53,12 +59,15 @@ def read_adapter_pods(templates: Mapping[Key, Document], adapter: Key) -> Adapte
     pods: dict[int, Document] = {}
     zones: dict[str, str] = {}
     nodes: set[str] = set()
+    unreachable: set[str] = set()
     for key, document in templates.items():
         if key.group or key.kind not in ("Pod", "Node"):
             continue
         if key.kind == "Node":
             nodes.add(key.name)
-            if _is_usable_node(document.body):
+            if _is_unreachable(document.body):
+                unreachable.add(key.name)
+            elif get_field(document.body, "spec", "unschedulable") is not True:
                 zones[key.name] = as_string_map(get_field(document.body, "metadata", "labels")).get(ZONE_LABEL) or UNKNOWN_ZONE
         elif key.namespace == adapter.namespace:
             ordinal = read_ordinal(key.name, adapter.name)
@@ -72,7 +81,11 @@ def read_adapter_pods(templates: Mapping[Key, Document], adapter: Key) -> Adapte
             missing_nodes.setdefault(node, []).append(ordinal)
     marked = frozenset(ordinal for ordinal, document in pods.items() if _is_marked(document.body))
     return AdapterPods(
-        pods, dict(sorted(zones.items())), marked, {node: tuple(missing_nodes[node]) for node in sorted(missing_nodes)}
+        pods,
+        dict(sorted(zones.items())),
+        marked,
+        {node: tuple(missing_nodes[node]) for node in sorted(missing_nodes)},
+        frozenset(unreachable),
     )
 
 
@@ -88,12 +101,10 @@ def read_replicas(body: Body) -> int:
     return replicas if type(replicas) is int and replicas >= 0 else 1
 
 
-def _is_usable_node(node: Body) -> bool:
-    if get_field(node, "spec", "unschedulable") is True:
-        return False
+def _is_unreachable(node: Body) -> bool:
     taints = get_field(node, "spec", "taints")
-    unreachable = (taint for taint in map(parse_taint, taints if isinstance(taints, list) else ()) if taint.key == UNREACHABLE)
-    return not any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) for taint in unreachable)
+    found = (taint for taint in map(parse_taint, taints if isinstance(taints, list) else ()) if taint.key == UNREACHABLE)
+    return any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) for taint in found)
 
 
 def _is_marked(pod: Body) -> bool:
