@@ -42,6 +42,11 @@ class ResourceCandidate(NamedTuple):
     """Clusters only: the state in the document, before the metrics were read."""
 
     @property
+    def display_name(self) -> str:
+        """The name, with the kind if the resource is global, because a cloud of a namespace may have the same name."""
+        return self.name if self.ref.namespace else f"{self.ref.kind}/{self.name}"
+
+    @property
     def awaits_metrics(self) -> bool:
         """Whether the candidate is ineligible only because a metrics provider failed."""
         return self.online and self.metrics.provider_failed

@@ -68,7 +68,7 @@ def evaluate_clouds(document: Document, candidate_sets: Iterable[ScoredCandidate
     for candidates in candidate_sets:
         matching = candidates.match_constraints(constraints)
         for candidate, result in zip(candidates.candidates, candidates.evaluate(constraints, None, matching), strict=True):
-            results.append(result if candidate.ref.namespace else result._replace(name=f"{candidate.ref.kind}/{candidate.name}"))
+            results.append(result._replace(name=candidate.display_name))
         if matching:
             break
     return sorted(results)

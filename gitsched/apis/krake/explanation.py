@@ -189,9 +189,7 @@ def _list_backends(candidate_sets: Iterable[ScoredCandidates], results: list[Can
     for scored in candidate_sets:
         for index, candidate in enumerate(scored.candidates):
             if scored.ranking.score(index, current=False) is not None:
-                # A result names a global cloud with its kind, because a cloud of the namespace may have the same name.
-                name = candidate.name if candidate.ref.namespace else f"{candidate.ref.kind}/{candidate.name}"
-                details[name] = _format_weighted_mean(scored, index, 0.0)
+                details[candidate.display_name] = _format_weighted_mean(scored, index, 0.0)
     for result in results:
         yield ExplainedCandidate(result, score_details=details.get(result.name, "") if result.total is not None else "")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from gitsched.apis.krake.applications import NO_MATCH_REASON
-from gitsched.apis.krake.candidates import ResourceCandidate, is_deleted
+from gitsched.apis.krake.candidates import ResourceCandidate, ScoredCandidates, is_deleted
 from gitsched.apis.krake.cluster_states import CLUSTER_STATES, FAILING_METRICS, FAILURE_STATES, ONLINE, read_cluster_state
 from gitsched.apis.krake.clusters import CloudBinding, read_constraints
+from gitsched.apis.krake.constraints import ConstraintSet
 from gitsched.apis.krake.generated_clusters import UNUSED_SINCE_ANNOTATION, report_unused_clusters
 from gitsched.apis.krake.impossible_constraints import describe_impossible_constraints
 from gitsched.apis.krake.metrics import MetricReason, MetricResults
@@ -159,7 +160,7 @@ def report_resources(scheduler: KrakeScheduler) -> Iterator[Finding]:
             yield from _report_metrics(owners[candidate.ref], candidate.metrics, failed_providers)
     yield from _report_failed_providers(failed_providers)
     for document, binding in (*scheduler.bindings.values(), *scheduler.magnum_bindings.values()):
-        yield from _report_binding(document, binding)
+        yield from _report_binding(document, binding, scheduler.get_backend_sets(document.key))
         if binding.action != "ignored":
             for reason in describe_impossible_constraints(read_constraints(document), scheduler.get_backend_sets(document.key)):
                 yield _warn("krake-constraint-impossible", f"{document.key}: {reason}", document)
@@ -234,15 +235,18 @@ def _describe_failure(decision: ApplicationDecision) -> str:
         cause = f" ({found})" if found else ""
         return f"status.state of its document is FAILED{cause}; to schedule it again, remove the state"
     message = str(reason.get("message") or reason.get("code") or "unknown reason")
-    return message + _describe_rejections(decision) if reason == NO_MATCH_REASON else message
+    return message + _describe_rejections((context.clusters,), app.constraints) if reason == NO_MATCH_REASON else message
 
 
-def _describe_rejections(decision: ApplicationDecision) -> str:
-    """Return why the first clusters do not match; "" if there are none."""
-    clusters, constraints = decision.context.clusters, decision.app.constraints
-    shown = range(min(len(clusters.candidates), _MAX_NAMED))
-    reasons = [f"{clusters.candidates[index].name}: {clusters.describe_rejection(index, constraints)}" for index in shown]
-    more = f"; and {len(clusters.candidates) - _MAX_NAMED} more" if len(clusters.candidates) > _MAX_NAMED else ""
+def _describe_rejections(candidate_sets: Iterable[ScoredCandidates], constraints: ConstraintSet) -> str:
+    """Return why the first candidates do not match; "" if there are none."""
+    every = [(candidates, index) for candidates in candidate_sets for index in range(len(candidates.candidates))]
+    shown = ((*entry, entry[0].describe_rejection(entry[1], constraints)) for entry in every[:_MAX_NAMED])
+    reasons = [
+        f"{candidates.candidates[index].display_name}: {reason or 'its metrics cannot be used'}"
+        for candidates, index, reason in shown
+    ]
+    more = f"; and {len(every) - _MAX_NAMED} more" if len(every) > _MAX_NAMED else ""
     return f" ({'; '.join(reasons)}{more})" if reasons else ""
 
 
@@ -280,11 +284,12 @@ def _report_metrics(
         yield _warn("krake-weights", message, document)
 
 
-def _report_binding(document: Document, binding: CloudBinding) -> Iterator[Finding]:
+def _report_binding(document: Document, binding: CloudBinding, backends: Sequence[ScoredCandidates]) -> Iterator[Finding]:
     if binding.action == "wait":
         yield _warn("stale-decision", f"{document.key} is not bound yet: {binding.reason}", document)
     elif binding.status.state == "FAILED" and binding.status.reason:
-        message = f"{document.key} could not be bound: {binding.status.reason.get('message')}"
+        rejections = _describe_rejections(backends, read_constraints(document)) if binding.action == "fail" else ""
+        message = f"{document.key} could not be bound: {binding.status.reason.get('message')}{rejections}"
         yield _warn("unschedulable", message, document)
 
 

@@ -70,6 +70,16 @@ def test_a_cluster_without_a_matching_cloud_has_failed_until_it_or_its_clouds_ch
     assert (status["state"], status["scheduled_to"]["name"], "reason" in status) == ("PENDING", "a", False)
 
 
+def test_the_finding_about_an_unbound_cluster_says_why_no_cloud_matches() -> None:
+    unbound = cluster("made", None, tosca=TOSCA, constraints={"labels": ["zone is x"]})
+    schedule = ScheduleRuns(unbound, cloud("a"), cloud("b", labels={"zone": "y"}, is_global=True)).run()
+    (finding,) = schedule.findings
+    assert finding.message.endswith(
+        "could not be bound: No matching cloud found (a: label constraint zone == x: label zone is missing; "
+        "GlobalCloud/b: label constraint zone == x: it is y)"
+    )
+
+
 def test_a_failed_cluster_is_bound_after_its_document_changes() -> None:
     runs = ScheduleRuns(cluster("made", None, tosca=TOSCA, constraints={"labels": ["zone is x"]}), cloud("a"))
     runs.run()
