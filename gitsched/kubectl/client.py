@@ -19,6 +19,10 @@ BATCH_SIZE = 100
 MAX_OUTPUT = 256 * 1024 * 1024
 """Maximum bytes of one answer."""
 _MAX_ERROR = 500
+_EXIT_TIMEOUT = 30
+"""Seconds after the timeout of the request in which kubectl must exit."""
+_STDIN = "/dev/stdin"
+"""kubectl reads a patch from here, because the placements of a large source are longer than an argument may be."""
 
 _TEMPORARY = re.compile(
     r"\((ServiceUnavailable|TooManyRequests|InternalError|Timeout|ServerTimeout|Conflict)\)|connection (refused|reset)|i/o timeout"
@@ -75,10 +79,11 @@ class KubectlClient:
         self._run(
             [
                 *("patch", _name_resource(patch.api_version, key.kind), *_select_namespace(key.namespace), *subresource),
-                *("--type=merge", f"--patch={body}", f"--field-manager={FIELD_MANAGER}", "--output=name"),
+                *("--type=merge", f"--patch-file={_STDIN}", f"--field-manager={FIELD_MANAGER}", "--output=name"),
                 *(["--dry-run=server"] if dry_run else []),
                 *("--", key.name),
-            ]
+            ],
+            body,
         )
 
     def _get(self, resource: str, namespace: str, names: Sequence[str]) -> list[Body]:
@@ -93,19 +98,24 @@ class KubectlClient:
         items = found.get("items") if isinstance(found, dict) and found.get("kind") == "List" else [found]
         return [item for item in items or [] if isinstance(item, dict)]
 
-    def _run(self, arguments: Sequence[str]) -> str:
+    def _run(self, arguments: Sequence[str], data: str = "") -> str:
+        """Run kubectl with `data` on stdin and return its output."""
         options = self._options
         where = [f"--{name}={value}" for name, value in (("context", options.context), ("kubeconfig", options.kubeconfig)) if value]
         command = [options.executable, *where, f"--request-timeout={options.timeout:g}s", *arguments]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=options.timeout + 30, check=False, encoding="utf-8",
+                command, input=data, capture_output=True, timeout=options.timeout + _EXIT_TIMEOUT, check=False, encoding="utf-8",
                 errors="backslashreplace",
             )  # fmt: skip
         except FileNotFoundError as error:
             raise Permanent(f"{options.executable} is not on the PATH: install kubectl, or name it with --kubectl") from error
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Temporary(f"kubectl {arguments[0]} did not finish: {error}") from error
+        except (PermissionError, NotADirectoryError) as error:
+            raise Permanent(f"{options.executable} cannot be run: {error.strerror}") from error
+        except OSError as error:
+            raise Temporary(f"kubectl {arguments[0]} cannot be run: {error.strerror}") from error
+        except subprocess.TimeoutExpired as error:
+            raise Temporary(f"kubectl {arguments[0]} did not finish within {error.timeout:g} s") from error
         if len(done.stdout) > MAX_OUTPUT:
             raise Permanent(f"kubectl {arguments[0]} printed more than {MAX_OUTPUT} bytes")
         if done.returncode != 0:

@@ -120,21 +120,24 @@ class LiveApplier:
         errors: dict[Key, GitschedError] = {}
         targets = [(patch.api_version, patch.target) for patch in patches]
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            retry: list[Key] = []
+            answered: set[Key] = set()
             failures = 0
             for keys, found in self._store.read(targets):
                 if isinstance(found, GitschedError):
                     errors |= dict.fromkeys(keys, found)
-                    retry += keys if isinstance(found, Temporary) else []
+                    answered |= set() if isinstance(found, Temporary) else set(keys)
                     failures = failures + 1 if isinstance(found, Temporary) else 0
-                    if failures == MAX_CONSECUTIVE_FAILURES and attempt == MAX_ATTEMPTS:
-                        raise found
+                    if failures == MAX_CONSECUTIVE_FAILURES:
+                        if attempt == MAX_ATTEMPTS:
+                            raise found
+                        break
                 else:
                     failures = 0
                     live |= found
+                    answered |= set(keys)
                     for key in keys:
                         errors.pop(key, None)
-            targets = [target for target in targets if target[1] in set(retry)]
+            targets = [target for target in targets if target[1] not in answered]
             if not targets:
                 break
             if attempt < MAX_ATTEMPTS:

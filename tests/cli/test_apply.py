@@ -72,6 +72,19 @@ def test_placements_are_set_in_the_status_and_nothing_else(apply: Run, server: A
     assert server.objects[ADAPTER]["spec"]["replicas"] == 1, "replicas are set only with --scale"
 
 
+def test_a_source_on_thousands_of_pods_is_patched(apply: Run, server: ApiServer, git: Callable[..., str], events: Path) -> None:
+    """The patch is longer than an argument of a process may be."""
+    path = "status/sources.knative.dev/kafkasource/shop/orders.yaml"
+    git("worktree", "add", "-q", "-f", "placed", "placements", at=events)
+    record = yaml.safe_load((events / "placed" / path).read_text())
+    record["status"]["placements"] = [{"podName": f"kafkasource-mt-adapter-{number}", "vreplicas": 1} for number in range(5000)]
+    (events / "placed" / path).write_text(yaml.safe_dump(record))
+    git("commit", "-qam", "Place", at=events / "placed")
+    done = apply()
+    assert done.returncode == 0, done.stdout
+    assert len(server.placements("orders") or ()) == 5000
+
+
 def test_a_second_run_changes_nothing(apply: Run, server: ApiServer) -> None:
     apply()
     server.requests.clear()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
-from gitsched.kubectl.client import classify_error
+from gitsched.kubectl.client import KubectlClient, KubectlOptions, classify_error
 from gitsched.model.document import Body, Key
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, MergePatch
@@ -51,7 +52,9 @@ def test_nothing_is_patched_when_nothing_can_be_read() -> None:
     with pytest.raises(Temporary):
         LiveApplier(store, pause=lambda _: None).apply(RECORDS, ApplicablePatches(PATCHES))
     assert store.patches == 0
-    assert store.reads <= MAX_ATTEMPTS * len(PATCHES)
+    assert store.reads == MAX_ATTEMPTS * MAX_CONSECUTIVE_FAILURES, (
+        "each attempt ends early, since each read may wait for its timeout"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,3 +70,27 @@ def test_errors_of_kubectl_are_classified_by_their_last_line(text: str, error: t
     found = classify_error("get", text)
     assert isinstance(found, error)
     assert str(found) == f"kubectl get: {text.splitlines()[-1]}"
+
+
+SCRIPTS = {
+    "sleep 60": (Temporary, r"kubectl patch did not finish within 0\.2 s"),
+    "exit 1": (Permanent, r"kubectl patch: no output"),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_errors_of_kubectl_do_not_repeat_the_patch(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gitsched.kubectl.client._EXIT_TIMEOUT", 0)
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(f"#!/bin/sh\n{script}\n")
+    kubectl.chmod(0o755)
+    expected, message = SCRIPTS[script]
+    with pytest.raises(expected, match=f"^{message}$"):
+        KubectlClient(KubectlOptions(timeout=0.2, executable=str(kubectl))).patch(PATCHES[0])
+
+
+def test_a_kubectl_that_cannot_be_executed_is_an_error_that_remains(tmp_path: Path) -> None:
+    (tmp_path / "kubectl").write_text("")
+    for path in (tmp_path / "kubectl", tmp_path, tmp_path / "kubectl/x", tmp_path / "none"):
+        with pytest.raises(Permanent):
+            KubectlClient(KubectlOptions(executable=str(path))).patch(PATCHES[0])
