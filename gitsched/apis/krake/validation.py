@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -156,6 +157,10 @@ def _validate_constraints(spec: Body, target: str) -> Iterator[Issue]:
                 continue
             if part == "metrics" and constraint.bound is None:
                 message = f"{constraint.values[0]!r:.80} is not a number, so no value satisfies this constraint"
+                yield Issue("warning", "krake-constraint-number", message, pointer)
+            elif part == "metrics" and not math.isfinite(constraint.bound):
+                which = "every" if constraint.match({constraint.key: 0.0}) else "no"
+                message = f"{constraint.values[0]!r:.80} is no finite number, so {which} value satisfies this constraint"
                 yield Issue("warning", "krake-constraint-number", message, pointer)
 
 

@@ -49,6 +49,14 @@ CLUSTER_ONE = {"api": "kubernetes", "kind": "Cluster", "namespace": NAMESPACE, "
             {"krake-constraint-number", "unschedulable"},
             id="a constraint compares with text",
         ),
+        *(
+            pytest.param(
+                [application(constraints={"metrics": [f"a != {bound}"]}), cluster("one", metrics=weigh(a=1)), *measure(a=0.5)],
+                {"krake-constraint-number"},
+                id=f"a constraint compares with {bound}",
+            )
+            for bound in ("nan", "1e400")
+        ),
         pytest.param(
             [application(constraints={"metrics": ["a > 0"]}), cluster("one")],
             {"unschedulable", "krake-constraint-impossible"},
