@@ -133,7 +133,7 @@ def _read_delivery(url: str | None, clusters: Sequence[str], chosen: dict[str, A
 
 
 def _print_objects(objects: list[Body], form: str) -> None:
-    output.show_as(form, lambda _: _format_stream(objects), lambda: {"apiVersion": "v1", "kind": "List", "items": objects})
+    output.show_document(form, _format_stream(objects), lambda: {"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 def _format_stream(objects: list[Body]) -> str:
@@ -180,7 +180,7 @@ def make_export_command(api: PolicyAPI, export: Export) -> click.Command:
         catalog = decisions.catalog
         result = export.make(ExportInput(records, catalog.api_documents, catalog.templates, decisions.outcomes, values))
         output.log_findings(result.findings)
-        output.show_as(form, lambda _: result.text, lambda: result.document)
+        output.show_document(form, result.text, lambda: result.document)
 
     return print_export
 

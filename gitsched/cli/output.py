@@ -55,9 +55,20 @@ def show_as(form: str, text: Callable[[int], str], data: Callable[[], dict[str, 
     elif form == "json":
         show(format_json(data()))
     else:
-        from gitsched.render.yaml import dump
+        show_document(form, "", data)
 
-        show(dump(data()))
+
+def show_document(form: str, text: str, data: Callable[[], dict[str, Any]]) -> None:
+    """Write what another program reads: the text as it is, or JSON or YAML.
+
+    YAML in which a CI runner would find a command is written as JSON, which is YAML, too. Only JSON can escape the command so that its
+    meaning stays the same.
+    """
+    from gitsched.render.yaml import dump
+    from gitsched.report.summary import escape_ci_commands
+
+    written = text if form == "text" else format_json(data()) if form == "json" else dump(data())
+    show(written if form == "json" or escape_ci_commands(written) == written else format_json(data()))
 
 
 def format_json(data: dict[str, Any]) -> str:

@@ -122,7 +122,7 @@ def command(
         return exit_codes.DONE
     target = path or found.path
     if not write or root is None:
-        output.show_as(form, lambda _: found.text, lambda: dict(found.request.document.body))
+        output.show_document(form, found.text, lambda: dict(found.request.document.body))
         click.echo(describe_request(found), err=True, nl=False)
         return exit_codes.DONE
     verb = "wrote" if write_reschedule_file(root, target, found.text) else "unchanged:"

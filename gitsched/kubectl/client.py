@@ -93,7 +93,7 @@ class KubectlClient:
             return []
         try:
             found = json.loads(output)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Temporary(f"kubectl get {resource} printed no JSON: {output[:100]!r}") from error
         items = found.get("items") if isinstance(found, dict) and found.get("kind") == "List" else [found]
         return [item for item in items or [] if isinstance(item, dict)]

@@ -137,10 +137,40 @@ def test_magnum_creates_the_clusters_in_their_projects(gitsched: Run, write: Cal
     for _ in range(2):
         run_shell(done.stdout, PATH=f"{tmp_path}:/usr/bin:/bin", LOG=str(log), CREATED=str(tmp_path / "created"))
     assert log.read_text().splitlines() == [
-        "--os-auth-url u --os-project-id p coe cluster create --cluster-template template-p"
-        " --master-count 1 --node-count 1 tenant-a-m"
+        "--os-auth-url=u --os-project-id=p coe cluster create --cluster-template=template-p"
+        " --master-count=1 --node-count=1 tenant-a-m"
     ]
     assert "password" not in done.stdout
+
+
+def test_hostile_texts_reach_the_api_unchanged(
+    gitsched: Run, write: Callable[..., None], krake: KrakeServer, tmp_path: Path
+) -> None:
+    text = f"'; touch {tmp_path}/made; ' $(id) `id` \" \\ ##vso[task.complete] ###[group]\n::error::x\n  :: y \u2028 \x1b[31m"
+    tosca = {**TOSCA, "description": text}
+    write(cluster("made", None, tosca=tosca), cloud("sky"))
+    done = run_shell(gitsched("export", "krake").stdout, KRAKE_API=krake.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert krake.objects[f"{CLUSTERS}/made"]["spec"]["tosca"] == tosca
+    assert not (tmp_path / "made").exists()
+    for form in ("json", "yaml"):
+        shown = gitsched("export", "krake", "-o", form).stdout
+        assert yaml.safe_load(shown)["items"][0]["body"]["spec"]["tosca"] == tosca
+        assert "##vso[" not in shown
+
+
+def test_commands_for_magnum_contain_no_credentials_and_no_options_of_the_project(
+    gitsched: Run, write: Callable[..., None]
+) -> None:
+    url = "https://name:hidden@cloud.example.com:5000/v3"
+    write(magnum_cluster(), {**project("p"), "spec": {**project("p")["spec"], "url": url, "template": "--debug"}})
+    text = gitsched("export", "krake", "--for", "magnum").stdout
+    assert "--os-auth-url=https://cloud.example.com:5000/v3 " in text
+    assert "hidden" not in text
+    assert " --cluster-template=--debug " in text
+    write(magnum_cluster(), {**project("p"), "spec": {**project("p")["spec"], "template": "x\n::error::y"}})
+    done = gitsched("export", "krake", "--for", "magnum")
+    assert (done.stdout, "its Project p has no template, or a value with a line break" in done.stderr) == ("", True)
 
 
 def test_a_project_without_a_template_is_a_finding(gitsched: Run, write: Callable[..., None]) -> None:

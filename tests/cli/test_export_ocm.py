@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -218,6 +219,20 @@ def test_secrets_are_printed_only_on_request(gitsched: Run, hub_fleet: Path) -> 
     done = gitsched("export", "ocm", "--secrets")
     assert "shop/key.secret" in names(check(done.stdout), "ManifestWorkReplicaSet")
     assert not done.stderr
+
+
+def test_texts_that_a_ci_runner_would_execute_are_exported_unchanged(
+    gitsched: Run, hub_fleet: Path, commit: Callable[..., None]
+) -> None:
+    data = {"types.hs": "main\n  :: IO ()\n", "log": "##[group]x ##vso[task.complete]\n"}
+    commit(hub_fleet, apps=to_yaml(SETTINGS | {"data": data}))
+    for form in ("text", "yaml", "json"):
+        shown = gitsched("export", "ocm", "-o", form).stdout
+        assert not re.search(r"^\s*::|##(vso)?\[", shown, re.MULTILINE)
+        documents = list(yaml.safe_load_all(shown))
+        items = documents[0]["items"] if documents[0]["kind"] == "List" else documents
+        (work,) = (body for body in items if body["kind"] == "ManifestWorkReplicaSet")
+        assert work["spec"]["manifestWorkTemplate"]["workload"]["manifests"][0]["data"] == data
 
 
 def test_what_the_hub_would_refuse_is_a_finding(gitsched: Run, hub_fleet: Path, commit: Callable[..., None]) -> None:

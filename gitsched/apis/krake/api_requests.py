@@ -16,6 +16,7 @@ from gitsched.apis.krake.names import CLUSTER, MAGNUM_CLUSTER, PROJECT, Resource
 from gitsched.apis.krake.pending_clusters import PendingCluster, find_pending_cluster, has_binding
 from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field
 from gitsched.model.finding import Finding, locate_document
+from gitsched.model.urls import parse_http_url
 
 KRAKE_VARIABLE, MAGNUM_VARIABLE = "KRAKE_API", "OS_AUTH_URL"
 _PLURALS = {CLUSTER: "clusters", MAGNUM_CLUSTER: "magnumclusters"}
@@ -58,9 +59,13 @@ def _list_pending_clusters(found: ExportInput) -> Iterator[PendingCluster]:
 
 
 def _has_template(pending: PendingCluster, projects: Mapping[ResourceRef, Body]) -> bool:
-    """Return whether the project of a MagnumCluster has the template that the cluster is created from; True for other kinds."""
-    is_magnum = pending.document.key.kind == "MagnumCluster"
-    return not is_magnum or bool(get_field(projects.get(pending.target, {}), "spec", "template"))
+    """Return whether the project of a MagnumCluster names the template that the cluster is created from, and other values that
+    fit into a command on one line; True for other kinds."""
+    if pending.document.key.kind != "MagnumCluster":
+        return True
+    spec = as_object(projects.get(pending.target, {}).get("spec"))
+    values = spec.get("template"), spec.get("url"), get_field(spec, "auth", "password", "project", "id")
+    return bool(values[0]) and all(str(value).isprintable() and "##" not in str(value) for value in values)
 
 
 def _list_findings(
@@ -74,7 +79,10 @@ def _list_findings(
             yield Finding("warning", "krake-not-exported", message, resource=key.resource)
     for one in pending:
         if not _has_template(one, projects):
-            message = f"{one.document.key} is not exported: its Project {one.target.name} has no template; set spec.template"
+            project = one.target.name
+            message = (
+                f"{one.document.key} is not exported: its Project {project} has no template, or a value with a line break or ##"
+            )
             yield _warn_not_exported(one.document, message)
     if found.options["for"] == "magnum":
         for one in pending:
@@ -122,12 +130,17 @@ def _format_curl_commands(requests: Iterable[ApiRequest]) -> str:
     """Return one line for each request, for a shell in which the variable KRAKE_API is the URL of Krake's API."""
     lines = []
     for request in requests:
-        body = shlex.quote(json.dumps(request.body, separators=(",", ":")))
+        body = shlex.quote(_format_body(request.body))
         send = f"curl --silent --show-error --fail --output /dev/null --request {request.method} {_format_url(request.path)}"
         send += f" --header 'Content-Type: application/json' --data {body}"
         check = f"curl --silent --fail --output /dev/null {_format_url(request.unless)} || " if request.unless else ""
         lines.append(f"{check}{send}\n")
     return f"set -eu\n{''.join(lines)}" if lines else ""
+
+
+def _format_body(body: Body) -> str:
+    """Return JSON in which a CI runner finds no command, such as `##[group]`."""
+    return json.dumps(body, separators=(",", ":")).replace("##", "\\u0023\\u0023")
 
 
 def _format_url(path: str) -> str:
@@ -146,15 +159,19 @@ def _format_magnum_command(pending: PendingCluster, project: Body) -> str:
     access = as_object(project.get("spec"))
     words = ["openstack"]
     url, identifier = access.get("url"), get_field(access, "auth", "password", "project", "id")
-    words += ["--os-auth-url", str(url)] if url else []
-    words += ["--os-project-id", str(identifier)] if identifier else []
+    words += [f"--os-auth-url={_remove_credentials(str(url))}"] if url else []
+    words += [f"--os-project-id={identifier}"] if identifier else []
     body = _make_magnum_request(pending, project).body
-    create = [*words, "coe", "cluster", "create", "--cluster-template", str(body["cluster_template_id"])]
-    create += [
-        text for name in ("master_count", "node_count") if name in body for text in (f"--{name.replace('_', '-')}", str(body[name]))
-    ]
+    create = [*words, "coe", "cluster", "create", f"--cluster-template={body['cluster_template_id']}"]
+    create += [f"--{name.replace('_', '-')}={body[name]}" for name in ("master_count", "node_count") if name in body]
     show = [*words, "coe", "cluster", "show", body["name"]]
     return f"{shlex.join(show)} >/dev/null 2>&1 || {shlex.join([*create, body['name']])}\n"
+
+
+def _remove_credentials(url: str) -> str:
+    """Return a URL without a user name and password: the command must not print what the environment has."""
+    address = parse_http_url(url)
+    return url if address is None else address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
 
 
 def _format_magnum_name(key: Key) -> str:
