@@ -10,6 +10,7 @@ from gitsched.git import Repository
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.explanation import ClusterExplanation, ExplainedCandidate, Explanation
+from gitsched.model.finding import Finding
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import RunSettings, open_context
@@ -58,7 +59,17 @@ def explain_resource(
             raise Permanent(f"{key} is not a workload, and no API decides about it")
         return describe_cluster(baseline, cluster, plan.findings)
     found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
+    found = _add_document_errors(found, key, plan.findings)
     return locate_explanation(_add_counterfactuals(baseline, key, found, why_not), context.source.repository)
+
+
+def _add_document_errors(found: Explanation, key: Key, findings: Iterable[Finding]) -> Explanation:
+    """Add the errors of the object's own document, of which an earlier, valid version may be in use."""
+    known = {(finding.code, finding.message) for finding in found.findings}
+    errors = (finding for finding in findings if finding.severity == "error" and finding.resource == key.resource)
+    return found._replace(
+        findings=(*found.findings, *(finding for finding in errors if (finding.code, finding.message) not in known))
+    )
 
 
 def explain_workloads(repository: Repository, plan: Plan) -> dict[Key, Explanation]:

@@ -174,3 +174,18 @@ def test_explain_says_why_a_placement_is_not_scheduled(
     assert explanation["trigger"] == trigger
     assert [share["cluster"] for share in explanation["result"]] == ["bru", "cph"], "the previous decision stays"
     assert [finding["code"] for finding in explanation["findings"]] == [code]
+
+
+@pytest.mark.usefixtures("placed")
+def test_explain_of_a_broken_placement_shows_the_error_beside_the_valid_version(
+    gitsched: Run, fleet: Path, commit: Callable[..., None]
+) -> None:
+    assert gitsched("reconcile").returncode == 0
+    commit(fleet, placement=PLACEMENT.replace("numberOfClusters: 2", "numberOfClusters: many"))
+    found = gitsched("explain", "Placement/shop/fast", "-o", "json")
+    assert found.returncode == 0, found.stderr
+    explanation = json.loads(found.stdout)
+    assert [share["cluster"] for share in explanation["result"]] == ["bru", "cph"]
+    assert [(finding["code"], finding["location"]["path"]) for finding in explanation["findings"]] == [
+        ("wrong-type", "placement.yaml")
+    ]
