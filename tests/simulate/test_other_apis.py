@@ -91,7 +91,7 @@ def test_zones_are_read_from_labels_and_a_drained_cluster_is_left(simulate: Simu
     ("verb", "why"),
     [
         ("--lose", "prod has no cluster"),
-        ("--drain", "of 3 clusters, 3 excluded because its taint gitsched.io/drain:NoSelect is not tolerated"),
+        ("--drain", "of 3 clusters, 3 excluded because their taint gitsched.io/drain:NoSelect is not tolerated"),
     ],
 )
 def test_a_workload_of_a_placement_without_clusters_has_the_reasons(simulate: Simulate, verb: str, why: str) -> None:

@@ -72,15 +72,16 @@ def _describe_exclusions(result: PlacementResult, fleet: Fleet) -> str:
         return describe_missing_sets(result)
     if request is None or choice is None or not eligible.clusters:
         return f"{', '.join(eligible.eligible_sets)} has no cluster"
-    matched = choice.remaining[0]
+    number, matched = eligible.clusters.bit_count(), choice.remaining[0]
     reasons = Counter(SELECTION_FILTERS[1].reason(request, fleet, index) for index in fleet.members(matched & ~choice.remaining[1]))
     exclusions = [
-        f"{count} excluded because {reason}" for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+        f"{count} excluded because {reason if count == 1 else reason.replace('its ', 'their ', 1)}"
+        for reason, count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
-    unmatched = eligible.clusters.bit_count() - matched.bit_count()
+    unmatched = number - matched.bit_count()
     parts = [*([f"{unmatched} excluded by its predicates"] if unmatched else []), *exclusions[:_MAX_LISTED]]
     return (
-        f"of {eligible.clusters.bit_count()} clusters, {'; '.join(parts)}"
+        f"of {number} {'cluster' if number == 1 else 'clusters'}, {'; '.join(parts)}"
         if parts
         else "its spread constraints allow none of the remaining clusters"
     )
