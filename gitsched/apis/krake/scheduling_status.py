@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from gitsched.apis.krake.names import ResourceRef, read_ref
+from gitsched.apis.krake.names import NO_SUITABLE_RESOURCE, ResourceRef, read_ref
 from gitsched.model.document import Body, Document, get_field
 from gitsched.model.time import format_time, parse_time
 
@@ -90,14 +90,20 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
     created = parse_time(metadata.get("created")) or parse_time(previous_metadata.get("created")) or time
     modified = parse_time(metadata.get("modified")) or parse_time(previous_metadata.get("modified"))
     source_state = str(source.get("state") or "PENDING")
-    # Only the document says that its resource is being deleted: this must end when the document stops saying so.
-    state = source_state if record.get("state") in DELETION_STATES else str(source.get("state") or record.get("state") or "PENDING")
-    if record.get("state") in final:
+    # A deletion, or a failure that another controller set, ends when the document stops saying so.
+    own_failure = record.get("state") in final and _is_own_failure(record)
+    from_document = record.get("state") in DELETION_STATES or (record.get("state") in final and not own_failure)
+    state = source_state if from_document else str(source.get("state") or record.get("state") or "PENDING")
+    if own_failure:
         state = str(record["state"])
     if changed and state in final:
         state = source_state
     source_reason = source.get("reason")
-    retries, owners, reason = read("retries"), previous_metadata.get("owners") or metadata.get("owners"), read("reason")
+    retries, owners, reason = (
+        read("retries"),
+        previous_metadata.get("owners") or metadata.get("owners"),
+        record.get("reason") if own_failure else source_reason,
+    )
     migration_timeout = source.get("migration_timeout")
     return SchedulingStatus(
         state=state,
@@ -118,6 +124,12 @@ def read_previous(document: Document, previous: Body | None, time: datetime, fin
         source_state=source_state,
         source_reason=source_reason if isinstance(source_reason, dict) else None,
     )
+
+
+def _is_own_failure(record: Body) -> bool:
+    """Return whether the scheduler set the failure, or the wait for a cluster, in a recorded status."""
+    waits = record.get("state") == "WAITING_FOR_CLUSTER_CREATION"
+    return waits or get_field(record, "reason", "code") == NO_SUITABLE_RESOURCE
 
 
 def digest_version(body: Body) -> str:

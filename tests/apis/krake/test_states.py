@@ -70,6 +70,16 @@ def test_a_failure_in_the_document_is_not_gitscheds_to_remove() -> None:
     assert (runs.target(), runs.status()["reason"]) == ("one", reason)
 
 
+@pytest.mark.parametrize("reason", [None, {"code": "INTERNAL_ERROR", "message": "of another controller"}])
+def test_a_failure_in_the_document_ends_when_it_leaves_the_document(reason: Body | None) -> None:
+    failed = {"state": "FAILED"} | ({"reason": reason} if reason else {})
+    runs = ScheduleRuns(cluster("one"), application(status=failed))
+    runs.run()
+    assert (runs.target(), runs.status()["state"]) == (None, "FAILED")
+    runs.run(60, application())
+    assert (runs.target(), runs.status()["state"], "reason" in runs.status()) == ("one", "PENDING", False)
+
+
 @pytest.mark.parametrize(
     ("state", "nodes", "expected", "reason"),
     [
