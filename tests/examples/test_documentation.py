@@ -75,4 +75,6 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     page = (ROOT / "docs" / "output-branch.md").read_text()
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    assert explained == json.loads(write_run_metadata(RunMetadata("", "", facts={"facts": "1"})).data).keys()
+    assert (
+        explained == json.loads(write_run_metadata(RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1})).data).keys()
+    )
