@@ -39,16 +39,23 @@ _CLASSES: Final = {
 
 
 class IgnoreRule(NamedTuple):
-    """`pattern` matches the complete path below the file's directory; with `directories_only` it applies to directories only."""
+    """`pattern` matches the complete path below the file's directory; with `directories_only` it applies to directories only.
+
+    `text` is the rule as written and `line` its line, from 1, or 0 for a rule of the settings. `directory` is that of the file: "" for the
+    root, else with a slash at the end.
+    """
 
     pattern: re.Pattern[str]
     excludes: bool
     directories_only: bool
+    text: str
+    line: int = 0
+    directory: str = ""
 
 
 def parse_rule(line: str) -> IgnoreRule | None:
     """Parse a line of gitignore syntax; None for a comment, a blank line, and patterns that git ignores as well."""
-    text = line.removesuffix("\r")
+    written = text = line.removesuffix("\r")
     while text.endswith(" ") and not text.endswith("\\ "):
         text = text[:-1]
     if not text or text.startswith("#"):
@@ -64,7 +71,7 @@ def parse_rule(line: str) -> IgnoreRule | None:
     if text.startswith("/"):
         tokens = tokens[1:]
     pattern = _build_pattern(tokens, anywhere)
-    return None if pattern is None else IgnoreRule(re.compile(pattern, re.DOTALL), excludes, directories)
+    return None if pattern is None else IgnoreRule(re.compile(pattern, re.DOTALL), excludes, directories, written)
 
 
 def _tokenize(text: str) -> list[str] | None:
@@ -201,50 +208,59 @@ class SourceIgnore:
 
     __slots__ = ("_cache", "_rules", "excess")
 
-    def __init__(self, rules: tuple[tuple[str, IgnoreRule], ...], excess: tuple[ExcessRule, ...] = ()) -> None:
+    def __init__(self, rules: tuple[IgnoreRule, ...], excess: tuple[ExcessRule, ...] = ()) -> None:
         self._rules, self.excess = tuple(reversed(rules)), excess
-        self._cache: dict[str, bool] = {}
+        self._cache: dict[str, IgnoreRule | None] = {}
 
     @classmethod
-    def parse(cls, files: Mapping[str, str]) -> SourceIgnore:
-        """Parse rules from the texts of `.sourceignore` files by directory ("" for the root). Invalid lines are skipped."""
+    def parse(cls, files: Mapping[str, str], settings_lines: int = 0) -> SourceIgnore:
+        """Parse rules from the texts of `.sourceignore` files by directory ("" for the root). Invalid lines are skipped.
+
+        The last `settings_lines` lines of the root are rules of the settings.
+        """
         if not any(files.values()):
             return cls(())
 
-        rules: list[tuple[str, IgnoreRule]] = []
+        rules: list[IgnoreRule] = []
         excess = []
         for directory, text in sorted(files.items(), key=lambda entry: (entry[0].count("/") + bool(entry[0]), entry[0])):
             prefix = f"{directory.strip('/')}/" if directory.strip("/") else ""
-            for number, line in enumerate(text.split("\n"), start=1):
+            lines = text.split("\n")
+            own_lines = len(lines) - (0 if prefix else settings_lines)
+            for number, line in enumerate(lines, start=1):
                 long = len(line) > MAX_RULE_LENGTH and not line.startswith("#")
                 rule = None if long else parse_rule(line)
                 if long or (rule is not None and len(rules) >= MAX_RULES):
                     excess.append(ExcessRule(directory, number, long))
                     break
                 if rule is not None:
-                    rules.append((prefix, rule))
+                    rules.append(rule._replace(line=number if number <= own_lines else 0, directory=prefix))
         return cls(tuple(rules), tuple(excess))
 
     def is_ignored(self, path: str) -> bool:
         """Return whether a file is excluded: first by the rules for its directories, then by the last rule that matches the file."""
+        return self.find_rule(path) is not None
+
+    def find_rule(self, path: str) -> IgnoreRule | None:
+        """Return the rule that excludes a file; None for a file that is not excluded."""
         if not self._rules:
-            return False
+            return None
         slash = path.find("/")
         while slash >= 0:
             directory = path[:slash]
             if directory not in self._cache:
                 self._cache[directory] = self._match_rules(directory, is_directory=True)
-            if self._cache[directory]:
-                return True
+            if self._cache[directory] is not None:
+                return self._cache[directory]
             slash = path.find("/", slash + 1)
         return self._match_rules(path, is_directory=False)
 
-    def _match_rules(self, path: str, *, is_directory: bool) -> bool:
-        for prefix, rule in self._rules:
+    def _match_rules(self, path: str, *, is_directory: bool) -> IgnoreRule | None:
+        for rule in self._rules:
             if (
-                path.startswith(prefix)
+                path.startswith(rule.directory)
                 and (is_directory or not rule.directories_only)
-                and rule.pattern.fullmatch(path, len(prefix))
+                and rule.pattern.fullmatch(path, len(rule.directory))
             ):
-                return rule.excludes
-        return False
+                return rule if rule.excludes else None
+        return None

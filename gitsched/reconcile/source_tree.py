@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.decide.plan import SourceTree
+from gitsched.decide.registry import apis_by_group
 from gitsched.decide.rendered_tree import LastValidFile
 from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_document
 from gitsched.git import Repository, TreeEntry
@@ -159,6 +160,11 @@ def read_source_tree(
     wanted = _select_entries(entries, paths or config.source.paths, ignore)
     reader.prefetch(wanted)
     files = {entry.path: read_source_file(entry.path, entry.blob, reader) for entry in wanted}
+    if ignore is not None and not has_policy_documents(files.values()):
+        from gitsched.reconcile.hidden_sources import find_hidden_sources  # most sources have policies
+
+        every = _select_entries(entries, paths or config.source.paths, None)
+        findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = _separate_kustomizations(entries, files, reader, config)
     if kustomized is not None:
         files, findings = kustomized.files, [*findings, *kustomized.findings]
@@ -199,9 +205,14 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         if entry is None or entry[1] not in REGULAR_FILE_MODES or not last.files[path].independent:
             return None
         files[path] = read_source_file(path, entry[0], reader)
-        if not files[path].independent:
-            return None
+        if not files[path].independent or has_policy_documents([files[path]]) != has_policy_documents([last.files[path]]):
+            return None  # the finding about hidden sources depends on whether there are policy documents
     return _make_tree_cache(tree, files, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True, True)
+
+
+def has_policy_documents(files: Iterable[SourceFile]) -> bool:
+    """Return whether a file has a document of a policy API, such as a policy or a cluster."""
+    return any(document.group in apis_by_group for file in files for document in file.documents)
 
 
 def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
@@ -320,9 +331,10 @@ def _read_ignore_rules(repository: Repository, entries: list[TreeEntry], ignored
         and not entry.unsafe
         and repository.blob_size(entry.blob) < 1 << 20
     }
+    rules = "\n".join(ignored)
     if ignored:
-        texts[""] = "\n".join((texts.get("", ""), *ignored))
-    return SourceIgnore.parse(texts) if texts else None
+        texts[""] = "\n".join((texts.get("", ""), rules))
+    return SourceIgnore.parse(texts, rules.count("\n") + 1 if ignored else 0) if texts else None
 
 
 def _make_ignore_limit_finding(excess: ExcessRule) -> Finding:
