@@ -39,3 +39,23 @@ def test_each_cluster_that_is_not_selected_has_a_reason() -> None:
     assert reasons["edi"] == "its total score is below 20, the score of ash"
     assert "predicate" in reasons["cph"]
     assert "power:NoSelect" in reasons["dub"]
+
+
+def list_time_limits(*scores: Body) -> list[tuple[str, ...]]:
+    """Return the rows of the table of times, for clusters without labels."""
+    clusters = [managed_cluster(body["metadata"]["namespace"]) for body in scores]
+    body = placement("p", "ns", 1, [add_on("cpu")])
+    result = gitsched.schedule([*bound_global_set("ns"), *clusters, *scores, body], now=NOW)
+    (document,) = (d for d in result.decisions.catalog.api_documents_by_key.values() if d.key.kind == "Placement")
+    explanation = result.decisions.explain(document)
+    assert explanation is not None
+    return [row for table in explanation.tables for row in table.rows]
+
+
+def test_the_list_of_times_is_bounded() -> None:
+    same = [addon_scores(f"c{number}", {"cpu": 1}, valid_until="2030-01-01T00:00:00Z") for number in range(7)]
+    assert list_time_limits(*same) == [("2030-01-01T00:00:00Z", "c0, c1, c2, c3, c4 and 2 more", "the score default/cpu expires")]
+    different = [addon_scores(f"c{number}", {"cpu": 1}, valid_until=f"2030-01-01T00:{number}:00Z") for number in range(10, 33)]
+    rows = list_time_limits(*different)
+    assert (len(rows), rows[0][0], rows[-1]) == (21, "2030-01-01T00:10:00Z", ("later", "", "3 more"))
+    assert list_time_limits(addon_scores("c0", {"cpu": 1})) == []
