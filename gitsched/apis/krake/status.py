@@ -235,17 +235,21 @@ def _describe_failure(decision: ApplicationDecision) -> str:
         cause = f" ({found})" if found else ""
         return f"status.state of its document is FAILED{cause}; to schedule it again, remove the state"
     message = str(reason.get("message") or reason.get("code") or "unknown reason")
-    return message + _describe_rejections((context.clusters,), app.constraints) if reason == NO_MATCH_REASON else message
+    if reason != NO_MATCH_REASON:
+        return message
+    waits = decision.attempts[-1].status.state == "FAILED" and context.clusters.match_constraints(app.constraints)
+    retry = "; it is scheduled again when its document changes" if waits else ""
+    return message + _describe_rejections((context.clusters,), app.constraints) + retry
 
 
 def _describe_rejections(candidate_sets: Iterable[ScoredCandidates], constraints: ConstraintSet) -> str:
     """Return why the first candidates do not match; "" if there are none."""
     every = [(candidates, index) for candidates in candidate_sets for index in range(len(candidates.candidates))]
-    shown = ((*entry, entry[0].describe_rejection(entry[1], constraints)) for entry in every[:_MAX_NAMED])
-    reasons = [
-        f"{candidates.candidates[index].display_name}: {reason or 'its metrics cannot be used'}"
-        for candidates, index, reason in shown
-    ]
+    reasons = []
+    for candidates, index in every[:_MAX_NAMED]:
+        candidate = candidates.candidates[index]
+        matches = "its metrics cannot be used" if candidate.metrics.reasons else "it matches now"
+        reasons.append(f"{candidate.display_name}: {candidates.describe_rejection(index, constraints) or matches}")
     more = f"; and {len(every) - _MAX_NAMED} more" if len(every) > _MAX_NAMED else ""
     return f" ({'; '.join(reasons)}{more})" if reasons else ""
 

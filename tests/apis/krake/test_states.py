@@ -63,6 +63,19 @@ def test_a_failure_ends_when_the_cluster_of_an_application_matches_again() -> No
     assert runs.records == before
 
 
+def test_the_finding_about_a_failure_says_that_a_cluster_matches_by_now() -> None:
+    runs = ScheduleRuns(cluster("one", "OFFLINE"), application(backoff_limit=0))
+    runs.run()
+    (finding,) = runs.run(60, cluster("one")).findings
+    assert finding.message.endswith(
+        "has failed: No matching Kubernetes cluster found (one: it matches now); it is scheduled again when its document changes"
+    )
+    runs = ScheduleRuns(cluster("one", "OFFLINE"), application(backoff_limit=3, backoff_delay=600))
+    runs.run()
+    (finding,) = runs.run(60, cluster("one")).findings
+    assert finding.message.endswith("could not be scheduled: No matching Kubernetes cluster found (one: it matches now)")
+
+
 def test_a_failure_in_the_document_is_not_gitscheds_to_remove() -> None:
     reason = {"code": "INTERNAL_ERROR", "message": "of another controller"}
     runs = ScheduleRuns(cluster("one"), application(status={"state": "RUNNING", "reason": reason}))
