@@ -39,8 +39,9 @@ def derive_availability_taint(cluster: Body, record: Body | None, time: datetime
     """Return the taint that the condition adds to a ManagedCluster; None if there is none, or spec.taints already has it.
 
     Its time is when the condition changed (lastTransitionTime), else when the condition was first seen: the time in the record of the
-    last run, else `time`. A missing condition adds nothing, because such a document is written by hand; upstream adds the taint
-    `unreachable`. Like upstream, nothing is added to a cluster that is being deleted.
+    last run, else `time`. A time after `time` counts as unknown, so that a clock that is wrong does not postpone the end of tolerations.
+    A missing condition adds nothing, because such a document is written by hand; upstream adds the taint `unreachable`. Like upstream,
+    nothing is added to a cluster that is being deleted.
     """
     conditions = list_objects(get_field(cluster, "status", "conditions"))
     found = ((i, c) for i, c in enumerate(conditions) if c.get("type") == AVAILABLE_CONDITION)
@@ -52,7 +53,8 @@ def derive_availability_taint(cluster: Body, record: Body | None, time: datetime
     own = map(parse_taint, list_objects(get_field(cluster, "spec", "taints")))
     if any(entry._replace(since=None) == taint for entry in own):
         return None
-    since = parse_time(condition.get("lastTransitionTime")) or _read_recorded_time(record, taint) or time
+    known = (parse_time(condition.get("lastTransitionTime")), _read_recorded_time(record, taint))
+    since = next((moment for moment in known if moment is not None and moment <= time), time)
     reason = f"its condition {AVAILABLE_CONDITION} is {status}"
     return AvailabilityTaint(taint._replace(since=since), reason, ("status", "conditions", position))
 

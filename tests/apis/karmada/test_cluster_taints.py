@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gitsched
 from gitsched.apis.karmada.cluster.taints import (
     AddedTaint,
     ClusterTaintPolicy,
@@ -33,6 +34,7 @@ it is not:                       {{status: {{conditions: [{{type: Ready, status:
 unknown:                         {{status: {{conditions: [{{type: Ready, status: Unknown}}]}},   taints: ["{UNREACHABLE}"]}}
 a person wrote it:               {{status: {{}},                                               taints: []}}
 it says something else only:     {{status: {{conditions: [{{type: Disk, status: "False"}}]}},    taints: []}}
+false without quotes:            {{status: {{conditions: [{{type: Ready, status: false}}]}},     taints: ["{NOT_READY}"]}}
 an unknown status:               {{status: {{conditions: [{{type: Ready, status: Maybe}}]}},     taints: []}}
 silence, strictly read:          {{status: {{}}, facts: strict,                                taints: ["{NOT_READY}"]}}
 something else, strictly read:   {{status: {{conditions: [{{type: Disk, status: "True"}}]}}, facts: strict, taints: ["{NOT_READY}"]}}
@@ -384,3 +386,25 @@ def test_conditions_are_read_by_their_type() -> None:
     entries = [{"type": "A", "status": "True"}, {"type": "A", "status": "False"}, "x", {"type": "B"}]
     assert read_conditions({"status": {"conditions": entries}}) == {"A": "True"}
     assert read_conditions({"status": {"conditions": {}}}) == read_conditions({}) == {}
+
+
+CONDITION_STATUSES = [
+    ({"status": False}, 'is False, which is no text that Kubernetes knows: write "False" with quotes'),
+    ({"status": "Maybe"}, "is 'Maybe', which is no text that Kubernetes knows: use one of True, False, Unknown"),
+    ({}, "is missing, which is no text that Kubernetes knows: use one of True, False, Unknown"),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), CONDITION_STATUSES)
+def test_a_status_without_a_meaning_is_reported(status: dict[str, Any], message: str) -> None:
+    body = {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "m1"},
+        "spec": {"syncMode": "Pull"},
+    }
+    conditions = [{"type": "Disk", "status": "True"}, {"type": "Ready", **status}]
+    found = gitsched.validate([body | {"status": {"conditions": conditions}}])
+    assert [finding.message for finding in found if finding.code == "condition-status"] == [
+        f"status.conditions[1]: the status of the condition Ready {message}"
+    ]

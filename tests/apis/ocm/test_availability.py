@@ -134,3 +134,16 @@ def test_clusters_with_the_same_condition_have_one_finding() -> None:
     assert finding.message == (
         f"ManagedClusters c0, c1, c2, c3, c4 and 2 more: taint {UNREACHABLE}:NoSelect is added: its condition {CONDITION} is Unknown"
     )
+
+
+def test_a_time_in_the_future_counts_as_unknown() -> None:
+    """The clock of a cluster may be wrong: the toleration ends after its seconds all the same."""
+    broken = cluster("Unknown")
+    tolerations = [{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 600}]
+    for text in ("9999-12-31T23:59:59Z", "2026-03-03T00:00:00Z", "soon"):
+        broken["status"]["conditions"][1]["lastTransitionTime"] = text
+        first = schedule(broken, tolerations=tolerations)
+        assert [entry["timeAdded"] for entry in added(first)] == ["2026-03-02T08:00:00Z"]
+        assert chosen(first) == ["dub"]
+        assert chosen(schedule(broken, previous=first.documents, now="08:09:00", tolerations=tolerations)) == ["dub"]
+        assert chosen(schedule(broken, previous=first.documents, now="08:11:00", tolerations=tolerations)) == ["par"]

@@ -50,12 +50,13 @@ class ReadinessTaints(NamedTuple):
 
 
 def read_conditions(cluster: Body) -> dict[str, str]:
-    """Return the status ("True", "False" or "Unknown") of each condition of a Cluster, by type."""
+    """Return the status ("True", "False" or "Unknown") of each condition of a Cluster, by type. A boolean, as YAML without quotes has it,
+    is read as its text."""
     entries = get_field(cluster, "status", "conditions")
     conditions: dict[str, str] = {}
     for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("status"), str):
-            conditions.setdefault(entry["type"], entry["status"])
+        if isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("status"), str | bool):
+            conditions.setdefault(entry["type"], str(entry["status"]))
     return conditions
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gitsched.apis.karmada.defaulting import DEFAULT_RESOURCE_MODELS
-from gitsched.model.document import Body
+from gitsched.model.document import Body, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 from gitsched.model.quantity import parse_quantity
@@ -80,6 +80,22 @@ def validate_cluster(body: Body) -> Iterator[Issue]:
     yield from _validate_location(spec)
     yield from _validate_taints(spec.get("taints", []))
     yield from _validate_resource_models(spec.get("resourceModels", []))
+    yield from _validate_conditions(body)
+
+
+_STATUSES = ("True", "False", "Unknown")
+
+
+def _validate_conditions(body: Body) -> Iterator[Issue]:
+    """Yield a warning for each condition whose status has no meaning, or is a boolean because its quotes are missing."""
+    for index, condition in enumerate(list_objects(get_field(body, "status", "conditions"))):
+        status = condition.get("status")
+        if status not in _STATUSES:
+            name = str(condition.get("type"))[:100]
+            found = f"is {status!r:.100}" if "status" in condition else "is missing"
+            wanted = f'write "{status}" with quotes' if isinstance(status, bool) else f"use one of {', '.join(_STATUSES)}"
+            message = f"the status of the condition {name} {found}, which is no text that Kubernetes knows: {wanted}"
+            yield Issue("warning", "condition-status", message, ("status", "conditions", index))
 
 
 def _validate_metadata(metadata: Body) -> Iterator[Issue]:
