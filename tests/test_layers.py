@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gitsched"
-CORE = ("diff", "simulate", "decide", "apis", "schedule", "manifests", "render", "report", "model")
+CORE = ("diff", "simulate", "decide", "apis", "schedule", "manifests", "render", "report", "kinds", "model")
 CONCURRENCY = {"asyncio", "multiprocessing", "signal", "threading"}
 OUTSIDE = {"fcntl", "http", "httpx", "os", "pathlib", "pygit2", "select", "shutil", "socket", "sqlite3", "ssl", "subprocess"}
 FORBIDDEN = CONCURRENCY | OUTSIDE | {"random", "secrets", "tempfile", "time", "urllib.request"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gitsched.apis.gitsched.config import Config
+from gitsched.kinds.table import find_kind
 from gitsched.model.document import Body, get_field, parse_api_group
 
 FieldPaths = tuple[tuple[str, ...], ...]
@@ -28,18 +29,29 @@ def list_declared_paths(config: Config) -> dict[tuple[str, str], FieldPaths]:
     }
 
 
+def find_replica_paths(kind: tuple[str, str], declared: Mapping[tuple[str, str], FieldPaths]) -> FieldPaths:
+    """Return the fields with the number of replicas of a kind: declared ones, those of Kubernetes, those of the table of kinds."""
+    paths = declared.get(kind) or REPLICA_PATHS.get(kind)
+    if paths is None:
+        row = find_kind(*kind)
+        path = row.replicas.path if row is not None and row.replicas is not None else ""
+        return (tuple(path.split(".")),) if path else ()
+    return paths
+
+
 def count_copy_replicas(manifests: Iterable[Body], config: Config) -> int | None:
     """Return the number of replicas of a full copy of the manifests; None if no manifest has replicas."""
-    paths = {**REPLICA_PATHS, **list_declared_paths(config)}
-    counts = [count for body in manifests if (count := _count_replicas(body, paths)) is not None]
+    declared = list_declared_paths(config)
+    counts = [count for body in manifests if (count := _count_replicas(body, declared)) is not None]
     return sum(counts) if counts else None
 
 
-def _count_replicas(body: Body, paths: Mapping[tuple[str, str], FieldPaths]) -> int | None:
+def _count_replicas(body: Body, declared: Mapping[tuple[str, str], FieldPaths]) -> int | None:
     kind = (parse_api_group(str(body.get("apiVersion"))), str(body.get("kind")))
     if kind == _POD:
         return 1
-    if kind not in paths:
+    paths = find_replica_paths(kind, declared)
+    if not paths:
         return None
-    count = get_field(body, *paths[kind][0])
+    count = get_field(body, *paths[0])
     return count if type(count) is int and count >= 0 else 1

@@ -9,6 +9,8 @@ from gitsched.apis.gitsched.config import KindScope
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, parse_api_group
 from gitsched.model.finding import Finding, locate_document, locate_origin
 
+_CROSSPLANE_GROUP = "apiextensions.crossplane.io"
+_DEFINITIONS = ("CustomResourceDefinition", "CompositeResourceDefinition")
 MAX_DUPLICATE_LOCATIONS = 3
 """Locations of one duplicate identity that a message names; it only counts the others."""
 
@@ -158,7 +160,8 @@ def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[Ra
 
 
 class _KindScopes:
-    """The scope of each kind: by a table for built-in kinds, else by the CRD, by `kinds:` in gitsched.yaml, or by use of a namespace."""
+    """The scope of each kind: by a table for built-in kinds, else by the CRD, by `kinds:` in gitsched.yaml, by the table of kinds, or by
+    use of a namespace."""
 
     def __init__(self, documents: list[RawDocument], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {
@@ -167,44 +170,61 @@ class _KindScopes:
         self._used = {(entry.group, entry.kind) for entry in documents if entry.namespace}
         self.resolved: dict[tuple[str, str], bool] = {}
         self.guessed: dict[tuple[str, str], Document] = {}
+        self._guessed_kinds: set[tuple[str, str]] = set()
         for entry in documents:
-            if entry.kind == "CustomResourceDefinition" and not entry.broken:
-                self._declare(entry.body)
+            if entry.kind in _DEFINITIONS and not entry.broken:
+                self._declare(entry)
 
     def resolve(self, entry: RawDocument) -> Document:
         body, origin, _, api_version, group, kind, namespace, name = entry
         namespaced = is_namespaced(group, kind)
         guessed = False
         if namespaced is None:
-            namespaced = self._known.get((group, kind))
+            namespaced = self.resolved.get((group, kind))
             if namespaced is None:
-                namespaced = (group, kind) in self._used
-                guessed = not namespaced
-            self.resolved[group, kind] = namespaced
+                namespaced = self._find_scope(group, kind)
+                self.resolved[group, kind] = namespaced
+            guessed = (group, kind) in self._guessed_kinds
         document = Document(Key(group, kind, (namespace or "default") if namespaced else "", name), api_version, body, origin)
         if guessed:
             self.guessed.setdefault((group, kind), document)
         return document
 
-    def _declare(self, crd: Body) -> None:
-        found = _read_scope(crd)
-        if found is not None:
+    def _find_scope(self, group: str, kind: str) -> bool:
+        """Return whether a kind that is not built in is namespaced."""
+        namespaced = self._known.get((group, kind))
+        if namespaced is None:
+            from gitsched.kinds.table import is_namespaced as is_namespaced_by_table  # most repositories have few custom kinds
+
+            namespaced = is_namespaced_by_table(group, kind)
+        if namespaced is None:
+            namespaced = (group, kind) in self._used
+            if not namespaced:
+                self._guessed_kinds.add((group, kind))
+        return namespaced
+
+    def _declare(self, entry: RawDocument) -> None:
+        for found in read_declared_scopes(entry):
             self._known[parse_api_group(found.api_version), found.kind] = found.namespaced
 
 
-def read_declared_scope(document: RawDocument) -> Iterator[KindScope]:
-    """Yield the scope that a CustomResourceDefinition declares; nothing for any other document."""
-    found = _read_scope(document.body) if document.kind == "CustomResourceDefinition" else None
-    if found is not None:
-        yield found
+def read_declared_scopes(document: RawDocument) -> Iterator[KindScope]:
+    """Yield the scopes of the kinds that a definition declares: a CustomResourceDefinition, or one of Crossplane.
 
-
-def _read_scope(crd: Body) -> KindScope | None:
-    group, kind, scope = (
-        get_field(crd, "spec", "group"),
-        get_field(crd, "spec", "names", "kind"),
-        get_field(crd, "spec", "scope"),
-    )
-    if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
-        return KindScope(f"{group}/", kind, scope == "Namespaced")
-    return None
+    A CompositeResourceDefinition declares the composite resource, cluster-scoped unless it says otherwise or is of version v2, and its
+    claim. Source: crossplane/crossplane/apis/apiextensions.
+    """
+    body = document.body
+    group, scope = get_field(body, "spec", "group"), get_field(body, "spec", "scope")
+    kind, claim = get_field(body, "spec", "names", "kind"), get_field(body, "spec", "claimNames", "kind")
+    if not isinstance(group, str):
+        return
+    if document.kind == "CustomResourceDefinition":
+        if isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
+            yield KindScope(f"{group}/", kind, scope == "Namespaced")
+    elif document.kind == "CompositeResourceDefinition" and document.group == _CROSSPLANE_GROUP:
+        default = "Namespaced" if document.api_version.endswith("/v2") else "LegacyCluster"
+        if isinstance(kind, str):
+            yield KindScope(f"{group}/", kind, (scope or default) == "Namespaced")
+        if isinstance(claim, str):
+            yield KindScope(f"{group}/", claim, True)

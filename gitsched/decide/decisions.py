@@ -163,7 +163,7 @@ def decide(
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
             findings.append(make_finding())
         if kept is not None and key not in outcomes:
-            outcomes[key], templates[key] = kept, document
+            outcomes[key], templates[key] = _check_encrypted(document, kept), document
             quarantined.add(key)
     own: set[Key] = set()
     for document, outcome in (decision for engine in engines for decision in engine.own_workloads()):
@@ -275,7 +275,21 @@ def _decide_and_cache(
 
 
 def decide_workload(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:
-    """Return the outcome of the API that selects a workload; None when no API does.
+    """Return the outcome of the API that selects a workload; None when no API does."""
+    outcome = _choose_outcome(document, engines)
+    return _check_encrypted(document, outcome) if outcome is not None else None
+
+
+def _check_encrypted(document: Document, outcome: Outcome) -> Outcome:
+    if "sops" not in document.body and document.key.kind != "SealedSecret":
+        return outcome
+    from gitsched.decide.encrypted import adapt_encrypted  # few documents are encrypted
+
+    return adapt_encrypted(document, outcome)
+
+
+def _choose_outcome(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:
+    """Return the outcome of the API that selects a workload.
 
     When several do, the one that placed it before wins, else the first, with a finding.
     """

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitsched.manifests.parsed_file import MAX_ISSUES
-from gitsched.model.document import Body, find_config_map, is_namespaced, parse_api_group
+from gitsched.model.document import Body, find_config_map, is_encrypted, is_namespaced, parse_api_group
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import is_label_key, is_label_value
 
@@ -63,6 +63,10 @@ _BARE_DATA = (
     "this is the data of ConfigMap {name} without the ConfigMap, so it has no effect: add apiVersion: v1, kind: ConfigMap, and metadata "
     "with name: {name}"
 )
+_ENCRYPTED_COMPLETELY = (
+    "SOPS has encrypted the kind and the name of this object as well, so that it is not placed: encrypt only its data, with "
+    "encrypted_regex: ^(data|stringData)$"
+)
 RESOURCE, LIST, EMPTY = DocumentClass("resource"), DocumentClass("list"), DocumentClass("empty")
 
 
@@ -75,6 +79,8 @@ def classify_document(value: Any) -> DocumentClass:
     kind, version, metadata = value.get("kind"), value.get("apiVersion", value.get("api")), value.get("metadata")
     if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
         return _classify_incomplete(value, kind, version, metadata)
+    if kind.startswith("ENC[") and is_encrypted(value):
+        return DocumentClass("nameless", _ENCRYPTED_COMPLETELY, "sops-no-identity", ("kind",), False)
     if version.startswith("kustomize.config.k8s.io/") or version == "builtin":
         return DocumentClass("other", "configuration of kustomize")
     if kind.endswith("List") and isinstance(value.get("items"), list) and not _get_name(metadata):

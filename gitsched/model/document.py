@@ -237,9 +237,17 @@ SERVER_OWNED: Final = frozenset(
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+def is_encrypted(body: Body) -> bool:
+    """Return whether SOPS has encrypted a document: it has the member `sops` with a message authentication code."""
+    metadata = body.get("sops")
+    return isinstance(metadata, dict) and "mac" in metadata
+
+
 def list_server_owned(body: Body) -> list[tuple[str, ...]]:
     """Return the paths of server-owned fields, none inside another; an annotation map that would become empty is removed
-    completely."""
+    completely. A document that SOPS encrypted keeps all its fields, because its message authentication code covers them."""
+    if "sops" in body and is_encrypted(body):
+        return []
     metadata = body.get("metadata")
     found: list[tuple[str, ...]] = []
     if isinstance(metadata, dict):

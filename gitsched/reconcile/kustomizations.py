@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scope
+from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.git import TreeEntry
 from gitsched.manifests.kustomization import write_identity_selector
@@ -46,7 +46,7 @@ class KustomizedTree(NamedTuple):
     def add_to(self, cache: TreeCache) -> TreeCache:
         """Return a source tree with the documents that are parts, and with the scopes that CustomResourceDefinitions among them declare."""
         tree = cache.source_tree
-        kinds = (*(kind for part in self.documents for kind in read_declared_scope(part.document)), *tree.config.kinds)
+        kinds = (*(kind for part in self.documents for kind in read_declared_scopes(part.document)), *tree.config.kinds)
         config = tree.config._replace(kinds=kinds) if len(kinds) > len(tree.config.kinds) else tree.config
         paths = [path for path, file in cache.files.items() if not file.kustomized]
         return cache._replace(source_tree=tree._replace(kustomized=self.documents, config=config), source_paths=paths)

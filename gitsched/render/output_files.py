@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, remove_server_owned
+from gitsched.model.document import Body, Document, Key, SourceSpans, remove_server_owned
 from gitsched.model.planned_files import END_OF_TEXT, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.render.yaml import dump, quote
 
@@ -124,7 +124,7 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
     a missing number is inserted as the first member of its mapping, and comments, order and line ends stay. Otherwise (an item of a List,
     a missing, empty or shared mapping, no source text) the result is newly written YAML.
     """
-    needed = [(path, count) for path, count in counts if not _is_count(get_field(document.body, *path.split(".")), count)]
+    needed = [(path, count) for path, count in counts if not _is_count(_get_value(document.body, path), count)]
     origin = document.origin
     if origin is not None and origin.spans is not None and origin.item < 0:
         spans = _plan_edits(origin.spans, needed, document.body)
@@ -136,7 +136,7 @@ def plan_manifest(document: Document, *counts: tuple[str, int]) -> PlannedFile:
 def set_counts(body: Body, counts: Iterable[tuple[str, int]]) -> Body:
     """Return the body with the numbers set; the given body is not modified."""
     for path, count in counts:
-        if not _is_count(get_field(body, *path.split(".")), count):
+        if not _is_count(_get_value(body, path), count):
             body = _set_field(body, path.split("."), count)
     return body
 
@@ -158,7 +158,7 @@ def _plan_edits(text: SourceSpans, counts: list[tuple[str, int]], body: Body) ->
             continue
         parent, _, name = path.rpartition(".")
         point = insertions.get(parent)
-        if point is None or name in (get_field(body, *parent.split(".")) or ()):
+        if point is None or name in (_get_value(body, parent) or ()):
             return None  # the member is missing together with its mapping, or it is there without a scalar to replace
         new = f"{point.before}{name}{point.separator}{count}{point.after}"
         spans.append(TextEdit(point.offset, point.offset, new))
@@ -175,13 +175,26 @@ def _is_count(value: Any, count: int) -> bool:
     return type(value) is int and value == count
 
 
-def _set_field(body: Body, path: list[str], value: int) -> Body:
+def _get_value(body: Body, path: str) -> Any:
+    """Return the value at a path, in which a number is the index of a list entry; None where a part is missing."""
+    value: Any = body
+    for name in path.split("."):
+        if isinstance(value, list):
+            value = value[int(name)] if name.isdigit() and int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _set_field(body: Any, path: list[str], value: int) -> Any:
     """Return a copy of the body with one field set; missing parents are added."""
     name, *rest = path
+    if isinstance(body, list):
+        return [_set_field(entry, rest, value) if str(index) == name else entry for index, entry in enumerate(body)]
     if not rest:
         return {**body, name: value}
     inner = body.get(name)
-    return {**body, name: _set_field(inner if isinstance(inner, dict) else {}, rest, value)}
+    return {**body, name: _set_field(inner if isinstance(inner, dict | list) else {}, rest, value)}
 
 
 STUB_NAME = "gitsched-placement"

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import Config
-from gitsched.apis.replicas import REPLICA_PATHS, list_declared_paths
+from gitsched.apis.replicas import find_replica_paths, list_declared_paths
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.registry import policy_apis, reserved_groups
@@ -241,12 +241,12 @@ def _scale_workloads(
     templates: Mapping[Key, Document], scalings: Iterable[Scaling], config: Config
 ) -> tuple[Mapping[Key, Document], int]:
     declared = {kind: paths for api in policy_apis.values() for kind, paths in api.replica_paths.items()}
-    paths_by_kind = {**REPLICA_PATHS, **declared, **list_declared_paths(config)}
+    declared |= list_declared_paths(config)
     changed: dict[Key, Document] = {}
     for scaling in scalings:
         selected = False
         for key, template in templates.items():
-            paths = paths_by_kind.get((key.group, key.kind), ())
+            paths = find_replica_paths((key.group, key.kind), declared)
             if paths and scaling.selects(template):
                 selected = True
                 before = changed.get(key, template)

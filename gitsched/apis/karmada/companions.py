@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gitsched.apis.capabilities import Companions
-from gitsched.apis.karmada.interpreter import read_references
+from gitsched.apis.karmada.dependencies.references import read_references
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Document, Key, as_string_map, get_field
 

@@ -13,7 +13,8 @@ from gitsched.apis.karmada.rebalancer import (
     WorkloadRebalancer,
     read_last_scheduled,
 )
-from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, list_objects
+from gitsched.kinds.table import is_namespaced
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
 from gitsched.model.finding import Finding, Severity, locate_document
 from gitsched.model.time import format_time, parse_time
 

@@ -24,7 +24,8 @@ from gitsched.apis.krake.status import (
 )
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
 from gitsched.apis.replicas import count_copy_replicas
-from gitsched.model.document import Body, Document, Key, is_namespaced, parse_api_group
+from gitsched.kinds.table import is_namespaced
+from gitsched.model.document import Body, Document, Key, parse_api_group
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo

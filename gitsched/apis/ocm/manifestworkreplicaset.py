@@ -23,7 +23,8 @@ from gitsched.apis.ocm.rollout import (
     format_rollout,
     parse_rollout_strategy,
 )
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, is_namespaced, parse_api_group
+from gitsched.kinds.table import is_namespaced
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time

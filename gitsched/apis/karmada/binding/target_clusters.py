@@ -19,7 +19,7 @@ from gitsched.apis.karmada.dependencies.attached_binding import (
     write_attached_binding,
 )
 from gitsched.apis.karmada.failover.state_preservation import PRESERVED_STATE, add_preserved_labels
-from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, revise_replicas
+from gitsched.apis.karmada.interpreter import ReplicaRequirements, read_uid, revise_copy, revise_replicas
 from gitsched.apis.karmada.policy.policy_options import MissingPrerequisite
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.apis.karmada.state import KarmadaState
@@ -50,18 +50,22 @@ def find_target_clusters(
     edits = revise_replicas(template, requirements, assignments, prefers_descending(read_uid(template))) if revised else {}
     targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
     assigned = {assignment.name for assignment in assignments}
-    path = requirements.replicas_path
     for task in tasks:
         source = str(task.get("fromCluster"))
         if source in existing and source not in assigned and task.get("purgeMode") != "Directly":
             replicas = task.get("replicas")
-            kept = ((path, replicas),) if revised and path and isinstance(replicas, int) else ()
+            kept = revise_copy(template, requirements, replicas) if revised and isinstance(replicas, int) else ()
             targets.append(TargetCluster(source, replicas, True, kept))
     merged = merge_target_clusters(tuple(targets), attachment, existing)
     overridden, findings = state.overrides.apply(template, merged) if state.overrides.policies else (merged, ())
     missing = [assignment for assignment in assignments if assignment.name not in existing]
     if divided and not revised:
-        findings = (*findings, *find_scaled_per_cluster(state.autoscalers, template, path, assignments, state.snapshot.templates))
+        findings = (
+            *findings,
+            *find_scaled_per_cluster(
+                state.autoscalers, template, requirements.replicas_path, assignments, state.snapshot.templates
+            ),
+        )
     return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
 
 

@@ -12,7 +12,8 @@ from typing import Protocol
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment, Dependent, build_attachment
-from gitsched.apis.karmada.interpreter import DEPENDENCY_KINDS, DependentObjectReference, format_references, read_references
+from gitsched.apis.karmada.dependencies.dependency_index import DependencyIndex
+from gitsched.apis.karmada.dependencies.references import DependentObjectReference, format_references, read_references
 from gitsched.apis.karmada.policy.policy_options import (
     PRIORITY_CLASS_GROUP,
     PRIORITY_CLASS_KIND,
@@ -46,7 +47,7 @@ class DependenciesDistributor:
         self._propagates = any(policy.spec.get("propagateDeps") or policy.is_lazy for policy in policies) or any(
             key.group == names.POLICY_GROUP for key in state.snapshot.quarantined
         )
-        self._dependencies = DependencyIndex(state.snapshot.templates.values() if self._propagates else (), self)
+        self._dependencies = DependencyIndex(state.snapshot.templates if self._propagates else {}, self)
         self._outcomes: dict[Key, Outcome | None] = {}
 
     def clear(self) -> None:
@@ -73,7 +74,7 @@ class DependenciesDistributor:
 
     def find_attachment(self, template: Document) -> Attachment | None:
         """Return what the dependents of an object require; None without dependents."""
-        if not self._can_be_dependency(template):
+        if not self._propagates:
             return None
         dependents = {dependent.key: dependent for dependent in self._list_dependents(template)}
         return build_attachment(sorted(dependents.values(), key=lambda dependent: dependent.binding)) if dependents else None
@@ -103,7 +104,7 @@ class DependenciesDistributor:
         """Return what a decision reads besides the workload's own manifest and binding."""
         snapshot = self._state.snapshot
         inputs: list[object] = []
-        if self._can_be_dependency(template):
+        if self._propagates:
             for key in self._dependencies.list_dependents(template):
                 inputs += (snapshot.templates[key], snapshot.previous.get(binding_key(key)))
             record = self._state.find_record(template)
@@ -128,19 +129,18 @@ class DependenciesDistributor:
         return frozenset(found) - dirty
 
     def read_references(self, template: Document) -> tuple[DependentObjectReference, ...]:
-        """Return the references of a workload whose binding has propagateDeps, or will have it."""
+        """Return what an object refers to, whether its policy has propagateDeps or not."""
         paths = self._state.declared_paths.get((template.api_version, template.key.kind))
-        references = read_references(template, paths.pod_spec if paths else ())
-        if not references:
-            return ()
+        return read_references(template, paths.pod_spec if paths else ())
+
+    def propagates(self, template: Document) -> bool:
+        """Return whether the binding of a workload has propagateDeps, or will have it."""
         record = self._state.find_record(template)
         policy, claim = self._state.find_policy(template, record)
         if policy is not None:
-            propagates = policy.spec.get("propagateDeps") is True
-        else:
-            quarantined = claim in self._state.snapshot.quarantined
-            propagates = quarantined and get_field(record or {}, "spec", "propagateDeps") is True
-        return references if propagates else ()
+            return policy.spec.get("propagateDeps") is True
+        quarantined = claim in self._state.snapshot.quarantined
+        return quarantined and get_field(record or {}, "spec", "propagateDeps") is True
 
     def _list_dependents(self, template: Document) -> Iterable[Dependent]:
         snapshot = self._state.snapshot
@@ -151,87 +151,9 @@ class DependenciesDistributor:
                 yield Dependent(key, binding, body)
         yield from list_quarantined_dependents(self._state.find_record(template), snapshot.previous, snapshot.quarantined)
 
-    def _can_be_dependency(self, template: Document) -> bool:
-        return self._propagates and (template.api_version, template.key.kind) in DEPENDENCY_KINDS
-
     def _uses_priority_class(self, template: Document, classes: set[str]) -> bool:
         policy, _ = self._state.find_policy(template, self._state.find_record(template))
         return policy is not None and policy.priority_class_name in classes
-
-
-class ReferenceReader(Protocol):
-    """Reads the references of a workload."""
-
-    def read_references(self, template: Document, /) -> tuple[DependentObjectReference, ...]:
-        """Return what a workload depends on; () for a workload without propagateDeps."""
-        ...
-
-
-class DependencyIndex:
-    """References of workloads, and the workloads that refer to an object.
-
-    The index is updated by workload, so the cost of an update is proportional to the change. `revision` counts the workloads whose
-    references have changed.
-    """
-
-    __slots__ = ("_by_labels", "_dependents", "_reader", "references", "revision")
-
-    def __init__(self, templates: Iterable[Document], reader: ReferenceReader) -> None:
-        self._reader, self.revision = reader, 0
-        self.references: dict[Key, tuple[DependentObjectReference, ...]] = {}
-        self._dependents: dict[DependentObjectReference, set[Key]] = {}
-        self._by_labels: dict[tuple[str, str], set[DependentObjectReference]] = {}
-        for template in templates:
-            self._add(template.key, reader.read_references(template))
-
-    def list_dependents(self, template: Document) -> list[Key]:
-        """Return the workloads that refer to an object, in the order of their bindings."""
-        if not self._dependents or (template.api_version, template.key.kind) not in DEPENDENCY_KINDS:
-            return []
-        key = template.key
-        found = set(self._dependents.get(DependentObjectReference(template.api_version, key.kind, key.namespace, key.name), ()))
-        for reference in self._by_labels.get((key.namespace, key.kind), ()):
-            if reference.matches(template):
-                found |= self._dependents[reference]
-        return sorted(found, key=binding_key)
-
-    def update(self, changed: Iterable[Key], templates: Mapping[Key, Document]) -> set[Key]:
-        """Read the references of changed workloads again. Returns every object that any of them referred to before or refers to now."""
-        touched: set[DependentObjectReference] = set()
-        for key in changed:
-            before = self.references.get(key, ())
-            after = self._reader.read_references(templates[key]) if key in templates else ()
-            touched.update(before, after)
-            if before != after:
-                self.revision += 1
-                self._remove(key)
-                self._add(key, after)
-        return {key for reference in touched for key in _list_targets(reference, templates)}
-
-    def _add(self, workload: Key, references: tuple[DependentObjectReference, ...]) -> None:
-        if references:
-            self.references[workload] = references
-        for reference in references:
-            self._dependents.setdefault(reference, set()).add(workload)
-            if not reference.name:
-                self._by_labels.setdefault((reference.namespace, reference.kind), set()).add(reference)
-
-    def _remove(self, workload: Key) -> None:
-        for reference in self.references.pop(workload, ()):
-            dependents = self._dependents[reference]
-            dependents.discard(workload)
-            if not dependents:
-                del self._dependents[reference]
-                self._by_labels.get((reference.namespace, reference.kind), set()).discard(reference)
-
-
-def _list_targets(reference: DependentObjectReference, templates: Mapping[Key, Document]) -> Iterator[Key]:
-    if reference.name:
-        template = templates.get(reference.key)
-        found = [template] if template is not None else []
-    else:
-        found = [template for key, template in templates.items() if key.namespace == reference.namespace]
-    return (template.key for template in found if reference.matches(template))
 
 
 def list_quarantined_dependents(

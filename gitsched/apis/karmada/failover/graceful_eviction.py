@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.kinds.table import find_kind
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
 from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
 from gitsched.model.time import add_duration, format_time, parse_time
@@ -169,12 +170,33 @@ def read_aggregated_status(body: Body) -> AggregatedStatus | None:
         return None
     text = json.dumps(named, sort_keys=True, separators=(",", ":"))
     return AggregatedStatus(
-        {entry["clusterName"]: str(entry.get("health") or "") for entry in named},
+        {entry["clusterName"]: str(entry.get("health") or "") or _interpret_status(entry, body) for entry in named},
         {entry["clusterName"]: entry["status"] for entry in named if isinstance(entry.get("status"), dict)},
         tasks,
         hashlib.sha256(text.encode()).hexdigest()[:16] if named else "",
         {entry["clusterName"]: entry for entry in named},
     )
+
+
+def _interpret_status(entry: Body, binding: Body) -> str:
+    """Return the health of an entry without one by the rule for the kind (InterpretHealth); "" if there is no status or no rule.
+
+    Karmada applies the rule to the object in the cluster. The binding has its status, and the number of replicas assigned to the cluster.
+    """
+    status, resource = entry.get("status"), get_field(binding, "spec", "resource")
+    if not isinstance(status, dict) or not isinstance(resource, dict):
+        return ""
+    row = find_kind(parse_api_group(str(resource.get("apiVersion"))), str(resource.get("kind")))
+    if row is None or not row.health:
+        return ""
+    from gitsched.kinds.health import interpret_health  # few bindings report a status without the health
+
+    clusters = list_objects(get_field(binding, "spec", "clusters"))
+    replicas = next((found.get("replicas") for found in clusters if found.get("name") == entry["clusterName"]), None)
+    generation = status.get("generation", status.get("observedGeneration"))
+    observed = {"metadata": {"generation": generation}, "spec": {"replicas": replicas}, "status": status}
+    healthy = interpret_health(observed, row)
+    return "" if healthy is None else "Healthy" if healthy else "Unhealthy"
 
 
 def apply_suppress_deletion(tasks: Iterable[Body], status: AggregatedStatus) -> tuple[Body, ...]:

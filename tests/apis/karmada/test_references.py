@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from gitsched.apis.karmada.interpreter import format_references, read_references
+from gitsched.apis.karmada.dependencies.references import format_references, read_references
 from gitsched.apis.karmada.names import depended_by_label
 from gitsched.model.document import Document, Key, parse_api_group
 

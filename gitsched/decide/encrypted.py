@@ -1,0 +1,67 @@
+"""Encrypted manifests: what SOPS encrypted is delivered unchanged, and what is sealed for one cluster is reported where others get it."""
+
+from __future__ import annotations
+
+from gitsched.kinds.table import find_kind
+from gitsched.model.document import Document, as_string_map, get_field, is_encrypted
+from gitsched.model.finding import Finding, locate_document
+from gitsched.model.scheduling import Outcome, TargetCluster
+
+SEALING_KEY = "gitsched.io/sealing-key"
+"""An annotation of a SealedSecret; the value "shared" says that all clusters of the fleet have the same sealing key."""
+
+_SCOPES = ("cluster-wide", "namespace-wide")
+_MAX_NAMES = 5
+
+
+def adapt_encrypted(document: Document, outcome: Outcome) -> Outcome:
+    """Return the outcome of an encrypted document with an unchanged manifest for each cluster, and with findings."""
+    findings: tuple[Finding, ...] = ()
+    if is_encrypted(document.body):
+        changed = [target.cluster for target in outcome.targets if _is_changed(document, target)]
+        outcome = outcome._replace(targets=tuple(target._replace(edits=(), body=None) for target in outcome.targets))
+        findings = (_make_sops_finding(document, changed),) if changed else ()
+    row = find_kind(document.key.group, document.key.kind)
+    if row is not None and row.sealed:
+        findings = (*findings, *_find_sealed(document, outcome))
+    return outcome._replace(findings=(*outcome.findings, *findings))
+
+
+def _is_changed(document: Document, target: TargetCluster) -> bool:
+    edits = any(get_field(document.body, *path.split(".")) != count for path, count in target.edits)
+    return edits or (target.body is not None and target.body != document.body)
+
+
+def _make_sops_finding(document: Document, clusters: list[str]) -> Finding:
+    message = (
+        f"{document.key} is encrypted by SOPS, so its manifest is not changed: neither overrides nor a division of its replicas apply in "
+        f"{_join(clusters)}; leave it out of them, or encrypt only the Secret that it needs"
+    )
+    return Finding("warning", "sops-unchanged", message, locate_document(document), document.key.resource)
+
+
+def _find_sealed(document: Document, outcome: Outcome) -> tuple[Finding, ...]:
+    annotations = as_string_map(get_field(document.body, "metadata", "annotations"))
+    if annotations.get(SEALING_KEY) == "shared":
+        return ()
+    clusters = sorted(target.cluster for target in outcome.targets if not target.evicting)
+    before = sorted(target.cluster for target in outcome.previous_targets)
+    if len(clusters) > 1:
+        where = f"goes to {len(clusters)} clusters ({_join(clusters)})"
+    elif clusters and before and not set(clusters) <= set(before):
+        where = f"moves from {_join(before)} to {_join(clusters)}"
+    else:
+        return ()
+    sealed = {**annotations, **as_string_map(get_field(document.body, "spec", "template", "metadata", "annotations"))}
+    scope = next((scope for scope in _SCOPES if sealed.get(f"sealedsecrets.bitnami.com/{scope}") == "true"), "")
+    note = f" (its scope, {scope}, is within one cluster)" if scope else ""
+    message = (
+        f"{document.key} {where}, but it was sealed with the key of one cluster's controller{note}: a cluster with another key cannot "
+        f"unseal it; seal one for each cluster, or give the clusters the same key and annotate it with {SEALING_KEY}: shared"
+    )
+    return (Finding("warning", "sealed-for-one-cluster", message, locate_document(document), document.key.resource),)
+
+
+def _join(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"
