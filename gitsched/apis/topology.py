@@ -49,6 +49,20 @@ class Topology(NamedTuple):
     level: str = CLUSTER
 
 
+_cluster_kinds: set[tuple[str, str]] = set()
+
+
+def add_cluster_kind(topology: Topology) -> None:
+    """Add the group and kind of an API's clusters; called by gitsched.decide.registry.register."""
+    if topology.level == CLUSTER:
+        _cluster_kinds.add((topology.group, topology.kind))
+
+
+def list_cluster_kinds() -> frozenset[tuple[str, str]]:
+    """Return the group and kind of the clusters of every policy API."""
+    return frozenset(_cluster_kinds)
+
+
 def copy_as(body: Body, name: str) -> Body:
     """Return a document with another name, without the metadata that a server sets."""
     kept = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("labels", "annotations", "namespace")}

@@ -8,6 +8,7 @@ from gitsched.apis.knative.registration import API as KNATIVE
 from gitsched.apis.krake.registration import API as KRAKE
 from gitsched.apis.ocm.registration import API as OCM
 from gitsched.apis.policy_api import PolicyAPI
+from gitsched.apis.topology import add_cluster_kind
 from gitsched.model.document import add_kinds
 
 policy_apis: dict[str, PolicyAPI] = {}
@@ -29,6 +30,8 @@ def register(api: PolicyAPI) -> None:
     apis_by_group.update(dict.fromkeys(api.groups, api))
     reserved_groups.update(api.groups)
     add_kinds(api.kinds._replace(groups=api.kinds.groups | api.groups))
+    if api.topology is not None:
+        add_cluster_kind(api.topology)
     if api.settings is not None:
         add_settings_section(api.settings)
 

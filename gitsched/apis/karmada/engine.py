@@ -34,6 +34,7 @@ from gitsched.apis.karmada.binding.target_clusters import (
     mark_suspended,
     wait_for_prerequisite,
 )
+from gitsched.apis.karmada.cluster.missing_clusters import find_missing_clusters
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
@@ -103,7 +104,8 @@ class KarmadaEngine(PolicyEngine):
             self.dependencies.clear()
         if triggers is not NO_TRIGGERS:
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
-        self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *triggers.findings)
+        missing = find_missing_clusters(self.state.other_clusters, self.state.snapshot.templates.values(), self.state.find_policy)
+        self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *missing, *triggers.findings)
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time
 
@@ -357,7 +359,7 @@ class KarmadaEngine(PolicyEngine):
         if PRESERVED_STATE in result.annotations:
             targets = add_preserved_labels(template, targets, result.annotations)
         location, resource = locate_document(template), template.key.resource
-        if result.reason not in ("Success", ""):
+        if result.reason not in ("Success", "") and not state.other_clusters:
             unplaced = _describe_unplaced_replicas(requirements, divided, result.clusters)
             message = f"{template.key} could not be scheduled: {result.message}{unplaced}"
             findings = (*findings, Finding("warning", "unschedulable", message, location, resource))

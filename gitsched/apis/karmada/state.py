@@ -15,6 +15,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_previous,
 )
 from gitsched.apis.karmada.cluster.candidates import read_allocatable, read_clusters
+from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
@@ -45,6 +46,7 @@ class KarmadaState:
         "has_dependencies",
         "inventory",
         "leaving_clusters",
+        "other_clusters",
         "overrides",
         "policies",
         "reschedule_triggers",
@@ -78,6 +80,7 @@ class KarmadaState:
             settings.failover == "cluster",
         )
         self.fleet = self.inventory.fleet
+        self.other_clusters = {} if self.fleet.names else count_other_clusters(snapshot)
         self.added_taints = self.inventory.added_taints
         clusters = snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
         totals = ((document.key.name, read_allocatable(document.body)) for document in clusters)
