@@ -16,7 +16,7 @@ from gitsched.model.planned_files import NewBlob
 from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import find_push_remote, read_source_config
 from gitsched.reconcile.run import RunSettings, open_context
-from gitsched.reconcile.scores import MAX_ATTEMPTS, make_author
+from gitsched.reconcile.scores import MAX_ATTEMPTS, find_file, make_author
 from gitsched.reconcile.source_tree import SourceReader
 from gitsched.render.yaml import dump
 
@@ -59,11 +59,11 @@ class ScoreReceiver:
 
     def _has_scores(self, facts: FactsRepository, branch: str, documents: list[RawDocument], now: datetime) -> bool:
         head = facts.find(branch)
-        entry = facts.repository.find_entry(head.tree, FILE) if head is not None else None
-        if entry is None:
+        blob = find_file(facts.repository, head.tree if head else None, FILE)
+        if blob is None:
             return False
         reader = SourceReader(facts.repository, self._context.caches.files)
-        known = [make_raw_document(parsed.body) for parsed in reader.read(entry[0], FILE).documents if not parsed.broken]
+        known = [make_raw_document(parsed.body) for parsed in reader.read(blob, FILE).documents if not parsed.broken]
         earlier: dict[tuple[str, str, str], Body] = {(one.group, one.kind, one.name): one.body for one in known}
         return len(earlier) == len(documents) and all(
             (before := earlier.get((one.group, one.kind, one.name))) is not None

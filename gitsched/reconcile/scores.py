@@ -23,7 +23,7 @@ from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import fetch, find_push_remote
 from gitsched.reconcile.run import RunContext, RunSettings, open_context
 from gitsched.reconcile.source_locations import locate_finding_rules
-from gitsched.reconcile.source_tree import SourceReader, load
+from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, load
 from gitsched.render.yaml import dump
 
 MAX_ATTEMPTS = 5
@@ -213,7 +213,7 @@ def _make_file(context: RunContext, reader: SourceReader, one: _Measured, tree: 
     name, path = one.definition.name, one.path
     if one.failure:
         return ScoreFile(name, path, "", 0, False, one.failure)
-    before = _find_blob(reader.repository, tree, path)
+    before = find_file(reader.repository, tree, path)
     previous = _read_previous(reader, one.scoring, name, path, before)
     documents = one.scoring.build_documents(
         ScoreInput(one.definition.body, one.clusters, one.values, previous, context.settings.now)
@@ -223,9 +223,10 @@ def _make_file(context: RunContext, reader: SourceReader, one: _Measured, tree: 
     return ScoreFile(name, path, text, len(documents), changed)
 
 
-def _find_blob(repository: Repository, tree: str | None, path: str) -> str | None:
+def find_file(repository: Repository, tree: str | None, path: str) -> str | None:
+    """Return the blob of a file; None if there is none, or if something else is there, such as a directory or a symlink."""
     entry = repository.find_entry(tree, path) if tree else None
-    return entry[0] if entry else None
+    return entry[0] if entry and entry[1] in REGULAR_FILE_MODES else None
 
 
 def _read_previous(reader: SourceReader, scoring: ClusterScoring, name: str, path: str, blob: str | None) -> dict[str, Body]:

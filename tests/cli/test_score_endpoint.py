@@ -70,6 +70,23 @@ def test_pushed_scores_are_committed_to_the_branch_of_the_cluster_and_decide(sit
     assert git("log", "-1", "--format=%s", "cluster-facts/edi", at=remote) == "scores: edi"
 
 
+@pytest.mark.parametrize("odd", ["directory", "symlink"])
+def test_scores_replace_what_is_no_file_on_the_branch(site: Site, git: Git, remote: Path, tmp_path: Path, odd: str) -> None:
+    agent = tmp_path / "agent"
+    git("init", "-q", str(agent), at=tmp_path)
+    if odd == "directory":
+        (agent / "scores.yaml").mkdir()
+        (agent / "scores.yaml/more.yaml").write_text("a: b\n")
+    else:
+        (agent / "scores.yaml").symlink_to("/etc/hostname")
+    git("add", ".", at=agent)
+    git("commit", "-qm", "Odd", at=agent)
+    git("push", "-q", str(remote), "HEAD:refs/heads/cluster-facts/ash", at=agent)
+    scores = make_scores("ash", 90)
+    assert [put(site, "ash", scores)[1].split()[0] for _ in range(2)] == ["committed", "unchanged"]
+    assert git("ls-tree", "-r", "--format=%(objectmode) %(path)", "cluster-facts/ash", at=remote) == "100644 scores.yaml"
+
+
 def test_the_same_scores_make_another_commit_only_when_less_than_half_of_their_time_remains(
     site: Site, git: Git, remote: Path
 ) -> None:
