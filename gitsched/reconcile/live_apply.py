@@ -16,16 +16,21 @@ from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_a
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, ApplyReport, ApplyResult, ApplyState, MergePatch, RefusedRecord
 from gitsched.reconcile.fetch import read_run_record
+from gitsched.reconcile.source_tree import REGULAR_FILE_MODES
 from gitsched.render.output_files import RUN_METADATA, STATUS, status_path, strip_record
 
 MAX_RECORDS = 20_000
 """Maximum number of records that one run reads."""
+MAX_RECORD_SIZE = 8 * 1024 * 1024
+"""Maximum size of one record in bytes."""
 MAX_ATTEMPTS = 3
 """Attempts for each request after temporary errors."""
 MAX_CONSECUTIVE_FAILURES = 3
 """Requests in a row that fail temporarily, each after all attempts, before the API server counts as unreachable."""
 _log = logging.getLogger("gitsched.apply")
 T = TypeVar("T")
+_UNKNOWN = Key("", "", "", "")
+"""The object of a file that is not read."""
 
 
 class ObjectStore(Protocol):
@@ -62,8 +67,11 @@ def read_live_records(source: SourceRepository, branch: str, prefix: str, groups
                 raise Permanent(
                     f"the branch {branch!r} has more than {MAX_RECORDS} records: use one output branch for each cluster"
                 )
-            key, body = _read_record(repository.blob(entry.blob))
             path = entry.path.removeprefix(prefix)
+            if entry.mode not in REGULAR_FILE_MODES or repository.blob_size(entry.blob) > MAX_RECORD_SIZE:
+                refused.append(RefusedRecord(_UNKNOWN, f"{path} is no file of at most {MAX_RECORD_SIZE} bytes"))
+                continue
+            key, body = _read_record(repository.blob(entry.blob))
             if status_path(key) != path:
                 refused.append(RefusedRecord(key, f"{path} does not contain the record that its path names"))
             else:

@@ -22,7 +22,7 @@ def format_apply(report: ApplyReport) -> str:
 def list_events(report: ApplyReport) -> Iterator[str]:
     """Yield one line for each object that is not unchanged."""
     for record in report.refused:
-        yield f"refused {record.target}: {record.reason}"
+        yield f"refused {record.target if record.target.name else 'a file'}: {record.reason}"
     for result in report.results:
         target, what = result.patch.target, _describe(result.patch)
         if result.state == "patched":

@@ -216,6 +216,25 @@ def test_a_record_that_was_tampered_with_is_refused(
     assert server.patched() == ["kafkasources/shop/invoices/status"]
 
 
+def test_what_is_no_file_among_the_records_is_refused(
+    apply: Run, server: ApiServer, events: Path, git: Callable[..., str], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    git("worktree", "add", str(copy), "placements", at=events)
+    directory = "status/sources.knative.dev/kafkasource/shop"
+    (copy / directory / "link.yaml").symlink_to("/etc/passwd")
+    (copy / directory / "list.yaml").write_text("- a\n")
+    git("add", ".", at=copy)
+    head = git("rev-parse", "HEAD", at=copy)
+    git("update-index", "--add", "--cacheinfo", f"160000,{head},{directory}/module.yaml", at=copy)
+    git("commit", "-qm", "edit", at=copy)
+    done = apply()
+    assert done.returncode == 1
+    for name in ("link", "list", "module"):
+        assert f"refused a file: {directory}/{name}.yaml " in done.stdout
+    assert len(server.patched()) == 2, "the others are applied"
+
+
 def test_a_branch_that_is_no_output_is_refused(apply: Run, server: ApiServer) -> None:
     done = apply("--output-branch", "main")
     assert (done.returncode, server.requests) == (1, [])
