@@ -19,6 +19,8 @@ from gitsched.model.scheduling import RecordTarget
 from gitsched.model.time import EPOCH, format_time
 from gitsched.render.output_files import CLUSTERS, HYDRATOR_METADATA, KEPT, README, RUN_METADATA
 from gitsched.render.run_metadata import (
+    NOTHING_BUILT,
+    BuildRecord,
     CommitCause,
     DecisionRow,
     FleetRow,
@@ -33,9 +35,15 @@ from gitsched.render.run_metadata import (
 
 
 def render_metadata_files(
-    source: Commit, plan: Plan, url: str | None, version: str, facts: Mapping[str, str] = MappingProxyType({})
+    source: Commit,
+    plan: Plan,
+    url: str | None,
+    version: str,
+    facts: Mapping[str, str] = MappingProxyType({}),
+    builds: BuildRecord = NOTHING_BUILT,
 ) -> dict[str, PlannedFile]:
-    """Render README.md, gitsched.json and hydrator.metadata. `facts` are the commits of the facts branches by branch.
+    """Render README.md, gitsched.json and hydrator.metadata. `facts` are the commits of the facts branches by branch; `builds` says how
+    kustomize roots were built.
 
     The input digest does not cover the previous output: a delayed run starts from an earlier output than a run on time, and writes the
     same bytes.
@@ -73,11 +81,13 @@ def render_metadata_files(
     observations = write_observations(plan.observations) if plan.observations else {}
     inputs = [source.tree, format_time(plan.time), version, *([json.dumps(observations)] if observations else [])]
     inputs += [json.dumps(facts, sort_keys=True)] if facts else []
+    inputs += [builds.builder, json.dumps(builds.kept, sort_keys=True)] if builds.builder else []
     entry = RunMetadata(
         source=source.oid,
         version=version,
         time=plan.time,
         source_tree=source.tree,
+        builds=builds,
         findings=plan.findings,
         next_wakeup=plan.next_wakeup,
         observations=observations,

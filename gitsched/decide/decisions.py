@@ -341,7 +341,7 @@ def _quarantine_kustomized(part: tuple[Document, KustomizedDocument]) -> Quarant
 
 def _make_kustomized_finding(document: Document, part: KustomizedDocument) -> Finding:
     message = (
-        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Commit what kustomize "
-        "builds, or name this path in source.kustomize.ignore to place the file as it is"
+        f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Name the overlay to build "
+        "in source.kustomize.build, or this path in source.kustomize.ignore"
     )
     return Finding("error", "kustomized", message, locate_document(document), document.key.resource)

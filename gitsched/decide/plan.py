@@ -25,13 +25,15 @@ from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
 from gitsched.render.output_files import escape_segment, kept_path
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 
 class SourceTree(NamedTuple):
     """The content of a source tree.
 
     `file_findings` are the findings of each file by path; `other_findings` belong to no file that was read. `last_valid` maps the path of
-    each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change.
+    each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change, `builds`
+    says how kustomize roots were built.
     """
 
     documents: tuple[RawDocument, ...]
@@ -40,6 +42,7 @@ class SourceTree(NamedTuple):
     config: Config
     last_valid: Mapping[str, LastValidFile]
     kustomized: tuple[KustomizedDocument, ...] = ()
+    builds: BuildRecord = NOTHING_BUILT
 
 
 class PlanTimes(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gitsched.git.objects import Signer, format_commit, parse_commit, write_pack
 from gitsched.git.process import run_git
-from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, is_tree
+from gitsched.git.trees import BLOB, COMMIT, MAX_ENTRIES, TREE, RawObject, TreeEntry, TreeReader, hash_object, is_tree
 from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent, Temporary
 from gitsched.model.planned_files import PlannedFile
@@ -49,6 +49,7 @@ class Repository:
         self.common_dir = _find_common_dir(Path(self.path))
         self.on_damage = on_damage
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
+        self._kept_blobs: dict[str, bytes] = {}
 
     @property
     def is_bare(self) -> bool:
@@ -178,12 +179,24 @@ class Repository:
 
     def blob(self, oid: str) -> bytes:
         """Return the content of a blob."""
-        return self._read_object(oid, BLOB)
+        return self._kept_blobs.get(oid) or self._read_object(oid, BLOB)
+
+    def keep_blob(self, data: bytes) -> str:
+        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id."""
+        oid = hash_object(BLOB, data).hex()
+        self._kept_blobs[oid] = data
+        return oid
+
+    def drop_kept_blobs(self) -> None:
+        """Remove all blobs that are only kept in memory."""
+        self._kept_blobs.clear()
 
     def blob_size(self, oid: str) -> int:
         """Return the size of a blob in bytes, read from its header only."""
         import pygit2
 
+        if oid in self._kept_blobs:
+            return len(self._kept_blobs[oid])
         try:
             return int(self._repo.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeReference, Role
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
-from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents
+from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
 from gitsched.manifests.yaml_nodes import Constructor, locate_node
 from gitsched.model.document import Body, get_field, list_objects
 from gitsched.model.finding import Pointer
@@ -35,6 +35,16 @@ _WITH_PATH = ("patches", "patchesJson6902", "replacements")
 _GENERATORS = ("configMapGenerator", "secretGenerator")
 _FOR_ALL = {"namePrefix": "namePrefix", "nameSuffix": "nameSuffix", "commonLabels": "labels", "labels": "labels"}
 _FOR_ALL |= {"commonAnnotations": "annotations", "transformers": "transformers"}
+_PATH_FIELDS = frozenset(
+    (
+        *_PATH_LISTS,
+        *_WITH_PATH,
+        *_GENERATORS,
+        *("path", "paths", "files", "envs", "env", "openapi", "helmCharts", "helmChartInflationGenerator", "helmGlobals"),
+        *("chartHome", "valuesFile", "additionalValuesFiles", "buildMetadata"),
+    )
+)
+_PATH_FIELDS_IN_LOWER_CASE = frozenset(map(str.lower, _PATH_FIELDS))
 _SELECTOR_FIELDS = ("group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
 
 
@@ -53,7 +63,34 @@ def parse_kustomization(tree: YamlDocument) -> Kustomization:
         _read_changes(body, locate),
         body.get("buildMetadata") is not None,
         any(body.get(field) for field in ("helmCharts", "helmChartInflationGenerator")),
+        tuple(_list_misspelt(body, locate)),
     )
+
+
+def _list_misspelt(body: Body, locate: _Locate) -> Iterator[tuple[str, int]]:
+    """Yield the fields that name files, in another case than documented: Go's JSON decoder accepts them, so kustomize reads the files."""
+    rest: list[tuple[Pointer, Any]] = [((), body)]
+    while rest:
+        pointer, value = rest.pop()
+        if isinstance(value, dict):
+            for name, member in value.items():
+                if name not in _PATH_FIELDS and name.lower() in _PATH_FIELDS_IN_LOWER_CASE:
+                    yield name, locate(*pointer, name)[0]
+                rest.append(((*pointer, name), member))
+        elif isinstance(value, list):
+            rest.extend(((*pointer, index), entry) for index, entry in enumerate(value))
+
+
+def parse_plugins(data: bytes) -> list[Body]:
+    """Return the documents of a file with the configuration of plug-ins; none if it cannot be read."""
+    text = decode_text(data) if len(data) <= DEFAULT_LIMITS.size else ""
+    bodies: list[Body] = []
+    for tree in compose_documents(text, DEFAULT_LIMITS) if isinstance(text, str) else ():
+        if not isinstance(tree, YamlDocument) or check_aliases(tree, DEFAULT_LIMITS):
+            return []
+        value = Constructor(tree.line, tree.node).value
+        bodies += [value] if isinstance(value, dict) else []
+    return bodies
 
 
 _Locate = Callable[..., tuple[int, int]]
@@ -75,6 +112,9 @@ def _list_paths(body: Body) -> Iterator[tuple[Role, Pointer, str]]:
         for index, path in enumerate(_as_list(body.get(field))):
             if isinstance(path, str) and not _is_inline(path):
                 yield role, (field, index), path
+            elif isinstance(path, str) and field in ("generators", "transformers", "validators"):
+                for plugin in parse_plugins(path.encode("utf-8", "surrogatepass")):
+                    yield from (("input", (field, index), name) for name in list_plugin_paths(plugin))
     for field in _WITH_PATH:
         for index, entry in enumerate(_as_list(body.get(field))):
             if isinstance(entry, dict) and isinstance(entry.get("path"), str):

@@ -36,24 +36,30 @@ class KustomizeChange(NamedTuple):
 
 
 class Kustomization(NamedTuple):
-    """A kustomization, or a component. `build_metadata` says whether it sets buildMetadata; `helm` whether it has Helm charts."""
+    """A kustomization, or a component.
+
+    `build_metadata` says whether it sets buildMetadata, `helm` whether it has Helm charts. `misspelt` are the names and lines of fields
+    that name files and are written in another case, which kustomize accepts.
+    """
 
     is_component: bool = False
     references: tuple[KustomizeReference, ...] = ()
     changes: tuple[KustomizeChange, ...] = ()
     build_metadata: bool = False
     helm: bool = False
+    misspelt: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Restore a kustomization from its JSON, which is that of a tuple."""
-        is_component, references, changes, build_metadata, helm = value
+        is_component, references, changes, build_metadata, helm, misspelt = value
         return cls(
             is_component,
             tuple([KustomizeReference(*reference) for reference in references]),
             tuple([KustomizeChange(*change) for change in changes]),
             build_metadata,
             helm,
+            tuple([(name, line) for name, line in misspelt]),
         )
 
 

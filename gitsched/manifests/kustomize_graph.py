@@ -20,7 +20,7 @@ PatchTargets = Callable[[str, str], tuple[str, ...] | None]
 if it cannot be read."""
 
 
-class BuiltObject(NamedTuple):
+class SourceObject(NamedTuple):
     """An object as a file has it, before a kustomization changes it."""
 
     group: str
@@ -157,7 +157,7 @@ class KustomizeGraph:
         """Return whether a kustomization that builds this file makes a change to any of its objects, or may do so once it is edited."""
         return any(directory in self._always_changed or self._list_applied(directory) for directory in self.resources.get(path, ()))
 
-    def is_changed(self, path: str, built: BuiltObject, patched: PatchTargets) -> bool:
+    def is_changed(self, path: str, built: SourceObject, patched: PatchTargets) -> bool:
         """Return whether any kustomization changes an object of a file. `patched` returns the objects that a patch file names."""
         directories = self.resources.get(path, ())
         if any(directory in self._always_changed for directory in directories):
@@ -167,7 +167,7 @@ class KustomizeGraph:
         matcher = ChangeMatcher(built, patched)
         return any(matcher.matches(applied) for directory in directories for applied in self._list_applied(directory))
 
-    def list_changes(self, path: str, built: BuiltObject, patched: PatchTargets) -> Iterator[AppliedChange]:
+    def list_changes(self, path: str, built: SourceObject, patched: PatchTargets) -> Iterator[AppliedChange]:
         """Yield the changes of all kustomizations to an object of a file, the nearest kustomization first."""
         matcher = ChangeMatcher(built, patched)
         for directory in self.list_ancestors(self.resources.get(path, [])):
@@ -189,7 +189,7 @@ _REFERRING_KINDS = frozenset(("APIService", "ClusterRoleBinding", "MutatingWebho
 class ChangeMatcher:
     """Says which changes concern one object."""
 
-    def __init__(self, built: BuiltObject, patched: PatchTargets) -> None:
+    def __init__(self, built: SourceObject, patched: PatchTargets) -> None:
         self._built, self._patched = built, patched
         self._strings: frozenset[str] | None = None
 

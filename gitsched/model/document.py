@@ -71,6 +71,9 @@ class Origin(NamedTuple):
 
     `blob` is the Git object id (hex) of the file, `index` counts the YAML documents of the file from 0, `item` is the position in
     a `kind: List` or -1, `line` and `column` count from 1 and are those of the document's first key.
+
+    `root` is the directory that kustomize builds the document from, or "". If it is set, `path`, `line` and `column` are those of the
+    document in the base, and `blob` is the document as it is built.
     """
 
     path: str
@@ -80,6 +83,7 @@ class Origin(NamedTuple):
     line: int
     column: int
     spans: SourceSpans | None = None
+    root: str = ""
 
 
 class Document(NamedTuple):

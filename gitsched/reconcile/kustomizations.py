@@ -14,9 +14,9 @@ from gitsched.git import TreeEntry
 from gitsched.manifests.kustomization import write_identity_selector
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import (
-    BuiltObject,
     KustomizeGraph,
     ReferenceProblem,
+    SourceObject,
     describe_changes,
     resolve_path,
 )
@@ -25,9 +25,23 @@ from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
 """Issues of a document that kustomize accepts: it replaces names and namespaces, and quotes numbers in labels and annotations."""
+
+
+class BuiltRoots(NamedTuple):
+    """What the roots that settings name build. `resources` are the files whose objects are built; `failed`: there is an error."""
+
+    documents: tuple[RawDocument, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    resources: frozenset[str] = frozenset()
+    record: BuildRecord = NOTHING_BUILT
+    failed: bool = False
+
+
+NO_ROOTS = BuiltRoots()
 
 
 class KustomizedTree(NamedTuple):
@@ -37,6 +51,7 @@ class KustomizedTree(NamedTuple):
     documents: tuple[KustomizedDocument, ...]
     findings: tuple[Finding, ...]
     parts: KustomizeParts
+    built: BuiltRoots
 
     def contains(self, document: RawDocument) -> bool:
         """Return whether a document of an earlier version of a file is a part of a kustomization now."""
@@ -49,7 +64,10 @@ class KustomizedTree(NamedTuple):
         kinds = (*(kind for part in self.documents for kind in read_declared_scopes(part.document)), *tree.config.kinds)
         config = tree.config._replace(kinds=kinds) if len(kinds) > len(tree.config.kinds) else tree.config
         paths = [path for path, file in cache.files.items() if not file.kustomized]
-        return cache._replace(source_tree=tree._replace(kustomized=self.documents, config=config), source_paths=paths)
+        built = self.built
+        documents = (*tree.documents, *built.documents)
+        tree = tree._replace(documents=documents, kustomized=self.documents, config=config, builds=built.record)
+        return cache._replace(source_tree=tree, source_paths=paths, built=built.documents, valid=cache.valid and not built.failed)
 
 
 class FileReader(Protocol):
@@ -65,23 +83,31 @@ class FileReader(Protocol):
 
 
 def separate_parts(
-    entries: Iterable[TreeEntry], files: Mapping[str, SourceFile], reader: FileReader, config: Config
+    entries: Iterable[TreeEntry],
+    files: Mapping[str, SourceFile],
+    reader: FileReader,
+    config: Config,
+    built: BuiltRoots = NO_ROOTS,
 ) -> KustomizedTree:
     """Remove from the files what kustomizations read as patches and the like, and the documents that they build and change.
 
-    `entries` are all regular files of the commit, `files` those that are read as documents.
+    `entries` are all regular files of the commit, `files` those that are read as documents. What `built` builds replaces the documents of
+    its resources.
     """
-    parts = read_kustomizations(entries, reader, config)
+    parts = read_kustomizations(entries, reader, config, built.resources)
     remaining: dict[str, SourceFile] = {}
     documents: list[KustomizedDocument] = []
     for path, file in files.items():
         if path in parts.graph.inputs:
             continue
-        if path not in parts.graph.resources:
+        if path not in parts.graph.resources and path not in built.resources:
             remaining[path] = file
             continue
         remaining[path] = parts.separate(path, file, documents)
-    return KustomizedTree(remaining, tuple(documents), tuple(map(_make_problem_finding, parts.graph.problems)), parts)
+    problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
+    reported = {(finding.code, finding.location) for finding in built.findings}
+    findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *built.findings)
+    return KustomizedTree(remaining, tuple(documents), findings, parts, built)
 
 
 class KustomizeParts:
@@ -94,9 +120,10 @@ class KustomizeParts:
         ignore: SourceIgnore | None,
         reader: FileReader,
         blobs: Mapping[str, str],
+        built: frozenset[str],
     ) -> None:
         self.graph, self.kustomizations, self.ignore = graph, kustomizations, ignore
-        self._reader, self._blobs = reader, blobs
+        self._reader, self._blobs, self._built = reader, blobs, built
         self._patched: dict[str, tuple[str, ...] | None] = {}
 
     def separate(self, path: str, file: SourceFile, found: list[KustomizedDocument]) -> SourceFile:
@@ -111,11 +138,13 @@ class KustomizeParts:
             )
             if self.is_part(path, document, tolerated):
                 removed.append(document)
+                if path in self._built:
+                    continue
                 found.append(KustomizedDocument(document, partial(self.describe, path, document)))
             else:
                 kept.append(parsed)
         if not removed:
-            return file._replace(kustomized=self.graph.may_change(path))
+            return file._replace(kustomized=path in self._built or self.graph.may_change(path))
         names, origins = {_identify(document) for document in removed}, {document.origin for document in removed}
         return SourceFile(
             file.blob,
@@ -131,6 +160,8 @@ class KustomizeParts:
 
         Documents of policy APIs never are. `tolerated`: the document has an error that kustomize corrects.
         """
+        if path in self._built:
+            return not is_read_by_api(document)
         if path not in self.graph.resources or is_read_by_api(document) or (self.ignore and self.ignore.is_ignored(path)):
             return False
         return tolerated or self.graph.is_changed(path, _describe_object(document), self._list_patched)
@@ -152,10 +183,12 @@ class KustomizeParts:
         return self._patched[path]
 
 
-def read_kustomizations(entries: Iterable[TreeEntry], reader: FileReader, config: Config) -> KustomizeParts:
+def read_kustomizations(
+    entries: Iterable[TreeEntry], reader: FileReader, config: Config, built: frozenset[str] = frozenset()
+) -> KustomizeParts:
     """Read all kustomizations of a tree, whatever `source.paths` and `.sourceignore` say: an overlay may be elsewhere than its base.
 
-    Where settings ignore a kustomization, only its patches and the like are parts.
+    Where settings ignore a kustomization, only its patches and the like are parts. `built` are files whose objects are built.
     """
     ignored = config.source.kustomize.ignore
     ignore = SourceIgnore.parse({"": "\n".join(ignored)}) if ignored else None
@@ -170,7 +203,7 @@ def read_kustomizations(entries: Iterable[TreeEntry], reader: FileReader, config
             kustomization = kustomization._replace(references=inputs, changes=())
         kustomizations.setdefault(posixpath.dirname(entry.path) or ".", (entry.path, kustomization))
     blobs = {entry.path: entry.blob for entry in regular}
-    return KustomizeParts(KustomizeGraph(kustomizations, blobs.keys()), kustomizations, ignore, reader, blobs)
+    return KustomizeParts(KustomizeGraph(kustomizations, blobs.keys()), kustomizations, ignore, reader, blobs, built)
 
 
 def is_read_by_api(document: RawDocument) -> bool:
@@ -185,8 +218,8 @@ def _identify(document: RawDocument) -> tuple[str, str, str]:
     return document.kind, document.namespace, document.name
 
 
-def _describe_object(document: RawDocument) -> BuiltObject:
-    return BuiltObject(document.group, document.kind, document.namespace, document.name, document.body)
+def _describe_object(document: RawDocument) -> SourceObject:
+    return SourceObject(document.group, document.kind, document.namespace, document.name, document.body)
 
 
 def _make_problem_finding(problem: ReferenceProblem) -> Finding:

@@ -70,7 +70,7 @@ def publish(context: RunContext, fetched: Fetched, planned: Planned, written: Wr
         recorded = record is not None and record.retiring == plan.retiring
         return Published(None, False, fetched.output_tree if recorded else None)
     repository = output.repository
-    metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__, fetched.facts.commits)
+    metadata = render_metadata_files(fetched.source, plan, context.source.url, __version__, fetched.facts.commits, planned.builds)
     changed_entries = {
         name
         for name, _ in _list_root_entries(repository, fetched.prefix, fetched.output_tree)

@@ -55,4 +55,4 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     tree = caches.tree if observed.empty else None
     state = CompleteState(previous, tree.source_paths) if tree is not None and tree.valid else None
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
-    return Planned(plan, source.config, state)
+    return Planned(plan, source.config, state, source.builds)

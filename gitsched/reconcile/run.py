@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ from gitsched.decide.incremental_plan import IncrementalPlan
 from gitsched.decide.plan import Plan
 from gitsched.decide.plan_state import PreviousOutput
 from gitsched.diff.plans import ReviewedPlan
-from gitsched.git import FactsBranch, OutputRepository, SourceRepository, open_source
+from gitsched.git import FactsBranch, OutputRepository, Repository, SourceRepository, open_source
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
 from gitsched.model.finding import Finding
@@ -21,7 +21,7 @@ from gitsched.model.observation import Observations
 from gitsched.model.time import EPOCH
 from gitsched.reconcile.cache.caches import Caches, ParseCache
 from gitsched.reconcile.cache.plan_cache import PlanCache
-from gitsched.render.run_metadata import RunMetadata
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 from gitsched.report.review import WORKLOAD_STATES, Review
 
 
@@ -74,6 +74,16 @@ def open_context(settings: RunSettings) -> RunContext:
         open_source(settings.location, cache=settings.cache),
         Caches(settings.cache, ParseCache(settings.cache)),
     )
+
+
+class BuildContext(NamedTuple):
+    """What building kustomize roots needs: the repository, the caches, the metadata of the last run, and a function that makes a commit
+    available and returns whether it is."""
+
+    repository: Repository
+    caches: Caches
+    record: RunMetadata | None = None
+    fetch_commit: Callable[[str], bool] = lambda _: False
 
 
 class Facts(NamedTuple):
@@ -153,11 +163,13 @@ class StateUpdate(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete."""
+    """A plan and the settings that it was made with. `state` is for the plan cache; None if the next plan must be complete. `builds` says
+    how kustomize roots were built."""
 
     plan: Plan
     config: Config
     state: CompleteState | StateUpdate | None
+    builds: BuildRecord = NOTHING_BUILT
 
 
 class Written(NamedTuple):

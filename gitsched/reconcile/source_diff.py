@@ -21,6 +21,7 @@ from gitsched.reconcile.fetch import find_output_blob, open_records
 from gitsched.reconcile.run import Fetched, Planned, RunContext, StateUpdate
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, load, read_source_file
+from gitsched.render.run_metadata import NOTHING_BUILT
 
 MAX_CHANGED_FILES = 20
 """An incremental plan is made for at most so many changed files, and one more for each so many workloads."""
@@ -47,7 +48,8 @@ def plan_incrementally(
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan = made.plan._replace(outcomes=outcomes)
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
-    return Planned(plan, cache.header.totals.config, StateUpdate(cache, made))
+    builds = fetched.record.builds if fetched.record else NOTHING_BUILT  # no file of a root changed
+    return Planned(plan, cache.header.totals.config, StateUpdate(cache, made), builds)
 
 
 def _plan_from_cache(context: RunContext, fetched: Fetched, times: PlanTimes, cache: PlanCache) -> IncrementalPlan | None:

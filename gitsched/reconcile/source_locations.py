@@ -74,7 +74,7 @@ def _locate_change(change: ProposedChange, repository: Repository, locations: Ru
 def _find_location(rule: FieldOrigin, repository: Repository, locations: RuleLocations) -> Location | None:
     if rule not in locations:
         origin, pointer = rule
-        known = repository.has(origin.blob) and repository.blob_size(origin.blob) <= DEFAULT_LIMITS.size
+        known = not origin.root and repository.has(origin.blob) and repository.blob_size(origin.blob) <= DEFAULT_LIMITS.size
         from gitsched.manifests.parser import locate_field  # loads PyYAML, and few findings are about a field
 
         found = locate_field(repository.blob(origin.blob), origin.index, origin.item, pointer) if known else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.config import FILE, GROUP, KIND, Config, parse_config
 from gitsched.decide.catalog import RawDocument, make_raw_document
@@ -22,11 +21,8 @@ from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
-from gitsched.reconcile.run import Fetched, RunContext
+from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.render.output_files import kept_path
-
-if TYPE_CHECKING:
-    from gitsched.reconcile.kustomizations import KustomizedTree
 
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""
@@ -53,6 +49,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
         partial(_find_last_valid, context, fetched),
         context.settings.paths,
         caches.tree,
+        partial(BuildContext, context.source.repository, caches, fetched.record, context.source.fetch_commit),
     )
     if check_output:
         _check_output_config(context, fetched, caches.tree)
@@ -62,7 +59,8 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
 def read_source_at(context: RunContext, commit: Commit) -> SourceTree:
     """Read another commit of the source, without the last valid documents of broken files."""
     repository, settings = context.source.repository, context.settings
-    return read_source_tree(repository, commit.tree, context.caches.files, lambda _: (), settings.paths).source_tree
+    builds = partial(BuildContext, repository, context.caches)
+    return read_source_tree(repository, commit.tree, context.caches.files, lambda _: (), settings.paths, builds=builds).source_tree
 
 
 def _find_last_valid(context: RunContext, fetched: Fetched, path: str) -> Iterator[tuple[Repository, str]]:
@@ -140,6 +138,7 @@ def read_source_tree(
     last_valid: FindLastValid,
     paths: tuple[str, ...] = (),
     last: TreeCache | None = None,
+    builds: Callable[[], BuildContext] | None = None,
 ) -> TreeCache:
     """Read a tree. Where only the content of a few files changed since the `last` one, read only these.
 
@@ -165,8 +164,11 @@ def read_source_tree(
 
         every = _select_entries(entries, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
-    kustomized = _separate_kustomizations(entries, files, reader, config)
-    if kustomized is not None:
+    kustomized = None
+    if config.source.kustomize.build or any(entry.path.endswith(_KUSTOMIZATION_NAMES) for entry in entries):
+        from gitsched.reconcile.kustomized_tree import read_kustomized_tree  # most sources have no kustomization
+
+        kustomized = read_kustomized_tree(entries, files, reader, config, builds)
         files, findings = kustomized.files, [*findings, *kustomized.findings]
     restored: list[RawDocument] = []
     kept: dict[str, LastValidFile] = {}
@@ -179,18 +181,6 @@ def read_source_tree(
     valid = not kept and not any(file.broken for file in files.values()) and config_valid
     made = _make_tree_cache(tree, files, config, findings, restored, kept, valid, config_valid)
     return kustomized.add_to(made) if kustomized is not None else made
-
-
-def _separate_kustomizations(
-    entries: list[TreeEntry], files: dict[str, SourceFile], reader: SourceReader, config: Config
-) -> KustomizedTree | None:
-    """Return the files without the parts of kustomizations; None where the tree has no kustomization."""
-    if not any(entry.path.endswith(_KUSTOMIZATION_NAMES) for entry in entries):
-        return None
-    from gitsched.reconcile.kustomizations import separate_parts  # most commits of a fleet have no kustomization
-
-    regular = (entry for entry in entries if entry.mode in REGULAR_FILE_MODES and not entry.unsafe)
-    return separate_parts(regular, files, reader, config)
 
 
 def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, last: TreeCache) -> TreeCache | None:
@@ -207,7 +197,10 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
         files[path] = read_source_file(path, entry[0], reader)
         if not files[path].independent or has_policy_documents([files[path]]) != has_policy_documents([last.files[path]]):
             return None  # the finding about hidden sources depends on whether there are policy documents
-    return _make_tree_cache(tree, files, last.source_tree.config, list(last.source_tree.other_findings), [], {}, True, True)
+    before = last.source_tree
+    made = _make_tree_cache(tree, files, before.config, list(before.other_findings), list(last.built), {}, True, True)
+    source_tree = made.source_tree._replace(kustomized=before.kustomized, builds=before.builds)
+    return made._replace(source_tree=source_tree, built=last.built, source_paths=last.source_paths)
 
 
 def has_policy_documents(files: Iterable[SourceFile]) -> bool:

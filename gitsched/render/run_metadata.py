@@ -25,12 +25,24 @@ GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 _SCP_URL = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!/)[^\s:]+")
 
 
+class BuildRecord(NamedTuple):
+    """How kustomize roots were built: the program with its version, or "" if there are none; and for each root that cannot be built the
+    source commit whose objects are used instead."""
+
+    builder: str = ""
+    kept: Mapping[str, str] = {}
+
+
+NOTHING_BUILT = BuildRecord()
+
+
 class RunMetadata(NamedTuple):
     """The content of gitsched.json.
 
     `source` and `source_tree` are Git object ids in hex; `observations` maps the name of an observation to its value (JSON).
     `observed_at` is the time of the observations, None if there are none. `retiring` maps a cluster without document that still has a
     directory to the time since when it has had no document. `facts` are the commits of the facts branches by branch.
+    `builds` says how kustomize roots were built.
     `workloads` counts the workloads by state; None in a file of a gitsched that did not count them.
     """
 
@@ -45,6 +57,7 @@ class RunMetadata(NamedTuple):
     input_digest: str = ""
     retiring: Mapping[str, datetime] = {}
     facts: Mapping[str, str] = {}
+    builds: BuildRecord = NOTHING_BUILT
     workloads: Mapping[str, int] | None = None
 
 
@@ -65,6 +78,10 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
     }
     if value.facts:
         members["facts"] = dict(value.facts)
+    if value.builds.builder:
+        members["builder"] = value.builds.builder
+    if value.builds.kept:
+        members["keptRoots"] = dict(value.builds.kept)
     if value.workloads is not None:
         members["workloads"] = dict(value.workloads)
     body = ",\n".join(f"  {_write_compact(name)}: {_write_member(member)}" for name, member in sorted(members.items()))
@@ -97,6 +114,10 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         input_digest=_as_text(value.get("inputDigest")),
         retiring={name: since for name, text in retiring.items() if (since := parse_time(text))},
         facts={name: oid for name, oid in _as_object(value.get("facts")).items() if isinstance(oid, str)},
+        builds=BuildRecord(
+            _as_text(value.get("builder")),
+            {root: oid for root, oid in _as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
+        ),
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)
         else None,

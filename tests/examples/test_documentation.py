@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gitsched.render.run_metadata import RunMetadata, write_run_metadata
+from gitsched.render.run_metadata import BuildRecord, RunMetadata, write_run_metadata
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -75,6 +75,5 @@ def test_every_member_of_gitsched_json_is_documented() -> None:
     page = (ROOT / "docs" / "output-branch.md").read_text()
     table = page.partition("## gitsched.json")[2].partition("\n## ")[0]
     explained = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    assert (
-        explained == json.loads(write_run_metadata(RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1})).data).keys()
-    )
+    complete = RunMetadata("", "", facts={"facts": "1"}, workloads={"placed": 1}, builds=BuildRecord("kubectl", {"a": "1"}))
+    assert explained == json.loads(write_run_metadata(complete).data).keys()

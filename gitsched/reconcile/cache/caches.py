@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitsched.decide.catalog import RawDocument
 from gitsched.decide.plan import InMemoryCaches, Plan, SourceTree
@@ -21,6 +21,9 @@ from gitsched.model.finding import Finding
 from gitsched.model.observation import Observations
 from gitsched.reconcile.cache.plan_cache import PlanCache
 from gitsched.reconcile.cache.storage import check_cache_directory, identify_build, is_private
+
+if TYPE_CHECKING:
+    from gitsched.reconcile.cache.build_cache import BuildCache
 
 _log = logging.getLogger("gitsched.reconcile")
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID"
@@ -147,7 +150,8 @@ class SourceFile(NamedTuple):
 
 class TreeCache(NamedTuple):
     """The last source tree: its files by path and its content. It is `valid` where neither a file nor gitsched.yaml is broken;
-    `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file."""
+    `config_valid` is about gitsched.yaml alone. `source_paths` are the files whose documents depend on no other file,
+    `built` the documents that kustomize roots build."""
 
     tree: str
     files: Mapping[str, SourceFile]
@@ -155,6 +159,7 @@ class TreeCache(NamedTuple):
     valid: bool
     config_valid: bool
     source_paths: Collection[str] = ()
+    built: tuple[RawDocument, ...] = ()
 
 
 class LastWritten(NamedTuple):
@@ -166,7 +171,8 @@ class LastWritten(NamedTuple):
 
 @dataclass(slots=True)
 class Caches:
-    """All caches of one process. `plan_size` is the number of parsed files that the last complete plan needed."""
+    """All caches of one process. `plan_size` is the number of parsed files that the last complete plan needed. `builds` is opened by the
+    first build of a kustomize root."""
 
     directory: Path
     files: ParseCache
@@ -177,6 +183,7 @@ class Caches:
     last_written: LastWritten | None = None
     metric_values: Observations | None = None
     plan_size: int = 0
+    builds: BuildCache | None = None
 
     def take_plan(self, key: str) -> PlanCache | None:
         """Return the plan cache of this key, from memory or from disk; None if there is none.
@@ -193,6 +200,8 @@ class Caches:
     def save(self) -> None:
         """Write new entries to disk, and discard old versions of files from memory."""
         self.files.save()
+        if self.builds is not None:
+            self.builds.save()
         if self.plan is not None:
             self.plan.save()
         if len(self.files) > 2 * self.plan_size + MAX_OLD_VERSIONS:

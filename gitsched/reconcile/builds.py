@@ -1,0 +1,237 @@
+"""Build the kustomize roots that settings name: their objects are objects of the source, located where they come from."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from gitsched.apis.gitsched.config import FILE
+from gitsched.build.builder import Builder, find_builder
+from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.git import Repository, TreeEntry
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.manifests.parsed_file import ParsedDocument
+from gitsched.model.document import Origin
+from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.cache.build_cache import BuildCache, VersionCache
+from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
+from gitsched.reconcile.run import BuildContext
+from gitsched.render.run_metadata import BuildRecord, RunMetadata
+
+MAX_ROOTS = 2_000
+"""Roots that are built for one commit."""
+
+
+class CommitTree:
+    """The files of one tree; see `gitsched.build.closure.CommitFiles`."""
+
+    def __init__(self, repository: Repository, entries: Iterable[TreeEntry], reader: FileReader) -> None:
+        self.repository, self._reader = repository, reader
+        self.entries: Mapping[str, tuple[str, int]] = {
+            entry.path: (entry.blob, entry.mode) for entry in entries if not entry.unsafe
+        }
+        self.directories = {"."}
+        for path in self.entries:
+            while (path := path.rpartition("/")[0]) and path not in self.directories:
+                self.directories.add(path)
+
+    def read_blob(self, blob: str) -> bytes:
+        """Return the content of a blob."""
+        return self.repository.blob(blob)
+
+    def read_kustomization(self, blob: str, path: str) -> Kustomization | None:
+        """Return a parsed kustomization."""
+        return self._reader.read(blob, path).kustomization
+
+    def list_roots(self, pattern: str) -> list[str]:
+        """Return the directories with a kustomization that is no component, and whose path matches a pattern."""
+        matches = _compile_pattern(pattern)
+        found = {
+            posixpath.dirname(path) or ".": (path, blob)
+            for path, (blob, _) in self.entries.items()
+            if posixpath.basename(path) in KUSTOMIZATION_NAMES and matches.fullmatch(posixpath.dirname(path) or ".")
+        }
+        return sorted(
+            directory
+            for directory, (path, blob) in found.items()
+            if not ((kustomization := self.read_kustomization(blob, path)) and kustomization.is_component)
+        )
+
+
+def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iterable[str], context: BuildContext) -> BuiltRoots:
+    """Build all roots of a tree that match the patterns. A root that cannot be built keeps the objects that it had in the last run.
+
+    Raises Permanent if there is something to build and no program that builds it.
+    """
+    repository, caches, record = context.repository, context.caches, context.record
+    cache = caches.builds = caches.builds or BuildCache(caches.directory)
+    commit = CommitTree(repository, entries, reader)
+    roots, findings = _select_roots(commit, patterns)
+    if not roots:
+        return BuiltRoots((), tuple(findings), failed=bool(findings))
+    builder = find_builder(VersionCache(cache))
+    findings += _compare_builder(builder, record)
+    closures = [resolve_closure(root, commit) for root in roots]
+    results = _build_all([(closure, commit) for closure in closures], builder, cache)
+    documents: list[RawDocument] = []
+    kept: dict[str, str] = {}
+    for closure, result in zip(closures, results, strict=True):
+        locator = OriginLocator(closure, commit, reader)
+        if closure.problems or result.error:
+            findings += _describe_failure(closure, result)
+            oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
+            earlier = _build_earlier(closure.root, oid, reader, context, builder, cache) if oid else None
+            if earlier is None:
+                continue
+            kept[closure.root] = oid
+            locator, result = earlier
+        for built in result.objects:
+            documents += locator.read(built, findings)
+    failed = any(finding.severity == "error" for finding in findings)
+    resources = frozenset(path for closure in closures for path in closure.resources)
+    return BuiltRoots(tuple(documents), tuple(findings), resources, BuildRecord(builder.version, kept), failed)
+
+
+def _select_roots(commit: CommitTree, patterns: Iterable[str]) -> tuple[list[str], list[Finding]]:
+    roots: dict[str, None] = {}
+    findings: list[Finding] = []
+    for pattern in patterns:
+        matched = commit.list_roots(pattern)
+        roots.update(dict.fromkeys(matched))
+        if not matched:
+            text = f"source.kustomize.build names {pattern}, and no directory with a kustomization matches it: correct or remove it"
+            findings.append(Finding("error", "kustomize-no-root", text, Location(FILE, 1, 1)))
+    if len(roots) > MAX_ROOTS:
+        text = f"source.kustomize.build matches {len(roots)} directories; only the first {MAX_ROOTS} are built"
+        findings.append(Finding("error", "kustomize-no-root", text, Location(FILE, 1, 1)))
+    return list(roots)[:MAX_ROOTS], findings
+
+
+def _compare_builder(builder: Builder, record: RunMetadata | None) -> list[Finding]:
+    """Return a finding if the last run built with another version, which may print other bytes for the same files."""
+    before = record.builds.builder if record is not None else ""
+    if before in ("", builder.version):
+        return []
+    text = f"built with {builder.version}, and the output branch with {before}: objects may differ although their files do not"
+    return [Finding("warning", "kustomize-version", text)]
+
+
+def _build_earlier(
+    root: str, oid: str, reader: FileReader, context: BuildContext, builder: Builder, cache: BuildCache
+) -> tuple[OriginLocator, BuildResult] | None:
+    """Build a root as an earlier commit has it; None if that is not possible."""
+    if not context.fetch_commit(oid):
+        return None
+    repository = context.repository
+    commit = CommitTree(repository, repository.entries(repository.commit(oid).tree), reader)
+    closure = resolve_closure(root, commit)
+    (result,) = _build_all([(closure, commit)], builder, cache)
+    return None if closure.problems or result.error else (OriginLocator(closure, commit, reader), result)
+
+
+def _build_all(closures: list[tuple[Closure, CommitTree]], builder: Builder, cache: BuildCache) -> list[BuildResult]:
+    """Build the closures without problems, several at a time, or return their results from the cache."""
+    keys = [compute_build_key(closure, builder) for closure, _ in closures]
+    cache.load([key for key, (closure, _) in zip(keys, closures, strict=True) if not closure.problems])
+    missing = {
+        key: (closure, commit)
+        for key, (closure, commit) in zip(keys, closures, strict=True)
+        if not closure.problems and cache.get(key) is None
+    }
+    done: dict[str, BuildResult] = {}
+    if missing:
+        blobs: dict[str, bytes] = {}
+        for closure, commit in missing.values():
+            blobs.update((blob, commit.read_blob(blob)) for blob in closure.files.values() if blob not in blobs)
+        with ThreadPoolExecutor(min(len(missing), max(2, os.cpu_count() or 2))) as pool:
+            built = pool.map(lambda key: build_root(missing[key][0], blobs, builder), missing)
+            done = dict(zip(missing, built, strict=True))
+    for key, result in done.items():
+        if not result.error:
+            cache.put(key, [(text.text.decode("utf-8", "surrogateescape"), text.path, text.generated) for text in result.objects])
+    return [
+        BuildResult(()) if closure.problems else done.get(key) or _restore(cache.get(key))
+        for key, (closure, _) in zip(keys, closures, strict=True)
+    ]
+
+
+def _restore(rows: Iterable[tuple[str, str, bool]]) -> BuildResult:
+    return BuildResult(
+        tuple(BuiltObject(text.encode("utf-8", "surrogateescape"), path, generated) for text, path, generated in rows)
+    )
+
+
+def _describe_failure(closure: Closure, result: BuildResult) -> Iterator[Finding]:
+    suffix = f"; {closure.root} is not built, and its objects stay as they were"
+    for problem in closure.problems:
+        location = Location(problem.path, problem.line, problem.column)
+        yield Finding("error", problem.code, f"{problem.message}{suffix}", location)
+    if result.error:
+        text = f"kustomize cannot build {closure.root}: {result.error}; its objects stay as they were"
+        yield Finding("error", "kustomize-build", text, Location(closure.kustomization, 1, 1))
+
+
+class OriginLocator:
+    """Locates the objects that a root builds in the files that they come from."""
+
+    def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader) -> None:
+        self._closure, self._commit, self._reader = closure, commit, reader
+
+    def read(self, built: BuiltObject, findings: list[Finding]) -> Iterator[RawDocument]:
+        """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file."""
+        blob = self._commit.repository.keep_blob(built.text)
+        file = self._reader.read(blob, "built.yaml")
+        for parsed in file.documents:
+            document = make_raw_document(parsed.body)
+            path, line, column = self._locate(built, document)
+            if is_read_by_api(document):
+                continue
+            origin = Origin(path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root)
+            for issue in file.issues:
+                text = f"{issue.message} (as kustomize builds {self._closure.root})"
+                findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column), issue.resource))
+            yield make_raw_document(parsed.body, origin, parsed.broken)
+
+    def _locate(self, built: BuiltObject, document: RawDocument) -> tuple[str, int, int]:
+        if built.generated and built.path in self._closure.files:
+            return built.path, self._find_generator(built.path, document), 1
+        for path in [built.path] if built.path in self._closure.files else sorted(self._closure.resources):
+            parsed = self._find_source(path, document)
+            if parsed is not None:
+                return path, parsed.line, parsed.column
+        return (built.path if built.path in self._closure.files else self._closure.kustomization), 1, 1
+
+    def _find_source(self, path: str, document: RawDocument) -> ParsedDocument | None:
+        """Return the document of a file that an object comes from: that with its name, else the one whose name is a part of it."""
+        same_kind = [
+            parsed
+            for parsed in self._reader.read(self._closure.files[path], path).documents
+            if parsed.body["kind"] == document.kind
+        ]
+        names = [(parsed, str(parsed.body["metadata"]["name"])) for parsed in same_kind]
+        exact = (parsed for parsed, name in names if name == document.name)
+        similar = (parsed for parsed, name in sorted(names, key=lambda entry: -len(entry[1])) if name in document.name)
+        return next(exact, None) or next(similar, None)
+
+    def _find_generator(self, path: str, document: RawDocument) -> int:
+        kustomization = self._commit.read_kustomization(self._closure.files[path], path) or Kustomization()
+        named = [change for change in kustomization.changes if change.kind == "mention" and change.value in document.name]
+        return max(named, key=lambda change: len(change.value)).line if named else 1
+
+
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the expression for a path with `*` for any part of a name and `**` for any directories."""
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    text = ""
+    for index, part in enumerate(parts):
+        slash = "/" if index < len(parts) - 1 else ""
+        if part == "**":
+            text += "(?:[^/]+/)*" if slash else ".+"
+        else:
+            text += "[^/]*".join(map(re.escape, re.split(r"\*+", part))) + slash
+    return re.compile(text or re.escape("."))
