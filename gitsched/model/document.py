@@ -3,6 +3,7 @@ API server."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -245,6 +246,14 @@ def is_encrypted(body: Body) -> bool:
     """Return whether SOPS has encrypted a document: it has the member `sops` with a message authentication code."""
     metadata = body.get("sops")
     return isinstance(metadata, dict) and "mac" in metadata
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text, such as an annotation; ValueError if it is malformed or nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
 
 
 def list_server_owned(body: Body) -> list[tuple[str, ...]]:

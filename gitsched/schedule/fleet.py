@@ -58,6 +58,7 @@ class Fleet:
         "candidates",
         "deleting",
         "frozen",
+        "has_capacity",
         "index",
         "names",
     )
@@ -74,8 +75,8 @@ class Fleet:
         self._taints: dict[Taint, int] = {}
         self._enabled_apis: dict[frozenset[tuple[str, str]] | None, int] = {}
         self._cache: dict[Any, Any] = {}
-        bounded = any(candidate.capacity is not None for candidate in self.candidates)
-        self._unlimited = None if bounded else (UNLIMITED,) * len(self.candidates)
+        self.has_capacity = any(candidate.capacity is not None for candidate in self.candidates)
+        self._unlimited = None if self.has_capacity else (UNLIMITED,) * len(self.candidates)
         self._estimator: Estimator | None = None
         self._estimates: dict[ResourceRequest | None, Sequence[int]] = {}
         for i, candidate in enumerate(self.candidates):

@@ -314,12 +314,14 @@ class KarmadaEngine(PolicyEngine):
             failback_timers=self._update_failback_timers(template, policy, requirements, current, result, time)
         )
         annotations = state.failover.write_annotations(template, policy, previous, result, time)
-        exceeded = annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
-        result = result._replace(annotations={**annotations, **exceeded})
+        if state.fleet.has_capacity:
+            annotations |= annotate_exceeded_capacity(state.fleet, request, previous, result.clusters)
+        result = result._replace(annotations=annotations)
         body = write_binding(template, policy, requirements, current, result)
         if self.dependencies is not None:
             self.dependencies.annotate_binding(body, template, policy, attachment)
-        add_reported_status(body, record, state.failover.list_reports(template.key), time)
+        if reports := state.failover.list_reports(template.key):
+            add_reported_status(body, record, reports, time)
         outcome = self._build_outcome(template, policy, requirements, result, body, time, attachment)
         return SchedulingPass(time, previous, current, *attempt, outcome)
 

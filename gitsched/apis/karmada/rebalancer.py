@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.names import APPS_VERSION, REBALANCER
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, parse_api_group, read_json
 from gitsched.model.finding import Severity
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration, format_time, parse_time
@@ -230,7 +230,7 @@ def _parse_observed_workloads(value: Any) -> Iterable[ObservedWorkload]:
 def _parse_remarks(text: str | None) -> tuple[Remark, ...]:
     """Return the remarks of a record; a modified record may hold anything."""
     try:
-        entries = json.loads(text or "[]")
+        entries = read_json(text or "[]")
         return tuple(Remark(_SEVERITIES[severity], str(code), str(message)) for severity, code, message in entries)
     except (KeyError, TypeError, ValueError):
         return ()

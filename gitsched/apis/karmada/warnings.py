@@ -211,6 +211,8 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
             "WorkloadRebalancer that names it"
         )
         yield Finding("warning", "earlier-group-fits", message, locate_document(template), template.key.resource)
+    if not state.fleet.has_capacity:
+        return
     exceeded = read_exceeded_capacity(as_string_map(get_field(last.outcome.records[0][1], "metadata", "annotations")))
     replicas = {name: count or 0 for name, count in clusters.items()}
     group = last.outcome.group

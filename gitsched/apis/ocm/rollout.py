@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.names import MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_json
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus
 from gitsched.model.time import EPOCH, format_time, parse_duration, parse_time
 
@@ -251,7 +251,7 @@ def read_previous_rollout(record: Body | None) -> PreviousRollout:
     if text is None:
         return NO_PREVIOUS_ROLLOUT
     try:
-        content: Any = json.loads(text)
+        content: Any = read_json(text)
         revisions = {
             str(name): ClusterRevision(str(revision), time)
             for revision, applied_at, clusters in content["steps"]

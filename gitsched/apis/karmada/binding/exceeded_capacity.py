@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.binding.resource_binding import PreviousState
-from gitsched.model.document import Document
+from gitsched.model.document import Document, read_json
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Assignment, Request
 from gitsched.schedule.estimator import PODS, UNLIMITED, Capacity, ResourceRequest, estimate_replicas
@@ -97,7 +97,7 @@ def read_exceeded_capacity(annotations: Mapping[str, str]) -> ExceededCapacity:
     if text is None:
         return {}
     try:
-        entries: Any = json.loads(text)
+        entries: Any = read_json(text)
     except ValueError:
         return {}
     return {name: entry for name, value in entries.items() if (entry := _parse_entry(value))} if isinstance(entries, dict) else {}

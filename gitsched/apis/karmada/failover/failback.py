@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.settings import FailbackConfig
-from gitsched.model.document import Body
+from gitsched.model.document import Body, read_json
 from gitsched.model.scheduling import Assignment, Decision, Request
 from gitsched.model.time import add_duration, format_time, parse_time
 from gitsched.schedule import pipeline
@@ -39,7 +39,7 @@ class SchedulingAttempt(NamedTuple):
 def read_failback_timers(annotations: Mapping[str, str]) -> FailbackTimers:
     """Read the timers from the annotations of a binding; malformed text gives none."""
     try:
-        value: Any = json.loads(annotations.get(FAILBACK_ANNOTATION, "{}"))
+        value: Any = read_json(annotations.get(FAILBACK_ANNOTATION, "{}"))
     except ValueError:
         return ()
     entries = value.items() if isinstance(value, dict) else ()

@@ -182,7 +182,7 @@ class Failover:
 
     def write_annotations(
         self, template: Document, policy: PropagationPolicy, previous: PreviousState, result: ScheduleResult, time: datetime
-    ) -> Mapping[str, str]:
+    ) -> dict[str, str]:
         """Return the annotations of the binding about health and preserved state."""
         annotations: dict[str, str] = {}
         unhealthy = self._read_unhealthy(template, policy, previous)

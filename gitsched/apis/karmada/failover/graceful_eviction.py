@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_json
 from gitsched.model.scheduling import Assignment
 from gitsched.model.taints import NO_EXECUTE, Taint, Toleration, parse_toleration
 from gitsched.model.time import add_duration, format_time, parse_time
@@ -35,7 +35,7 @@ def read_applied_tolerations(applied: str | None) -> tuple[Toleration, ...] | No
     None without a readable placement: then the workload is not evicted until it has been scheduled again.
     """
     try:
-        placement: Any = json.loads(applied) if applied else None
+        placement: Any = read_json(applied) if applied else None
     except ValueError:
         return None
     if not isinstance(placement, dict):
@@ -228,7 +228,7 @@ def update_unhealthy_since(
 def read_unhealthy_since(annotations: Mapping[str, str]) -> dict[str, datetime]:
     """Read the start of each timer from the annotations of a binding; malformed entries are ignored."""
     try:
-        value: Any = json.loads(annotations.get(UNHEALTHY_SINCE, "{}"))
+        value: Any = read_json(annotations.get(UNHEALTHY_SINCE, "{}"))
     except ValueError:
         return {}
     times = {name: parse_time(text) for name, text in value.items()} if isinstance(value, dict) else {}

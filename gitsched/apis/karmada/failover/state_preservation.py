@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.document import Body, Document, as_string_map, get_field, read_json
 from gitsched.model.labels import is_label_value
 from gitsched.model.scheduling import Assignment, TargetCluster
 from gitsched.render.output_files import set_counts
@@ -74,7 +74,7 @@ def add_preserved_labels(
 def _read_preserved_labels(annotations: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Read the labels by cluster; malformed text gives none."""
     try:
-        value: Any = json.loads(annotations.get(PRESERVED_STATE, "{}"))
+        value: Any = read_json(annotations.get(PRESERVED_STATE, "{}"))
     except ValueError:
         return {}
     return {name: as_string_map(labels) for name, labels in value.items()} if isinstance(value, dict) else {}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_json
 from gitsched.model.labels import Requirement, Selector, parse_selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, ReplicaDivision, SpreadConstraint, StaticWeight
 from gitsched.model.taints import Toleration, parse_toleration
@@ -144,7 +144,7 @@ def has_placement_changed(placement: Body, applied: str | None, observed: str) -
     if applied == serialize_placement(placement):
         return False
     try:
-        applied_placement = json.loads(applied)
+        applied_placement = read_json(applied)
     except ValueError:
         return False
     if not isinstance(applied_placement, dict):
