@@ -24,6 +24,7 @@ from gitsched.model.observation import Observations
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
+from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import escape_segment, kept_path
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
@@ -180,7 +181,8 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
     )
     retiring, retired = _list_retiring_clusters(source, {name for engine in decisions.engines for name in engine.clusters()})
     protected = tree.config.output.protected_namespaces
-    rendered = render(decisions, retiring, previous.find_blob, caches.rendered, protected)
+    delivered = previous.list_delivered(map(namespace_path, protected))
+    rendered = render(decisions, retiring, previous.find_blob, caches.rendered, protected, delivered)
     last_valid = ((kept_path(path), render_last_valid(file, decisions.outcomes)) for path, file in tree.last_valid.items())
     active = previous.clusters - previous.retiring.keys()
     return build_plan(

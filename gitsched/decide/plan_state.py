@@ -28,6 +28,7 @@ class PreviousOutput(NamedTuple):
 
     `records` are by identity; `list_other_records` returns those without the given identities; `find_blob` returns the blob of a path.
     `clusters` are the names of the cluster directories, `retiring` clusters without a document, with the time since when they retire.
+    `list_delivered` returns for each cluster directory which of some relative paths it has.
     """
 
     records: Mapping[Key, Body]
@@ -35,6 +36,7 @@ class PreviousOutput(NamedTuple):
     find_blob: Callable[[str], str | None]
     clusters: frozenset[str]
     retiring: Mapping[str, datetime]
+    list_delivered: Callable[[Iterable[str]], Mapping[str, frozenset[str]]] = lambda _: {}
 
 
 NO_OUTPUT = PreviousOutput({}, lambda _: (), lambda _: None, frozenset(), {})

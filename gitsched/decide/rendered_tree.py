@@ -105,11 +105,13 @@ def render(
     find_blob: BlobLookup,
     cache: RenderCache | None = None,
     protected: frozenset[str] = OutputConfig().protected_namespaces,
+    delivered: Mapping[str, frozenset[str]] | None = None,
 ) -> RenderedTree:
     """Render every file under clusters/, status/ and placements/.
 
     `retiring` are clusters without a document, whose directory has only the stub. `find_blob` returns the blob of a path in the previous
-    output: the manifests of a quarantined workload do not change. Namespaces that are `protected` are neither added nor removed.
+    output: the manifests of a quarantined workload do not change. Namespaces that are `protected` are neither added nor removed:
+    `delivered` are the paths of those in the previous output, by the directory of the cluster.
     """
     cache = cache or RenderCache()
     rendered = {key: _render_or_reuse(outcome, decisions, find_blob, cache) for key, outcome in decisions.outcomes.items()}
@@ -126,7 +128,8 @@ def render(
     known = cache.last_tree.directories if cache.last_tree else {}
     directories = {}
     for name in facts:
-        kept = _keep_namespaces(name, manifests.get(name, {}), decisions.templates, find_blob, protected)
+        paths = (delivered or {}).get(escape_segment(name), frozenset()) - manifests.get(name, {}).keys()
+        kept = {path: _keep_namespace(path, decisions.templates, protected) for path in sorted(paths)}
         manifests |= {name: {**kept, **manifests.get(name, {})}} if kept else {}
         workloads, replicas = counts.get(name, (0, 0))
         facts[name] = facts[name]._replace(workloads=workloads, replicas=replicas)
@@ -241,24 +244,18 @@ def _withhold_namespaces(
         rendered[key] = files._replace(manifests=manifests)
         message = (
             f"Namespace {', '.join(names)} is not delivered, because a delivery tool would delete it with all its objects when its "
-            "placement ends; annotate it with kustomize.toolkit.fluxcd.io/prune: disabled and argocd.argoproj.io/sync-options: "
-            "Prune=false to deliver it, or remove it from the policy"
+            "placement ends; to deliver it, annotate it with kustomize.toolkit.fluxcd.io/prune: disabled (Flux) or "
+            "argocd.argoproj.io/sync-options: Prune=false (Argo CD), else remove it from the policy"
         )
         findings.append(Finding("warning", "namespace-protected", message, locate_document(templates[key]), key.resource))
     return findings
 
 
-def _keep_namespaces(
-    cluster: str, manifests: Files, templates: Mapping[Key, Document], find_blob: BlobLookup, protected: Iterable[str]
-) -> dict[str, PlannedFile]:
-    """Return the protected Namespaces that the previous output has in a cluster, with annotations that keep them there."""
-    kept: dict[str, PlannedFile] = {}
-    for name in protected:
-        path = namespace_path(name)
-        if path not in manifests and find_blob(cluster_path(cluster, path)) is not None:
-            template = templates.get(Key("", "Namespace", "", name))
-            kept[path] = plan_namespace(template) if template is not None else write_namespace(name)
-    return kept
+def _keep_namespace(path: str, templates: Mapping[Key, Document], protected: Iterable[str]) -> PlannedFile:
+    """Return the protected Namespace that the previous output has at a path, with annotations that keep it in the cluster."""
+    name = next(name for name in protected if namespace_path(name) == path)
+    template = templates.get(Key("", "Namespace", "", name))
+    return plan_namespace(template) if template is not None else write_namespace(name)
 
 
 def add_namespace_manifests(manifests: Files, own: Mapping[str, tuple[str, PlannedFile]]) -> Files:

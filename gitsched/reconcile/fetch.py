@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -245,7 +246,36 @@ def read_previous_output(context: RunContext, fetched: Fetched) -> PreviousOutpu
     records.prefetch()
     clusters = repository.list_directory(tree, f"{fetched.prefix}{CLUSTERS}")
     retiring = fetched.record.retiring if fetched.record else {}
-    return PreviousOutput(records, records.list_except, partial(find_output_blob, fetched), frozenset(clusters), retiring)
+    return PreviousOutput(
+        records,
+        records.list_except,
+        partial(find_output_blob, fetched),
+        frozenset(clusters),
+        retiring,
+        partial(_list_delivered, repository, clusters),
+    )
+
+
+_DIRECTORY_MODE = 0o040000
+
+
+def _list_delivered(
+    repository: Repository, clusters: Mapping[str, tuple[str, int]], paths: Iterable[str]
+) -> dict[str, frozenset[str]]:
+    """Return which of these paths each cluster directory has; a directory without any is left out."""
+    wanted = frozenset(paths)
+    directories = sorted({posixpath.dirname(path) for path in wanted})
+    found = {}
+    for name, (tree, mode) in clusters.items():
+        if mode != _DIRECTORY_MODE:
+            continue
+        listed = (
+            posixpath.join(directory, entry) for directory in directories for entry in repository.list_directory(tree, directory)
+        )
+        present = wanted.intersection(listed)
+        if present:
+            found[name] = present
+    return found
 
 
 def find_output_blob(fetched: Fetched, path: str) -> str | None:
