@@ -160,7 +160,7 @@ class EventLog:
             if event.startswith("set "):
                 output.LOGGER.info("%s", event, extra={"fields": {"event": "apply"}})
             elif event not in self._events:
-                output.LOGGER.warning("%s", event, extra={"fields": {"event": "apply"}})
+                output.LOGGER.warning("%s", event.removeprefix("warning: "), extra={"fields": {"event": "apply"}})
         if report.commit != self._commit:
             output.LOGGER.info("%s", format_apply(report).splitlines()[-1], extra={"fields": {"event": "applied"}})
         self._events, self._commit = frozenset(events), report.commit

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 from gitsched.model.document import Body, as_object, get_field
 from gitsched.model.finding import Issue, Pointer
-from gitsched.model.urls import parse_http_url
 
 CODE: Final = "krake-secret-in-git"
 _NOT_USED = "remove it here, since gitsched does not use it, and revoke it"
@@ -21,6 +20,8 @@ _USER_FIELDS = ("token", "password", "client-key-data")
 _AUTH_PROVIDER_FIELDS = ("access-token", "id-token", "refresh-token", "client-secret")
 _STATUS_FIELDS = ("complete_token", "complete_key", "shutdown_token", "shutdown_key")
 _SECRET_NAME = re.compile(r"token|secret|passw|passphrase|private[_-]?key|api[_-]?key", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"^[^/?#]{0,20}//[^/?#:@]*:([^/?#]+)@")
+"""The password of a URL, also of one that is no valid HTTP URL."""
 _PATH_SUFFIXES = ("file", "path", "dir", "url")
 """Ends of names whose value says where a secret is."""
 _PLACEHOLDER = re.compile(
@@ -114,8 +115,8 @@ def _find_fields(parent: Body, path: Pointer, names: tuple[str, ...]) -> Iterato
 
 
 def _find_in_url(parent: Body, path: Pointer, name: str) -> Iterator[CredentialField]:
-    address = parse_http_url(str(parent.get(name)))
-    if address is not None and _is_secret(address.password):
+    found = _URL_PASSWORD.search(str(parent.get(name)))
+    if found is not None and _is_secret(found[1]):
         yield CredentialField((*path, name))
 
 

@@ -49,12 +49,20 @@ def test_a_cloud_needs_the_settings_of_its_type() -> None:
     assert (finding.severity, finding.code) == ("error", "missing-field")
 
 
-@pytest.mark.parametrize("url", ["prometheus:9090", "ftp://p", "http://", "http://p:canary@"])
+@pytest.mark.parametrize("url", ["prometheus:9090", "ftp://p", "http://", "http://p@"])
 def test_an_invalid_provider_url_is_reported_without_quoting_it(url: str) -> None:
     provider = {"type": "prometheus", "prometheus": {"url": url}}
     (finding,) = gitsched.validate([{**measure()[0], "spec": provider}])
     assert (finding.severity, finding.code) == ("warning", "krake-provider-url")
     assert url not in finding.message
+
+
+@pytest.mark.parametrize("url", ["http://p:canary@", "https://u:canary@h:99999/", "https://u:canary@[h", "amqp://u:canary@h"])
+def test_a_password_in_an_invalid_url_is_reported_without_quoting_it(url: str) -> None:
+    provider = {"type": "prometheus", "prometheus": {"url": url}}
+    found = gitsched.validate([{**measure()[0], "spec": provider}])
+    assert {finding.code for finding in found} == {"krake-provider-url", "krake-secret-in-git"}
+    assert "canary" not in "".join(finding.message for finding in found)
 
 
 @pytest.mark.parametrize(
