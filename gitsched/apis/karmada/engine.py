@@ -34,7 +34,6 @@ from gitsched.apis.karmada.binding.target_clusters import (
     mark_suspended,
     wait_for_prerequisite,
 )
-from gitsched.apis.karmada.cluster.missing_clusters import find_missing_clusters
 from gitsched.apis.karmada.dependencies.attached_binding import Attachment
 from gitsched.apis.karmada.dependencies.dependencies_distributor import DependenciesDistributor
 from gitsched.apis.karmada.failover import failback
@@ -104,7 +103,7 @@ class KarmadaEngine(PolicyEngine):
             self.dependencies.clear()
         if triggers is not NO_TRIGGERS:
             triggers.reconcile(self.state.snapshot, self.decide, self._explain_unmoved)
-        missing = find_missing_clusters(self.state.other_clusters, self.state.snapshot.templates.values(), self.state.find_policy)
+        missing = self.state.find_missing_clusters()
         self.findings: tuple[Finding, ...] = (*self.state.inventory.findings, *self._policy_warnings, *missing, *triggers.findings)
         self.wakeup: datetime | None = triggers.wakeup
         self.time: datetime | None = triggers.time

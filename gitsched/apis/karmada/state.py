@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from gitsched.apis.karmada import names
@@ -15,7 +16,6 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_previous,
 )
 from gitsched.apis.karmada.cluster.candidates import read_allocatable, read_clusters
-from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters
 from gitsched.apis.karmada.cluster.taints import NO_TAINT_POLICIES, find_unready_clusters, read_taint_policies
 from gitsched.apis.karmada.failover.failover import Failover
 from gitsched.apis.karmada.interpreter import ReplicaRequirements, WorkloadPaths, read_replica_requirements, read_uid
@@ -26,6 +26,7 @@ from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTri
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Request
 
 
@@ -80,7 +81,7 @@ class KarmadaState:
             settings.failover == "cluster",
         )
         self.fleet = self.inventory.fleet
-        self.other_clusters = {} if self.fleet.names else count_other_clusters(snapshot)
+        self.other_clusters = _count_other_clusters(snapshot) if not self.fleet.names else {}
         self.added_taints = self.inventory.added_taints
         clusters = snapshot.documents.get((names.CLUSTER_GROUP, names.CLUSTER), ())
         totals = ((document.key.name, read_allocatable(document.body)) for document in clusters)
@@ -115,6 +116,14 @@ class KarmadaState:
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
+
+    def find_missing_clusters(self) -> tuple[Finding, ...]:
+        """Return the finding that only other APIs have clusters, if policies select a workload."""
+        if not self.other_clusters:
+            return ()
+        from gitsched.apis.karmada.cluster.missing_clusters import find_missing_clusters
+
+        return find_missing_clusters(self.other_clusters, self.snapshot.templates.values(), self.find_policy)
 
     def find_record(self, template: Document) -> Body | None:
         """Return the previous binding of a workload, or None."""
@@ -186,6 +195,12 @@ class KarmadaState:
         """Return whether this scheduler ignores the binding: its scheduling is suspended, or it names another scheduler."""
         scheduler = policy.spec.get("schedulerName") or names.DEFAULT_SCHEDULER
         return current.scheduling_suspended or scheduler != names.DEFAULT_SCHEDULER
+
+
+def _count_other_clusters(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
+    from gitsched.apis.karmada.cluster.missing_clusters import count_other_clusters  # almost every source has a Cluster
+
+    return count_other_clusters(snapshot)
 
 
 def _apply_options(policy: PropagationPolicy, template: Document, record: Body | None) -> PropagationPolicy:
