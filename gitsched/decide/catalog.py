@@ -58,7 +58,8 @@ class Catalog(NamedTuple):
     `api_documents` are those of policy APIs, by (group, kind), sorted by key; `templates` are all others, sorted by (namespace, name).
     Duplicates are identities that are defined more than once. `broken` are identities without a usable document. `guessed_scopes` are the
     kinds that nothing declares as namespaced or cluster-scoped, with one document each; `kind_scopes` says of all kinds that are not built
-    in whether they are namespaced. `read_order` are the identities in the order of the files.
+    in whether they are namespaced. `read_order` are the identities in the order of the files. `identical`
+    are templates with several documents of the same content, which count as one.
     """
 
     api_documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -70,6 +71,7 @@ class Catalog(NamedTuple):
     kind_scopes: Mapping[tuple[str, str], bool]
     findings: tuple[Finding, ...]
     read_order: tuple[Key, ...] = ()
+    identical: frozenset[Key] = frozenset()
 
     @property
     def api_documents_by_key(self) -> dict[Key, Document]:
@@ -89,12 +91,14 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
             broken.setdefault(document.key, document)
         else:
             by_key.setdefault(document.key, []).append(document)
-    duplicates = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
+    several = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
+    identical = frozenset(key for key, copies in several.items() if key.group not in reserved and _are_identical(copies))
+    duplicates = {key: copies for key, copies in several.items() if key not in identical}
     api_documents: dict[tuple[str, str], list[Document]] = {}
     templates: list[Document] = []
     for key, copies in by_key.items():
         if key.group not in reserved:
-            if len(copies) == 1:
+            if len(copies) == 1 or key in identical:
                 templates.append(copies[0])
         elif len(copies) == 1:
             api_documents.setdefault((key.group, key.kind), []).append(copies[0])
@@ -114,7 +118,14 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
         scopes.resolved,
         tuple(findings),
         tuple(by_key),
+        identical,
     )
+
+
+def _are_identical(copies: Iterable[Document]) -> bool:
+    """Return whether all documents of an object have the same content."""
+    first, *others = copies
+    return all(other.api_version == first.api_version and other.body == first.body for other in others)
 
 
 def resolve_key(document: RawDocument, scopes: Mapping[tuple[str, str], bool]) -> Key | None:
@@ -129,12 +140,21 @@ def resolve_key(document: RawDocument, scopes: Mapping[tuple[str, str], bool]) -
 
 def make_duplicate_finding(copies: tuple[Document, ...]) -> Finding:
     """Return the error that an identity is defined more than once, at the first location. The message names the next ones."""
-    known = [str(location) for location in map(locate_document, copies) if location][1:]
+    known = [f"{location}{_name_root(copy)}" for copy in copies if (location := locate_document(copy))][1:]
     more = f" and {len(known) - MAX_DUPLICATE_LOCATIONS} more" if len(known) > MAX_DUPLICATE_LOCATIONS else ""
     locations = f"also {', '.join(known[:MAX_DUPLICATE_LOCATIONS])}{more}" if known else f"{len(copies)} documents"
     key = copies[0].key
-    message = f"{key} is defined more than once: {locations}; keep one, or hide overlays with .sourceignore or source.paths"
+    cure = "keep one, or hide overlays with .sourceignore or source.paths"
+    if copies[0].origin is not None and copies[0].origin.root:
+        cure = (
+            f"the first is{_name_root(copies[0])}: build only one of the roots, or give the objects different names or namespaces"
+        )
+    message = f"{key} is defined more than once: {locations}; {cure}"
     return Finding("error", "duplicate-identity", message, locate_document(copies[0]), key.resource)
+
+
+def _name_root(document: Document) -> str:
+    return f" built from {document.origin.root}" if document.origin is not None and document.origin.root else ""
 
 
 def make_scope_finding(document: Document) -> Finding:

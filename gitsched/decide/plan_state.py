@@ -197,12 +197,13 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
 def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
     """Return whether the next plan may be an incremental one that starts from this complete plan.
 
-    It may not when a document is broken or defined more than once, when two objects have the same path, when an API decides about
-    documents of its own, or when the engines would not find the records that they wrote.
+    It may not when a document is broken or defined more than once, also with the same content, when two objects have the
+    same path, when an API decides about documents of its own, or when the engines would not find the records that they wrote.
     """
     catalog = decisions.catalog
     return not (
         catalog.duplicate_templates
+        or catalog.identical
         or catalog.broken
         or catalog.duplicate_api_documents
         or decisions.quarantined

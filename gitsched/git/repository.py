@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _PACK_THRESHOLD = 100
 """From this number of new objects on, a packfile costs less than loose objects."""
 _SAMPLE_SIZE = 64
+_MAX_KEPT_SIZE = 1 << 30
+"""Bytes of blobs that are kept in memory only."""
 _OID = re.compile(r"[0-9a-f]{40}")
 _OBJECT_TYPES = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 _PERMANENT_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -50,6 +52,7 @@ class Repository:
         self.on_damage = on_damage
         self._trees = TreeReader(lambda oid: self._read_object(oid, TREE))
         self._kept_blobs: dict[str, bytes] = {}
+        self._kept_size = 0
 
     @property
     def is_bare(self) -> bool:
@@ -182,14 +185,14 @@ class Repository:
         return self._kept_blobs.get(oid) or self._read_object(oid, BLOB)
 
     def keep_blob(self, data: bytes) -> str:
-        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id."""
+        """Keep a blob in memory only, for `blob` and `blob_size`, and return its id. Beyond a limit, the oldest are removed."""
         oid = hash_object(BLOB, data).hex()
+        if self._kept_blobs.pop(oid, None) is None:
+            self._kept_size += len(data)
         self._kept_blobs[oid] = data
+        while self._kept_size > _MAX_KEPT_SIZE and len(self._kept_blobs) > 1:
+            self._kept_size -= len(self._kept_blobs.pop(next(iter(self._kept_blobs))))
         return oid
-
-    def drop_kept_blobs(self) -> None:
-        """Remove all blobs that are only kept in memory."""
-        self._kept_blobs.clear()
 
     def blob_size(self, oid: str) -> int:
         """Return the size of a blob in bytes, read from its header only."""

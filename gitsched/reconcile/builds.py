@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.build.builder import Builder, find_builder
-from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.closure import BuildProblem, Closure, resolve_closure
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
 from gitsched.decide.catalog import RawDocument, make_raw_document
 from gitsched.git import Repository, TreeEntry
@@ -25,6 +25,8 @@ from gitsched.render.run_metadata import BuildRecord, RunMetadata
 
 MAX_ROOTS = 2_000
 """Roots that are built for one commit."""
+MAX_NAMED_ROOTS = 5
+"""Roots that one finding names."""
 
 
 class CommitTree:
@@ -79,11 +81,12 @@ def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iter
     closures = [resolve_closure(root, commit) for root in roots]
     results = _build_all([(closure, commit) for closure in closures], builder, cache)
     documents: list[RawDocument] = []
+    failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
     for closure, result in zip(closures, results, strict=True):
         locator = OriginLocator(closure, commit, reader)
         if closure.problems or result.error:
-            findings += _describe_failure(closure, result)
+            failures.append((closure, result))
             oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
             earlier = _build_earlier(closure.root, oid, reader, context, builder, cache) if oid else None
             if earlier is None:
@@ -92,6 +95,7 @@ def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iter
             locator, result = earlier
         for built in result.objects:
             documents += locator.read(built, findings)
+    findings += _describe_failures(failures)
     failed = any(finding.severity == "error" for finding in findings)
     resources = frozenset(path for closure in closures for path in closure.resources)
     return BuiltRoots(tuple(documents), tuple(findings), resources, BuildRecord(builder.version, kept), failed)
@@ -166,14 +170,19 @@ def _restore(rows: Iterable[tuple[str, str, bool]]) -> BuildResult:
     )
 
 
-def _describe_failure(closure: Closure, result: BuildResult) -> Iterator[Finding]:
-    suffix = f"; {closure.root} is not built, and its objects stay as they were"
-    for problem in closure.problems:
-        location = Location(problem.path, problem.line, problem.column)
-        yield Finding("error", problem.code, f"{problem.message}{suffix}", location)
-    if result.error:
-        text = f"kustomize cannot build {closure.root}: {result.error}; its objects stay as they were"
-        yield Finding("error", "kustomize-build", text, Location(closure.kustomization, 1, 1))
+def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Iterator[Finding]:
+    """Yield one finding for each problem, with the roots that cannot be built because of it."""
+    by_problem: dict[BuildProblem, list[str]] = {}
+    for closure, result in failures:
+        for problem in closure.problems:
+            by_problem.setdefault(problem, []).append(closure.root)
+        if result.error:
+            text = f"kustomize cannot build this: {result.error}"
+            by_problem.setdefault(BuildProblem("kustomize-build", text, closure.kustomization), []).append(closure.root)
+    for problem, roots in by_problem.items():
+        more = f" and {len(roots) - MAX_NAMED_ROOTS} more" if len(roots) > MAX_NAMED_ROOTS else ""
+        text = f"{problem.message}. Not built, so that its objects stay as they were: {', '.join(roots[:MAX_NAMED_ROOTS])}{more}"
+        yield Finding("error", problem.code, text, Location(problem.path, problem.line, problem.column))
 
 
 class OriginLocator:

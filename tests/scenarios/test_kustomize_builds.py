@@ -255,6 +255,27 @@ def test_a_symbolic_link_is_followed_inside_of_the_commit_only(fleet: Fleet, tar
     assert fleet.where(WEB) == ([] if code else ["one"])
 
 
+def test_the_roots_that_one_reference_stops_are_one_finding(fleet: Fleet) -> None:
+    overlays = {f"overlays/o{n}/kustomization.yaml": f"resources: [../../base]\nnamespace: o{n}\n" for n in range(7)}
+    fleet.commit({**LAYOUT, **overlays, "base/kustomization.yaml": "resources: [web.yaml, absent.yaml]\n"})
+    (finding,) = findings(fleet.reconcile())
+    assert (finding.code, str(finding.location)) == ("kustomize-missing", "base/kustomization.yaml:1:23")
+    assert finding.message.endswith("overlays/o0, overlays/o1, overlays/o2, overlays/o3, overlays/o4 and 3 more")
+
+
+def test_roots_that_build_one_object_differently_are_named(fleet: Fleet) -> None:
+    fleet.commit({**LAYOUT, "overlays/test/kustomization.yaml": "resources: [../../base]\nnamespace: shop\n"})
+    (finding,) = [finding for finding in findings(fleet.reconcile()) if "Deployment" in finding.message]
+    assert finding.code == "duplicate-identity"
+    assert "base/web.yaml:3:1 built from overlays/test; the first is built from overlays/prod" in finding.message
+    # What both build alike is one object.
+    fleet.commit(
+        {"overlays/test/kustomization.yaml": OVERLAY, "overlays/test/replicas.yaml": LAYOUT["overlays/prod/replicas.yaml"]}
+    )
+    assert findings(fleet.reconcile()) == []
+    assert fleet.where(WEB) == ["one"]
+
+
 def test_a_pattern_that_matches_nothing_is_an_error(fleet: Fleet) -> None:
     fleet.commit({**LAYOUT, "gitsched.yaml": SETTINGS % "overlays/*, absent/**"})
     (finding,) = findings(fleet.reconcile())

@@ -129,6 +129,16 @@ def test_a_duplicate_identity_is_reported_only_if_a_policy_selects_it(pair: Flee
     assert codes(pair.reconcile()) == set()
 
 
+def test_documents_with_the_same_content_count_as_one_until_they_differ(pair: Fleet) -> None:
+    text = deployment("twin")
+    pair.commit({"apps/twin.yaml": text, "copy/twin.yaml": f"# a copy\n{text}"})
+    assert codes(pair.reconcile()) == set()
+    assert pair.where("default/deployment-twin")
+    pair.commit({"copy/twin.yaml": deployment("twin", 9)}, hour=1)
+    assert codes(pair.reconcile(1)) == {("error", "duplicate-identity"), ("warning", "stale-decision")}
+    assert pair.load("clusters/first/default/deployment-twin.yaml")["spec"]["replicas"] == 2
+
+
 def test_a_duplicate_cluster_keeps_its_workloads(pair: Fleet) -> None:
     pair.reconcile()
     pair.commit({"clusters/copy.yaml": cluster("first", "power:NoExecute")}, hour=1)
