@@ -49,6 +49,12 @@ def _read_secret_name(_ctx: click.Context, _parameter: click.Parameter, value: s
     callback=_read_secret_name,
     help="Secret with public keys; Flux then accepts only signed commits. `gitsched-keys` by default if commits are signed.",
 )
+@click.option(
+    "--decryption",
+    metavar="SECRET",
+    callback=_read_secret_name,
+    help="Secret with the private keys of SOPS; Flux then decrypts the manifests that SOPS encrypted.",
+)
 @options.SOURCE
 @options.TARGET
 @options.NOW
@@ -62,6 +68,7 @@ def flux(
     namespace: str,
     access: str,
     keys: str,
+    decryption: str,
     form: str,
     **chosen: Any,
 ) -> None:
@@ -74,7 +81,7 @@ def flux(
 
     found = _read_delivery(url, clusters, chosen)
     keys = keys or ("gitsched-keys" if found.signed else "")
-    options = FluxOptions((name, name) if name else FluxOptions().names, namespace, access, keys)
+    options = FluxOptions((name, name) if name else FluxOptions().names, namespace, access, keys, decryption)
     selected = clusters or found.clusters
     if directory is not None:
         for cluster in selected:

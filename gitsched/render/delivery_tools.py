@@ -34,13 +34,14 @@ class FluxOptions(NamedTuple):
     """Options of the Flux objects; `names` are those of the GitRepository and the Kustomization.
 
     `auth_secret` is the Secret with credentials for the repository; `verify_secret` is the Secret with public keys for signed commits.
-    Both are "" for none.
+    `decryption_secret` is the Secret with the private keys of SOPS. Each is "" for none.
     """
 
     names: tuple[str, str] = ("placements", "placed")
     namespace: str = "flux-system"
     auth_secret: str = ""
     verify_secret: str = ""
+    decryption_secret: str = ""
 
 
 class ArgoOptions(NamedTuple):
@@ -68,13 +69,15 @@ def make_flux_objects(branch: OutputBranch, cluster: str, options: FluxOptions) 
         repository["secretRef"] = {"name": options.auth_secret}
     if options.verify_secret:
         repository["verify"] = {"mode": "HEAD", "secretRef": {"name": options.verify_secret}}
-    kustomization = {
+    kustomization: dict[str, Any] = {
         "interval": "10m",
         "sourceRef": {"kind": "GitRepository", "name": source},
         "path": f"./{directory}",
         "prune": True,
         "wait": True,
     }
+    if options.decryption_secret:
+        kustomization["decryption"] = {"provider": "sops", "secretRef": {"name": options.decryption_secret}}
     return [
         _make_object("source.toolkit.fluxcd.io/v1", "GitRepository", source, options.namespace, repository),
         _make_object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", delivery, options.namespace, kustomization),

@@ -62,6 +62,7 @@ SCHEMAS = {
             path={"pattern": "^\\./"},
             prune=FLAG,
             wait=FLAG,
+            decryption=strict("provider", provider={"enum": ["sops"]}, secretRef=NAMED),
             sourceRef=strict(
                 "kind", "name", kind={"enum": ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]}, name=TEXT
             ),
@@ -185,6 +186,12 @@ def test_flux_verifies_signatures_if_gitsched_signs_commits(gitsched: Run, pushe
     repository, _ = check(gitsched("export", "flux", "--cluster", "one", "--verify", "ours", "--secret", "deploy").stdout)
     assert repository["spec"]["verify"]["secretRef"]["name"] == "ours"
     assert repository["spec"]["secretRef"]["name"] == "deploy"
+
+
+def test_flux_decrypts_with_the_keys_in_a_secret(gitsched: Run, pushed: Path) -> None:
+    _, kustomization = check(gitsched("export", "flux", "--cluster", "one", "--decryption", "sops-age").stdout)
+    assert kustomization["spec"]["decryption"] == {"provider": "sops", "secretRef": {"name": "sops-age"}}
+    assert "decryption" not in check(gitsched("export", "flux", "--cluster", "one").stdout)[1]["spec"]
 
 
 @pytest.mark.parametrize(

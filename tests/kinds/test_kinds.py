@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from gitsched.apis.karmada.dependencies.references import find_written_secret_key, read_references
-from gitsched.apis.karmada.interpreter import read_replica_requirements, revise_copy
+from gitsched.apis.karmada.failover.graceful_eviction import read_aggregated_status
+from gitsched.apis.karmada.interpreter import WorkloadPaths, read_replica_requirements, revise_copy
 from gitsched.kinds.health import interpret_health
 from gitsched.kinds.table import find_kind, is_namespaced, load_table
 from gitsched.model.document import Document, Key, parse_api_group
@@ -104,3 +105,51 @@ def test_replicas_that_are_not_a_number_are_not_divided(value: Any) -> None:
 def test_malformed_fields_refer_to_nothing(spec: Any) -> None:
     body = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "a", "namespace": "b"}}
     assert read_references(template({**body, "spec": spec})) == ()
+
+
+def test_declared_paths_take_precedence_over_the_table() -> None:
+    body = next(case.values[0]["object"] for case in CASES if case.values[0]["object"]["kind"] == "CloneSet")
+    document = template({**body, "spec": {**body["spec"], "size": 9}})
+    declared = {("apps.kruise.io/v1alpha1", "CloneSet"): WorkloadPaths(("spec", "size"), ())}
+    found = read_replica_requirements(document, declared)
+    assert (found.replicas, found.replicas_path, found.requirements) == (9, "spec.size", None)
+
+
+def test_a_declared_pod_template_brings_along_what_the_table_does_not_say() -> None:
+    cluster = next(case.values[0]["object"] for case in CASES if case.values[0]["object"]["kind"] == "RayCluster")
+    assert read_references(template(cluster)) == ()
+    found = read_references(template(cluster), ("spec", "headGroupSpec", "template", "spec"))
+    assert [format_reference(r.kind, r.namespace, r.name) for r in found] == ["ServiceAccount ml/head"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "expected"),
+    [
+        (
+            "apps.kruise.io/v1alpha1 CloneSet",
+            "{status: {observedGeneration: 2, updatedReplicas: 3, availableReplicas: 3}}",
+            "Healthy",
+        ),
+        (
+            "apps.kruise.io/v1alpha1 CloneSet",
+            "{status: {observedGeneration: 2, updatedReplicas: 2, availableReplicas: 2}}",
+            "Unhealthy",
+        ),
+        (
+            "apps.kruise.io/v1alpha1 CloneSet",
+            "{status: {observedGeneration: 2, generation: 3, updatedReplicas: 3, availableReplicas: 3}}",
+            "Unhealthy",
+        ),
+        ("apps.kruise.io/v1alpha1 CloneSet", "{status: {observedGeneration: 2, updatedReplicas: 3}}", ""),
+        ("apps.kruise.io/v1alpha1 CloneSet", "{health: Unknown, status: {observedGeneration: 2}}", "Unknown"),
+        ("apps.kruise.io/v1alpha1 CloneSet", "{}", ""),
+        ("apps/v1 Deployment", "{status: {availableReplicas: 3}}", ""),
+    ],
+)
+def test_a_reported_status_without_health_is_interpreted_by_the_rule_of_the_kind(kind: str, entry: str, expected: str) -> None:
+    version, _, name = kind.partition(" ")
+    spec = {"resource": {"apiVersion": version, "kind": name}, "clusters": [{"name": "m1", "replicas": 3}]}
+    status = {"aggregatedStatus": [{"clusterName": "m1", **yaml.safe_load(entry)}]}
+    found = read_aggregated_status({"spec": spec, "status": status})
+    assert found is not None
+    assert dict(found.health) == {"m1": expected}

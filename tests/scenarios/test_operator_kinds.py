@@ -217,3 +217,31 @@ def test_a_long_running_process_writes_the_same_as_new_ones(fleet: Fleet, tmp_pa
         twin.reconcile(hour + 0.5)
         assert fleet.head == twin.head, f"after change {hour}"
         assert places(fleet)[kind] == expected, f"after change {hour}"
+
+
+def test_the_workers_of_a_ray_service_are_divided_between_clusters(fleet: Fleet) -> None:
+    service = """\
+apiVersion: ray.io/v1
+kind: RayService
+metadata: {name: serve, namespace: default}
+spec:
+  rayClusterConfig:
+    headGroupSpec: {template: {spec: {containers: [{name: head}]}}}
+    workerGroupSpecs:
+      - {groupName: small, replicas: 2, template: {spec: {containers: [{name: worker}]}}}
+      - {groupName: large, replicas: 5, template: {spec: {containers: [{name: worker}]}}}
+"""
+    divided = "  placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}\n"
+    rule = (
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: ray, namespace: default}\nspec:\n"
+        f"  resourceSelectors: [{{apiVersion: ray.io/v1, kind: RayService}}]\n{divided}"
+    )
+    fleet.commit({**{f"clusters/{name}.yaml": cluster(name) for name in ("first", "second")}, "ray.yaml": service, "p.yaml": rule})
+    fleet.reconcile()
+    groups = {
+        name: fleet.load(f"clusters/{name}/default/rayservice.ray.io-serve.yaml")["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+        for name in ("first", "second")
+    }
+    assert {name: [group["replicas"] for group in found] for name, found in groups.items()} == {"first": [1, 2], "second": [1, 2]}
+    assert fleet.binding("serve-rayservice")["spec"]["replicas"] == 8
+    assert [group["groupName"] for group in groups["first"]] == ["small", "large"]
