@@ -41,7 +41,7 @@ class AutoscalerKind(NamedTuple):
     default_target: tuple[str, str]
 
 
-_KINDS: Final = {
+AUTOSCALER_KINDS: Final = {
     # k8s.io/api/autoscaling/v2, HorizontalPodAutoscalerSpec; maxReplicas and the target are required.
     ("autoscaling", "HorizontalPodAutoscaler"): AutoscalerKind("minReplicas", "maxReplicas", 1, 0, ("apps/v1", "")),
     # kedacore/keda, apis/keda/v1alpha1, ScaledObjectSpec and ScaleTarget
@@ -122,15 +122,19 @@ class AutoscalerIndex:
             self._autoscalers[target] = tuple(sorted((*self._autoscalers.get(target, ()), autoscaler)))
 
 
+NO_AUTOSCALERS: Final = AutoscalerIndex((), divides_limits=False)
+"""For a commit without objects of AUTOSCALER_KINDS."""
+
+
 def _read_target(template: Document) -> Key | None:
     """Return the workload that an object scales: a target of another kind than autoscalers, in its namespace."""
-    kind = _KINDS.get((template.key.group, template.key.kind))
+    kind = AUTOSCALER_KINDS.get((template.key.group, template.key.kind))
     reference = get_field(template.body, "spec", "scaleTargetRef") if kind is not None else None
     if kind is None or not isinstance(reference, dict):
         return None
     version, target = reference.get("apiVersion") or kind.default_target[0], reference.get("kind") or kind.default_target[1]
     name, group = reference.get("name"), parse_api_group(str(version))
-    if not name or not target or (group, target) in _KINDS:
+    if not name or not target or (group, target) in AUTOSCALER_KINDS:
         return None
     return Key(group, str(target), template.key.namespace, str(name))
 
@@ -140,7 +144,7 @@ def divide_limits(autoscaler: Document, target: Outcome) -> dict[str, Edits]:
 
     Each part is at least 1, unless the limit itself is 0, and no minimum exceeds its maximum. A missing minimum of 1 is not written.
     """
-    kind = _KINDS[autoscaler.key.group, autoscaler.key.kind]
+    kind = AUTOSCALER_KINDS[autoscaler.key.group, autoscaler.key.kind]
     replicas = {name: count for name, count in target.replicas_by_cluster.items() if count}
     names = sorted(replicas)
     minimum, maximum = _read_limits(autoscaler, kind)
@@ -229,5 +233,5 @@ def find_scaled_per_cluster(
 
 
 def _describe_limits(autoscaler: Document) -> str:
-    low, high = _read_limits(autoscaler, _KINDS[autoscaler.key.group, autoscaler.key.kind])
+    low, high = _read_limits(autoscaler, AUTOSCALER_KINDS[autoscaler.key.group, autoscaler.key.kind])
     return f"{autoscaler.key} sets {'?' if low is None else low} to {high or '?'} replicas in each"

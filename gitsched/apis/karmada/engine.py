@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from gitsched.apis.capabilities import ChangeProposal, Companions, ExpiredDocument
 from gitsched.apis.karmada import names
+from gitsched.apis.karmada.autoscalers import NO_AUTOSCALERS
 from gitsched.apis.karmada.binding.exceeded_capacity import annotate_exceeded_capacity
 from gitsched.apis.karmada.binding.reported_status import add_reported_status
 from gitsched.apis.karmada.binding.resource_binding import (
@@ -91,6 +92,8 @@ class KarmadaEngine(PolicyEngine):
 
     def affected_by(self, dirty: frozenset[Key]) -> frozenset[Key]:
         found = self.dependencies.affected_by(dirty) if self.dependencies is not None else frozenset()
+        if self.state.autoscalers is NO_AUTOSCALERS:
+            return found - dirty
         return found | self.state.autoscalers.affected_by(dirty | found, self.state.snapshot.templates) - dirty
 
     def decision_inputs(self, template: Document) -> tuple[object, ...]:
@@ -140,7 +143,8 @@ class KarmadaEngine(PolicyEngine):
         if outcome is None or not outcome.records:
             return outcome
         outcome = outcome._replace(targets=mark_suspended(outcome.targets, outcome.records[0][1]))
-        outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self.decide)
+        if self.state.autoscalers is not NO_AUTOSCALERS:
+            outcome = self.state.autoscalers.divide_limits(template, outcome, self.state.snapshot.templates, self.decide)
         return outcome if attachment is None or self.dependencies is None else self.dependencies.merge_dependents(template, outcome)
 
     def _find_attachment(self, template: Document) -> Attachment | None:

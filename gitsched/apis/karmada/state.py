@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from gitsched.apis.karmada import names
-from gitsched.apis.karmada.autoscalers import AutoscalerIndex
+from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
 from gitsched.apis.karmada.binding.resource_binding import (
     PreviousState,
     add_hub_bindings,
@@ -102,7 +102,8 @@ class KarmadaState:
         has_overrides = bool(snapshot.duplicates) or any(kind in snapshot.documents for kind in OVERRIDE_KINDS)
         self.overrides = read_overrides(snapshot, self.fleet) if has_overrides else NO_OVERRIDES
         copies = (copy for documents in snapshot.duplicate_templates.values() for copy in documents)
-        self.autoscalers = AutoscalerIndex((*snapshot.templates.values(), *copies), settings.autoscaler_limits == "divide")
+        scalers = [template for template in (*snapshot.templates.values(), *copies) if template.key[:2] in AUTOSCALER_KINDS]
+        self.autoscalers = AutoscalerIndex(scalers, settings.autoscaler_limits == "divide") if scalers else NO_AUTOSCALERS
         self.declared_paths = {
             (workload.api_version, workload.kind): WorkloadPaths(
                 _split_path(workload.replicas_path), _split_path(workload.pod_template_path)

@@ -23,8 +23,8 @@ def find_missing_clusters(
     templates: Iterable[Document],
     find_policy: Callable[[Document], tuple[PropagationPolicy | None, Key | None]],
 ) -> tuple[Finding, ...]:
-    """Return one warning for all workloads, if a policy selects one and only other APIs have clusters (`counts`)."""
-    selected = ((template, find_policy(template)[0]) for template in templates) if counts else ()
+    """Return one warning for all workloads, if a policy selects one. `counts` are the clusters of other APIs, at least one."""
+    selected = ((template, find_policy(template)[0]) for template in templates)
     template, policy = next(((template, policy) for template, policy in selected if policy is not None), (None, None))
     if template is None or policy is None:
         return ()
