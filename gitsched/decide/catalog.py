@@ -10,7 +10,8 @@ from gitsched.model.document import Body, Document, Key, Origin, get_field, is_n
 from gitsched.model.finding import Finding, locate_document, locate_origin
 
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
-_DEFINITIONS = ("CustomResourceDefinition", "CompositeResourceDefinition")
+DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
+"""Kinds whose documents declare the scope of other kinds."""
 MAX_DUPLICATE_LOCATIONS = 3
 """Locations of one duplicate identity that a message names; it only counts the others."""
 
@@ -192,7 +193,7 @@ class _KindScopes:
         self.guessed: dict[tuple[str, str], Document] = {}
         self._guessed_kinds: set[tuple[str, str]] = set()
         for entry in documents:
-            if entry.kind in _DEFINITIONS and not entry.broken:
+            if entry.kind in DEFINITION_KINDS and not entry.broken:
                 self._declare(entry)
 
     def resolve(self, entry: RawDocument) -> Document:

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gitsched.apis.policy_api import PolicyEngine, Snapshot
-from gitsched.decide.catalog import RawDocument, resolve_key
+from gitsched.decide.catalog import DEFINITION_KINDS, RawDocument, resolve_key
 from gitsched.decide.decisions import decide_workload, is_unchanged, list_dependency_trackers
 from gitsched.decide.plan import Plan, build_plan
 from gitsched.decide.plan_state import (
@@ -70,7 +70,7 @@ def match_documents(
     found = {}
     for document in new:
         key = resolve_key(document, kind_scopes)
-        if key is None or document.group in reserved_groups or document.kind == "CustomResourceDefinition":
+        if key is None or document.group in reserved_groups or document.kind in DEFINITION_KINDS:
             return None
         found[key] = Document(key, document.api_version, document.body, document.origin)
     return found

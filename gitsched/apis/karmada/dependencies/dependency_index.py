@@ -39,10 +39,10 @@ class DependencyIndex:
     references have changed. `references` are the direct ones, as Karmada records them.
     """
 
-    __slots__ = ("_by_labels", "_dependents", "_reach", "_reader", "_templates", "_users", "_writers", "references", "revision")
+    __slots__ = ("_by_labels", "_dependents", "_reach", "_reader", "_users", "_writers", "references", "revision")
 
     def __init__(self, templates: Mapping[Key, Document], reader: ReferenceReader) -> None:
-        self._templates, self._reader, self.revision = templates, reader, 0
+        self._reader, self.revision = reader, 0  # the templates belong to a snapshot: they are not stored with an engine
         self.references: dict[Key, tuple[DependentObjectReference, ...]] = {}
         self._dependents: dict[Key | DependentObjectReference, set[Key]] = {}
         self._by_labels: dict[tuple[str, str], set[DependentObjectReference]] = {}
@@ -54,7 +54,7 @@ class DependencyIndex:
             if secret is not None:
                 self._writers.setdefault(secret, set()).add(template.key)
         for template in templates.values():
-            self._add(template)
+            self._add(template, templates)
 
     def list_dependents(self, template: Document) -> list[Key]:
         """Return the workloads that refer to an object, in the order of their bindings.
@@ -77,19 +77,18 @@ class DependencyIndex:
     def update(self, changed: Iterable[Key], templates: Mapping[Key, Document]) -> set[Key]:
         """Read the references of changed objects again. Returns every object that a workload with such a reference referred to before or
         refers to now."""
-        self._templates = templates
         workloads = set(changed)
         users: set[Key] = set()
         for key in workloads:
             users |= self._users.get(key, set())
-            for secret in self._update_writer(key):
+            for secret in self._update_writer(key, templates.get(key)):
                 users |= self._dependents.get(secret, set())
         touched: set[Key] = set()
         for key in workloads | users:
             before, direct = self._reach.get(key), self.references.get(key)
             self._remove(key)
             if key in templates:
-                self._add(templates[key])
+                self._add(templates[key], templates)
             after = self._reach.get(key)
             is_same = (before, direct) == (after, self.references.get(key))
             self.revision += not is_same
@@ -97,9 +96,8 @@ class DependencyIndex:
                 touched |= (before.objects if before else frozenset()) | (after.objects if after else frozenset())
         return touched & templates.keys()
 
-    def _update_writer(self, key: Key) -> set[Key]:
+    def _update_writer(self, key: Key, template: Document | None) -> set[Key]:
         """Read again which Secret the controller of an object writes. Returns the Secrets before and after if they differ."""
-        template = self._templates.get(key)
         secret = find_written_secret_key(template) if template is not None else None
         before = {written for written, writers in self._writers.items() if key in writers}
         after = {secret} if secret is not None else set()
@@ -109,11 +107,11 @@ class DependencyIndex:
             self._writers.setdefault(written, set()).add(key)
         return before ^ after
 
-    def _add(self, template: Document) -> None:
+    def _add(self, template: Document, templates: Mapping[Key, Document]) -> None:
         direct = self._reader.read_references(template)
         if not direct or not self._reader.propagates(template):
             return
-        workload, reach = template.key, self._find_reach(direct)
+        workload, reach = template.key, self._find_reach(direct, templates)
         self.references[workload], self._reach[workload] = direct, reach
         for reference in reach.references:
             self._dependents.setdefault(reference.key if reference.name else reference, set()).add(workload)
@@ -122,30 +120,28 @@ class DependencyIndex:
         for key in reach.objects:
             self._users.setdefault(key, set()).add(workload)
 
-    def _find_reach(self, direct: tuple[DependentObjectReference, ...]) -> Reach:
+    def _find_reach(self, direct: tuple[DependentObjectReference, ...], templates: Mapping[Key, Document]) -> Reach:
         references, objects = set(direct), set[Key]()
         pending = list(direct)
         while pending and len(objects) < MAX_REACHED:
-            for key in self._list_objects(pending.pop()):
+            for key in self._list_objects(pending.pop(), templates):
                 if key not in objects:
                     objects.add(key)
-                    new = [found for found in self._reader.read_references(self._templates[key]) if found not in references]
+                    new = [found for found in self._reader.read_references(templates[key]) if found not in references]
                     references.update(new)
                     pending += new
         return Reach(frozenset(references), frozenset(objects))
 
-    def _list_objects(self, reference: DependentObjectReference) -> Iterator[Key]:
+    def _list_objects(self, reference: DependentObjectReference, templates: Mapping[Key, Document]) -> Iterator[Key]:
         """Yield the objects of the commit that a reference is to, and those whose controllers write the Secret that it is to."""
         if reference.name:
             key = reference.key
-            if key in self._templates:
+            if key in templates:
                 yield key
             yield from self._writers.get(key, ())
         else:
             yield from (
-                key
-                for key, template in self._templates.items()
-                if key.namespace == reference.namespace and reference.matches(template)
+                key for key, template in templates.items() if key.namespace == reference.namespace and reference.matches(template)
             )
 
     def _remove(self, workload: Key) -> None:
