@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from gitsched.apis.gitsched.config import KindScope
+from gitsched.apis.ocm.manifestworkreplicaset import read_manifest_key
 from gitsched.decide.catalog import build_catalog, make_raw_document
 
 CRD = """\
@@ -59,3 +60,12 @@ def test_only_the_guess_for_an_unknown_kind_is_reported() -> None:
 def test_a_composite_resource_definition_declares_the_claim(version: str, scope: str, composite: str) -> None:
     text = XRD % (version, scope) + thing("example.org/v1", "XDatabase") + thing("example.org/v1", "Database")
     assert namespaces(text) == {"XDatabase": composite, "Database": "default"}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "namespace"),
+    [("helm.toolkit.fluxcd.io/v2", "HelmRelease", "default"), ("cert-manager.io/v1", "ClusterIssuer", ""), ("v1", "Node", "")],
+)
+def test_manifests_inside_of_other_documents_have_the_same_scope(version: str, kind: str, namespace: str) -> None:
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": "thing"}}
+    assert read_manifest_key(body).namespace == namespace
