@@ -16,6 +16,7 @@ MAX_DIRECTORIES = 2_000
 
 SYMLINK_MODE, SUBMODULE_MODE = 0o120000, 0o160000
 _MAX_LINKS = 20
+_Position = tuple[str, int, int]
 _PLUGIN_FIELDS = ("generators", "transformers", "validators")
 
 
@@ -76,26 +77,29 @@ class _Resolver:
         self._files: dict[str, str] = {}
         self._resources: set[str] = set()
         self._problems: dict[BuildProblem, None] = {}
-        self._directories = [(root, False)]
+        # directory, whether its resources configure plug-ins, and the reference to it: path of the kustomization, line and column
+        self._directories: list[tuple[str, bool, _Position | None]] = [(root, False, None)]
+        self._known_directories = {(root, False)}
 
     def resolve(self) -> Closure:
         main = ""
-        for directory, plugins in self._directories:
+        for directory, plugins, referrer in self._directories:
             if len(self._directories) > MAX_DIRECTORIES or len(self._files) > MAX_FILES:
                 text = f"{self._root} needs more than {MAX_FILES} files or {MAX_DIRECTORIES} kustomizations: it is not built"
                 self._problems[BuildProblem("kustomize-build", text, main)] = None
                 break
-            path = self._read_directory(directory, plugins)
+            path = self._read_directory(directory, plugins, referrer)
             main = main or path
         return Closure(self._root, main, self._files, frozenset(self._resources), tuple(self._problems))
 
-    def _read_directory(self, directory: str, plugins: bool) -> str:
+    def _read_directory(self, directory: str, plugins: bool, referrer: _Position | None) -> str:
         """Follow the references of the kustomization in a directory; return its path."""
         names = [name for name in sorted(KUSTOMIZATION_NAMES) if _join(directory, name) in self._commit.entries]
         path = _join(directory, names[0]) if names else _join(directory, "kustomization.yaml")
         if len(names) != 1:
             found = f"it has {' and '.join(names)}" if names else "it has no kustomization.yaml"
-            self._problems[BuildProblem("kustomize-missing", f"{directory} cannot be built: {found}", path)] = None
+            position = referrer or (path, 1, 1)
+            self._problems[BuildProblem("kustomize-missing", f"{directory} cannot be built: {found}", *position)] = None
             return path
         blob = self._find(path, path, 1, 1)
         kustomization = self._commit.read_kustomization(blob, path) if blob else None
@@ -121,8 +125,9 @@ class _Resolver:
             self._problems[BuildProblem("kustomize-escape", text, path, *position)] = None
         elif target in self._commit.directories:
             is_plugin = reference.field in _PLUGIN_FIELDS
-            if (reference.role != "input" or is_plugin) and (target, is_plugin) not in self._directories:
-                self._directories.append((target, is_plugin))
+            if (reference.role != "input" or is_plugin) and (target, is_plugin) not in self._known_directories:
+                self._known_directories.add((target, is_plugin))
+                self._directories.append((target, is_plugin, (path, *position)))
         elif blob := self._find(target, path, *position, reference=reference):
             self._files[target] = blob
             if reference.role == "resource":
@@ -155,7 +160,7 @@ class _Resolver:
 
     def _describe_missing(self, target: str, current: str, reference: KustomizeReference | None) -> tuple[str, str]:
         name, field = (reference.path, reference.field) if reference else (target, "resources")
-        if current != target:
+        if self._commit.entries.get(target, ("", 0))[1] == SYMLINK_MODE:
             where = "outside of the repository" if current.startswith(("../", "/")) else "no file of the commit"
             return "kustomize-escape", f"{field} names {name}, a symbolic link to {where}: it is not followed"
         link = next((part for part in _list_parents(target) if self._commit.entries.get(part, ("", 0))[1] == SYMLINK_MODE), None)

@@ -45,7 +45,8 @@ def main() -> None:
     root = isolate(directory)
     limit(int(memory), int(seconds))
     os.set_inheritable(descriptor, False)
-    os.execve(descriptor, [argument.replace("{root}", root.rstrip("/")) for argument in arguments], dict(os.environ))  # noqa: S606
+    command = [argument.replace("{root}/", root.rstrip("/") + "/").replace("{root}", root) for argument in arguments]
+    os.execve(descriptor, command, dict(os.environ))  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "gitsched"
-PACKAGES = ("manifests", "apis", "decide", "simulate", "diff", "git", "reconcile")
+PACKAGES = ("manifests", "apis", "decide", "simulate", "diff", "git", "build", "reconcile")
 
 
 @cache
