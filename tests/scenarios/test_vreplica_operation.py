@@ -195,6 +195,18 @@ def test_replicas_are_lowered_in_a_later_commit_than_the_placements(fleet: Fleet
     assert (replicas, replicas > used) == (3, True)
 
 
+def test_replicas_are_lowered_in_a_later_commit_than_the_removal_of_a_source(fleet: Fleet) -> None:
+    """A late run learns of the removal; a source that is being deleted still runs on its pods until the output commit."""
+    events = VreplicaFleet(fleet, autoscaler="{refreshPeriodSeconds: 10}")
+    events.commit({"sources/more.yaml": source("more", 18)}, 1)
+    events.fleet.commit({"sources/orders.yaml": None, "sources/more.yaml": None}, hour=2)
+    fleet.reconcile(3)
+    assert not any(path.startswith("status/sources.knative.dev/") for path in fleet.files())
+    assert events.replicas == 6, "the commit that removes the placements leaves the pods"
+    fleet.reconcile(3.5)
+    assert events.replicas == 3
+
+
 def test_a_commit_that_changes_placements_does_not_lower_the_replicas_of_an_earlier_surplus(fleet: Fleet) -> None:
     events = VreplicaFleet(fleet, autoscaler=HOURLY)
     events.commit({"sources/orders.yaml": source("orders", 3)}, 1)

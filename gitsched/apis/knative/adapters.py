@@ -128,7 +128,7 @@ def _accepts(adapter: KnativeConfig, name: str, sources: EventSources, snapshot:
 
 def _select(sources: EventSources, names: Collection[str]) -> EventSources:
     valid = {name: entry for name, entry in sources.valid.items() if name in names}
-    return EventSources(valid, tuple(key for key in sources.quarantined if str(key) in names), ())
+    return EventSources(valid, tuple(key for key in sources.quarantined if str(key) in names), (), sources.removed)
 
 
 def _restrict(snapshot: Snapshot, path: str, other_paths: Collection[str]) -> Snapshot:

@@ -178,11 +178,13 @@ class KnativeInputs(NamedTuple):
 
 
 class EventSources(NamedTuple):
-    """Event sources. `valid` are in scheduling order, each with the path of its vreplicas; `quarantined` are sources that are invalid."""
+    """Event sources. `valid` are in scheduling order, each with the path of its vreplicas; `quarantined` are sources that are invalid;
+    `removed` are sources with a record of the previous run, but without a document."""
 
     valid: Mapping[str, tuple[Document, tuple[str, ...]]]
     quarantined: tuple[Key, ...]
     findings: tuple[Finding, ...]
+    removed: tuple[Key, ...] = ()
 
 
 def read_event_sources(snapshot: Snapshot, paths: VreplicaPaths) -> EventSources:
@@ -200,7 +202,10 @@ def read_event_sources(snapshot: Snapshot, paths: VreplicaPaths) -> EventSources
             ]
         else:
             valid[str(document.key)] = document, path
-    return EventSources(valid, tuple(sorted(quarantined)), tuple(findings))
+    present = {*(document.key for document, _ in valid.values()), *quarantined}
+    recorded = (key for group, kind in sorted(paths) for key, _ in list_previous_records(snapshot.previous, group, kind))
+    removed = tuple(key for key in recorded if key not in present)
+    return EventSources(valid, tuple(sorted(quarantined)), tuple(findings), removed)
 
 
 def _list_in_order(snapshot: Snapshot, paths: VreplicaPaths) -> list[Document]:
@@ -230,8 +235,15 @@ def read_inputs(snapshot: Snapshot, settings: KnativeConfig, sources: EventSourc
     }
     others = [read_placements(snapshot.previous.get(key, {}), adapter.key) for key in sources.quarantined]
     others += _apply_reserved(settings.reserved, sources, placements, adapter.key)
+    removed = {str(key): read_placements(snapshot.previous[key], adapter.key) for key in sources.removed}
     scheduling_input = VpodSchedulingInput(
-        adapter_pods, settings.capacity, strategy, settings.autoscaler, desired, tuple(filter(None, others))
+        adapter_pods,
+        settings.capacity,
+        strategy,
+        settings.autoscaler,
+        desired,
+        tuple(filter(None, others)),
+        removed={name: vreplicas for name, vreplicas in removed.items() if vreplicas},
     )
     adapter_state = read_adapter_state(adapter, adapter_pods, snapshot.previous)
     documents = {name: document for name, (document, _) in sources.valid.items()}

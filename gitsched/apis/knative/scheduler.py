@@ -45,8 +45,8 @@ class AdapterState(NamedTuple):
 class VpodSchedulingInput(NamedTuple):
     """The inputs that do not change during a run.
 
-    `other_placements` belong to quarantined sources and reservations. `committed` are the placements before the run, which the
-    sources know.
+    `other_placements` belong to quarantined sources and reservations. `removed` are the placements of sources that no longer have a
+    document. `committed` are all placements before the run, which the sources know.
     """
 
     adapter_pods: AdapterPods
@@ -55,6 +55,7 @@ class VpodSchedulingInput(NamedTuple):
     autoscaler: AutoscalerConfig
     desired: Mapping[str, int]
     other_placements: Sequence[VreplicasByOrdinal] = ()
+    removed: Mapping[str, VreplicasByOrdinal] = MappingProxyType({})
     committed: SourcePlacements = {}
 
 
@@ -89,7 +90,7 @@ def schedule_vpods(
     `placements` are those that the sources know. While the result has others, the replicas are not lowered: see `_wait_for_sources`.
     """
     run_mode = _run_replace_mode if scheduling_input.strategy.reschedules_all else _run_keep_mode
-    scheduling_input = scheduling_input._replace(committed=dict(placements))
+    scheduling_input = scheduling_input._replace(committed={**placements, **scheduling_input.removed})
     result = run_mode(scheduling_input, adapter_state, placements, source_time)
     for _ in range(MAX_DEADLINES):
         deadline = result.wakeup
