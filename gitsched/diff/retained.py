@@ -56,17 +56,19 @@ def find_retained(
             retained[key] = outcome
     if not retained:
         return ()
-    remedies = _find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
-    return tuple(
-        RetainedWorkload(key, outcome.replicas_by_cluster, new[key].replicas_by_cluster, remedies[key])
-        for key, outcome in retained.items()
-    )
+    return _find_remedies(retained, new, make_baseline(decided, after.config, applied_at, after.observations))
 
 
-def _find_remedies(retained: Mapping[Key, Outcome], expected: Mapping[Key, Outcome], baseline: Baseline) -> Mapping[Key, str]:
-    """Return how each workload can be moved to the expected clusters. If its API supports rescheduling, the result is simulated."""
+def _find_remedies(
+    retained: Mapping[Key, Outcome], expected: Mapping[Key, Outcome], baseline: Baseline
+) -> tuple[RetainedWorkload, ...]:
+    """Return how each workload can be moved to the expected clusters. If its API supports rescheduling, the result is simulated.
+
+    A rescheduled workload can have other replicas than a new one in the same clusters, because its last division breaks ties.
+    """
     catalog, templates = baseline.decisions.catalog, baseline.decisions.templates
     remedies = dict.fromkeys(retained, "it moves there when another change causes it to be rescheduled")
+    results = {key: expected[key].replicas_by_cluster for key in retained}
     for engine in baseline.decisions.engines:
         keys = [key for key, outcome in retained.items() if outcome.api == engine.name]
         if not keys or not isinstance(engine, Rescheduling):
@@ -76,7 +78,11 @@ def _find_remedies(retained: Mapping[Key, Outcome], expected: Mapping[Key, Outco
         remedies |= {
             key: engine.describe_remedy(templates[key], retained[key], rescheduled.get(key), expected[key]) for key in keys
         }
-    return remedies
+        simulated = {key: rescheduled[key].replicas_by_cluster for key in keys if key in rescheduled}
+        results |= {key: clusters for key, clusters in simulated.items() if clusters.keys() == results[key].keys()}
+    return tuple(
+        RetainedWorkload(key, outcome.replicas_by_cluster, results[key], remedies[key]) for key, outcome in retained.items()
+    )
 
 
 def _decide_without_history(commit: CommitInput, now: datetime) -> Mapping[Key, Outcome]:

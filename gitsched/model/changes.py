@@ -70,8 +70,8 @@ class RecordChange(NamedTuple):
 class RetainedWorkload(NamedTuple):
     """A workload that a change affects and that keeps its clusters because of the previous decision.
 
-    `current` are its clusters, `if_rescheduled` the clusters that a first decision would give now. `remedy` says how to move it
-    there.
+    `current` are its clusters, `if_rescheduled` the clusters that a first decision would give now, with the replicas that a rebalance
+    gives them if it chooses the same clusters. `remedy` says how to move it there.
     """
 
     key: Key

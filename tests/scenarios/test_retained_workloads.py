@@ -15,6 +15,7 @@ Files = Mapping[str, str | bytes | None]
 DOWN: Files = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
 UP: Files = {"clusters/first.yaml": cluster("first")}
 SPREAD = "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n"
+DYNAMIC = "Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
 BACK = "a WorkloadRebalancer that names it brings it there"
 REBALANCER = """\
 apiVersion: apps.karmada.io/v1alpha1
@@ -65,6 +66,19 @@ def test_the_proposed_remedy_moves_the_workload(fleet: Fleet, rules: str, more: 
     assert list(fleet.binding("web-deployment")["spec"]["clusters"]) == [
         {"name": "first" if remedy.startswith(BACK) else "second", "replicas": 2}
     ]
+
+
+def test_the_expected_replicas_are_those_of_the_rebalance(fleet: Fleet) -> None:
+    """Of equal weights, the cluster that has replicas gets the odd one; for a new workload the name decides."""
+    fail_over(fleet, policy().replace("Duplicated", DYNAMIC), {"apps/web.yaml": deployment("web", replicas=3)})
+    (retained,) = list_stays(fleet, 3)
+    assert (retained.current, retained.if_rescheduled) == ({"second": 3}, {"first": 1, "second": 2})
+    fleet.reconcile(3)
+    fleet.commit({"back.yaml": REBALANCER}, hour=3.1)
+    fleet.reconcile(3.1)
+    assert {
+        each["name"]: each["replicas"] for each in fleet.binding("web-deployment")["spec"]["clusters"]
+    } == retained.if_rescheduled
 
 
 def test_a_rebalance_during_an_eviction_has_no_effect(fleet: Fleet) -> None:
