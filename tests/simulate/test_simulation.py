@@ -153,7 +153,7 @@ def test_a_copy_of_a_full_cluster_is_empty(fleet: Fleet, simulate: Simulate) -> 
 
 
 def test_a_quarantined_workload_on_a_lost_cluster_is_unplaced(shop: Fleet, simulate: Simulate) -> None:
-    shop.commit({"apps/again.yaml": SHOP["apps/pay.yaml"]}, hour=1)
+    shop.commit({"apps/again.yaml": f"{SHOP['apps/pay.yaml']}  paused: true\n"}, hour=1)
     result = effects(simulate("--lose", "region/west", "-o", "json"))["pay"]
     assert (result["homeless"], result["why"]) == (True, "its document is broken or defined more than once, so it is not scheduled")
 
