@@ -32,6 +32,7 @@ class DecisionSet(NamedTuple):
 
     `quarantined` are workloads whose document is broken or defined more than once: their manifests do not change. `unstable` are workloads
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
+    `kustomized` are objects that only kustomizations have, and that are not placed.
     """
 
     catalog: Catalog
@@ -42,6 +43,7 @@ class DecisionSet(NamedTuple):
     findings: tuple[Finding, ...]
     unstable: frozenset[Key]
     own_workloads: frozenset[Key] = frozenset()
+    kustomized: frozenset[Key] = frozenset()
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
@@ -126,7 +128,8 @@ def decide(
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = _resolve_kustomized(kustomized, catalog)
-    broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *(document.key for document, _ in parts)))
+    kustomized_keys = frozenset(document.key for document, _ in parts)
+    broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
     observed = observations or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
     snapshot = Snapshot(
@@ -176,7 +179,17 @@ def decide(
     chosen = {(key.group, key.kind) for key in outcomes}
     findings += [make_scope_finding(document) for kind, document in sorted(catalog.guessed_scopes.items()) if kind in chosen]
     unstable = frozenset(key for key in outcomes if key not in cache.decisions)
-    return DecisionSet(catalog, engines, outcomes, templates, frozenset(quarantined), tuple(findings), unstable, frozenset(own))
+    return DecisionSet(
+        catalog,
+        engines,
+        outcomes,
+        templates,
+        frozenset(quarantined),
+        tuple(findings),
+        unstable,
+        frozenset(own),
+        kustomized_keys,
+    )
 
 
 def describe_recorded(engines: Iterable[PolicyEngine], own: Iterable[Outcome]) -> tuple[RecordedDecision, ...]:

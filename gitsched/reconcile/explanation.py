@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gitsched.decide.catalog import Catalog
+from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.plan import Plan
 from gitsched.git import Repository
 from gitsched.model.document import Key
@@ -40,6 +40,7 @@ def explain_resource(
     decisions = plan.decisions
     own = decisions.catalog.api_documents_by_key
     known = dict.fromkeys((*decisions.templates, *own, *decisions.catalog.duplicate_templates, *decisions.catalog.broken))
+    known |= dict.fromkeys(sorted(decisions.kustomized))
     baseline = make_baseline(decisions, planned.config, max(settings.now, plan.time), plan.observations)
     key = find_key(known, kind, namespace, name)
     if key is None:
@@ -49,7 +50,7 @@ def explain_resource(
     template = decisions.templates.get(key) or own.get(key)
     if template is None:
         findings = tuple(finding for finding in plan.findings if finding.resource == key.resource)
-        return Explanation(str(key), policy_reason=_describe_quarantine(decisions.catalog, key), findings=findings)
+        return Explanation(str(key), policy_reason=_describe_quarantine(decisions, key), findings=findings)
     found = decisions.explain(template)
     if found is None and key in own:
         cluster = next(
@@ -60,6 +61,7 @@ def explain_resource(
         return describe_cluster(baseline, cluster, plan.findings)
     found = found or Explanation(str(key), location=f"{template.origin.path}:{template.origin.line}" if template.origin else "")
     found = _add_document_errors(found, key, plan.findings)
+    found = found._replace(built_from=template.origin.root) if template.origin else found
     return locate_explanation(_add_counterfactuals(baseline, key, found, why_not), context.source.repository)
 
 
@@ -110,7 +112,10 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str)
     return missing + (f"; did you mean {', '.join(near)}?" if near else "")
 
 
-def _describe_quarantine(catalog: Catalog, key: Key) -> str:
+def _describe_quarantine(decisions: DecisionSet, key: Key) -> str:
+    catalog = decisions.catalog
+    if key in decisions.kustomized:
+        return "kustomize changes it, so it is not placed as its file has it"
     if key not in catalog.duplicate_templates:
         return "its document is broken"
     origins = [document.origin for document in catalog.duplicate_templates[key] if document.origin]

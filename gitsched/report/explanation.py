@@ -24,7 +24,7 @@ from gitsched.report.summary import fits_width, format_columns, format_count, fo
 
 def write_explanation(value: Explanation, width: int) -> str:
     """Return policy, groups, clusters, division and result of a workload, wrapped at `width` characters."""
-    lines = wrap(value.workload + (f"  ({value.location})" if value.location else ""), width)
+    lines = wrap(value.title, width)
     if not value.policy and value.tables:  # a document that is not placed itself
         lines += wrap(value.trigger, width, "  ")
         lines += [line for table in value.tables for line in _write_table(table, width)]
@@ -77,13 +77,13 @@ def list_explanation_blocks(value: Explanation) -> list[Block]:
     result = [_format_share(share) for share in value.result] or ["nowhere"]
     if not value.policy and value.tables:  # a document that is not placed itself
         return [
-            Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
+            Paragraph(value.title, heading=True),
             Paragraph(value.trigger),
             *(TableBlock(table.columns, table.rows, caption=table.title) for table in value.tables),
             ListBlock("Findings", [str(finding) for finding in value.findings]),
         ]
     return [
-        Paragraph(value.workload + (f"  ({value.location})" if value.location else ""), heading=True),
+        Paragraph(value.title, heading=True),
         ListBlock("Result", [] if value.only_some_clusters and not value.result else result),
         ListBlock("Policy", list(filter(None, [policy, value.claim, *rejected]))),
         ListBlock("Attached to", value.attached_to),

@@ -174,6 +174,7 @@ def serialize_explanation(value: Explanation) -> dict[str, Any]:
         "kind": "Explanation",
         "workload": value.workload,
         "location": value.location,
+        **({"builtFrom": value.built_from} if value.built_from else {}),
         "policy": {
             "name": value.policy,
             "reason": value.policy_reason,

@@ -29,7 +29,7 @@ def test_a_missing_namespace_is_suggested(gitsched: Run) -> None:
 
 
 def test_explain_of_a_duplicate_object_lists_its_locations(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
-    commit(fleet, copy=WORKLOAD)
+    commit(fleet, copy=WORKLOAD.replace("replicas: 2", "replicas: 3"))
     found = gitsched("explain", "deploy/shop/web")
     assert found.returncode == 0, found.stderr
     assert "is defined more than once" in found.stdout

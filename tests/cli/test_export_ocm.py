@@ -254,7 +254,7 @@ def test_the_last_valid_version_of_a_broken_file_is_exported(gitsched: Run, hub_
 
 def test_a_workload_that_is_defined_twice_is_a_finding(gitsched: Run, hub_fleet: Path, commit: Callable[..., None]) -> None:
     gitsched("reconcile")
-    commit(hub_fleet, again=to_yaml(SETTINGS))
+    commit(hub_fleet, again=to_yaml({**SETTINGS, "data": {"another": "value"}}))
     done = gitsched("export", "ocm")
     assert names(check(done.stdout), "ManifestWorkReplicaSet") == ["shop/job"]
     assert "ConfigMap/shop/settings is not exported: it is defined more than once; leave its objects" in done.stderr

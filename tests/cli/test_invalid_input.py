@@ -116,7 +116,10 @@ def test_long_lists_of_findings_are_truncated_with_a_count(gitsched: Run, fleet:
 
 def test_a_duplicate_is_reported_with_three_locations_and_a_fix(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     web = (fleet / "web.yaml").read_text()
-    commit(fleet, **{f"overlay{number}": web for number in range(5)})
+    commit(
+        fleet,
+        **{f"overlay{number}": web.replace("metadata:\n", f"metadata:\n  labels: {{copy: c{number}}}\n", 1) for number in range(5)},
+    )
     (line,) = [
         line for line in gitsched("validate").stdout.replace("\n[", " [").splitlines() if "is defined more than once" in line
     ]

