@@ -473,3 +473,22 @@ def test_a_cluster_is_bound_by_the_metrics_of_a_server(
     tenant.reconcile()
     assert tenant.load("status/kubernetes/cluster/tenant-a/made.yaml")["status"]["scheduled_to"]["name"] == f"cloud-{best}"
     assert tenant.load("status/openstack/magnumcluster/tenant-a/magnum.yaml")["status"]["project"]["name"] == f"project-{best}"
+
+
+@pytest.mark.parametrize(
+    "deleting",
+    [
+        application_yaml() + "status: {state: DELETING}\n",
+        application_yaml().replace("namespace: tenant-a}", "namespace: tenant-a, deleted: '2026-03-02T09:00:00Z'}"),
+    ],
+    ids=["state", "metadata.deleted"],
+)
+def test_a_deleted_application_leaves_its_cluster_once(tenant: Fleet, deleting: str) -> None:
+    tenant.reconcile()
+    tenant.commit({"apps/echo.yaml": deleting}, hour=1)
+    (move,) = tenant.reconcile(1).plan.moves
+    assert move.after == {}
+    assert not tenant.preview(2).plan.moves, "the next plan does not repeat the removal"
+    tenant.commit({"apps/echo.yaml": application_yaml()}, hour=3)
+    (move,) = tenant.reconcile(3).plan.moves
+    assert (move.before, list(move.after)) == ({}, ["tenant-a.two"])

@@ -249,7 +249,7 @@ def _make_candidate(document: Document, name: str, results: MetricResults) -> Re
 
 def is_deleted(body: Body) -> bool:
     """Return whether the resource is being deleted or has been deleted."""
-    return bool(body["metadata"].get("deleted")) or read_state(body) in DELETION_STATES
+    return bool(get_field(body, "metadata", "deleted")) or read_state(body) in DELETION_STATES
 
 
 def _check_deletion(document: Document) -> tuple[bool, str]:

@@ -141,6 +141,8 @@ class KrakeEngine(PolicyEngine):
         key, status = document.key, attempt.status
         targets = () if is_deleted(document.body) else self._list_targets(status.target)
         missing = status.target is not None and not targets and not is_deleted(document.body)
+        was_deleted = is_deleted(self.snapshot.previous.get(key, {}))
+        previous = None if was_deleted else decision.previous.target  # the objects of a deleted application have left its cluster
         last = decision.decisive_attempt
         return Outcome(
             key=key,
@@ -155,9 +157,7 @@ class KrakeEngine(PolicyEngine):
             time=last.time if last.changes_status else self.snapshot.at,
             wakeup=attempt.next_change,
             findings=tuple(report_application(decision, Key(*status.target) if missing and status.target else None, bool(targets))),
-            previous_targets=tuple(
-                TargetCluster(cluster_directory(ref.namespace, ref.name)) for ref in (decision.previous.target,) if ref
-            ),
+            previous_targets=tuple(TargetCluster(cluster_directory(ref.namespace, ref.name)) for ref in (previous,) if ref),
             manifests=_index_manifests(document),
             trigger=_describe_move(decision) if targets else "",
         )

@@ -158,6 +158,9 @@ def make_record(
     uid = get_field(document.body, "metadata", "uid")
     if isinstance(uid, str) and uid:
         metadata["uid"] = uid
+    deleted = get_field(document.body, "metadata", "deleted")
+    if isinstance(deleted, str) and deleted:
+        metadata["deleted"] = deleted
     if labels is not None:
         metadata["labels"] = labels
     if spec is not None and get_field(document.body, "metadata", "inherit_labels") is True:
