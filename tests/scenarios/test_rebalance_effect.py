@@ -184,7 +184,7 @@ def test_a_policy_that_is_lazy_is_rebalanced_with_the_placement_of_its_binding(f
 
 
 def test_a_target_that_is_defined_twice_waits_and_one_with_an_earlier_valid_version_does_not(displaced: Fleet) -> None:
-    twice, broken = {"again.yaml": deployment("web")}, policy("first", "second").replace("resourceSelectors", "selectors")
+    twice, broken = {"again.yaml": deployment("web", 3)}, policy("first", "second").replace("resourceSelectors", "selectors")
     displaced.commit({**UP, **twice, "demo.yaml": make_rebalancer("web")}, hour=2)
     displaced.reconcile(2)
     assert "result" not in displaced.load(RECORD)["status"]["observedWorkloads"][0]

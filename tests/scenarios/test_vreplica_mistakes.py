@@ -26,7 +26,7 @@ MISTAKES: Mapping[str, Mapping[str, str | None]] = {
         "policy.yaml": None,
     },
     "no such StatefulSet": {"gitsched.yaml": settings(cluster="events", statefulSet="other")},
-    "a StatefulSet there twice": {"again.yaml": VreplicaFleet.adapter(6)},
+    "a StatefulSet there twice": {"again.yaml": VreplicaFleet.adapter(7)},
     "a policy there twice": {"again.yaml": policy("[]")},
 }
 

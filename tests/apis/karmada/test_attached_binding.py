@@ -194,14 +194,15 @@ def test_a_workload_with_an_invalid_policy_keeps_its_dependencies(run: Any) -> N
 
 
 def test_a_dependency_that_is_defined_twice_keeps_its_manifest_and_follows_its_dependent(run: Any) -> None:
-    documents = (CONFIG, CONFIG, deployment("web", "conf"))
+    copies = (CONFIG, f"{CONFIG}\ndata: {{a: b}}")
+    documents = (*copies, deployment("web", "conf"))
     first = run(repository(CONFIG, deployment("web", "conf"), policy("web", "m1")))
     (key,) = (key for key in first.decisions.outcomes if key.name == "conf")
     twice = run(repository(*documents, policy("web", "m1")), first).decisions.outcomes[key]
     assert (twice.state, [place.cluster for place in twice.targets]) == ("stale", ["m1"])
     moved = run(repository(*documents, policy("web", "m2")), first).decisions.outcomes[key]
     assert [place.cluster for place in moved.targets] == ["m2"]
-    assert key not in run(repository(CONFIG, CONFIG), first).decisions.outcomes
+    assert key not in run(repository(*copies), first).decisions.outcomes
 
 
 def test_a_second_run_changes_nothing(run: Any) -> None:

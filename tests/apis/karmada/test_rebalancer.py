@@ -150,7 +150,7 @@ def test_a_failure_is_final_until_the_workload_is_named_again(run: Any) -> None:
 
 def test_a_workload_that_is_defined_twice_is_rebalanced_when_it_is_fixed(run: Any) -> None:
     first = run(repository(WEB), at=NOON)
-    held = run(repository(WEB, WEB, rebalancer("web")), first, ONE)
+    held = run(repository(WEB, WEB.replace("replicas: 2", "replicas: 3"), rebalancer("web")), first, ONE)
     check_kept_then_fixed(run, first, held)
 
 
