@@ -162,7 +162,8 @@ def test_a_plan_counts_the_workloads_that_were_unplaced_before(gitsched: Run, te
     """An application that stays on an unavailable cluster is placed, and a Cluster without a cloud is no workload."""
     lost = DOCUMENTS["made"].replace("name: made", "name: lost").replace("zone is x", "zone is nowhere")
     waiting = DOCUMENTS["app"].replace("name: web", "name: waiting").replace("zone is x", "zone is nowhere")
-    commit(tenant, one=DOCUMENTS["one"].replace("ONLINE", "NOTREADY"), lost=lost, waiting=waiting)
+    settings = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {krake: {rescheduleAfter: 24h}}\n"
+    commit(tenant, one=DOCUMENTS["one"].replace("ONLINE", "NOTREADY"), lost=lost, waiting=waiting, gitsched=settings)
     assert gitsched("reconcile", at=tenant).returncode == 0
     commit(tenant, one=DOCUMENTS["one"], app=DOCUMENTS["app"])
     assert gitsched("reconcile", at=tenant).returncode == 0
