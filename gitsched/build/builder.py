@@ -38,7 +38,8 @@ class Builder(NamedTuple):
 def find_builder(known_versions: MutableMapping[str, str]) -> Builder:
     """Return the kubectl of the extra `gitsched[kustomize]`, else kustomize or kubectl on the PATH.
 
-    The extra comes first because it pins the version. `known_versions` caches versions by executable. Raises Permanent if there is none.
+    The extra comes first because it pins the version. `known_versions` has the versions by executable; new ones are added. Raises
+    Permanent if there is none.
     """
     for name, path in _list_candidates():
         executable = Path(path).resolve()

@@ -18,7 +18,7 @@ from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
-from gitsched.reconcile.cache.build_cache import BuildCache, VersionCache
+from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import BuildRecord, RunMetadata
@@ -27,6 +27,9 @@ MAX_ROOTS = 2_000
 """Roots that are built for one commit."""
 MAX_NAMED_ROOTS = 5
 """Roots that one finding names."""
+
+_VERSIONS = "versions"
+"""The key of the versions of executables in the build cache; the other keys are digests."""
 
 
 class CommitTree:
@@ -76,7 +79,7 @@ def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iter
     roots, findings = _select_roots(commit, patterns)
     if not roots:
         return BuiltRoots((), tuple(findings), failed=bool(findings))
-    builder = find_builder(VersionCache(cache))
+    builder = _find_builder(cache)
     findings += _compare_builder(builder, record)
     closures = [resolve_closure(root, commit) for root in roots]
     results = _build_all([(closure, commit) for closure in closures], builder, cache)
@@ -136,6 +139,17 @@ def _build_earlier(
     closure = resolve_closure(root, commit)
     (result,) = _build_all([(closure, commit)], builder, cache)
     return None if closure.problems or result.error else (OriginLocator(closure, commit, reader), result)
+
+
+def _find_builder(cache: BuildCache) -> Builder:
+    """Find the builder with the versions of executables that earlier runs have read."""
+    cache.load([_VERSIONS])
+    known = cache.get(_VERSIONS)
+    versions: dict[str, str] = dict(known) if isinstance(known, dict) else {}
+    builder = find_builder(versions)
+    if versions != known:
+        cache.put(_VERSIONS, versions)
+    return builder
 
 
 def _build_all(closures: list[tuple[Closure, CommitTree]], builder: Builder, cache: BuildCache) -> list[BuildResult]:

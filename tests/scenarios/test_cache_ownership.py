@@ -18,10 +18,10 @@ def forge(cache: Path) -> None:
     """Set 99 replicas in every cached Deployment, with valid digests, as an attacker with write access could."""
     (path,) = cache.glob("parsed-*.sqlite3")
     with sqlite3.connect(path) as connection:
-        for key, row in connection.execute("SELECT key, file FROM parsed").fetchall():
+        for key, row in connection.execute("SELECT key, value FROM rows").fetchall():
             text = row[32:].replace('"replicas":2', '"replicas":99')
             digest = blake2b(f"{key}\n{text}".encode(), digest_size=16).hexdigest()
-            connection.execute("UPDATE parsed SET file = ? WHERE key = ?", (digest + text, key))
+            connection.execute("UPDATE rows SET value = ? WHERE key = ?", (digest + text, key))
     for plan in cache.glob("plan-*.sqlite3"):
         plan.unlink()
 

@@ -1,22 +1,113 @@
-"""Protect cache files: check their owner and the build of gitsched that wrote them. A file is read only if no other user can write to
-it."""
+"""Cache files: rows of JSON in SQLite, their owner, and the build of gitsched that wrote them. A file is read only if no other user can
+write to it."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from gitsched import __version__
 from gitsched.decide.registry import policy_apis
 from gitsched.git import open_repository
 from gitsched.model.errors import Permanent
 
+_log = logging.getLogger("gitsched.reconcile")
 _TREE_MODE = 0o040000
+_CREATE_TABLE = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+_DIGEST_LENGTH = 32
+"""Characters of the digest at the start of each row."""
+_KEYS_OF_QUERY = 500
+
+
+class RowFile:
+    """JSON values by key in one SQLite file that all processes of a user share.
+
+    The checksums of the rows protect against accidents only, so a file that other users can write to is neither read nor written. A run
+    does not need the file: failures are logged. `max_rows` limits the rows; a write beyond it deletes all earlier ones.
+    """
+
+    def __init__(self, path: Path, max_rows: int | None = None) -> None:
+        self.path, self._max_rows = path, max_rows
+        self._warned = False
+
+    def read(self, keys: Sequence[str]) -> dict[str, Any]:
+        """Return the values of the keys that the file has."""
+        if not keys or not os.path.lexists(self.path) or not self._is_private():
+            return {}
+        import sqlite3  # only when there is something to load
+
+        found: dict[str, Any] = {}
+        try:
+            with closing(sqlite3.connect(self.path, timeout=5)) as connection:
+                for start in range(0, len(keys), _KEYS_OF_QUERY):
+                    part = keys[start : start + _KEYS_OF_QUERY]
+                    query = f"SELECT key, value FROM rows WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only marks
+                    found.update((key, _decode(key, row)) for key, row in connection.execute(query, part))
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            self.discard(error)
+        return found
+
+    def write(self, values: Mapping[str, Any]) -> None:
+        """Add or replace values."""
+        if not values or (self.path.parent.exists() and not self._is_private()):
+            return
+        import sqlite3
+
+        rows = [(key, _encode(key, values[key])) for key in sorted(values)]  # in the order of the table
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.path, timeout=5)) as connection, connection:
+                connection.execute("PRAGMA synchronous = OFF")  # a cache: rows that a crash of the machine damages are rebuilt
+                connection.execute(_CREATE_TABLE)
+                self.path.chmod(0o600)
+                if self._max_rows is not None and connection.execute("SELECT count(*) FROM rows").fetchone()[0] > self._max_rows:
+                    connection.execute("DELETE FROM rows")
+                connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", rows)
+        except (sqlite3.Error, OSError) as error:
+            _log.warning("the cache %s was not written: %s", self.path, error)
+
+    def discard(self, error: Exception) -> None:
+        """Delete the file, because it is not readable or a value is not what was expected."""
+        _log.warning("the cache %s is not readable and will be rebuilt: %s", self.path, error)
+        self.path.unlink(missing_ok=True)
+
+    def _is_private(self) -> bool:
+        """Return whether only this user can have written the file, or the directory where there is no file. Warn once otherwise."""
+        exists = os.path.lexists(self.path)
+        private = is_private(self.path if exists else self.path.parent)
+        if not private and not self._warned:
+            self._warned = True
+            _log.warning(
+                "others can write to the cache %s: it is not used; make its directory writable for this user only", self.path
+            )
+        return private
+
+
+def _encode(key: str, value: Any) -> str:
+    """Return a value as JSON after a digest: a flipped bit on the disk must not turn one valid document into another."""
+    text = json.dumps(value, separators=(",", ":"))
+    return f"{_compute_digest(key, text)}{text}"
+
+
+def _decode(key: str, row: str) -> Any:
+    """Return the value of a row. Raise ValueError if the digest does not match."""
+    text = row[_DIGEST_LENGTH:]
+    if _compute_digest(key, text) != row[:_DIGEST_LENGTH]:
+        raise ValueError("a row is not what was written")
+    return json.loads(text)
+
+
+def _compute_digest(key: str, text: str) -> str:
+    return blake2b(f"{key}\n{text}".encode("utf-8", "surrogatepass"), digest_size=_DIGEST_LENGTH // 2).hexdigest()
 
 
 def is_private(path: Path) -> bool:
