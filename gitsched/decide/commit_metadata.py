@@ -12,7 +12,6 @@ from types import MappingProxyType
 from gitsched.decide.plan import Plan
 from gitsched.model.changes import RecordChange
 from gitsched.model.commit import Commit
-from gitsched.model.document import Key
 from gitsched.model.observation import write_observations
 from gitsched.model.planned_files import PlannedFile
 from gitsched.model.scheduling import RecordTarget
@@ -32,6 +31,7 @@ from gitsched.render.run_metadata import (
     write_readme,
     write_run_metadata,
 )
+from gitsched.report.summary import format_key
 
 
 def render_metadata_files(
@@ -59,16 +59,14 @@ def render_metadata_files(
         ],
         decisions=[
             DecisionRow(
-                _format_workload(key),
+                format_key(key),
                 outcome.policy or outcome.reason,
                 [*outcome.counted_replicas.items()],
             )
             for key, outcome in totals.first_outcomes.items()
         ],
         recorded=[
-            RecordedRow(
-                _format_workload(decision.subject), decision.target_kind, [_format_target(each) for each in decision.targets]
-            )
+            RecordedRow(format_key(decision.subject), decision.target_kind, [_format_target(each) for each in decision.targets])
             for decision in plan.recorded
         ],
         workloads=len(plan.outcomes),
@@ -147,10 +145,6 @@ def _summarize_changed_entries(names: Set[str]) -> str:
     if KEPT in names:
         return "last valid files changed"
     return "records changed"
-
-
-def _format_workload(key: Key) -> str:
-    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
 
 
 def _format_targets(targets: Sequence[RecordTarget]) -> str:

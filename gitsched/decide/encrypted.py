@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Document, as_string_map, get_field, is_encrypted
+from gitsched.model.document import Document, as_string_map, get_field, is_encrypted, read_annotations
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 
@@ -41,7 +41,7 @@ def _make_sops_finding(document: Document, clusters: list[str]) -> Finding:
 
 
 def _find_sealed(document: Document, outcome: Outcome) -> tuple[Finding, ...]:
-    annotations = as_string_map(get_field(document.body, "metadata", "annotations"))
+    annotations = read_annotations(document.body)
     if annotations.get(SEALING_KEY) == "shared":
         return ()
     clusters = sorted(target.cluster for target in outcome.targets if not target.evicting)

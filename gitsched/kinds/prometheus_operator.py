@@ -27,6 +27,19 @@ _RECEIVER_KEYS = [
 ]
 _SERVER = (*_MONITOR, *secrets("spec.secrets[]"), *config_maps("spec.configMaps[]"))
 _AVAILABLE = condition("Available")
+# Prometheus, PrometheusAgent and ThanosRuler
+_PROMETHEUS = (
+    *_SERVER,
+    *secrets(
+        "spec.additionalScrapeConfigs",
+        "spec.additionalAlertRelabelConfigs",
+        "spec.additionalAlertManagerConfigs",
+        "spec.objectStorageConfig",
+        "spec.alertmanagersConfig",
+        "spec.queryConfig",
+        "spec.thanos.objectStorageConfig",
+    ),
+)
 
 KINDS: KindTable = {
     ("monitoring.coreos.com", "Alertmanager"): Kind(
@@ -58,36 +71,14 @@ KINDS: KindTable = {
     ("monitoring.coreos.com", "Prometheus"): Kind(
         NAMESPACED,
         "prometheus-operator/prometheus-operator/example/prometheus-operator-crd/monitoring.coreos.com_prometheuses.yaml",
-        references=(
-            *_SERVER,
-            *secrets(
-                "spec.additionalScrapeConfigs",
-                "spec.additionalAlertRelabelConfigs",
-                "spec.additionalAlertManagerConfigs",
-                "spec.objectStorageConfig",
-                "spec.alertmanagersConfig",
-                "spec.queryConfig",
-                "spec.thanos.objectStorageConfig",
-            ),
-        ),
+        references=_PROMETHEUS,
         pod_specs=("spec",),
         health=_AVAILABLE,
     ),
     ("monitoring.coreos.com", "PrometheusAgent"): Kind(
         NAMESPACED,
         "prometheus-operator/prometheus-operator/example/prometheus-operator-crd/monitoring.coreos.com_prometheusagents.yaml",
-        references=(
-            *_SERVER,
-            *secrets(
-                "spec.additionalScrapeConfigs",
-                "spec.additionalAlertRelabelConfigs",
-                "spec.additionalAlertManagerConfigs",
-                "spec.objectStorageConfig",
-                "spec.alertmanagersConfig",
-                "spec.queryConfig",
-                "spec.thanos.objectStorageConfig",
-            ),
-        ),
+        references=_PROMETHEUS,
         pod_specs=("spec",),
         health=_AVAILABLE,
     ),
@@ -108,18 +99,7 @@ KINDS: KindTable = {
     ("monitoring.coreos.com", "ThanosRuler"): Kind(
         NAMESPACED,
         "prometheus-operator/prometheus-operator/example/prometheus-operator-crd/monitoring.coreos.com_thanosrulers.yaml",
-        references=(
-            *_SERVER,
-            *secrets(
-                "spec.additionalScrapeConfigs",
-                "spec.additionalAlertRelabelConfigs",
-                "spec.additionalAlertManagerConfigs",
-                "spec.objectStorageConfig",
-                "spec.alertmanagersConfig",
-                "spec.queryConfig",
-                "spec.thanos.objectStorageConfig",
-            ),
-        ),
+        references=_PROMETHEUS,
         pod_specs=("spec",),
         health=_AVAILABLE,
     ),

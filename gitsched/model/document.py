@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 Body = dict[str, Any]
 """A JSON object: str keys; values are None, bool, int, float, str, list or another Body. Never modified after parsing."""
@@ -130,6 +130,16 @@ def as_string_map(value: Any) -> dict[str, str]:
     return {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, str)}
 
 
+def read_annotations(body: Body) -> dict[str, str]:
+    """Return the annotations of an object that are texts."""
+    return as_string_map(get_field(body, "metadata", "annotations"))
+
+
+def read_labels(body: Body) -> dict[str, str]:
+    """Return the labels of an object that are texts."""
+    return as_string_map(get_field(body, "metadata", "labels"))
+
+
 _CLUSTER_SCOPED_BY_GROUP = {
     "": "ComponentStatus Namespace Node PersistentVolume",
     "admissionregistration.k8s.io": (
@@ -246,6 +256,11 @@ def is_encrypted(body: Body) -> bool:
     """Return whether SOPS has encrypted a document: it has the member `sops` with a message authentication code."""
     metadata = body.get("sops")
     return isinstance(metadata, dict) and "mac" in metadata
+
+
+def reject_constant(constant: str) -> NoReturn:
+    """Raise ValueError: Python reads NaN and Infinity, which are not JSON. For `parse_constant` of `json.loads`."""
+    raise ValueError(f"{constant} is not JSON")
 
 
 def read_json(text: str) -> Any:

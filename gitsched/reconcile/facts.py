@@ -11,13 +11,11 @@ from gitsched.decide.registry import policy_apis
 from gitsched.git import FactsBranch, FactsNames, FactsRepository, Repository, TreeEntry
 from gitsched.git.facts import MAX_BRANCHES
 from gitsched.git.refs import find_remote_url
-from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.commit import Commit
-from gitsched.model.document import Origin
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.reconcile.run import Facts, RunContext
-from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, is_manifest_path, make_problem_finding
+from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, is_manifest_path, make_origin, make_problem_finding
 
 MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10
 MAX_CLUSTER_FILE_SIZE = 256 * 1024
@@ -120,7 +118,7 @@ def _read_branch(
         for problem in file.issues:
             yield make_problem_finding(problem, path)._replace(severity="info" if problem.severity == "info" else "warning")
         for parsed in file.documents:
-            document = make_raw_document(parsed.body, _make_origin(parsed, path, entry.blob))
+            document = make_raw_document(parsed.body, make_origin(parsed, path, entry.blob))
             resource = (document.kind, document.namespace, document.name)
             location = Location(path, parsed.line, parsed.column)
             if not _is_score(document):
@@ -178,10 +176,6 @@ def _report_ignored_branches(count: int) -> Finding:
         f"there are more than {MAX_BRANCHES} facts branches: the last {count} by name are not read; remove those of old clusters"
     )
     return Finding("warning", "facts-ignored", message)
-
-
-def _make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
-    return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
 
 
 def find_recorded_facts(repository: Repository, commits: Mapping[str, str], facts: Facts) -> Facts:

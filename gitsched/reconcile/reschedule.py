@@ -11,7 +11,7 @@ from gitsched.apis.gitsched.config import FILE, Config
 from gitsched.decide.decisions import DecisionSet, decide
 from gitsched.decide.plan import compute_plan_times
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
-from gitsched.model.document import Key, as_string_map, get_field
+from gitsched.model.document import Key, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.reconcile.explanation import describe_missing, find_key
@@ -135,9 +135,7 @@ def _select(baseline: Baseline, selection: WorkloadSelection) -> list[Key]:
         return find_displaced(baseline, eligible)
     labels = selection.labels
     assert labels is not None
-    keys = [
-        key for key in eligible if labels.matches(as_string_map(get_field(decisions.templates[key].body, "metadata", "labels")))
-    ]
+    keys = [key for key in eligible if labels.matches(read_labels(decisions.templates[key].body))]
     if not keys:
         where = f" in namespace {selection.namespace}" if selection.namespace else ""
         raise Permanent(f"no workload{where} that a policy selects has these labels")

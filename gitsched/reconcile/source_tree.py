@@ -212,7 +212,7 @@ def read_source_file(path: str, blob: str, reader: SourceReader) -> SourceFile:
     """Read a file of the source."""
     file = reader.read(blob, path)
     documents = tuple(
-        make_raw_document(parsed.body, _make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
+        make_raw_document(parsed.body, make_origin(parsed, path, blob)) for parsed in file.documents if not parsed.broken
     )
     problems = (make_problem_finding(problem, path) for problem in file.issues)
     used, ignored = split_unread_configs(path, documents)
@@ -275,9 +275,9 @@ def _restore_last_valid(
             identity = _read_identity(parsed)
             if identity in broken or (hidden and identity not in present):
                 broken.pop(identity, None)
-                restored.append(make_raw_document(parsed.body, _make_origin(parsed, path, earlier)))
+                restored.append(make_raw_document(parsed.body, make_origin(parsed, path, earlier)))
         break
-    return restored + [make_raw_document(parsed.body, _make_origin(parsed, path, blob), broken=True) for parsed in broken.values()]
+    return restored + [make_raw_document(parsed.body, make_origin(parsed, path, blob), broken=True) for parsed in broken.values()]
 
 
 def read_config(repository: Repository, tree: str, cache: ParseCache) -> Config | None:
@@ -381,7 +381,7 @@ def _list_entry_findings(entries: list[TreeEntry]) -> list[Finding]:
     return findings
 
 
-def _make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
+def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:
     return Origin(path, blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
 
 

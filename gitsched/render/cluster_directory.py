@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Final
 
-from gitsched.model.document import Body, Document, InsertionPoint, Key, as_object, as_string_map, get_field
+from gitsched.model.document import Body, Document, InsertionPoint, Key, as_object, get_field, read_annotations
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.render.output_files import (
     CLUSTER_JSON,
@@ -72,7 +72,7 @@ def plan_namespace(document: Document) -> PlannedFile:
 
     They are one line of the source text if that has a place for them. What the source says about pruning takes precedence.
     """
-    missing = _list_missing_annotations(as_string_map(get_field(document.body, "metadata", "annotations")))
+    missing = _list_missing_annotations(read_annotations(document.body))
     if not missing:
         return plan_manifest(document)
     return _insert_annotations(document, missing) or write_manifest(_add_annotations(document.body, missing))
@@ -80,7 +80,7 @@ def plan_namespace(document: Document) -> PlannedFile:
 
 def is_never_pruned(namespace: Body) -> bool:
     """Return whether the annotations of a Namespace keep Flux or Argo CD from deleting it."""
-    annotations = as_string_map(get_field(namespace, "metadata", "annotations"))
+    annotations = read_annotations(namespace)
     return annotations.get(_FLUX_PRUNE) == "disabled" or "Prune=false" in _split_options(annotations.get(_ARGOCD_SYNC, ""))
 
 

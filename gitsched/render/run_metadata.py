@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.markdown import format_code
@@ -101,22 +102,22 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         found = value.get("formatVersion") if isinstance(value, dict) else None
         raise Permanent(f"{RUN_METADATA} of the output branch has format version {found!r}; this gitsched reads {FORMAT_VERSION}")
     findings = value.get("findings")
-    retiring, workloads = _as_object(value.get("retiring")), value.get("workloads")
+    retiring, workloads = as_object(value.get("retiring")), value.get("workloads")
     return RunMetadata(
         source=_as_text(value.get("source")),
         version=_as_text(value.get("version")),
         time=parse_time(value.get("time")) or EPOCH,
         source_tree=_as_text(value.get("sourceTree")),
-        observations=_as_object(value.get("observations")),
+        observations=as_object(value.get("observations")),
         observed_at=parse_time(value.get("observedAt")),
         findings=tuple(_read_finding(entry) for entry in findings if isinstance(entry, dict)) if isinstance(findings, list) else (),
         next_wakeup=parse_time(value.get("nextWakeup")),
         input_digest=_as_text(value.get("inputDigest")),
         retiring={name: since for name, text in retiring.items() if (since := parse_time(text))},
-        facts={name: oid for name, oid in _as_object(value.get("facts")).items() if isinstance(oid, str)},
+        facts={name: oid for name, oid in as_object(value.get("facts")).items() if isinstance(oid, str)},
         builds=BuildRecord(
             _as_text(value.get("builder")),
-            {root: oid for root, oid in _as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
+            {root: oid for root, oid in as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
         ),
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)
@@ -197,10 +198,6 @@ _write_compact = json.JSONEncoder(sort_keys=True).encode
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 MAX_ROWS = 200

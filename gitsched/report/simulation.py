@@ -13,6 +13,7 @@ from gitsched.report.summary import (
     format_count,
     format_key,
     format_record_change,
+    join_blocks,
     wrap,
 )
 
@@ -28,7 +29,7 @@ EFFECT_HEADER = ("WORKLOAD", "REMOVED FROM", "ADDED TO", "MISSING", "REASON")
 def write_simulation(value: Simulation, width: int) -> str:
     """Return the result of one scenario, wrapped at `width` characters."""
     effects, lost_copies = list_disruptive_effects(value), list_lost_copies(value)
-    return _join_blocks(
+    return join_blocks(
         wrap(describe_simulation(value), width),
         _write_effects(effects[:EFFECTS_SHOWN], width),
         wrap(describe_lost_copies(lost_copies), width) if lost_copies else [],
@@ -44,7 +45,7 @@ def write_simulation(value: Simulation, width: int) -> str:
 
 def write_resilience(value: Resilience, width: int) -> str:
     """Return the table of all losses."""
-    return _join_blocks(
+    return join_blocks(
         wrap(describe_resilience(value), width),
         _write_loss_rows([list_loss_headers(value.domain_kind), *(format_loss_row(row) for row in value.rows)], width),
         [line for note in list_resilience_notes(value) for line in wrap(note, width)],
@@ -55,7 +56,7 @@ def write_resilience_change(value: ResilienceChange, width: int) -> str:
     """Return which workloads a change makes more, or less, vulnerable to losses."""
     lines = [line for change in value.impact_changes[:SHIFTS_SHOWN] for line in wrap(describe_shift(change), width)]
     more = len(value.impact_changes) - SHIFTS_SHOWN
-    return _join_blocks(
+    return join_blocks(
         wrap(describe_resilience_change(value), width), lines, [f"and {more} more; use -o json for all"] if more > 0 else []
     )
 
@@ -299,7 +300,3 @@ def _write_loss_rows(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
 def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
-
-
-def _join_blocks(*blocks: list[str]) -> str:
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

@@ -239,6 +239,11 @@ def abbreviate_oid(oid: str) -> str:
     return oid[:10]
 
 
+def join_blocks(*blocks: list[str]) -> str:
+    """Return blocks of lines as one text, separated by empty lines; an empty block is left out."""
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
 def format_key(key: Key) -> str:
     """Return a workload as "Deployment shop/cart"."""
     return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"

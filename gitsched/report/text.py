@@ -26,6 +26,7 @@ from gitsched.report.summary import (
     format_key,
     format_record_change,
     format_revision,
+    join_blocks,
     list_common_causes,
     list_comparison_notes,
     list_reasons,
@@ -57,7 +58,7 @@ DIFF_LINES = 400
 
 def write_plan(review: Review, width: int) -> str:
     """Return what a commit would change. Lines other than manifests are wrapped at `width` characters."""
-    return _join_blocks(
+    return join_blocks(
         wrap(summarize_plan(review), width),
         _comparison_lines(review, width),
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
@@ -75,7 +76,7 @@ def write_plan(review: Review, width: int) -> str:
 
 def write_run(review: Review, width: int) -> str:
     """Return the result of a reconcile."""
-    return _join_blocks(
+    return join_blocks(
         wrap(_summarize_run(review), width),
         [line for text in review.review_messages for line in wrap(text, width)],
         wrap(f"Refused: {review.refused}", width) if review.refused else [],
@@ -88,7 +89,7 @@ def write_run(review: Review, width: int) -> str:
 
 def write_findings(findings: Sequence[Finding], width: int) -> str:
     """Return the findings, the most severe first, and their counts."""
-    return _join_blocks(_list_findings(findings, width), wrap(_capitalize_finding_counts(findings), width))
+    return join_blocks(_list_findings(findings, width), wrap(_capitalize_finding_counts(findings), width))
 
 
 def summarize_plan(review: Review) -> str:
@@ -306,7 +307,3 @@ def format_manifest_title(entry: ManifestChange) -> str:
     change = f"{entry.verb} in {clusters}{f' and {more} more' if more > 0 else ''}"
     copied = f", {'compared with' if entry.diff else 'same as in'} {entry.copied}" if entry.copied else ""
     return f"{entry.path} {change}{copied}{f' ({entry.note})' if entry.note else ''}"
-
-
-def _join_blocks(*blocks: list[str]) -> str:
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

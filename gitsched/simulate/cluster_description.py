@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitsched.decide.registry import policy_apis
-from gitsched.model.document import Body, Key, as_string_map, get_field
+from gitsched.model.document import Body, Key, get_field, read_labels
 from gitsched.model.explanation import AbsenceReason, ClusterExplanation, ClusterWorkload, EligibleWorkload, FreeResource
 from gitsched.model.finding import Finding
 from gitsched.model.quantity import format_count
@@ -37,7 +37,7 @@ def describe_cluster(baseline: Baseline, cluster: str, findings: Iterable[Findin
         region=next((location.region for location in locations if location.region), ""),
         provider=next((location.provider for location in locations if location.provider), ""),
         zones=next((location.zones for location in locations if location.zones), ()),
-        labels={name: text for body in bodies for name, text in as_string_map(get_field(body, "metadata", "labels")).items()},
+        labels={name: text for body in bodies for name, text in read_labels(body).items()},
         remarks=(*_list_remarks(bodies), *(finding.message for finding in findings if finding.resource in resources)),
         running=tuple(_list_workloads(baseline, cluster)),
         free_resources=None if remaining is None else tuple(_list_resources(*remaining)),

@@ -14,7 +14,7 @@ from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
 from gitsched.decide.catalog import Catalog
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, is_namespaced, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
 from gitsched.model.errors import Permanent
 from gitsched.model.labels import Selector
 from gitsched.model.simulation import FAILURE_DOMAIN_KINDS, FailureDomain
@@ -47,7 +47,7 @@ class Scaling(NamedTuple):
         pairs = ((key.kind, self.kind), (key.namespace, self.namespace), (key.name, self.name))
         if not all(fnmatchcase(value, pattern) for value, pattern in pairs):
             return False
-        return self.labels is None or self.labels.matches(as_string_map(get_field(document.body, "metadata", "labels")))
+        return self.labels is None or self.labels.matches(read_labels(document.body))
 
 
 class Scenario(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.names import format_names
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
 from gitsched.render.output_files import set_counts
@@ -66,7 +66,7 @@ class AutoscalerIndex:
 
     def retains_replicas(self, template: Document) -> bool:
         """Return whether the manifests of a workload keep the replicas of its source."""
-        label = as_string_map(get_field(template.body, "metadata", "labels")).get(RETAIN_REPLICAS)
+        label = read_labels(template.body).get(RETAIN_REPLICAS)
         return label == "true" if label is not None else template.key in self._autoscalers
 
     def list_autoscalers(self, target: Key) -> tuple[Key, ...]:
@@ -75,7 +75,7 @@ class AutoscalerIndex:
 
     def has_divided_limits(self, autoscaler: Document) -> bool:
         """Return whether the settings, or the annotation of an autoscaler, ask to divide its limits."""
-        annotation = as_string_map(get_field(autoscaler.body, "metadata", "annotations")).get(LIMITS_ANNOTATION)
+        annotation = read_annotations(autoscaler.body).get(LIMITS_ANNOTATION)
         return annotation == "divide" if annotation in ("keep", "divide") else self.divides_limits
 
     def divide_limits(self, template: Document, outcome: Outcome, templates: Mapping[Key, Document], decide: Decide) -> Outcome:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from gitsched.apis.karmada.binding.resource_binding import binding_key
 from gitsched.apis.karmada.names import APPS_VERSION, REBALANCER
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, parse_api_group, read_json
+from gitsched.model.document import Body, Document, Key, as_object, get_field, parse_api_group, read_annotations, read_json
 from gitsched.model.finding import Severity
 from gitsched.model.scheduling import Outcome
 from gitsched.model.time import add_duration, format_time, parse_time
@@ -119,7 +119,7 @@ def read_rebalancer(document: Document, previous: Body | None, time: datetime) -
     named = frozenset(_parse_references(spec["workloads"]))
     ttl = spec.get("ttlSecondsAfterFinished")
     digest = _digest_spec(named, ttl)
-    annotations = as_string_map(get_field(previous or {}, "metadata", "annotations"))
+    annotations = read_annotations(previous or {})
     handled = annotations.get(SPEC_DIGEST, digest) if previous is not None else None
     expired = parse_time(annotations.get(EXPIRED_AT))
     created = parse_time(metadata.get("creationTimestamp"))
@@ -266,7 +266,7 @@ def read_references(document: Document) -> Iterable[ObjectReference]:
 
 def is_expired(record: Body) -> bool:
     """Return whether the record of a rebalancer says that it has expired."""
-    return EXPIRED_AT in as_string_map(get_field(record, "metadata", "annotations"))
+    return EXPIRED_AT in read_annotations(record)
 
 
 def read_last_scheduled(binding: Body | None) -> datetime | None:

@@ -25,7 +25,7 @@ from gitsched.apis.karmada.policy.propagation_policy import PolicyIndex, Propaga
 from gitsched.apis.karmada.reschedule_triggers import NO_TRIGGERS, RescheduleTriggers
 from gitsched.apis.karmada.settings import SETTINGS
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Request
 
@@ -145,7 +145,7 @@ class KarmadaState:
         A claim holds as long as the policy selects the workload. `record` is the previous binding; without it the claim is read from
         the annotations of the workload. (None, claim) is a claim by a quarantined policy.
         """
-        annotations = as_string_map(get_field(record or template.body, "metadata", "annotations"))
+        annotations = read_annotations(record or template.body)
         claim = read_claim(annotations) if annotations else None
         if claim is not None:
             claim = _set_claim_namespace(claim, template.key.namespace)

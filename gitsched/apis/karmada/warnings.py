@@ -14,7 +14,7 @@ from gitsched.apis.karmada.failover.failback import SchedulingAttempt, find_earl
 from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, ResourceSelector, parse_resource_selector
 from gitsched.apis.karmada.state import KarmadaState
-from gitsched.model.document import Document, Key, as_string_map, get_field, is_known_group, parse_api_group
+from gitsched.model.document import Document, Key, is_known_group, parse_api_group, read_annotations
 from gitsched.model.finding import Finding, locate_document
 
 _KIND_SIMILARITY = 0.85
@@ -213,7 +213,7 @@ def find_binding_warnings(state: KarmadaState, template: Document, passes: Seque
         yield Finding("warning", "earlier-group-fits", message, locate_document(template), template.key.resource)
     if not state.fleet.has_capacity:
         return
-    exceeded = read_exceeded_capacity(as_string_map(get_field(last.outcome.records[0][1], "metadata", "annotations")))
+    exceeded = read_exceeded_capacity(read_annotations(last.outcome.records[0][1]))
     replicas = {name: count or 0 for name, count in clusters.items()}
     group = last.outcome.group
     yield from find_full_clusters(state.fleet, template, last.request, group, replicas, exceeded, state.allocatable)

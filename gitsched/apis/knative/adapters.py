@@ -12,7 +12,7 @@ from gitsched.apis.knative.names import ADAPTER, ADAPTER_SUFFIX, DOMAIN, GROUP, 
 from gitsched.apis.knative.settings import SETTINGS, KnativeConfig
 from gitsched.apis.knative.vpods import CONSUMERS_PATH, VreplicaPaths, find_source_kinds
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Document, Key, as_string_map, get_field
+from gitsched.model.document import Document, Key, get_field, read_annotations
 from gitsched.model.finding import Finding, locate_document
 
 _LOCATED_KINDS = frozenset((("", "Pod"), ("", "Node")))
@@ -122,7 +122,7 @@ def _accepts(adapter: KnativeConfig, name: str, sources: EventSources, snapshot:
     if document is not None:
         return _is_below(document, adapter.path)
     # The file of a broken document is not known here: the cluster of its last placements decides.
-    annotations = as_string_map(get_field(snapshot.previous.get(key, {}), "metadata", "annotations"))
+    annotations = read_annotations(snapshot.previous.get(key, {}))
     return annotations.get(RENDERED_TO) == adapter.cluster
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitsched.apis.knative.names import MAX_VREPLICAS
-from gitsched.model.document import Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Document, Key, get_field, parse_api_group, read_annotations
 
 HPA_KIND = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT_KIND = ("keda.sh", "ScaledObject")
@@ -60,7 +60,7 @@ def _read_wish(document: Document) -> tuple[int, int | None]:
         number = get_field(document.body, "status", "desiredReplicas")
         consumers = number if type(number) is int and 0 <= number <= MAX_VREPLICAS else None
         return (2 if consumers is not None else 1), consumers
-    paused = as_string_map(get_field(document.body, "metadata", "annotations")).get(PAUSED_REPLICAS, "")
+    paused = read_annotations(document.body).get(PAUSED_REPLICAS, "")
     if paused.isascii() and paused.isdecimal() and len(paused) < 7 and int(paused) <= MAX_VREPLICAS:
         return 3, int(paused)
     return 0, None

@@ -36,7 +36,7 @@ from gitsched.apis.knative.vpods import (
     validate_source,
 )
 from gitsched.apis.policy_api import Snapshot, list_previous_records
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.time import format_time, parse_time
 from gitsched.schedule.vreplicas.plugins import DEFAULT_DESCHEDULER_PROFILE, DEFAULT_SCHEDULER_PROFILE, Profile
@@ -61,7 +61,7 @@ def read_adapter_state(adapter: Document, adapter_pods: AdapterPods, previous: M
     unmarked = adapter_pods.marked & (recorded_marks.keys() - marked)
     if record is None:
         return AdapterState(source_replicas, marked, unmarked)
-    annotations = _read_annotations(record)
+    annotations = read_annotations(record)
     recorded_source_replicas = annotations.get(SOURCE_REPLICAS)
     replicas = read_replicas(record) if recorded_source_replicas in (None, str(source_replicas)) else source_replicas
     return AdapterState(
@@ -83,7 +83,7 @@ def find_previous_adapter(
     found = [
         (key, record)
         for key, record in list_previous_records(snapshot.previous, "apps", "StatefulSet")
-        if SOURCE_REPLICAS in _read_annotations(record)
+        if SOURCE_REPLICAS in read_annotations(record)
         and key not in taken
         and (key in snapshot.templates or key in snapshot.quarantined)
     ]
@@ -101,7 +101,7 @@ def list_previous_pods(adapter: Key, snapshot: Snapshot) -> list[tuple[Key, Body
 
 def read_previous_rendering(previous: Body | None) -> AdapterRendering | None:
     """Return where the previous run rendered the StatefulSet."""
-    annotations = _read_annotations(previous or {})
+    annotations = read_annotations(previous or {})
     cluster = annotations.get(RENDERED_TO) if SOURCE_REPLICAS in annotations else None  # records of sources name the cluster, too
     return AdapterRendering(cluster, read_replicas(previous or {})) if cluster else None
 
@@ -138,12 +138,8 @@ def make_pod_record(key: Key, marked: bool) -> Body:
     return {"apiVersion": "v1", "kind": key.kind, "metadata": metadata}
 
 
-def _read_annotations(body: Body) -> Mapping[str, str]:
-    return as_string_map(get_field(body, "metadata", "annotations"))
-
-
 def _is_marked(record: Body) -> bool:
-    return is_true(_read_annotations(record).get(UNSCHEDULABLE))
+    return is_true(read_annotations(record).get(UNSCHEDULABLE))
 
 
 def _format_optional_time(time: datetime | None) -> str:

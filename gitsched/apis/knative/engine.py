@@ -13,7 +13,7 @@ from gitsched.apis.knative.findings import report_missing_settings
 from gitsched.apis.knative.names import DESCHEDULER, SCHEDULER, SOURCE_REPLICAS, read_ordinal
 from gitsched.apis.knative.settings import SETTINGS
 from gitsched.apis.policy_api import PolicyEngine, Snapshot, list_previous_records
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
 from gitsched.model.planned_files import ClusterInfo
@@ -120,4 +120,4 @@ def _is_configured(snapshot: Snapshot) -> bool:
     if any(key[:2] == ("", "ConfigMap") and key.name == SCHEDULER for key in (*snapshot.templates, *snapshot.quarantined)):
         return True
     records = list_previous_records(snapshot.previous, "apps", "StatefulSet")
-    return any(SOURCE_REPLICAS in as_string_map(get_field(body, "metadata", "annotations")) for _, body in records)
+    return any(SOURCE_REPLICAS in read_annotations(body) for _, body in records)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gitsched.apis.knative.names import DOMAIN, RENDERED_TO, SOURCE_REPLICAS
 from gitsched.apis.knative.vpods import find_placement_error
-from gitsched.model.document import Body, Key, as_string_map, get_field
+from gitsched.model.document import Body, Key, get_field, read_annotations
 from gitsched.model.errors import Permanent
 from gitsched.model.merge_patch import ApplicablePatches, MergePatch, RefusedRecord
 
@@ -27,7 +27,7 @@ def list_live_patches(records: Iterable[tuple[Key, Body]], cluster: str, groups:
     has no record, is refused. Raise Permanent if the output has several clusters and none is chosen, or does not have the chosen one.
     """
     entries = list(records)
-    adapters = {key: body for key, body in entries if key[:2] == _ADAPTER_KIND and SOURCE_REPLICAS in _read_annotations(body)}
+    adapters = {key: body for key, body in entries if key[:2] == _ADAPTER_KIND and SOURCE_REPLICAS in read_annotations(body)}
     _check_cluster(cluster, {_read_cluster(body) for body in adapters.values()})
     names = {key.name for key in adapters}
     updates: list[MergePatch] = []
@@ -67,7 +67,7 @@ def _check_cluster(cluster: str, clusters: set[str]) -> None:
 
 def _find_cluster(key: Key, body: Body, adapters: Mapping[Key, Body]) -> str:
     """Return the cluster of a record. One that does not name it belongs to the cluster of the StatefulSet that its placements name."""
-    if key in adapters or RENDERED_TO in _read_annotations(body):
+    if key in adapters or RENDERED_TO in read_annotations(body):
         return _read_cluster(body)
     placements = get_field(body, "status", "placements")
     pods = (
@@ -114,8 +114,4 @@ def _find_source_error(key: Key, placements: Any, groups: frozenset[str], adapte
 
 
 def _read_cluster(body: Body) -> str:
-    return _read_annotations(body).get(RENDERED_TO, "")
-
-
-def _read_annotations(body: Body) -> Mapping[str, str]:
-    return as_string_map(get_field(body, "metadata", "annotations"))
+    return read_annotations(body).get(RENDERED_TO, "")

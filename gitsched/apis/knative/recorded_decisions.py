@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitsched.apis.knative.names import RENDERED_TO, SOURCE_REPLICAS, UNSCHEDULABLE, is_true
-from gitsched.model.document import Body, Key, as_string_map, get_field
+from gitsched.model.document import Body, Key, get_field, read_annotations
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 
 
@@ -12,7 +12,7 @@ def describe_record(key: Key, record: Body) -> RecordedDecision | None:
 
     The group of a pod is the cluster that runs it, if the settings name one.
     """
-    annotations = as_string_map(get_field(record, "metadata", "annotations"))
+    annotations = read_annotations(record)
     if (key.group, key.kind) == ("apps", "StatefulSet"):
         replicas = get_field(record, "spec", "replicas")
         if SOURCE_REPLICAS not in annotations or annotations.get(RENDERED_TO) or type(replicas) is not int:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gitsched.apis.knative.names import UNREACHABLE, ZONE_LABEL
 from gitsched.apis.topology import NODE, ClusterLocation, Topology, add_taint, copy_as
-from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.document import Body, Document, read_labels
 from gitsched.model.taints import NO_EXECUTE
 from gitsched.model.time import format_time
 
@@ -14,7 +14,7 @@ _REGION_LABEL = "topology.kubernetes.io/region"
 
 
 def _read_location(document: Document) -> ClusterLocation:
-    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    labels = read_labels(document.body)
     zone = labels.get(ZONE_LABEL)
     return ClusterLocation(f"{NODE}/{document.key.name}", labels.get(_REGION_LABEL) or "", "", (zone,) if zone else (), NODE)
 

@@ -20,7 +20,7 @@ from gitsched.apis.knative.names import (
     read_ordinal,
 )
 from gitsched.apis.knative.settings import SETTINGS
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Issue
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, parse_taint
 from gitsched.schedule.vreplicas.state import AdapterStatefulSet, Pod, VreplicasByOrdinal
@@ -68,7 +68,7 @@ def read_adapter_pods(templates: Mapping[Key, Document], adapter: Key) -> Adapte
             if _is_unreachable(document.body):
                 unreachable.add(key.name)
             elif get_field(document.body, "spec", "unschedulable") is not True:
-                zones[key.name] = as_string_map(get_field(document.body, "metadata", "labels")).get(ZONE_LABEL) or UNKNOWN_ZONE
+                zones[key.name] = read_labels(document.body).get(ZONE_LABEL) or UNKNOWN_ZONE
         elif key.namespace == adapter.namespace:
             ordinal = read_ordinal(key.name, adapter.name)
             if ordinal is not None:
@@ -108,7 +108,7 @@ def _is_unreachable(node: Body) -> bool:
 
 
 def _is_marked(pod: Body) -> bool:
-    return is_true(as_string_map(get_field(pod, "metadata", "annotations")).get(UNSCHEDULABLE))
+    return is_true(read_annotations(pod).get(UNSCHEDULABLE))
 
 
 CONSUMERS_PATH = ("spec", "consumers")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gitsched.apis.export import ExportInput, ExportResult
 from gitsched.apis.krake.names import CLUSTER, MAGNUM_CLUSTER, PROJECT, ResourceRef, make_ref, read_ref
 from gitsched.apis.krake.pending_clusters import PendingCluster, find_pending_cluster, has_binding
-from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_object, get_field, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.urls import parse_http_url
 
@@ -114,9 +114,9 @@ def _make_krake_requests(pending: PendingCluster, record: Body, projects: Mappin
 def _make_object(document: Document, record: Body) -> Body:
     """Return the object as a user would create it; a MagnumCluster with what it inherits from its project, as in its record."""
     key, spec = document.key, dict(document.body["spec"])
-    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    labels = read_labels(document.body)
     if key.kind == "MagnumCluster":
-        labels = as_string_map(get_field(record, "metadata", "labels")) or labels
+        labels = read_labels(record) or labels
         spec["metrics"] = get_field(record, "spec", "metrics") or []
     elif not spec.get("kubeconfig"):
         spec.pop("kubeconfig", None)

@@ -14,7 +14,7 @@ from gitsched.apis.krake.metrics import MetricReader, MetricResult, MetricResult
 from gitsched.apis.krake.names import CLOUD, GLOBAL_CLOUD, PROJECT, ResourceRef, make_ref
 from gitsched.apis.krake.scheduling_status import DELETION_STATES
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels
 from gitsched.model.scheduling import CandidateResult
 from gitsched.schedule.fleet import Candidate, Fleet, pack_mask
 from gitsched.schedule.scores import WeightedMeanScores, WeightedSum
@@ -225,7 +225,7 @@ class CandidateReader:
         key, body, cloud = document.key, document.body, self._clouds.get(Key(*ref))
         inherits = body["metadata"].get("inherit_labels") is True, body["spec"].get("inherit_metrics") is True
         if cloud is not None and inherits[0]:
-            labels = {**labels, **as_string_map(get_field(cloud.body, "metadata", "labels"))}
+            labels = {**labels, **read_labels(cloud.body)}
         if cloud is not None and inherits[1]:
             inherited = self.metrics.read(get_field(cloud.body, "spec", "openstack", "metrics"), key.namespace, key.name)
             results = (*results, *(reading for reading in dict.fromkeys(inherited) if reading not in results))
@@ -243,7 +243,7 @@ def make_project_candidate(document: Document, results: MetricResults, namespace
 
 
 def _make_candidate(document: Document, name: str, results: MetricResults) -> ResourceCandidate:
-    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    labels = read_labels(document.body)
     return ResourceCandidate(name, make_ref(document.key), labels, results, *_check_deletion(document))
 
 

@@ -18,7 +18,7 @@ from gitsched.apis.krake.pending_clusters import find_pending_cluster, has_bindi
 from gitsched.apis.krake.scheduler import ApplicationDecision, KrakeScheduler
 from gitsched.apis.krake.scheduling_status import SchedulingStatus, format_optional_time, make_record
 from gitsched.apis.krake.settings import SETTINGS
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.time import format_time
 from gitsched.render.output_files import status_path
@@ -83,11 +83,11 @@ def make_magnum_cluster_record(document: Document, binding: CloudBinding, projec
     """Return the record of a MagnumCluster with its project and the project's labels and metrics. Its own labels take precedence."""
     scheduling = binding.status
     project = projects.get(scheduling.target) if scheduling.target else None
-    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    labels = read_labels(document.body)
     metrics = list(get_field(document.body, "spec", "metrics") or ())
     template = get_field(document.body, "status", "template")
     if project is not None:
-        labels = {**as_string_map(get_field(project.body, "metadata", "labels")), **labels}
+        labels = {**read_labels(project.body), **labels}
         known = {entry.get("name") for entry in metrics}
         metrics += [entry for entry in get_field(project.body, "spec", "metrics") or () if entry.get("name") not in known]
         template = get_field(project.body, "spec", "template")

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from gitsched.apis.krake.names import CLUSTER, cluster_directory
 from gitsched.apis.topology import ClusterLocation, Topology, copy_as
-from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.document import Body, Document, read_labels
 
 
 def _read_location(document: Document) -> ClusterLocation:
     """Read the location from common labels, because Krake's API has no field for it."""
-    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    labels = read_labels(document.body)
     region = labels.get("topology.kubernetes.io/region") or labels.get("region") or labels.get("location") or ""
     zone = labels.get("topology.kubernetes.io/zone") or labels.get("zone")
     name = cluster_directory(document.key.namespace, document.key.name)

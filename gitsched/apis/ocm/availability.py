@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.names import GROUP
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, list_objects, read_json
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, read_annotations, read_json
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
 from gitsched.model.taints import Taint, parse_taint
 from gitsched.model.time import format_time, parse_time
@@ -98,7 +98,7 @@ def _write_taint(taint: Taint) -> Body:
 def _read_recorded_time(record: Body | None, taint: Taint) -> datetime | None:
     """Return the time of a taint in the record of the last run; malformed text has none."""
     try:
-        entries: Any = read_json(as_string_map(get_field(record or {}, "metadata", "annotations")).get(TAINTS_ADDED, "[]"))
+        entries: Any = read_json(read_annotations(record or {}).get(TAINTS_ADDED, "[]"))
     except ValueError:
         return None
     taints = (parse_taint(entry) for entry in list_objects(entries))

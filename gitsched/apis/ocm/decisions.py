@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.managed_clusters import EligibleClusters
 from gitsched.apis.ocm.placement import Misconfiguration, OcmPlacement
-from gitsched.model.document import Body, Key, as_string_map, get_field
+from gitsched.model.document import Body, Key, get_field, read_annotations
 from gitsched.model.time import format_time
 from gitsched.schedule.fleet import Fleet
 
@@ -106,7 +106,7 @@ def write_decisions(
 
 def _format_scores(scores: Mapping[str, int], previous: Body | None) -> str:
     if previous is not None and list_decision_clusters(previous) == list(scores):
-        return as_string_map(get_field(previous, "metadata", "annotations")).get(SCORES_ANNOTATION, "")
+        return read_annotations(previous).get(SCORES_ANNOTATION, "")
     return json.dumps(scores, separators=(",", ":")) if scores else ""
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gitsched.apis.export import ExportInput
 from gitsched.apis.ocm import names
 from gitsched.apis.ocm.manifestworkreplicaset import API_NAME, read_placement_annotation, record_name
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, remove_server_owned
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels, remove_server_owned
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.labels import is_label_value
 
@@ -36,7 +36,7 @@ def list_placements(found: ExportInput, selected: str) -> list[Key]:
     """Return the keys of the Placements with a document or a decision; only `selected` (namespace/name) unless it is ""."""
     documents = (document.key for document in found.documents.get((names.GROUP, names.PLACEMENT), ()))
     decided = (
-        names.placement_key(key.namespace, as_string_map(get_field(body, "metadata", "labels")).get(names.PLACEMENT_LABEL, ""))
+        names.placement_key(key.namespace, read_labels(body).get(names.PLACEMENT_LABEL, ""))
         for key, body in found.records
         if key.kind == names.PLACEMENT_DECISION
     )
@@ -49,7 +49,7 @@ def list_decisions(found: ExportInput, placement: Key) -> list[tuple[Key, Body]]
         (key, body)
         for key, body in found.records
         if (key.group, key.kind, key.namespace) == (names.GROUP, names.PLACEMENT_DECISION, placement.namespace)
-        and as_string_map(get_field(body, "metadata", "labels")).get(names.PLACEMENT_LABEL) == placement.name
+        and read_labels(body).get(names.PLACEMENT_LABEL) == placement.name
     ]
     return sorted(decisions, key=lambda decision: (len(decision[0].name), decision[0].name))
 

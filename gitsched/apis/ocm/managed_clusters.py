@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitsched.apis.ocm.availability import AvailabilityTaint, add_availability_taint, derive_availability_taint
 from gitsched.apis.ocm.names import SET_LABEL
 from gitsched.apis.ocm.placement import OcmPlacement, parse_label_selector, select_label
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, get_field, read_labels
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.taints import parse_taint
 from gitsched.schedule.fleet import Candidate, Fleet
@@ -42,7 +42,7 @@ def read_managed_clusters(documents: Iterable[Document], previous: Mapping[Key, 
         added = derive_availability_taint(body, previous.get(document.key), time)
         if added is not None:
             tainted[name], body = (document, added), add_availability_taint(body, added)
-        labels, claims = as_string_map(get_field(body, "metadata", "labels")), read_claims(body)
+        labels, claims = read_labels(body), read_claims(body)
         facts[name] = ClusterInfo(name, labels, claims.get(_REGION_CLAIM, ""), claims.get(_PLATFORM_CLAIM, ""))
         candidates.append(
             Candidate(

@@ -24,7 +24,7 @@ from gitsched.apis.ocm.rollout import (
     parse_rollout_strategy,
 )
 from gitsched.kinds.table import is_namespaced
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, TargetCluster
 from gitsched.model.time import format_time
@@ -80,7 +80,7 @@ def read_template(template: Document) -> OcmWorkload | None:
 
 def read_placement_annotation(template: Document) -> Key | None:
     """Return the Placement in the annotation of a template: `name` in its own namespace, or `namespace/name`."""
-    text = as_string_map(get_field(template.body, "metadata", "annotations")).get(names.PLACEMENT_LABEL)
+    text = read_annotations(template.body).get(names.PLACEMENT_LABEL)
     if not text:
         return None
     namespace, _, name = text.rpartition("/")
@@ -182,7 +182,7 @@ def _read_rollout_groups(
     """Return the decision groups of a Placement, without clusters that do not exist or belong to an earlier Placement."""
     clusters_by_group: dict[tuple[int, str], list[str]] = {}
     for _, body in decisions:
-        labels = as_string_map(get_field(body, "metadata", "labels"))
+        labels = read_labels(body)
         index = labels.get(names.GROUP_INDEX_LABEL, "0")
         group_index = int(index) if index.isdecimal() else 0
         group = clusters_by_group.setdefault((group_index, labels.get(names.GROUP_NAME_LABEL, "")), [])
@@ -320,7 +320,7 @@ def _write_record(
         "degraded": len(progress.failed),
     }
     last_summary: Body = get_field(previous or {}, "status", "summary") or {}
-    is_unchanged = as_string_map(get_field(previous or {}, "metadata", "annotations")).get(ROLLOUT_ANNOTATION) == annotation
+    is_unchanged = read_annotations(previous or {}).get(ROLLOUT_ANNOTATION) == annotation
     if is_unchanged and last_summary.get("degraded") == counts["degraded"] and counts["available"] < counts["total"]:
         counts["available"] = last_summary.get(
             "available", 0

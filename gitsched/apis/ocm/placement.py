@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.names import SCHEDULING_DISABLED_ANNOTATION, SPREAD_POLICY_ANNOTATION
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
 from gitsched.model.finding import Pointer
 from gitsched.model.labels import Requirement, Selector, is_label_key, is_label_value, parse_selector
 from gitsched.model.scheduling import Affinity
@@ -182,7 +182,7 @@ def parse_placement(document: Document) -> OcmPlacement:
 
 def uses_spread_policy(body: Body) -> bool:
     """Report whether an annotation enables the spreadPolicy, which upstream's controller does not read."""
-    return as_string_map(get_field(body, "metadata", "annotations")).get(SPREAD_POLICY_ANNOTATION) == "true"
+    return read_annotations(body).get(SPREAD_POLICY_ANNOTATION) == "true"
 
 
 def _parse_spread_constraint(constraint: Body) -> SpreadConstraintsTerm:

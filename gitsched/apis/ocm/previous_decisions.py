@@ -22,7 +22,7 @@ from gitsched.apis.ocm.names import (
     PLACEMENT_LABEL,
     decision_key,
 )
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, parse_api_group, read_annotations, read_labels
 from gitsched.model.scheduling import RecordedDecision, RecordTarget
 from gitsched.model.time import format_time, parse_time
 
@@ -49,7 +49,7 @@ def describe_decision(key: Key, record: Body) -> RecordedDecision | None:
 
     The group of a cluster is its decision group: the name, else the index if it is not the first group.
     """
-    labels = as_string_map(get_field(record, "metadata", "labels"))
+    labels = read_labels(record)
     owner, index = labels.get(PLACEMENT_LABEL), labels.get(GROUP_INDEX_LABEL, "0")
     if not owner:
         return None
@@ -67,7 +67,7 @@ class DecisionIndex:
     def __init__(self, decisions: Iterable[tuple[Key, Body]], placements: frozenset[PlacementName]) -> None:
         by_owner: dict[PlacementName, dict[str, Body]] = {}
         for key, body in decisions:
-            name = as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
+            name = read_labels(body).get(PLACEMENT_LABEL, "")
             if not _is_orphaned(body, key.namespace, placements):
                 by_owner.setdefault((key.namespace, name), {})[key.name] = body
         self._previous = {owner: _sort_decisions(bodies) for owner, bodies in by_owner.items()}
@@ -106,7 +106,7 @@ def merge_decisions(previous: Iterable[tuple[Key, Body]], documents: Iterable[Do
 
 
 def _placement_name(body: Body) -> str:
-    return as_string_map(get_field(body, "metadata", "labels")).get(PLACEMENT_LABEL, "")
+    return read_labels(body).get(PLACEMENT_LABEL, "")
 
 
 def _sort_decisions(bodies: Mapping[str, Body]) -> PreviousDecisions:
@@ -165,7 +165,7 @@ def _document_digest(document: Document) -> str:
 
 def read_basis(record: Body | None) -> DecisionBasis | None:
     """Read the basis from its record."""
-    annotations = as_string_map(get_field(record or {}, "metadata", "annotations"))
+    annotations = read_annotations(record or {})
     decided_at = parse_time(annotations.get(_DECIDED_AT))
     return DecisionBasis(annotations[_DIGEST], decided_at) if decided_at is not None and _DIGEST in annotations else None
 

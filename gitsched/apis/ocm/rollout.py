@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from gitsched.apis.ocm.names import MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_json
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
 from gitsched.model.observation import DELIVERY_STATUS, DeliveryStatus
 from gitsched.model.time import EPOCH, format_time, parse_duration, parse_time
 
@@ -247,7 +247,7 @@ NO_PREVIOUS_ROLLOUT = PreviousRollout({}, ())
 
 def read_previous_rollout(record: Body | None) -> PreviousRollout:
     """Read the rollout from its record; an empty one if there is none, or the annotation is invalid."""
-    text = as_string_map(get_field(record or {}, "metadata", "annotations")).get(ROLLOUT_ANNOTATION)
+    text = read_annotations(record or {}).get(ROLLOUT_ANNOTATION)
     if text is None:
         return NO_PREVIOUS_ROLLOUT
     try:

@@ -7,7 +7,7 @@ from datetime import datetime
 from gitsched.apis.ocm.availability import AVAILABLE_CONDITION
 from gitsched.apis.ocm.names import GROUP, MANAGED_CLUSTER
 from gitsched.apis.topology import ClusterLocation, Topology, add_taint, copy_as, set_condition
-from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.document import Body, Document, get_field, read_labels
 from gitsched.model.time import format_time
 
 _CLAIM_SUFFIX = "open-cluster-management.io"
@@ -17,7 +17,7 @@ _TOPOLOGY_PREFIX = "topology.kubernetes.io"
 def _read_topology(document: Document) -> ClusterLocation:
     """Read the location of a cluster from the claims that the agent reports, then from common labels."""
     claims = {str(c.get("name")): str(c.get("value")) for c in get_field(document.body, "status", "clusterClaims") or ()}
-    labels = as_string_map(get_field(document.body, "metadata", "labels"))
+    labels = read_labels(document.body)
     region = claims.get(f"region.{_CLAIM_SUFFIX}") or labels.get(f"{_TOPOLOGY_PREFIX}/region") or labels.get("region") or ""
     provider = claims.get(f"platform.{_CLAIM_SUFFIX}") or labels.get("cloud") or ""
     zone = claims.get(f"zone.{_CLAIM_SUFFIX}") or labels.get(f"{_TOPOLOGY_PREFIX}/zone") or labels.get("zone")

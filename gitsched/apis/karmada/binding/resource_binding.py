@@ -24,7 +24,7 @@ from gitsched.apis.karmada.names import (
 )
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, has_placement_changed
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects
+from gitsched.model.document import Body, Document, Key, as_object, as_string_map, get_field, list_objects, read_annotations
 from gitsched.model.scheduling import Assignment, Decision, Outcome, Request
 from gitsched.model.time import format_time, parse_time
 
@@ -115,7 +115,7 @@ def read_previous(record: Body | None) -> PreviousState:
     if record is None:
         return NEVER_BOUND
     spec, status = as_object(record.get("spec")), as_object(record.get("status"))
-    annotations = as_string_map(get_field(record, "metadata", "annotations"))
+    annotations = read_annotations(record)
     conditions = list_objects(status.get("conditions"))
     return PreviousState(
         annotations,

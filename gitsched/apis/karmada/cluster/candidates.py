@@ -20,7 +20,7 @@ from gitsched.apis.karmada.cluster.taints import (
     write_added_taints,
 )
 from gitsched.apis.karmada.names import CLUSTER, CLUSTER_GROUP, format_names
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_json
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.quantity import Quantity, count_quantity, parse_quantity
@@ -219,7 +219,7 @@ def _read_first_seen(document: Document, previous: Body | None, time: datetime) 
     if not taints:
         return {}
     try:
-        value = read_json(as_string_map(get_field(previous or {}, "metadata", "annotations")).get(TAINTS_FIRST_SEEN, "{}"))
+        value = read_json(read_annotations(previous or {}).get(TAINTS_FIRST_SEEN, "{}"))
     except ValueError:
         value = {}
     first_seen = value if isinstance(value, dict) else {}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gitsched.apis.karmada.names import format_names
 from gitsched.apis.karmada.policy.propagation_policy import parse_affinity
 from gitsched.apis.karmada.settings import KarmadaConfig
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_json
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations, read_json
 from gitsched.model.finding import Finding, Location, Severity, locate_document
 from gitsched.model.scheduling import Affinity
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, parse_taint
@@ -247,7 +247,7 @@ def apply_taints(own: Iterable[Taint], changes: TaintChanges) -> tuple[Taint, ..
 def read_added_taints(record: Body) -> tuple[AddedTaint, ...]:
     """Read the added taints from the record of a Cluster; malformed entries are ignored."""
     try:
-        entries: Any = read_json(as_string_map(get_field(record, "metadata", "annotations")).get(TAINTS_ADDED, "[]"))
+        entries: Any = read_json(read_annotations(record).get(TAINTS_ADDED, "[]"))
     except ValueError:
         return ()
     entries = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []

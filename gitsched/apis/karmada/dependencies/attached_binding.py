@@ -17,7 +17,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
     read_claim,
 )
 from gitsched.apis.karmada.names import WORK_VERSION, depended_by_label
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_labels
 from gitsched.model.finding import Finding, locate_document
 
 
@@ -52,10 +52,7 @@ class Attachment(NamedTuple):
     @property
     def labels(self) -> dict[str, str]:
         """The labels by which Karmada finds the attached bindings of each dependent."""
-        ids = (
-            (dependent, as_string_map(get_field(dependent.body, "metadata", "labels")).get(BINDING_ID_LABEL, ""))
-            for dependent in self.dependents
-        )
+        ids = ((dependent, read_labels(dependent.body).get(BINDING_ID_LABEL, "")) for dependent in self.dependents)
         return {depended_by_label(dependent.binding): permanent_id for dependent, permanent_id in ids}
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitsched.kinds.kind import Kind
 from gitsched.kinds.table import find_kind
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, list_objects, parse_api_group
+from gitsched.model.document import Body, Document, Key, get_field, list_objects, parse_api_group, read_labels
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 
@@ -74,7 +74,7 @@ class DependentObjectReference(NamedTuple):
             return key == template.key or (key[:2] == _SECRET_KIND and key == find_written_secret_key(template))
         if self.key[:3] != template.key[:3]:
             return False
-        labels = as_string_map(get_field(template.body, "metadata", "labels"))
+        labels = read_labels(template.body)
         return all(labels.get(name) == value for name, value in self.labels)
 
 

@@ -21,7 +21,7 @@ from gitsched.apis.karmada.failover.graceful_eviction import APPLICATION_FAILURE
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy, SelectorRule
 from gitsched.apis.karmada.state import KarmadaState
 from gitsched.apis.karmada.warnings import find_suspended_policies
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, get_field, read_annotations
 from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import locate_document
 from gitsched.model.scheduling import AffinityGroup, Outcome, Request
@@ -352,7 +352,7 @@ def _describe_health_timers(state: KarmadaState, template: Document, policy: Pro
     """Say when the workload is evicted from a cluster because of its health."""
     if outcome.state == "stale" or not outcome.records:
         return ""
-    annotations = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
+    annotations = read_annotations(outcome.records[0][1])
     timers = state.failover.list_health_timers(template, policy, annotations, outcome.replicas_by_cluster)
     return "".join(
         f" It is unhealthy in {name} since {format_time(since)}, and is evicted at {format_time(end)} unless it recovers."
@@ -364,7 +364,7 @@ def _describe_toleration_timers(state: KarmadaState, time: datetime, outcome: Ou
     """Say when a limited toleration of a NoExecute taint expires."""
     if outcome.state == "stale" or not outcome.records:
         return ""
-    annotations = as_string_map(get_field(outcome.records[0][1], "metadata", "annotations"))
+    annotations = read_annotations(outcome.records[0][1])
     timers = state.failover.list_toleration_timers(annotations, outcome.replicas_by_cluster, time)
     return "".join(
         f" It is evicted from {name} at {format_time(end)} unless the NoExecute taint is removed." for name, _, end in timers
@@ -376,7 +376,7 @@ def _describe_failback_timers(state: KarmadaState, outcome: Outcome) -> str:
     if outcome.state == "stale" or not outcome.records:
         return ""
     settings = state.settings.failback
-    timers = read_failback_timers(as_string_map(get_field(outcome.records[0][1], "metadata", "annotations")))
+    timers = read_failback_timers(read_annotations(outcome.records[0][1]))
     return "".join(
         f" It returns to group {name} at {format_time(add_duration(since, settings.after))} if that group can run it until then, "
         f"as it could since {format_time(since)}."

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, is_same_json, parse_pointer
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
 from gitsched.manifests.yaml_nodes import Constructor
-from gitsched.model.document import Body
+from gitsched.model.document import Body, reject_constant
 from gitsched.render.yaml import dump
 
 
@@ -20,7 +20,7 @@ def edit_json(text: str, operations: Iterable[Body]) -> str:
     if not text:
         return text
     try:
-        value = json.loads(text, parse_float=Decimal, parse_constant=_reject_constant)
+        value = json.loads(text, parse_float=Decimal, parse_constant=reject_constant)
         changed = _apply_operations(value, operations, "JSON")
         return text if is_same_json(changed, value) else _write_json(changed)
     except (ValueError, RecursionError) as error:
@@ -53,10 +53,6 @@ def _apply_operations(value: Any, operations: Iterable[Body], language: str) -> 
     for operation in operations:
         patched.apply(operation["operator"], parse_pointer(operation["subPath"]), operation.get("value"))
     return patched.root
-
-
-def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _write_json(value: Any) -> str:

@@ -16,7 +16,7 @@ from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, Patche
 from gitsched.apis.karmada.overrides.overriders import apply_overriders, list_overriders
 from gitsched.apis.karmada.policy.propagation_policy import BY_KIND, ResourceSelector, parse_affinity, parse_resource_selector
 from gitsched.apis.policy_api import Snapshot
-from gitsched.model.document import Body, Document, as_string_map, get_field
+from gitsched.model.document import Body, Document, read_labels
 from gitsched.model.explanation import AppliedOverride
 from gitsched.model.finding import FieldOrigin, Finding, Pointer, locate_document
 from gitsched.model.scheduling import Affinity, TargetCluster
@@ -175,7 +175,7 @@ class OverrideIndex:
             for name in (key.name, ""):
                 for number, selector in self._selectors.get((scope, template.api_version, key.kind, name), ()):
                     if labels is None:
-                        labels = as_string_map(get_field(template.body, "metadata", "labels"))
+                        labels = read_labels(template.body)
                     if selector.selects(key.namespace, labels):
                         specific[number] = max(specific.get(number, 0), selector.implicit_priority)
             found += sorted(specific, key=lambda number: (specific[number], self.policies[number].document.key.name, number))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.policy.propagation_policy import PolicyPlacement, PropagationPolicy, parse_placement, serialize_placement
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field
+from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_annotations
 from gitsched.model.finding import Finding, locate_document
 
 
@@ -61,7 +61,7 @@ def is_activation_pending(policy: PropagationPolicy, template: Document, binding
     """Return whether the policy is Lazy and the workload has not been edited since its binding was written."""
     if not policy.is_lazy or not isinstance(get_field(binding or {}, "spec", "placement"), dict):
         return False
-    digest = as_string_map(get_field(binding or {}, "metadata", "annotations")).get(TEMPLATE_DIGEST)
+    digest = read_annotations(binding or {}).get(TEMPLATE_DIGEST)
     return digest is None or digest == digest_template(template)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gitsched.apis.karmada.defaulting import apply_defaults
 from gitsched.apis.karmada.names import POLICY
-from gitsched.model.document import Body, Document, Key, as_string_map, get_field, read_json
+from gitsched.model.document import Body, Document, Key, read_json, read_labels
 from gitsched.model.labels import Requirement, Selector, parse_selector
 from gitsched.model.scheduling import Affinity, AffinityGroup, ReplicaDivision, SpreadConstraint, StaticWeight
 from gitsched.model.taints import Toleration, parse_toleration
@@ -366,7 +366,7 @@ class PolicyIndex:
         index_key = scope, template.api_version, template.key.kind
         rules = self._named.get((*index_key, template.key.name), []) + self._general.get(index_key, [])
         labelled = self._labelled.get(index_key)
-        labels = as_string_map(get_field(template.body, "metadata", "labels")) if rules or labelled else {}
+        labels = read_labels(template.body) if rules or labelled else {}
         for key, values in labelled.items() if labelled else ():
             rules += values.get(labels.get(key, ""), ())
         return (rule for rule in rules if rule.selector.selects(template.key.namespace, labels))

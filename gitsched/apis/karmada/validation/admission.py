@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from gitsched.apis.karmada.names import DEPENDENCIES_ANNOTATION, TAINT_POLICY_NO_EXECUTE
 from gitsched.apis.karmada.overrides.overriders import is_tag_or_digest
@@ -15,7 +15,7 @@ from gitsched.apis.karmada.validation.cluster import (
     validate_label_key,
     validate_labels,
 )
-from gitsched.model.document import Body, get_field
+from gitsched.model.document import Body, get_field, reject_constant
 from gitsched.model.finding import Issue, Pointer
 
 
@@ -114,14 +114,10 @@ def _validate_application_failover(application: Body, at: Pointer) -> Iterator[I
 def _is_reference_list(text: str) -> bool:
     """Return whether Go decodes the text into a list of references: objects, or null, whose known members are strings."""
     try:
-        value = json.loads(text, parse_constant=_reject_constant)
+        value = json.loads(text, parse_constant=reject_constant)
     except (ValueError, RecursionError):
         return False
     return value is None or (isinstance(value, list) and all(entry is None or _is_object_reference(entry) for entry in value))
-
-
-def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_object_reference(entry: Any) -> bool:
