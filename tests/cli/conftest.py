@@ -74,6 +74,8 @@ spec:
         weight: 1
 """
 OCM_CLUSTERS = ("ash", "bru", "cph", "dub", "edi")
+FIRST_COMMIT = 1772442000
+"""Time before the first commit of a repository, in seconds since 1970."""
 TAINT = "  taints:\n    - {key: power, effect: NoExecute}\n"
 
 
@@ -94,8 +96,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def git(environment: dict[str, str]) -> Callable[..., str]:
-    def run(*arguments: str, at: Path) -> str:
-        done = subprocess.run(["git", *arguments], cwd=at, env=environment, capture_output=True, text=True, check=True)
+    def run(*arguments: str, at: Path, **more: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=at, env=environment | more, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     return run
@@ -103,14 +105,16 @@ def git(environment: dict[str, str]) -> Callable[..., str]:
 
 @pytest.fixture
 def commit(git: Callable[..., str]) -> Callable[..., None]:
-    """Write files (None: remove) and commit them."""
+    """Write files (None: remove) and commit them, ten seconds after the last commit, however fast the machine is."""
 
     def make(at: Path, **files: str | None) -> None:
         for name, text in files.items():
             path = at / f"{name}.yaml"
             path.unlink() if text is None else path.write_text(text)
         git("add", "--all", ".", at=at)
-        git("commit", "-qm", "Change", at=at)
+        previous = git("log", "-1", "--format=%ct", "--all", at=at).strip()
+        date = f"{int(previous or FIRST_COMMIT) + 10} +0000"
+        git("commit", "-qm", "Change", at=at, GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
 
     return make
 
