@@ -21,6 +21,7 @@ from gitsched.model.observation import MetricQuery
 from gitsched.model.planned_files import ClusterInfo
 from gitsched.model.scheduling import CandidateResult, Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
+from gitsched.model.variants import TemplateVariants
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Snapshot:
     `observations` are the values that metrics providers returned. `duplicates` and `duplicate_templates` are the copies of documents
     that are defined more than once, of the policy APIs and all others. `input_order` lists the keys of all valid documents in the order in
     which they were read. `single_cycle` asks for one cycle of the scheduler even if the next one would decide otherwise; without it
-    decisions are repeated until they are stable.
+    decisions are repeated until they are stable. `variants` are what clusters get in place of some templates; every Bundle has an entry.
     """
 
     documents: Mapping[tuple[str, str], tuple[Document, ...]]
@@ -48,6 +49,7 @@ class Snapshot:
     input_order: tuple[Key, ...] = ()
     single_cycle: bool = False
     duplicate_templates: Mapping[Key, tuple[Document, ...]] = field(default_factory=dict)
+    variants: TemplateVariants = field(default_factory=dict)
 
 
 EMPTY_SNAPSHOT = Snapshot({}, {}, frozenset(), {}, Config(), EPOCH, EPOCH)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import KindScope
 from gitsched.model.document import Body, Document, Key, Origin, get_field, is_namespaced, parse_api_group
 from gitsched.model.finding import Finding, locate_document, locate_origin
+from gitsched.model.variants import is_bundle
 
 _CROSSPLANE_GROUP = "apiextensions.crossplane.io"
 DEFINITION_KINDS = ("CustomResourceDefinition", "CompositeResourceDefinition")
@@ -92,13 +93,14 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
             broken.setdefault(document.key, document)
         else:
             by_key.setdefault(document.key, []).append(document)
+    listed = {key for key in by_key if not is_template(key.group, key.kind, reserved)}
     several = {key: tuple(copies) for key, copies in by_key.items() if len(copies) > 1}
-    identical = frozenset(key for key, copies in several.items() if key.group not in reserved and _are_identical(copies))
+    identical = frozenset(key for key, copies in several.items() if key not in listed and _are_identical(copies))
     duplicates = {key: copies for key, copies in several.items() if key not in identical}
     api_documents: dict[tuple[str, str], list[Document]] = {}
     templates: list[Document] = []
     for key, copies in by_key.items():
-        if key.group not in reserved:
+        if key not in listed:
             if len(copies) == 1 or key in identical:
                 templates.append(copies[0])
         elif len(copies) == 1:
@@ -107,13 +109,13 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
             broken[key] = copies[0]
         if len(copies) == 1:
             broken.pop(key, None)  # a with a broken and a valid document, the valid one counts
-    findings = [make_duplicate_finding(copies) for key, copies in sorted(duplicates.items()) if key.group in reserved]
+    findings = [make_duplicate_finding(copies) for key, copies in sorted(duplicates.items()) if key in listed]
     templates.sort(key=lambda document: (document.key.namespace, document.key.name, document.key))
     return Catalog(
         {kind: tuple(sorted(entries, key=lambda document: document.key)) for kind, entries in api_documents.items()},
         {document.key: document for document in templates},
-        {key: copies for key, copies in duplicates.items() if key.group not in reserved},
-        {key: copies for key, copies in duplicates.items() if key.group in reserved},
+        {key: copies for key, copies in duplicates.items() if key not in listed},
+        {key: copies for key, copies in duplicates.items() if key in listed},
         broken,
         scopes.guessed,
         scopes.resolved,
@@ -121,6 +123,11 @@ def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], 
         tuple(by_key),
         identical,
     )
+
+
+def is_template(group: str, kind: str, reserved: Set[str]) -> bool:
+    """Return whether policies can select documents of a kind: a Bundle, and any kind outside of the `reserved` groups."""
+    return group not in reserved or is_bundle(group, kind)
 
 
 def _are_identical(copies: Iterable[Document]) -> bool:

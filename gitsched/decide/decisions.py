@@ -25,6 +25,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, RecordedDecision
+from gitsched.model.variants import TemplateVariants
 
 
 class DecisionSet(NamedTuple):
@@ -120,6 +121,7 @@ def decide(
     observations: Mapping[Any, Any] | None = None,
     once: bool = False,
     kustomized: Iterable[KustomizedDocument] = (),
+    variants: TemplateVariants | None = None,
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
@@ -144,6 +146,7 @@ def decide(
         *catalogued,
         once,
         duplicate_templates=catalog.duplicate_templates,
+        variants=variants or {},
     )
     context = (catalog.api_documents, broken, config, catalog.duplicate_api_documents)
     if cache.context != context:

@@ -24,6 +24,7 @@ from gitsched.model.observation import Observations
 from gitsched.model.planned_files import ClusterInfo, PlannedFile
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.time import EPOCH
+from gitsched.model.variants import TemplateVariants
 from gitsched.render.cluster_directory import namespace_path
 from gitsched.render.output_files import escape_segment, kept_path
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
@@ -34,7 +35,8 @@ class SourceTree(NamedTuple):
 
     `file_findings` are the findings of each file by path; `other_findings` belong to no file that was read. `last_valid` maps the path of
     each broken file to its last valid bytes. `kustomized` are the documents that kustomizations build and change, `builds`
-    says how kustomize roots were built.
+    says how kustomize roots were built. `variants` are what clusters get in place of templates: see
+    `gitsched.model.variants`.
     """
 
     documents: tuple[RawDocument, ...]
@@ -44,6 +46,7 @@ class SourceTree(NamedTuple):
     last_valid: Mapping[str, LastValidFile]
     kustomized: tuple[KustomizedDocument, ...] = ()
     builds: BuildRecord = NOTHING_BUILT
+    variants: TemplateVariants = {}
 
 
 class PlanTimes(NamedTuple):
@@ -178,6 +181,7 @@ def make_plan(source: PlanInput, caches: InMemoryCaches | None = None) -> Plan:
         caches.decisions,
         observations,
         kustomized=tree.kustomized,
+        variants=tree.variants,
     )
     retiring, retired = _list_retiring_clusters(source, {name for engine in decisions.engines for name in engine.clusters()})
     protected = tree.config.output.protected_namespaces

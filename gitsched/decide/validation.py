@@ -14,6 +14,7 @@ from gitsched.decide.registry import apis_by_group, policy_apis
 from gitsched.manifests.schema import SchemaValidator
 from gitsched.model.document import Body, get_field, parse_api_group
 from gitsched.model.finding import Finding, Issue, Location, ValidationResult, locate_origin
+from gitsched.model.variants import is_bundle
 
 
 def list_ignored_codes(settings: config.Config) -> frozenset[str]:
@@ -113,6 +114,10 @@ def _find_validator(api: PolicyAPI | None, group: str, kind: str, body: Body) ->
         return api.find_validator(group, kind)
     if (group, kind) == (config.GROUP, config.KIND):
         return config.check_config
+    if is_bundle(group, kind):
+        from gitsched.apis.gitsched.bundle import validate_bundle  # most sources have no Bundle
+
+        return validate_bundle
     for api in policy_apis.values():
         names = api.validated_objects.get((group, kind))
         if names is not None and (not names or get_field(body, "metadata", "name") in names) and api.find_validator is not None:

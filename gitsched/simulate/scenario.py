@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gitsched.apis.gitsched.config import Config
 from gitsched.apis.replicas import find_replica_paths, list_declared_paths
 from gitsched.apis.topology import CLUSTER, NODE, ClusterLocation, Topology
-from gitsched.decide.catalog import Catalog
+from gitsched.decide.catalog import Catalog, is_template
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.decide.validation import validate_document
 from gitsched.model.document import Body, Document, Key, get_field, is_namespaced, parse_api_group, read_labels
@@ -222,7 +222,7 @@ def edit_catalog(catalog: Catalog, changes: Mapping[Key, Document | None], new: 
         settings[kind] = [document for document in kept if document is not None]
     broken = {key: document for key, document in catalog.broken.items() if key not in changes}
     changed = (*(document for document in changes.values() if document is not None), *new)
-    templates = {document.key: document for document in changed if document.key.group not in reserved_groups}
+    templates = {document.key: document for document in changed if is_template(*document.key[:2], reserved_groups)}
     known = {document.key for documents in settings.values() for document in documents}
     for document in (document for document in changed if document.key not in known | templates.keys()):
         settings.setdefault((document.key.group, document.key.kind), []).append(document)
