@@ -41,8 +41,9 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) install -e .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml .ci/install_helm.py | $(BIN)/python
 	$(PIP) install -e '.[dev]'
+	-$(BIN)/python .ci/install_helm.py $(BIN)
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default-run"))
 
 PROGRAMS = {
     "kubectl": ("kubectl",),
+    "helm": ("helm",),
     "shellcheck": ("shellcheck",),
     "prometheus": ("prometheus",),
     "browser": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
@@ -35,12 +37,13 @@ _IDENTITY = {
     "GIT_COMMITTER_EMAIL": "carl@example.com",
 }
 _REQUIRE_ALL = os.environ.get("GITSCHED_REQUIRE_ALL") == "1"
+_SEARCH_PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", "")))
 _caches = itertools.count()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, programs in PROGRAMS.items():
-        if item.get_closest_marker(marker) and not any(map(shutil.which, programs)):
+        if item.get_closest_marker(marker) and not any(shutil.which(program, path=_SEARCH_PATH) for program in programs):
             message = f"needs {' or '.join(programs)}, which is not installed"
             if _REQUIRE_ALL:
                 pytest.fail(f"{message}, and GITSCHED_REQUIRE_ALL=1 allows no skip", pytrace=False)

@@ -7,7 +7,7 @@ import os
 import shutil
 import sysconfig
 import tempfile
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,37 +42,55 @@ def find_builder(known_versions: MutableMapping[str, str]) -> Builder:
     Permanent if there is none.
     """
     for name, path in _list_candidates():
-        executable = Path(path).resolve()
-        status = executable.stat()
-        key = f"{name} {executable} {status.st_size} {status.st_mtime_ns}"
-        if key not in known_versions:
-            known_versions[key] = _versions[key] if key in _versions else _read_version(name, executable)
-        _versions[key] = known_versions[key]
-        if known_versions[key]:
-            return Builder(executable, known_versions[key])
+        builder = find_program(name, path, known_versions, _read_version)
+        if builder is not None:
+            return builder
     raise Permanent(
         "source.kustomize.build needs kustomize, which is not installed: install gitsched[kustomize], or put a static executable of "
         "kustomize or kubectl on the PATH"
     )
 
 
-def _list_candidates() -> list[tuple[str, str]]:
-    scripts = Path(sysconfig.get_path("scripts")) / "kubectl"
-    found = [("kubectl", str(scripts))] if os.access(scripts, os.X_OK) else []
-    return found + [(name, path) for name in ("kustomize", "kubectl") if (path := shutil.which(name))]
+def find_program(
+    name: str, path: str, known_versions: MutableMapping[str, str], read_version: Callable[[str, Path], str]
+) -> Builder | None:
+    """Return a program with its version; None if `read_version` returns "" for it, which is called once for each executable."""
+    executable = Path(path).resolve()
+    status = executable.stat()
+    key = f"{name} {executable} {status.st_size} {status.st_mtime_ns}"
+    if key not in known_versions:
+        known_versions[key] = _versions[key] if key in _versions else read_version(name, executable)
+    _versions[key] = known_versions[key]
+    return Builder(executable, known_versions[key]) if known_versions[key] else None
 
 
-def _read_version(name: str, executable: Path) -> str:
-    """Return the version of an executable; "" if it is not one that builds kustomizations."""
-    arguments = ["version"] if name == "kustomize" else ["version", "--client", "--output=json"]
+def read_program_version(executable: Path, arguments: Sequence[str]) -> str:
+    """Return what a program prints; "" if it fails."""
     with tempfile.TemporaryDirectory() as directory:
         try:
             done = run_isolated(executable, arguments, Path(directory), _VERSION_LIMITS)
         except OSError:
             return ""
-    text = done.stdout.decode("utf-8", "replace").strip()
-    if done.exit_code != 0 or not text:
-        return ""
+    return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else ""
+
+
+def list_executables(name: str) -> list[str]:
+    """Return the executables with a name, that beside the Python interpreter before that on the PATH."""
+    beside = Path(sysconfig.get_path("scripts")) / name
+    found = shutil.which(name)
+    return [*([str(beside)] if os.access(beside, os.X_OK) else []), *([found] if found else [])]
+
+
+def _list_candidates() -> list[tuple[str, str]]:
+    """Return the programs that may build kustomizations. The kubectl beside the interpreter is that of the extra."""
+    kubectl = list_executables("kubectl")
+    extra = [("kubectl", path) for path in kubectl[:1] if Path(path).parent == Path(sysconfig.get_path("scripts"))]
+    return extra + [(name, path) for name in ("kustomize", "kubectl") if (path := shutil.which(name))]
+
+
+def _read_version(name: str, executable: Path) -> str:
+    """Return the version of an executable; "" if it is not one that builds kustomizations."""
+    text = read_program_version(executable, ["version"] if name == "kustomize" else ["version", "--client", "--output=json"])
     if name == "kustomize":
         return f"kustomize {text.split()[-1]}" if len(text.split()) == 1 else ""
     try:

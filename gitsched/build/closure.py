@@ -71,6 +71,17 @@ def resolve_closure(root: str, commit: CommitFiles) -> Closure:
     return _Resolver(root, commit).resolve()
 
 
+def find_blob(commit: CommitFiles, path: str) -> tuple[str, str]:
+    """Return the blob of a file, or of the file that a symbolic link leads to, and its path; "" as the blob if there is none."""
+    blob, mode = "", 0
+    for _ in range(_MAX_LINKS):
+        blob, mode = commit.entries.get(path, ("", 0))
+        if mode != SYMLINK_MODE:
+            break
+        path = resolve_path(posixpath.dirname(path), commit.read_blob(blob).decode("utf-8", "replace"))
+    return "" if mode in (SYMLINK_MODE, SUBMODULE_MODE) else blob, path
+
+
 class _Resolver:
     def __init__(self, root: str, commit: CommitFiles) -> None:
         self._root, self._commit = root, commit
@@ -146,13 +157,8 @@ class _Resolver:
 
     def _find(self, target: str, path: str, line: int, column: int, *, reference: KustomizeReference | None = None) -> str:
         """Return the blob of a file, of the target of a symlink that stays inside of the commit; "" with a problem otherwise."""
-        entries, current = self._commit.entries, target
-        for _ in range(_MAX_LINKS):
-            blob, mode = entries.get(current, ("", 0))
-            if mode != SYMLINK_MODE:
-                break
-            current = resolve_path(posixpath.dirname(current), self._commit.read_blob(blob).decode("utf-8", "replace"))
-        if blob and mode not in (SYMLINK_MODE, SUBMODULE_MODE):
+        blob, current = find_blob(self._commit, target)
+        if blob:
             return blob
         code, text = self._describe_missing(target, current, reference)
         self._problems[BuildProblem(code, text, path, line, column)] = None

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 from gitsched.build.builder import Builder
 from gitsched.build.closure import Closure
-from gitsched.build.process import DEFAULT_LIMITS, BuildLimits, run_isolated
-
-MAX_SIZE = 256 << 20
-"""Bytes of all files of a root."""
+from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
+from gitsched.build.scratch import run_on_files, select_contents
 
 _FORMAT = 1
 """Changes with what `BuiltObject` means, so that cached results of other versions are not read."""
@@ -60,13 +55,9 @@ def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, l
 
     `blobs` are the contents of all files of the closure.
     """
-    contents: dict[str, bytes] = {}
-    left = MAX_SIZE
-    for path, blob in closure.files.items():
-        contents[path] = blobs[blob]
-        left -= len(contents[path])
-        if left < 0:
-            return BuildResult((), f"the files of {closure.root} have more than {MAX_SIZE} bytes")
+    contents = select_contents(closure.files, blobs)
+    if isinstance(contents, str):
+        return BuildResult((), f"{closure.root}: {contents}")
     main = contents[closure.kustomization]
     annotated = _can_annotate(main) and not any(
         _EMPTY_ANNOTATIONS.search(data) or (path not in closure.resources and _ANNOTATION_PATCH.search(data))
@@ -74,10 +65,13 @@ def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, l
     )
     if annotated:
         contents[closure.kustomization] = main.rstrip(b"\n") + _WITH_ORIGINS
-    done = _run(closure, contents, builder, limits)
+    done = run_on_files(builder.executable, builder.version, builder.make_arguments(closure.root), contents, limits)
     if isinstance(done, str):
         return BuildResult((), done)
-    return BuildResult(tuple(_locate(closure, *_read_origin(text)) if annotated else BuiltObject(text, "", False) for text in done))
+    texts = [text for text in _DOCUMENT.split(done) if text.strip()]
+    return BuildResult(
+        tuple(_locate(closure, *_read_origin(text)) if annotated else BuiltObject(text, "", False) for text in texts)
+    )
 
 
 def _can_annotate(text: bytes) -> bool:
@@ -87,34 +81,6 @@ def _can_annotate(text: bytes) -> bool:
     if not lines or b"buildmetadata" in text.lower() or any(line.startswith((b"---", b"...")) for line in lines):
         return False
     return re.match(rb"[A-Za-z]+:", lines[0]) is not None
-
-
-def _run(closure: Closure, contents: dict[str, bytes], builder: Builder, limits: BuildLimits) -> list[bytes] | str:
-    """Return the documents that kustomize prints, or why it failed."""
-    scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-"))
-    try:
-        for path, data in contents.items():
-            target = scratch / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        done = run_isolated(builder.executable, builder.make_arguments(closure.root), scratch, limits)
-    except OSError as error:
-        return f"{builder.version} cannot run: {error}"
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    if done.exceeded:
-        return f"{builder.version} {done.exceeded}"
-    if done.exit_code != 0:
-        return _shorten_error(done.stderr, scratch) or f"{builder.version} ended with {done.exit_code}"
-    return [part for part in _DOCUMENT.split(done.stdout) if part.strip()]
-
-
-def _shorten_error(text: str, scratch: Path) -> str:
-    lines = [line for line in text.replace(f"{scratch}/", "").replace(str(scratch), ".").splitlines() if line.strip()]
-    errors = [line for line in lines if not line.startswith(("#", "Warning:"))] or lines
-    if any(line.startswith(("fatal error: ", "runtime: ")) for line in errors):
-        errors = [line for line in errors if line.startswith(("fatal error: ", "runtime: "))]
-    return " ".join(" ".join(errors).removeprefix("error: ").removeprefix("Error: ").split())[:600]
 
 
 def _read_origin(text: bytes) -> tuple[bytes, str, bool]:

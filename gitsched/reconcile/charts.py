@@ -1,0 +1,71 @@
+"""Render Helm charts of a commit: several at a time, each once for the files and values that it reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from gitsched.build.builder import Builder
+from gitsched.build.chart_files import ChartFiles, ChartRequest, resolve_chart
+from gitsched.build.closure import BuildProblem
+from gitsched.build.helm import ChartResult, RenderedObject, compute_chart_key, find_helm, is_error, render_chart
+from gitsched.model.finding import Finding
+from gitsched.reconcile.builds import CommitTree
+from gitsched.reconcile.cache.build_cache import BuildCache
+from gitsched.render.run_metadata import RunMetadata
+
+_VERSIONS = "versions"
+"""The key of the versions of executables in the build cache; the other keys are digests."""
+
+
+def render_charts(requests: Sequence[ChartRequest], commit: CommitTree, cache: BuildCache, helm: Builder) -> list[ChartResult]:
+    """Return what each chart renders, in the order of the requests; a chart that cannot be rendered has a problem that is an error.
+
+    Results are cached by all that they depend on. `helm` is that of `load_helm`.
+    """
+    charts = [resolve_chart(request, commit) for request in requests]
+    keys = [compute_chart_key(chart, helm) for chart in charts]
+    cache.load([key for key, chart in zip(keys, charts, strict=True) if not chart.problems])
+    missing: dict[str, ChartFiles] = {
+        key: chart for key, chart in zip(keys, charts, strict=True) if not chart.problems and cache.get(key) is None
+    }
+    done: dict[str, ChartResult] = {}
+    if missing:
+        blobs = {blob: commit.read_blob(blob) for chart in missing.values() for blob in chart.files.values()}
+        with ThreadPoolExecutor(min(len(missing), max(2, os.cpu_count() or 2))) as pool:
+            results = pool.map(lambda key: render_chart(missing[key], blobs, helm), missing)
+            done = dict(zip(missing, results, strict=True))
+    for key, result in done.items():
+        if not any(map(is_error, result.problems)):
+            rows = [(rendered.text.decode("utf-8", "surrogateescape"), rendered.path) for rendered in result.objects]
+            cache.put(key, [rows, result.problems])
+    return [
+        ChartResult((), chart.problems) if chart.problems else done.get(key) or _restore(*cache.get(key))
+        for key, chart in zip(keys, charts, strict=True)
+    ]
+
+
+def load_helm(cache: BuildCache) -> Builder:
+    """Find helm with the versions of executables that earlier runs have read. Raises Permanent if there is none."""
+    cache.load([_VERSIONS])
+    known = cache.get(_VERSIONS)
+    versions: dict[str, str] = dict(known) if isinstance(known, dict) else {}
+    helm = find_helm(versions)
+    if versions != known:
+        cache.put(_VERSIONS, versions)
+    return helm
+
+
+def compare_helm(helm: Builder, record: RunMetadata | None) -> list[Finding]:
+    """Return a finding if the last run rendered charts with another version, which may print other bytes for the same files."""
+    before = record.builds.helm if record is not None else ""
+    if before in ("", helm.version):
+        return []
+    text = f"rendered with {helm.version}, and the output branch with {before}: objects may differ although their charts do not"
+    return [Finding("warning", "helm-version", text)]
+
+
+def _restore(rows: Sequence[tuple[str, str]], problems: Sequence[tuple[str, str, str, int, int]]) -> ChartResult:
+    objects = tuple(RenderedObject(text.encode("utf-8", "surrogateescape"), path) for text, path in rows)
+    return ChartResult(objects, tuple(BuildProblem(*problem) for problem in problems))

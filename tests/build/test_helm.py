@@ -1,0 +1,198 @@
+"""Helm charts of a commit: which files are read, what helm renders, and what stops it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gitsched.build.chart_files import ChartRequest, resolve_chart
+from gitsched.build.closure import BuildProblem
+from gitsched.build.helm import ChartResult, compute_chart_key, find_helm, render_chart
+from gitsched.build.process import BuildLimits
+from tests.build.test_closure import Commit
+
+pytestmark = pytest.mark.helm
+
+CHART = {
+    "charts/web/Chart.yaml": "apiVersion: v2\nname: shop-web\nversion: 1.0.0\n",
+    "charts/web/values.yaml": "replicas: 2\nhost: none\n",
+    "charts/web/templates/a.yaml": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n  namespace: {{ .Release.Namespace }}\ndata:\n"
+        '  replicas: "{{ .Values.replicas }}"\n  host: {{ .Values.host }}\n  kube: {{ .Capabilities.KubeVersion.Version }}\n'
+        '  monitored: "{{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}"\n'
+    ),
+}
+RANDOM = {"charts/web/templates/b.yaml": "kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ randAlphaNum 8 }}\n"}
+
+
+def render(
+    files: Mapping[str, str], limits: BuildLimits | None = None, chart: str = "charts/web", **options: object
+) -> ChartResult:
+    commit = Commit(files)
+    found = resolve_chart(ChartRequest(chart, "web", **options), commit)  # type: ignore[arg-type]
+    if found.problems:
+        return ChartResult((), found.problems)
+    blobs = {blob: commit.read_blob(blob) for blob in found.files.values()}
+    return render_chart(found, blobs, find_helm({}), limits or BuildLimits())
+
+
+def texts(result: ChartResult) -> str:
+    assert result.problems == ()
+    return "---\n".join(rendered.text.decode() for rendered in result.objects)
+
+
+def problem(result: ChartResult) -> BuildProblem:
+    assert (result.objects, len(result.problems)) == ((), 1)
+    return result.problems[0]
+
+
+def test_the_objects_are_those_of_helm_template(tmp_path: Path) -> None:
+    files = CHART | {
+        "charts/web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+        "charts/web/charts/db/templates/s.yaml": "{{- range list 1 2 }}\n---\nkind: Service\nmetadata: {name: db-{{ . }}}\n{{- end }}\n",
+        "charts/web/crds/c.yaml": "kind: CustomResourceDefinition\nmetadata: {name: c1}\n---\nkind: X\nmetadata: {name: c2}\n",
+        "charts/web/templates/hook.yaml": "kind: Job\nmetadata: {name: h, annotations: {helm.sh/hook: pre-install}}\n",
+        "charts/web/templates/test.yaml": "kind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    command = [str(find_helm({}).executable), *"template web charts/web --include-crds --skip-tests --kube-version=1.35.0".split()]
+    expected = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout.decode()
+    result = render(files)
+    for rendered in result.objects:
+        assert rendered.text.decode() in expected
+    assert expected.count("kind: ") == texts(result).count("kind: ") == len(result.objects) == 6
+    assert [rendered.path for rendered in result.objects] == [
+        *("charts/web/crds/c.yaml", "charts/web/crds/c.yaml", "charts/web/templates/a.yaml"),
+        *("charts/web/charts/db/templates/s.yaml", "charts/web/charts/db/templates/s.yaml", "charts/web/templates/hook.yaml"),
+    ]
+    assert len(render(files, crds=False, hooks=False).objects) == 3
+
+
+def test_inline_values_overrule_later_files_overrule_earlier_files() -> None:
+    files = CHART | {"env/a.yaml": "replicas: 3\nhost: a\n", "env/b.yaml": "host: b\n"}
+    found = texts(render(files, values_files=("env/a.yaml", "env/b.yaml")))
+    assert 'replicas: "3"' in found
+    assert "host: b" in found
+    assert "host: c" in texts(render(files, values_files=("env/a.yaml",), values={"host": "c"}))
+
+
+def test_release_namespace_and_versions_are_those_of_the_request() -> None:
+    found = texts(render(CHART))
+    assert "name: web\n  namespace: default\n" in found
+    assert "kube: v1.35.0" in found
+    assert 'monitored: "false"' in found
+    other = texts(render(CHART, namespace="shop", kube_version="1.30.2", api_versions=("monitoring.coreos.com/v1",)))
+    assert "namespace: shop" in other
+    assert "kube: v1.30.2" in other
+    assert 'monitored: "true"' in other
+
+
+def test_a_subchart_is_found_by_its_alias_and_its_directory() -> None:
+    files = CHART | {
+        "charts/web/Chart.yaml": (
+            CHART["charts/web/Chart.yaml"]
+            + "dependencies:\n- {name: db, alias: orders, version: 1.0.0}\n- {name: db, alias: users, version: 1.0.0}\n"
+        ),
+        "charts/web/charts/database/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+        "charts/web/charts/database/templates/s.yaml": "kind: Service\nmetadata: {name: '{{ .Chart.Name }}'}\n",
+    }
+    paths = [rendered.path for rendered in render(files).objects]
+    assert paths == ["charts/web/templates/a.yaml"] + ["charts/web/charts/database/templates/s.yaml"] * 2
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "code", "path", "text"),
+    [
+        ({}, {"chart": "charts"}, "helm-missing", "charts/Chart.yaml", "charts is no Helm chart"),
+        ({}, {"chart": "../web"}, "helm-missing", "../web/Chart.yaml", "outside of the repository"),
+        ({}, {"values_files": ("/etc/passwd",)}, "helm-missing", "charts/web/Chart.yaml", "outside of the repository"),
+        ({}, {"values_files": ("none.yaml",)}, "helm-missing", "charts/web/Chart.yaml", "none.yaml is not in the commit"),
+        ({}, {"namespace": "--debug"}, "helm-build", "charts/web/Chart.yaml", "'--debug'"),
+        (
+            {"charts/web/values.schema.json": "->/etc/passwd"},
+            {},
+            "helm-missing",
+            "charts/web/Chart.yaml",
+            "charts/web/values.schema.json is a symbolic link",
+        ),
+        (
+            {
+                "charts/web/Chart.yaml": "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: db, repository: https://x.test}]"
+            },
+            {},
+            "helm-missing",
+            "charts/web/Chart.yaml",
+            "run `helm dependency build charts/web` and commit charts/web/charts",
+        ),
+        (
+            {"charts/web/templates/b.yaml": "kind: A\na: {{ required `host is missing` .Values.none }}\n"},
+            {},
+            "helm-build",
+            "charts/web/templates/b.yaml",
+            "host is missing",
+        ),
+        ({"charts/web/templates/b.yaml": "a: {{ nofunction }}\n"}, {}, "helm-build", "charts/web/templates/b.yaml", "nofunction"),
+        (RANDOM, {}, "helm-random", "charts/web/templates/b.yaml", "randAlphaNum"),
+        (
+            {"charts/web/templates/b.yaml": "kind: A\nmetadata:\n  name: '{{ now | date `2006` }}'\n"},
+            {},
+            "helm-random",
+            "charts/web/templates/b.yaml",
+            "with now here",
+        ),
+    ],
+)
+def test_a_chart_that_cannot_be_rendered_is_a_located_problem(
+    files: Mapping[str, str], options: Mapping[str, object], code: str, path: str, text: str
+) -> None:
+    found = problem(render({**CHART, **files}, **options))  # type: ignore[arg-type]
+    assert (found.code, found.path) == (code, path)
+    assert text in found.message
+
+
+def test_random_functions_that_do_not_change_the_output_are_no_problem() -> None:
+    template = "kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ .Values.password | default (randAlphaNum 8) }}\n"
+    files = {**CHART, "charts/web/templates/b.yaml": template}
+    assert problem(render(files)).line == 4
+    assert "a: given" in texts(render(files, values={"password": "given"}))
+
+
+def test_lookup_is_a_problem_where_its_result_matters() -> None:
+    template = (
+        'kind: Secret\nmetadata: {name: b}\ndata:\n  a: {{ if %s }}{{ (lookup "v1" "Secret" "a" "b") | toJson | quote }}{{ end }}\n'
+    )
+    used = render({**CHART, "charts/web/templates/b.yaml": template % "true"})
+    assert [(found.code, found.path, found.line) for found in used.problems] == [("helm-lookup", "charts/web/templates/b.yaml", 4)]
+    assert len(used.objects) == 2
+    assert texts(render({**CHART, "charts/web/templates/b.yaml": template % "false"}))
+
+
+def test_a_chart_that_does_not_end_or_prints_too_much_is_a_problem() -> None:
+    loop = '{{ define "a" }}{{ range until 9999 }}{{ range until 9999 }}{{ range until 9999 }}{{ end }}{{ end }}{{ end }}{{ end }}'
+    files = {**CHART, "charts/web/templates/b.yaml": loop + '{{ include "a" . }}'}
+    assert "did not end within 1 seconds" in problem(render(files, BuildLimits(seconds=1))).message
+    large = {**CHART, "charts/web/templates/b.yaml": 'kind: A\na: "{{ repeat 1000000 `a` }}"\n'}
+    assert "printed more than 100000 bytes" in problem(render(large, BuildLimits(output=100_000))).message
+
+
+def test_the_key_changes_with_everything_that_is_read() -> None:
+    commit, helm = Commit(CHART | {"env/a.yaml": "host: a\n"}), find_helm({})
+    requests = [
+        ChartRequest("charts/web", "web"),
+        ChartRequest("charts/web", "web", values={"host": "b"}),
+        ChartRequest("charts/web", "web", values_files=("env/a.yaml",)),
+        ChartRequest("charts/web", "web", namespace="shop"),
+        ChartRequest("charts/web", "web2"),
+        ChartRequest("charts/web", "web", kube_version="1.30.0"),
+        ChartRequest("charts/web", "web", crds=False),
+    ]
+    keys = {compute_chart_key(resolve_chart(request, commit), helm) for request in requests}
+    other = Commit(CHART | {"charts/web/README.md": "new\n"})
+    keys.add(compute_chart_key(resolve_chart(requests[0], other), helm))
+    keys.add(compute_chart_key(resolve_chart(requests[0], commit), helm._replace(version="helm v9")))
+    assert len(keys) == len(requests) + 2
