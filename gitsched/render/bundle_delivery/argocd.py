@@ -1,0 +1,145 @@
+"""Argo CD Applications that build bundles from the source repository, one for each bundle and cluster, and an ApplicationSet of them.
+
+They are applied where Argo CD runs. Shapes as in the CRDs Application and ApplicationSet `argoproj.io/v1alpha1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from gitsched.model.delivery import CLUSTER_PLACEHOLDER, ArgoSettings, BundleDelivery, DeliveryConfig
+from gitsched.model.document import Body, Key
+from gitsched.render.bundle_delivery.source_reference import SOURCE_DIGEST, find_ambiguous_edit, make_name, make_patches
+
+DESTINATION = "gitsched.io/argocd-destination"
+"""The annotation of a cluster with its name or its URL in Argo CD; it takes precedence over the setting."""
+
+_GROUP, _VERSION = "argoproj.io", "argoproj.io/v1alpha1"
+_FINALIZER = "resources-finalizer.argocd.argoproj.io"
+"""With this finalizer, Argo CD deletes the objects of an Application that is deleted."""
+
+
+def make_application(delivery: BundleDelivery, settings: DeliveryConfig, destination: str) -> tuple[Key, Body]:
+    """Return the Application of a bundle for one cluster; `destination` is the name or URL of the cluster in Argo CD."""
+    argocd = settings.argocd
+    name = make_name(delivery.bundle.namespace, delivery.bundle.name, delivery.cluster)
+    metadata: Body = {"name": name, "namespace": argocd.namespace, "annotations": {SOURCE_DIGEST: delivery.digest}}
+    if argocd.prune:
+        metadata["finalizers"] = [_FINALIZER]
+    spec: Body = {
+        "project": argocd.project,
+        "destination": {**make_destination(destination), "namespace": find_release_namespace(delivery)},
+        "source": {
+            "repoURL": delivery.url,
+            "targetRevision": delivery.commit,
+            "path": delivery.path,
+            **_make_options(delivery),
+        },
+        "syncPolicy": {
+            "automated": {"prune": argocd.prune, "selfHeal": True},
+            "syncOptions": ["CreateNamespace=true"],
+        },
+    }
+    body = {"apiVersion": _VERSION, "kind": "Application", "metadata": metadata, "spec": spec}
+    return Key(_GROUP, "Application", argocd.namespace, name), body
+
+
+def make_destination(destination: str) -> dict[str, str]:
+    """Return the destination of an Application: a URL is that of the API server, anything else is a name."""
+    return {"server" if destination.startswith(("https://", "http://")) else "name": destination}
+
+
+def find_destination(cluster: str, annotations: dict[str, str], settings: ArgoSettings) -> str:
+    """Return the name or URL of a cluster in Argo CD."""
+    return annotations.get(DESTINATION) or settings.destination.replace(CLUSTER_PLACEHOLDER, cluster)
+
+
+def find_release_namespace(delivery: BundleDelivery) -> str:
+    """Return the namespace of the chart, or the one of the built objects if there is only one; otherwise `default`, where Kubernetes
+    puts objects without a namespace."""
+    if delivery.helm is not None:
+        return delivery.helm.namespace
+    namespaces = {key.namespace for key in delivery.objects} - {""}
+    return namespaces.pop() if len(namespaces) == 1 else "default"
+
+
+def find_argocd_problem(delivery: BundleDelivery) -> str:
+    """Return why Argo CD cannot build what gitsched builds, with a cure; "" if it can."""
+    if delivery.values:
+        names = ", ".join(f"${{{name}}}" for name in sorted(delivery.values))
+        return f"Argo CD does not substitute {names}; use delivery flux or manifests, or a chart, whose values it sets"
+    if delivery.edits and delivery.format != "kustomize":
+        what = "a chart" if delivery.format == "helm" else "a directory without kustomization"
+        return f"its replicas are divided, and Argo CD cannot set those of {what}; use delivery flux or manifests, or a policy that duplicates"
+    edit = find_ambiguous_edit(delivery)
+    if edit is not None:
+        return (
+            f"its replicas are divided, and a patch cannot select {edit.key} alone, because the bundle has several objects of this kind; "
+            "use delivery manifests"
+        )
+    return ""
+
+
+def list_uncreated_namespaces(delivery: BundleDelivery) -> list[str]:
+    """Return the namespaces of built objects that neither the bundle nor Argo CD creates."""
+    own = {key.name for key in delivery.objects if key.kind == "Namespace" and not key.group}
+    used = {key.namespace for key in delivery.objects} - {"", "default", find_release_namespace(delivery)}
+    return sorted(used - own)
+
+
+def make_application_set(
+    url: str, revision: str, directory: str, clusters: Collection[str] | None, name: str, settings: ArgoSettings
+) -> Body:
+    """Return an ApplicationSet that creates the Applications of a directory on the output branch, for all clusters if `clusters` is None.
+
+    `clusters` are names of directories. The generator reads the Applications themselves, so the ApplicationSet does not change with them.
+    A bundle that leaves a cluster is deleted there, unless the settings say that nothing is pruned.
+    """
+    paths = [f"{directory}/{cluster}/*.yaml" for cluster in (["*"] if clusters is None else clusters)]
+    spec: dict[str, Any] = {
+        "goTemplate": True,
+        "goTemplateOptions": ["missingkey=error"],
+        "generators": [
+            {
+                "git": {
+                    "repoURL": url,
+                    "revision": revision,
+                    "requeueAfterSeconds": 60,
+                    "files": [{"path": path} for path in paths],
+                }
+            }
+        ],
+        "template": {
+            "metadata": {"name": "{{.metadata.name}}"},
+            "spec": {
+                "project": "{{.spec.project}}",
+                "destination": {},
+                "source": {"repoURL": "{{.spec.source.repoURL}}"},
+            },
+        },
+        "templatePatch": 'metadata: {{omit .metadata "name" "namespace" | toJson}}\nspec: {{.spec | toJson}}\n',
+    }
+    if not settings.prune:
+        spec["syncPolicy"] = {"preserveResourcesOnDeletion": True, "applicationsSync": "create-update"}
+    return {
+        "apiVersion": _VERSION,
+        "kind": "ApplicationSet",
+        "metadata": {"name": name, "namespace": settings.namespace},
+        "spec": spec,
+    }
+
+
+def _make_options(delivery: BundleDelivery) -> Body:
+    """Return the options of the tool that builds the source; Argo CD recognizes a kustomization and a chart by their files."""
+    if delivery.helm is not None:
+        helm = delivery.helm
+        options: Body = {"releaseName": helm.release}
+        if helm.values_files:
+            options["valueFiles"] = [f"/{path}" for path in helm.values_files]
+        if helm.values:
+            options["valuesObject"] = dict(helm.values)
+        return {"helm": options}
+    if delivery.format == "yaml":
+        return {"directory": {"recurse": True}}
+    return {"kustomize": {"patches": make_patches(delivery.edits)}} if delivery.edits else {}

@@ -1,0 +1,52 @@
+"""What the objects of both delivery tools have in common: names, the URL of the source, and patches."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from gitsched.model.delivery import BundleDelivery, FieldEdit
+from gitsched.model.document import Body
+
+SOURCE_DIGEST = "gitsched.io/source-digest"
+"""The annotation with the digest of what a build reads. The commit next to it changes only when the digest does."""
+
+_MAX_NAME_LENGTH = 63  # Flux and Argo CD label objects with the name, and a label value has at most 63 characters
+_DIGEST_LENGTH = 10
+_SCP_URL = re.compile(r"([^/:]+):(?!/)(.+)")
+
+
+def normalize_url(url: str) -> str:
+    """Return the URL of a repository as Flux accepts it: `host:path` becomes an ssh URL."""
+    return _SCP_URL.sub(r"ssh://\1/\2", url) if "://" not in url else url
+
+
+def make_name(namespace: str, *names: str) -> str:
+    """Return `<namespace>.<name>...`, unique for each combination: a namespace has no dots, and names that make it ambiguous or too long
+    end in a digest."""
+    name = ".".join((namespace, *names))
+    if len(name) <= _MAX_NAME_LENGTH and (len(names) == 1 or not any("." in part for part in names)):
+        return name
+    digest = hashlib.sha256("/".join((namespace, *names)).encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: _MAX_NAME_LENGTH - _DIGEST_LENGTH - 1].rstrip('.-')}-{digest}"
+
+
+def make_patches(edits: Iterable[FieldEdit]) -> list[Body]:
+    """Return kustomize patches that set numbers in the built objects.
+
+    They select by kind, because names and namespaces may still change when kustomize applies the patches of a root.
+    """
+    return [
+        {
+            "target": {"group": edit.key.group, "kind": edit.key.kind} if edit.key.group else {"kind": edit.key.kind},
+            "patch": f"- op: add\n  path: /{edit.field.replace('.', '/')}\n  value: {edit.value}\n",
+        }
+        for edit in edits
+    ]
+
+
+def find_ambiguous_edit(delivery: BundleDelivery) -> FieldEdit | None:
+    """Return an edit of an object whose kind other objects of the bundle have, too, so that a patch cannot select it alone."""
+    kinds = [key[:2] for key in delivery.objects]
+    return next((edit for edit in delivery.edits if kinds.count(edit.key[:2]) > 1), None)
