@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from gitsched.model.document import Key
+from gitsched.model.variants import Variant, VariantSource
 
 CLUSTER_PLACEHOLDER = "{cluster}"
-
-BundleFormat = Literal["kustomize", "helm", "yaml"]
-"""A kustomize root, a Helm chart, or a directory of YAML files without a kustomization."""
 
 
 class SourceAddress(NamedTuple):
@@ -52,15 +49,6 @@ class DeliveryConfig(NamedTuple):
     argocd: ArgoSettings = ArgoSettings()
 
 
-class HelmOptions(NamedTuple):
-    """How a chart is rendered. `values_files` are paths from the root of the repository; `values` take precedence over them."""
-
-    release: str
-    namespace: str
-    values_files: tuple[str, ...] = ()
-    values: Mapping[str, Any] = {}
-
-
 class FieldEdit(NamedTuple):
     """A number that scheduling sets in one object of a bundle; `field` is a path such as "spec.replicas"."""
 
@@ -70,23 +58,19 @@ class FieldEdit(NamedTuple):
 
 
 class BundleDelivery(NamedTuple):
-    """What one cluster gets of a bundle, in terms of the source.
+    """What one cluster gets of a Bundle that a delivery tool builds: the variant, whose `source` is set, and the numbers to change in it.
 
-    `path` is the directory of its variant, `directories` all directories that a build of it reads. `commit` is the source commit that first
-    had what the build reads, `digest` identifies what it reads. `url` is that of the source, without credentials. `values` are substituted
-    for `${name}`; those of a chart are in `helm`. `objects` are built for the cluster, with `default` as the namespace of those that have
-    none.
+    `url` is that of the source, without credentials.
     """
 
     bundle: Key
     cluster: str
-    format: BundleFormat
-    path: str
-    directories: tuple[str, ...]
+    variant: Variant
+    source: VariantSource
     url: str
-    commit: str
-    digest: str
-    values: Mapping[str, str] = {}
-    helm: HelmOptions | None = None
     edits: tuple[FieldEdit, ...] = ()
-    objects: tuple[Key, ...] = ()
+
+    @property
+    def objects(self) -> tuple[Key, ...]:
+        """The objects that are built, with `default` as the namespace of those that have none."""
+        return tuple(document.key for document in self.variant.objects)

@@ -7,9 +7,9 @@ overlays define has a variant with one object for each overlay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from gitsched.model.document import Document, Key
+from gitsched.model.document import Body, Document, Key
 
 BUNDLE_GROUP: Final = "gitsched.io"
 BUNDLE: Final = "Bundle"
@@ -20,12 +20,35 @@ def is_bundle(group: str, kind: str) -> bool:
     return kind == BUNDLE and group == BUNDLE_GROUP
 
 
+VariantFormat = Literal["kustomize", "helm", "yaml"]
+"""A kustomize root, a Helm chart, or a directory of YAML files without a kustomization."""
+
+
+class HelmOptions(NamedTuple):
+    """How a chart is rendered: values files, from the root of the repository and in their order, then values."""
+
+    release_name: str = ""
+    namespace: str = ""
+    values_files: tuple[str, ...] = ()
+    values: Body = {}
+
+
+class VariantSource(NamedTuple):
+    """What a delivery tool needs to build a variant of a Bundle itself. `files` are the paths of all files that a build reads, `links`
+    those of symbolic links among them. `helm` are the options of a chart with the values of the cluster."""
+
+    format: VariantFormat = "kustomize"
+    files: frozenset[str] = frozenset()
+    links: frozenset[str] = frozenset()
+    helm: HelmOptions | None = None
+
+
 class Variant(NamedTuple):
     """What some clusters get.
 
     `path` is the directory that it comes from, and `objects` are what it builds, in the order in which they are printed. `digest` changes
-    with everything that the directory reads, and `commit` is the commit id since which it is the same ("" if unknown). `values` are the
-    values of a Bundle for these clusters, by name.
+    with the content of every file that a build reads, and with nothing else; `commit` is the commit id since which it is the same ("" if
+    unknown). `values` are the values of a Bundle for these clusters, by name. `source` is set for a Bundle.
     """
 
     path: str
@@ -33,6 +56,7 @@ class Variant(NamedTuple):
     digest: str = ""
     values: tuple[tuple[str, str], ...] = ()
     commit: str = ""
+    source: VariantSource | None = None
 
 
 class WorkloadVariants(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import Selector, parse_selector
-from gitsched.model.variants import BUNDLE, BUNDLE_GROUP
+from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions
 
 BUNDLE_VERSION: Final = f"{BUNDLE_GROUP}/v1alpha1"
 CLUSTER_NAME: Final = "cluster.name"
@@ -39,15 +39,6 @@ class ClusterRule(NamedTuple):
 
 
 EVERY_CLUSTER: Final = ClusterRule()
-
-
-class HelmOptions(NamedTuple):
-    """How a chart is rendered: values files in their order, then values."""
-
-    release_name: str = ""
-    namespace: str = ""
-    values_files: tuple[str, ...] = ()
-    values: Body = {}
 
 
 class VariantRule(NamedTuple):

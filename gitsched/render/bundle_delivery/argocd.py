@@ -24,7 +24,7 @@ def make_application(delivery: BundleDelivery, settings: DeliveryConfig, destina
     """Return the Application of a bundle for one cluster; `destination` is the name or URL of the cluster in Argo CD."""
     argocd = settings.argocd
     name = make_name(delivery.bundle.namespace, delivery.bundle.name, delivery.cluster)
-    metadata: Body = {"name": name, "namespace": argocd.namespace, "annotations": {SOURCE_DIGEST: delivery.digest}}
+    metadata: Body = {"name": name, "namespace": argocd.namespace, "annotations": {SOURCE_DIGEST: delivery.variant.digest}}
     if argocd.prune:
         metadata["finalizers"] = [_FINALIZER]
     spec: Body = {
@@ -32,8 +32,8 @@ def make_application(delivery: BundleDelivery, settings: DeliveryConfig, destina
         "destination": {**make_destination(destination), "namespace": find_release_namespace(delivery)},
         "source": {
             "repoURL": delivery.url,
-            "targetRevision": delivery.commit,
-            "path": delivery.path,
+            "targetRevision": delivery.variant.commit,
+            "path": delivery.variant.path,
             **_make_options(delivery),
         },
         "syncPolicy": {
@@ -58,20 +58,21 @@ def find_destination(cluster: str, annotations: dict[str, str], settings: ArgoSe
 def find_release_namespace(delivery: BundleDelivery) -> str:
     """Return the namespace of the chart, or the one of the built objects if there is only one; otherwise `default`, where Kubernetes
     puts objects without a namespace."""
-    if delivery.helm is not None:
-        return delivery.helm.namespace
+    helm = delivery.source.helm
+    if helm is not None:
+        return helm.namespace or delivery.bundle.namespace
     namespaces = {key.namespace for key in delivery.objects} - {""}
     return namespaces.pop() if len(namespaces) == 1 else "default"
 
 
 def find_argocd_problem(delivery: BundleDelivery) -> str:
     """Return why Argo CD cannot build what gitsched builds, with a cure; "" if it can."""
-    if delivery.values:
-        names = ", ".join(f"${{{name}}}" for name in sorted(delivery.values))
+    if delivery.variant.values and delivery.source.helm is None:
+        names = ", ".join(f"${{{name}}}" for name, _ in delivery.variant.values)
         return f"Argo CD does not substitute {names}; use delivery flux or manifests, or a chart, whose values it sets"
-    if delivery.edits and delivery.format != "kustomize":
-        what = "a chart" if delivery.format == "helm" else "a directory without kustomization"
-        return f"its replicas are divided, and Argo CD cannot set those of {what}; use delivery flux or manifests, or a policy that duplicates"
+    if delivery.edits and delivery.source.format != "kustomize":
+        what = "a chart" if delivery.source.format == "helm" else "a directory without kustomization"
+        return f"its replicas are divided, and Argo CD cannot set those of {what}; use delivery flux or manifests"
     edit = find_ambiguous_edit(delivery)
     if edit is not None:
         return (
@@ -132,14 +133,14 @@ def make_application_set(
 
 def _make_options(delivery: BundleDelivery) -> Body:
     """Return the options of the tool that builds the source; Argo CD recognizes a kustomization and a chart by their files."""
-    if delivery.helm is not None:
-        helm = delivery.helm
-        options: Body = {"releaseName": helm.release}
+    helm = delivery.source.helm
+    if helm is not None:
+        options: Body = {"releaseName": helm.release_name}
         if helm.values_files:
             options["valueFiles"] = [f"/{path}" for path in helm.values_files]
         if helm.values:
             options["valuesObject"] = dict(helm.values)
         return {"helm": options}
-    if delivery.format == "yaml":
+    if delivery.source.format == "yaml":
         return {"directory": {"recurse": True}}
     return {"kustomize": {"patches": make_patches(delivery.edits)}} if delivery.edits else {}

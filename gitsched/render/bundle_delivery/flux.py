@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from gitsched.model.delivery import BundleDelivery, DeliveryConfig, HelmOptions
+from gitsched.model.delivery import BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.model.variants import HelmOptions
 from gitsched.render.bundle_delivery.source_reference import (
     SOURCE_DIGEST,
     find_ambiguous_edit,
+    find_unset_namespace,
+    list_directories,
     make_name,
     make_patches,
     normalize_url,
@@ -27,19 +30,24 @@ _FLUX_PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 def make_flux_objects(delivery: BundleDelivery, settings: DeliveryConfig) -> list[tuple[Key, Body]]:
     """Return the objects for the directory of the cluster."""
     name = make_name(delivery.bundle.namespace, delivery.bundle.name)
-    make = _make_kustomization if delivery.helm is None else _make_helm_release
-    objects = (_make_repository(delivery, settings, name), make(delivery, settings, name))
-    return [(_make_key(body), body) for body in objects]
+    helm = delivery.source.helm
+    built = _make_kustomization(delivery, settings, name) if helm is None else _make_helm_release(delivery, helm, settings, name)
+    return [(_make_key(body), body) for body in (_make_repository(delivery, settings, name), built)]
 
 
 def find_flux_problem(delivery: BundleDelivery) -> str:
     """Return why Flux cannot build what gitsched builds, with a cure; "" if it can."""
-    edit = find_ambiguous_edit(delivery)
+    edit, links = find_ambiguous_edit(delivery), delivery.source.links
     if edit is not None:
         return (
             f"its replicas are divided, and a patch of Flux cannot select {edit.key} alone, because the bundle has several objects of this "
             "kind; use delivery manifests"
         )
+    if links:
+        return f"{min(links)} is a symbolic link, which Flux leaves out; replace it by a copy, or use delivery manifests"
+    unset = find_unset_namespace(delivery) if delivery.source.helm is None else None
+    if unset is not None:
+        return f"{unset.title} has no namespace, and Flux does not apply it without one; set it, for example in the kustomization"
     return ""
 
 
@@ -47,12 +55,12 @@ def _make_repository(delivery: BundleDelivery, settings: DeliveryConfig, name: s
     spec: dict[str, Any] = {
         "interval": settings.flux.interval,
         "url": normalize_url(delivery.url),
-        "ref": {"commit": delivery.commit},
-        "ignore": _write_ignore_rules(delivery.directories),
+        "ref": {"commit": delivery.variant.commit},
+        "ignore": _write_ignore_rules(list_directories(delivery.source.files)),
     }
     if settings.source.secret:
         spec["secretRef"] = {"name": settings.source.secret}
-    annotations = {SOURCE_DIGEST: delivery.digest}
+    annotations = {SOURCE_DIGEST: delivery.variant.digest}
     return _make_object("source.toolkit.fluxcd.io/v1", "GitRepository", name, settings, spec, annotations)
 
 
@@ -61,7 +69,7 @@ def _make_kustomization(delivery: BundleDelivery, settings: DeliveryConfig, name
     spec: dict[str, Any] = {
         "interval": flux.interval,
         "sourceRef": {"kind": "GitRepository", "name": name},
-        "path": f"./{delivery.path}",
+        "path": _write_path(delivery.variant.path),
         "prune": flux.prune,
         "wait": True,
     }
@@ -71,15 +79,15 @@ def _make_kustomization(delivery: BundleDelivery, settings: DeliveryConfig, name
         spec["decryption"] = {"provider": "sops", "secretRef": {"name": flux.decryption_secret}}
     if delivery.edits:
         spec["patches"] = make_patches(delivery.edits)
-    if delivery.values:
-        spec["postBuild"] = {"substitute": dict(sorted(delivery.values.items()))}
+    if delivery.variant.values:
+        spec["postBuild"] = {"substitute": dict(delivery.variant.values)}
     return _make_object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name, settings, spec)
 
 
-def _make_helm_release(delivery: BundleDelivery, settings: DeliveryConfig, name: str) -> Body:
-    flux, helm = settings.flux, delivery.helm or HelmOptions("", "")
+def _make_helm_release(delivery: BundleDelivery, helm: HelmOptions, settings: DeliveryConfig, name: str) -> Body:
+    flux = settings.flux
     chart: dict[str, Any] = {
-        "chart": f"./{delivery.path}",
+        "chart": _write_path(delivery.variant.path),
         # With ChartVersion, the default, Flux installs a changed chart only if its version changes, too.
         "reconcileStrategy": "Revision",
         "sourceRef": {"kind": "GitRepository", "name": name},
@@ -89,8 +97,8 @@ def _make_helm_release(delivery: BundleDelivery, settings: DeliveryConfig, name:
     spec: dict[str, Any] = {
         "interval": flux.interval,
         "chart": {"spec": chart},
-        "releaseName": helm.release,
-        "targetNamespace": helm.namespace,
+        "releaseName": helm.release_name,
+        "targetNamespace": helm.namespace or delivery.bundle.namespace,
         "install": {"createNamespace": True},
         "upgrade": {"crds": "CreateReplace"},
     }
@@ -110,9 +118,11 @@ def _write_ignore_rules(directories: Iterable[str]) -> str:
 
     They take precedence over `.sourceignore` files and over the extensions that Flux leaves out by default, which a build may need.
     """
-    if "." in directories:
-        return "!/*\n/.git/\n"
     return "".join(("/*\n", *(f"!/{_escape_pattern(path)}\n" for path in sorted(directories))))
+
+
+def _write_path(path: str) -> str:
+    return "./" if path == "." else f"./{path}"
 
 
 def _escape_pattern(path: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterable
 
 from gitsched.model.delivery import BundleDelivery, FieldEdit
-from gitsched.model.document import Body
+from gitsched.model.document import Body, Key, get_field
 
 SOURCE_DIGEST = "gitsched.io/source-digest"
 """The annotation with the digest of what a build reads. The commit next to it changes only when the digest does."""
@@ -50,3 +51,24 @@ def find_ambiguous_edit(delivery: BundleDelivery) -> FieldEdit | None:
     """Return an edit of an object whose kind other objects of the bundle have, too, so that a patch cannot select it alone."""
     kinds = [key[:2] for key in delivery.objects]
     return next((edit for edit in delivery.edits if kinds.count(edit.key[:2]) > 1), None)
+
+
+def list_directories(files: Iterable[str]) -> list[str]:
+    """Return the directories of files without those inside others, and the files at the root of the repository."""
+    found: list[str] = []
+    for path in sorted({posixpath.dirname(path) or path for path in files}):
+        if not found or not f"{path}/".startswith(f"{found[-1]}/"):
+            found.append(path)
+    return found
+
+
+def find_unset_namespace(delivery: BundleDelivery) -> Key | None:
+    """Return an object without a namespace whose kind has one; None if every object says where it belongs."""
+    return next(
+        (
+            document.key
+            for document in delivery.variant.objects
+            if document.key.namespace and not get_field(document.body, "metadata", "namespace")
+        ),
+        None,
+    )
