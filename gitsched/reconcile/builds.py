@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.build.builder import Builder, find_builder
@@ -21,7 +22,7 @@ from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.build_cache import BuildCache
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
 from gitsched.reconcile.run import BuildContext
-from gitsched.render.run_metadata import BuildRecord, RunMetadata
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
 
 MAX_ROOTS = 2_000
 """Roots that are built for one commit."""
@@ -73,35 +74,71 @@ def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iter
 
     Raises Permanent if there is something to build and no program that builds it.
     """
-    repository, caches, record = context.repository, context.caches, context.record
-    cache = caches.builds = caches.builds or BuildCache(caches.directory)
-    commit = CommitTree(repository, entries, reader)
+    commit = CommitTree(context.repository, entries, reader)
     roots, findings = _select_roots(commit, patterns)
     if not roots:
         return BuiltRoots((), tuple(findings), failed=bool(findings))
+    built = build_directories(roots, commit, reader, context)
+    findings += built.findings
+    documents: list[RawDocument] = []
+    for root in built.roots.values():
+        for printed in root.result.objects:
+            documents += root.locator.read(printed, findings)
+    failed = any(finding.severity == "error" for finding in findings)
+    resources = frozenset(path for root in built.roots.values() for path in root.closure.resources)
+    return BuiltRoots(tuple(documents), tuple(findings), resources, built.record, failed)
+
+
+class BuiltRoot(NamedTuple):
+    """A root and what it builds. `closure` is that of the commit; the objects are those of an earlier commit if `failed`, with the
+    `locator` for them. They are empty if no earlier commit can be built either."""
+
+    closure: Closure
+    result: BuildResult
+    locator: OriginLocator
+    failed: bool = False
+
+
+class BuiltDirectories(NamedTuple):
+    """Roots by their directory, findings about those that cannot be built, and the record of the builds."""
+
+    roots: Mapping[str, BuiltRoot]
+    findings: tuple[Finding, ...] = ()
+    record: BuildRecord = NOTHING_BUILT
+
+
+def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileReader, context: BuildContext) -> BuiltDirectories:
+    """Build roots of a commit, several at a time. A root that cannot be built has the objects that it had in the last run.
+
+    Raises Permanent if there is no program that builds them.
+    """
+    record = context.record
+    cache = open_build_cache(context)
     builder = _find_builder(cache)
-    findings += _compare_builder(builder, record)
     closures = [resolve_closure(root, commit) for root in roots]
     results = _build_all([(closure, commit) for closure in closures], builder, cache)
-    documents: list[RawDocument] = []
+    found: dict[str, BuiltRoot] = {}
     failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
     for closure, result in zip(closures, results, strict=True):
-        locator = OriginLocator(closure, commit, reader)
-        if closure.problems or result.error:
+        locator, failed = OriginLocator(closure, commit, reader), bool(closure.problems or result.error)
+        if failed:
             failures.append((closure, result))
             oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
             earlier = _build_earlier(closure.root, oid, reader, context, builder, cache) if oid else None
-            if earlier is None:
-                continue
-            kept[closure.root] = oid
-            locator, result = earlier
-        for built in result.objects:
-            documents += locator.read(built, findings)
-    findings += _describe_failures(failures)
-    failed = any(finding.severity == "error" for finding in findings)
-    resources = frozenset(path for closure in closures for path in closure.resources)
-    return BuiltRoots(tuple(documents), tuple(findings), resources, BuildRecord(builder.version, kept), failed)
+            if earlier is not None:
+                kept[closure.root] = oid
+            locator, result = earlier or (locator, BuildResult(()))
+        found[closure.root] = BuiltRoot(closure, result, locator, failed)
+    findings = (*_compare_builder(builder, record), *_describe_failures(failures))
+    return BuiltDirectories(found, findings, BuildRecord(builder.version, kept))
+
+
+def open_build_cache(context: BuildContext) -> BuildCache:
+    """Return the build cache of this process."""
+    caches = context.caches
+    cache = caches.builds = caches.builds or BuildCache(caches.directory)
+    return cache
 
 
 def _select_roots(commit: CommitTree, patterns: Iterable[str]) -> tuple[list[str], list[Finding]]:

@@ -60,7 +60,10 @@ def test_the_objects_are_those_of_helm_template(tmp_path: Path) -> None:
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    command = [str(find_helm({}).executable), *"template web charts/web --include-crds --skip-tests --kube-version=1.35.0".split()]
+    command = [
+        str(find_helm({}).executable),
+        *["template", "web", "charts/web", "--include-crds", "--skip-tests", "--kube-version=1.35.0"],
+    ]
     expected = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout.decode()
     result = render(files)
     for rendered in result.objects:
