@@ -114,9 +114,9 @@ def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileRead
     """
     record = context.record
     cache = open_build_cache(context)
-    builder = _find_builder(cache)
+    builder = load_builder(cache)
     closures = [resolve_closure(root, commit) for root in roots]
-    results = _build_all([(closure, commit) for closure in closures], builder, cache)
+    results = build_closures([(closure, commit) for closure in closures], builder, cache)
     found: dict[str, BuiltRoot] = {}
     failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
@@ -130,7 +130,7 @@ def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileRead
                 kept[closure.root] = oid
             locator, result = earlier or (locator, BuildResult(()))
         found[closure.root] = BuiltRoot(closure, result, locator, failed)
-    findings = (*_compare_builder(builder, record), *_describe_failures(failures))
+    findings = (*compare_builder(builder, record), *_describe_failures(failures))
     return BuiltDirectories(found, findings, BuildRecord(builder.version, kept))
 
 
@@ -156,7 +156,7 @@ def _select_roots(commit: CommitTree, patterns: Iterable[str]) -> tuple[list[str
     return list(roots)[:MAX_ROOTS], findings
 
 
-def _compare_builder(builder: Builder, record: RunMetadata | None) -> list[Finding]:
+def compare_builder(builder: Builder, record: RunMetadata | None) -> list[Finding]:
     """Return a finding if the last run built with another version, which may print other bytes for the same files."""
     before = record.builds.builder if record is not None else ""
     if before in ("", builder.version):
@@ -174,11 +174,11 @@ def _build_earlier(
     repository = context.repository
     commit = CommitTree(repository, repository.entries(repository.commit(oid).tree), reader)
     closure = resolve_closure(root, commit)
-    (result,) = _build_all([(closure, commit)], builder, cache)
+    (result,) = build_closures([(closure, commit)], builder, cache)
     return None if closure.problems or result.error else (OriginLocator(closure, commit, reader), result)
 
 
-def _find_builder(cache: BuildCache) -> Builder:
+def load_builder(cache: BuildCache) -> Builder:
     """Find the builder with the versions of executables that earlier runs have read."""
     cache.load([_VERSIONS])
     known = cache.get(_VERSIONS)
@@ -189,7 +189,7 @@ def _find_builder(cache: BuildCache) -> Builder:
     return builder
 
 
-def _build_all(closures: list[tuple[Closure, CommitTree]], builder: Builder, cache: BuildCache) -> list[BuildResult]:
+def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder, cache: BuildCache) -> list[BuildResult]:
     """Build the closures without problems, several at a time, or return their results from the cache."""
     keys = [compute_build_key(closure, builder) for closure, _ in closures]
     cache.load([key for key, (closure, _) in zip(keys, closures, strict=True) if not closure.problems])
@@ -248,7 +248,7 @@ class OriginLocator:
         file = self._reader.read(blob, "built.yaml")
         for parsed in file.documents:
             document = make_raw_document(parsed.body)
-            path, line, column = self._locate(built, document)
+            path, line, column = self.locate(built, document)
             if is_read_by_api(document):
                 continue
             origin = Origin(path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root)
@@ -257,7 +257,8 @@ class OriginLocator:
                 findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column), issue.resource))
             yield make_raw_document(parsed.body, origin, parsed.broken)
 
-    def _locate(self, built: BuiltObject, document: RawDocument) -> tuple[str, int, int]:
+    def locate(self, built: BuiltObject, document: RawDocument) -> tuple[str, int, int]:
+        """Return the file, line and column that an object comes from, given the document in what is printed for it."""
         if built.generated and built.path in self._closure.files:
             return built.path, self._find_generator(built.path, document), 1
         for path in [built.path] if built.path in self._closure.files else sorted(self._closure.resources):
