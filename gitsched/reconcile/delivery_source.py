@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from gitsched.git.refs import find_remote_url
 from gitsched.model.errors import Permanent
+from gitsched.model.urls import strip_credentials
 from gitsched.reconcile.fetch import fetch
 from gitsched.reconcile.pipeline import plan_source
 from gitsched.reconcile.run import RunSettings, open_context
 from gitsched.render.delivery_tools import OutputBranch
-from gitsched.render.run_metadata import strip_credentials
 
 
 class DeliverySource(NamedTuple):

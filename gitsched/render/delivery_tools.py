@@ -6,16 +6,14 @@ Shapes as in the CRDs: GitRepository `source.toolkit.fluxcd.io/v1`, Kustomizatio
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from gitsched.model.document import Body
+from gitsched.model.urls import normalize_repository_url
 from gitsched.render.output_files import CLUSTER_JSON, CLUSTERS, escape_segment
 
 ArgoGenerator = Literal["files", "directories"]
-
-_SCP_URL = re.compile(r"([^/:]+):(?!/)(.+)")
 
 
 class OutputBranch(NamedTuple):
@@ -59,9 +57,7 @@ def make_flux_objects(branch: OutputBranch, cluster: str, options: FluxOptions) 
     source, delivery = options.names
     repository: dict[str, Any] = {
         "interval": "1m",
-        "url": _SCP_URL.sub(r"ssh://\1/\2", branch.url)
-        if "://" not in branch.url
-        else branch.url,  # Flux does not accept host:path
+        "url": normalize_repository_url(branch.url),
         "ref": {"branch": branch.name},
         "sparseCheckout": [directory],
     }

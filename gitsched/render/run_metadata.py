@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
 from gitsched.model.document import as_object
 from gitsched.model.errors import Permanent
@@ -16,14 +15,13 @@ from gitsched.model.finding import SEVERITIES, Finding, Location, Severity
 from gitsched.model.markdown import format_code
 from gitsched.model.planned_files import NewBlob
 from gitsched.model.time import EPOCH, format_time, parse_time
+from gitsched.model.urls import strip_credentials
 from gitsched.render.output_files import RUN_METADATA
 
 FORMAT_VERSION: Final = 1
 
 GITATTRIBUTES: Final = NewBlob(b"* linguist-generated=true gitlab-generated\n")
 """.gitattributes: GitHub and GitLab collapse the diffs of generated files and exclude them from statistics."""
-
-_SCP_URL = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!/)[^\s:]+")
 
 
 class BuildRecord(NamedTuple):
@@ -143,28 +141,6 @@ def write_hydrator_metadata(
     }
     shown = {name: text for name, text in members.items() if text}
     return NewBlob((json.dumps(shown, indent=2, sort_keys=True) + "\n").encode())
-
-
-def strip_credentials(url: str | None) -> str | None:
-    """Return the URL of a repository without credentials, or None for a local path.
-
-    User information is removed from http and https, where the user name may be a token; the password is removed from ssh. Query and
-    fragment are removed.
-    """
-    if not url or not url.isprintable():
-        return None
-    if "://" not in url:
-        return url if _SCP_URL.fullmatch(url) else None
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return None
-    if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
-        return None
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    user = f"{parts.username}@" if parts.scheme == "ssh" and parts.username else ""
-    return urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, "", ""))
 
 
 def _write_finding(finding: Finding) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.model.urls import strip_credentials
 from gitsched.render.run_metadata import (
     GITATTRIBUTES,
     RunMetadata,
     parse_run_metadata,
-    strip_credentials,
     write_hydrator_metadata,
     write_run_metadata,
 )

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from gitsched.apis.gitsched.config_section import ConfigSection, SettingError, SettingsSection
+from gitsched.apis.gitsched.delivery_config import parse_delivery
+from gitsched.model.delivery import DeliveryConfig
 from gitsched.model.document import Body
 from gitsched.model.finding import Issue
 
@@ -143,6 +145,7 @@ class Config(NamedTuple):
 
     source: SourceConfig = SourceConfig()
     output: OutputConfig = OutputConfig()
+    delivery: DeliveryConfig = DeliveryConfig()
     workloads: tuple[WorkloadKind, ...] = ()
     kinds: tuple[KindScope, ...] = ()
     guard: GuardConfig = GuardConfig()
@@ -175,6 +178,7 @@ def parse_config(spec: Mapping[str, Any], *, upstream: bool = False) -> Config:
     return Config(
         source=_parse_source(source, output),
         output=output,
+        delivery=parse_delivery(root.get_section("delivery")),
         api_settings=_parse_api_settings(root, upstream),
         upstream_defaults=_parse_upstream_defaults() if upstream else {},
         workloads=tuple(_parse_workload(entry) for entry in root.list_sections("workloads")),

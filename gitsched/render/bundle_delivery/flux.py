@@ -6,12 +6,14 @@ Shapes as in the CRDs GitRepository `source.toolkit.fluxcd.io/v1`, Kustomization
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from gitsched.model.delivery import BundleDelivery, DeliveryConfig
 from gitsched.model.document import Body, Key, parse_api_group
+from gitsched.model.urls import normalize_repository_url
 from gitsched.model.variants import HelmOptions
 from gitsched.render.bundle_delivery.source_reference import (
     SOURCE_DIGEST,
@@ -20,7 +22,6 @@ from gitsched.render.bundle_delivery.source_reference import (
     list_directories,
     make_name,
     make_patches,
-    normalize_url,
 )
 
 _PATTERN_CHARACTERS = re.compile(r"([\\*?\[\] ])")
@@ -54,7 +55,7 @@ def find_flux_problem(delivery: BundleDelivery) -> str:
 def _make_repository(delivery: BundleDelivery, settings: DeliveryConfig, name: str) -> Body:
     spec: dict[str, Any] = {
         "interval": settings.flux.interval,
-        "url": normalize_url(delivery.url),
+        "url": normalize_repository_url(delivery.url),
         "ref": {"commit": delivery.variant.commit},
         "ignore": _write_ignore_rules(list_directories(delivery.source.files)),
     }
@@ -93,7 +94,9 @@ def _make_helm_release(delivery: BundleDelivery, helm: HelmOptions, settings: De
         "sourceRef": {"kind": "GitRepository", "name": name},
     }
     if helm.values_files:
-        chart["valuesFiles"] = list(helm.values_files)
+        # Flux then leaves out the chart's own values.yaml, which helm always reads first.
+        own = posixpath.join(delivery.variant.path, "values.yaml")
+        chart["valuesFiles"] = [*([own] if own in delivery.source.files else []), *helm.values_files]
     spec: dict[str, Any] = {
         "interval": flux.interval,
         "chart": {"spec": chart},

@@ -1,10 +1,9 @@
-"""What the objects of both delivery tools have in common: names, the URL of the source, and patches."""
+"""What the objects of both delivery tools have in common: names, patches, and the files that a build reads."""
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 from collections.abc import Iterable
 
 from gitsched.model.delivery import BundleDelivery, FieldEdit
@@ -15,12 +14,6 @@ SOURCE_DIGEST = "gitsched.io/source-digest"
 
 _MAX_NAME_LENGTH = 63  # Flux and Argo CD label objects with the name, and a label value has at most 63 characters
 _DIGEST_LENGTH = 10
-_SCP_URL = re.compile(r"([^/:]+):(?!/)(.+)")
-
-
-def normalize_url(url: str) -> str:
-    """Return the URL of a repository as Flux accepts it: `host:path` becomes an ssh URL."""
-    return _SCP_URL.sub(r"ssh://\1/\2", url) if "://" not in url else url
 
 
 def make_name(namespace: str, *names: str) -> str:

@@ -20,6 +20,7 @@ from gitsched.apis.karmada.settings import SETTINGS as KARMADA
 from gitsched.apis.karmada.settings import FailbackConfig
 from gitsched.apis.knative.settings import SETTINGS as KNATIVE
 from gitsched.apis.krake.settings import SETTINGS as KRAKE
+from gitsched.model.delivery import ArgoSettings, DeliveryConfig, FluxSettings, SourceAddress
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/gitsched.io/v1alpha1/Config.json").read_text("utf-8"))
 FULL = """
@@ -33,6 +34,10 @@ output:
   author: {name: bot, email: bot@example.com}
   signing: {format: ssh, key: /etc/gitsched/key}
   commitSubject: Placements
+delivery:
+  source: {url: "ssh://git@git.example.com/platform/fleet.git", secretName: fleet-read}
+  flux: {namespace: gitops, interval: 1h30m, prune: false, serviceAccountName: deployer, decryption: {secretName: sops-age}}
+  argocd: {namespace: openshift-gitops, project: fleet, destination: "https://{cluster}.example.com:6443", prune: false}
 karmada:
   taintEviction: false
   allowNoExecuteTaintPolicy: true
@@ -84,6 +89,11 @@ def test_every_setting_is_parsed() -> None:
     assert config.source.ignore == ("docs/",)
     assert (config.output.branch, config.output.push, config.output.path) == ("fleet", False, "fleet")
     assert config.output.retire_after == timedelta(minutes=90)
+    assert config.delivery == DeliveryConfig(
+        SourceAddress("ssh://git@git.example.com/platform/fleet.git", "fleet-read"),
+        FluxSettings("gitops", "1h30m", False, "deployer", "sops-age"),
+        ArgoSettings("openshift-gitops", "fleet", "https://{cluster}.example.com:6443", False),
+    )
     assert config.output.signing == SigningConfig("ssh", "/etc/gitsched/key")
     assert config.settings_of(KARMADA).failback == FailbackConfig("AfterStabilization", timedelta(minutes=30))
     assert not config.settings_of(KARMADA).taint_eviction
@@ -158,6 +168,11 @@ def test_unknown_settings_are_ignored() -> None:
         ("output: {retireAfter: 60}", "spec/output/retireAfter"),
         ("output: {signing: {format: x509, key: a}}", "spec/output/signing/format"),
         ("output: {signing: {format: ssh}}", "spec/output/signing/key"),
+        ("delivery: {source: {url: 'https://bot:token@git.example.com/fleet.git'}}", "spec/delivery/source/url"),
+        ("delivery: {source: {url: /srv/git/fleet.git}}", "spec/delivery/source/url"),
+        ("delivery: {flux: {interval: 10 minutes}}", "spec/delivery/flux/interval"),
+        ("delivery: {flux: {namespace: Flux}}", "spec/delivery/flux/namespace"),
+        ("delivery: {argocd: {destination: production}}", "spec/delivery/argocd/destination"),
         ("karmada: {missingFacts: guess}", "spec/karmada/missingFacts"),
         ("karmada: {preemption: 1}", "spec/karmada/preemption"),
         ("karmada: {failback: Always}", "spec/karmada/failback"),
