@@ -1,4 +1,4 @@
-"""Defaulting of Open Cluster Management's kinds as their CRDs do it, and conversion of v1alpha1 Placements to v1beta1."""
+"""Defaulting of Open Cluster Management's kinds as their CRDs do it, and conversion of documents of earlier versions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from gitsched.apis.ocm.names import (
     GROUP,
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,
-    OLD_PLACEMENT_VERSION,
+    OLD_VERSIONS,
     PLACEMENT,
     PLACEMENT_DECISION,
+    VERSIONS,
     WORK_GROUP,
 )
 from gitsched.model.document import Body, parse_api_group
@@ -23,7 +24,7 @@ _CONTAINERS = (dict, list)
 
 
 def default(body: Body) -> Body:
-    """Return the document as an API server would store it: null fields removed, defaults set, v1alpha1 Placements converted to v1beta1.
+    """Return the document as an API server would store it: null fields removed, defaults set, earlier versions converted.
 
     Invalid values stay; the schema and the validators report them. Returns the same object if nothing changes, and for documents of
     other APIs.
@@ -34,8 +35,10 @@ def default(body: Body) -> Body:
         return body
     if any(value is None or (name != "metadata" and _has_nulls(value)) for name, value in body.items()):
         body = {name: value if name == "metadata" else _drop_nulls(value) for name, value in body.items() if value is not None}
-    if body["kind"] == PLACEMENT and api_version == f"{GROUP}/{OLD_PLACEMENT_VERSION}":
-        body = _convert_placement(body)
+    group, _, version = api_version.rpartition("/")
+    key = group, str(body["kind"])
+    if version in OLD_VERSIONS.get(key, ()):
+        body = _CONVERTERS[key]({**body, "apiVersion": f"{group}/{VERSIONS[key]}"})
     return set_defaults(body)
 
 
@@ -143,8 +146,7 @@ def _default_replica_set(body: Body) -> Body:
 
 
 def _convert_placement(body: Body) -> Body:
-    """Convert a v1alpha1 Placement to v1beta1."""
-    body = {**body, "apiVersion": f"{GROUP}/v1beta1"}
+    """Convert the spec of a v1alpha1 Placement to v1beta1."""
     return _default_field(
         body,
         "spec",
@@ -170,6 +172,26 @@ def _convert_prioritizer(configuration: Body) -> Body:
     return {**rest, "scoreCoordinate": converted}
 
 
+def _convert_cluster_set(body: Body) -> Body:
+    """Convert the spec of a ManagedClusterSet of v1alpha1 or v1beta1, whose members always were found by the label of the set.
+
+    v1beta1 also has the type LabelSelector. Source: open-cluster-management-io/api, cluster/v1beta1/types_managedclusterset.go.
+    """
+    return _default_field(body, "spec", lambda spec: _default_field(spec, "clusterSelector", _convert_set_selector))
+
+
+def _convert_set_selector(selector: Body) -> Body:
+    return (
+        {**selector, "selectorType": "ExclusiveClusterSetLabel"} if selector.get("selectorType") == _LEGACY_SELECTOR else selector
+    )
+
+
+_LEGACY_SELECTOR = "LegacyClusterSetLabel"
+_CONVERTERS: Mapping[tuple[str, str], Callable[[Body], Body]] = {
+    (GROUP, PLACEMENT): _convert_placement,
+    (GROUP, CLUSTER_SET): _convert_cluster_set,
+    (GROUP, CLUSTER_SET_BINDING): lambda body: body,
+}
 _DEFAULTERS: Mapping[tuple[str, str], Callable[[Body], Body]] = {
     (GROUP, MANAGED_CLUSTER): _default_managed_cluster,
     (GROUP, CLUSTER_SET): _default_cluster_set,

@@ -23,8 +23,13 @@ VERSIONS = {
     (GROUP, ADDON_SCORE): "v1alpha1",
     (WORK_GROUP, MANIFEST_WORK_REPLICA_SET): "v1alpha1",
 }
-"""The version of each kind that is read. Placements of v1alpha1 are converted to v1beta1."""
-OLD_PLACEMENT_VERSION = "v1alpha1"
+"""The version of each kind that is read."""
+OLD_VERSIONS = {
+    (GROUP, PLACEMENT): ("v1alpha1",),
+    (GROUP, CLUSTER_SET): ("v1alpha1", "v1beta1"),
+    (GROUP, CLUSTER_SET_BINDING): ("v1alpha1", "v1beta1"),
+}
+"""Earlier versions, whose documents are converted to the version that is read."""
 
 SET_LABEL = f"{GROUP}/clusterset"
 PLACEMENT_LABEL = f"{GROUP}/placement"

@@ -18,13 +18,17 @@ _POINTERS: Mapping[str, Pointer] = {"Predicate": ("spec", "predicates"), "TaintT
 
 
 def list_findings(run: SchedulingRun, fleet: Fleet, exceeded_limit: Callable[[tuple[str, ...]], bool]) -> Iterator[Finding]:
-    """Return the findings in the order of the Placements."""
+    """Return the findings in the order of the Placements. Placements that choose no cluster for one reason are one finding."""
+    without_decision: dict[str, list[Document]] = {}
     for result in run.results.values():
         yield from _list_result_findings(result, exceeded_limit)
         if result.choice is not None and not result.choice.selected and result.placement.number_of_clusters != 0:
-            document = result.placement.document
-            message = f"{document.key} chooses no cluster: {_describe_exclusions(result, fleet)}"
-            yield _make_finding("warning", "ocm-nothing-chosen", message, document)
+            without_decision.setdefault(_describe_exclusions(result, fleet), []).append(result.placement.document)
+    for reason, documents in without_decision.items():
+        keys = ", ".join(str(document.key) for document in documents[:_MAX_LISTED])
+        more = f" and {len(documents) - _MAX_LISTED} more" if len(documents) > _MAX_LISTED else ""
+        message = f"{keys}{more} {'chooses' if len(documents) == 1 else 'choose'} no cluster: {reason}"
+        yield _make_finding("warning", "ocm-nothing-chosen", message, documents[0])
     for skipped in run.skipped.values():
         yield from _list_skipped_findings(skipped)
 
@@ -67,6 +71,8 @@ def describe_skipped(skipped: SkippedPlacement) -> str:
 
 def _describe_exclusions(result: PlacementResult, fleet: Fleet) -> str:
     """Describe how many clusters each step excludes; upstream's status says only that no cluster matches."""
+    if not fleet.candidates:
+        return "the source has no ManagedCluster; commit those of the hub (kubectl get managedclusters -o yaml)"
     eligible, request, choice = result.eligible, result.request, result.choice
     if not eligible.eligible_sets:
         return describe_missing_sets(result)

@@ -1,10 +1,11 @@
-"""Defaults of Open Cluster Management's kinds, and conversion of v1alpha1 Placements."""
+"""Defaults of Open Cluster Management's kinds, and conversion of earlier versions."""
 
 from __future__ import annotations
 
 import pytest
 
 from gitsched.apis.ocm.defaulting import default
+from gitsched.decide.validation import validate_document
 from tests.builders.ocm import GROUP, Body, add_on, cluster_set, managed_cluster, placement
 
 
@@ -63,3 +64,34 @@ def test_a_v1alpha1_placement_becomes_v1beta1(old: Body, converted: Body) -> Non
     result = default(body)
     assert result["apiVersion"] == f"{GROUP}/v1beta1"
     assert result["spec"]["prioritizerPolicy"]["configurations"] == [{"scoreCoordinate": converted, "weight": 1}]
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+@pytest.mark.parametrize(
+    ("spec", "selector"),
+    [
+        ({}, {"selectorType": "ExclusiveClusterSetLabel"}),
+        ({"clusterSelector": {"selectorType": "LegacyClusterSetLabel"}}, {"selectorType": "ExclusiveClusterSetLabel"}),
+        (
+            {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}},
+            {"selectorType": "LabelSelector", "labelSelector": {}},
+        ),
+    ],
+)
+def test_cluster_sets_of_earlier_versions_become_v1beta2(version: str, spec: Body, selector: Body) -> None:
+    body = {"apiVersion": f"{GROUP}/{version}", "kind": "ManagedClusterSet", "metadata": {"name": "prod"}, "spec": spec}
+    converted = default(body)
+    assert (converted["apiVersion"], converted["spec"]) == (f"{GROUP}/v1beta2", {"clusterSelector": selector})
+    assert validate_document(body).issues == ()
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_bindings_of_earlier_versions_become_v1beta2(version: str) -> None:
+    body = {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "prod", "namespace": "shop"},
+        "spec": {"clusterSet": "prod"},
+    }
+    assert default(body) == {**body, "apiVersion": f"{GROUP}/v1beta2"}
+    assert validate_document(body).issues == ()

@@ -107,7 +107,7 @@ def test_a_misconfigured_placement_keeps_its_decisions_and_has_a_finding(predica
         ({}, "of 3 clusters, 1 excluded by its predicates; 2 excluded because their taint power:NoSelect is not tolerated"),
         ({"bindings": False}, "no ManagedClusterSet is bound to the namespace ns"),
         ({"clusterSets": ["other"]}, "its clusterSets (other) are not bound to the namespace ns, which has global"),
-        ({"clusters": False}, "global has no cluster"),
+        ({"clusters": False}, "the source has no ManagedCluster"),
     ],
 )
 def test_a_placement_without_clusters_has_a_finding_with_the_reasons(change: Body, message: str) -> None:
