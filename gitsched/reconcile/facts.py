@@ -15,7 +15,8 @@ from gitsched.model.commit import Commit
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location, locate_origin
 from gitsched.reconcile.run import Facts, RunContext
-from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, is_manifest_path, make_origin, make_problem_finding
+from gitsched.reconcile.source_tree import SourceReader, is_manifest_path, make_origin, make_problem_finding
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 MAX_FILES, MAX_CLUSTER_FILES = 1_000, 10
 MAX_CLUSTER_FILE_SIZE = 256 * 1024

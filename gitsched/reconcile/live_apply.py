@@ -16,7 +16,7 @@ from gitsched.model.document import Body, Key, get_field, is_namespaced, parse_a
 from gitsched.model.errors import GitschedError, Permanent, Temporary
 from gitsched.model.merge_patch import ApplicablePatches, ApplyReport, ApplyResult, ApplyState, MergePatch, RefusedRecord
 from gitsched.reconcile.fetch import read_run_record
-from gitsched.reconcile.source_tree import REGULAR_FILE_MODES
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import RUN_METADATA, STATUS, status_path, strip_record
 
 MAX_RECORDS = 20_000

@@ -27,7 +27,7 @@ from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
-from gitsched.reconcile.source_tree import REGULAR_FILE_MODES
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.output_files import CLUSTERS, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges

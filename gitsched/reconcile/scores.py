@@ -23,7 +23,8 @@ from gitsched.reconcile.facts import open_facts
 from gitsched.reconcile.fetch import fetch, find_push_remote
 from gitsched.reconcile.run import RunContext, RunSettings, open_context
 from gitsched.reconcile.source_locations import locate_finding_rules
-from gitsched.reconcile.source_tree import REGULAR_FILE_MODES, SourceReader, load
+from gitsched.reconcile.source_tree import SourceReader, load
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 from gitsched.render.yaml import dump
 
 MAX_ATTEMPTS = 5

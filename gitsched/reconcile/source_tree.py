@@ -22,6 +22,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
 from gitsched.render.output_files import kept_path
 
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
@@ -33,7 +34,6 @@ _REPLICA_PATHS = (
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
 )
 _SUFFIXES = (".yaml", ".yml", ".json")
-REGULAR_FILE_MODES = (0o100644, 0o100755, 0o100664)
 
 
 def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
@@ -152,7 +152,7 @@ def read_source_tree(
             return updated
     entries = repository.entries(tree)
     config, findings, config_valid = _read_valid_config(repository, tree, cache, last_valid)
-    findings += _list_entry_findings(entries)
+    findings += find_unread_entries(repository, entries, [entry for entry in entries if is_manifest_path(entry.path)])
     reader = SourceReader(repository, cache, config)
     ignore = _read_ignore_rules(repository, entries, config.source.ignore)
     findings += [_make_ignore_limit_finding(excess) for excess in ignore.excess] if ignore is not None else ()
@@ -364,21 +364,6 @@ def is_manifest_path(path: str) -> bool:
     if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
         return False
     return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
-
-
-def _list_entry_findings(entries: list[TreeEntry]) -> list[Finding]:
-    findings = []
-    for entry in entries:
-        where = Location(entry.path, 1, 1)
-        if entry.unsafe:
-            findings.append(Finding("warning", "odd-path", f"{entry.path!r} is not a safe path: the file is not read", where))
-        elif entry.mode == 0o120000:
-            findings.append(Finding("info", "symlink", f"{entry.path} is a symbolic link: it is not followed", where))
-        elif entry.mode == 0o160000:
-            findings.append(Finding("info", "submodule", f"{entry.path} is a submodule: it is not read", where))
-        elif entry.mode not in REGULAR_FILE_MODES:
-            findings.append(Finding("warning", "odd-mode", f"{entry.path} has mode {entry.mode:o}: it is not read", where))
-    return findings
 
 
 def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:

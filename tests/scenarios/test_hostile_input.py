@@ -123,13 +123,15 @@ def test_symbolic_links_are_reported_and_not_followed(fleet: Fleet, tmp_path: Pa
         "out.yaml": tmp_path / "outside.yaml",
         "in.yaml": "../web.yaml",
         "self.yaml": "self.yaml",
+        "nowhere": "../none",
         "up": "..",
+        "README.md": "../web.yaml",
     }.items():
         (fleet.path / "apps" / name).symlink_to(target)
     fleet.commit()
     run = fleet.reconcile()
     reported = {finding.location.path for finding in run.plan.findings if finding.code == "symlink" and finding.location}
-    assert reported == {"apps/out.yaml", "apps/in.yaml", "apps/self.yaml", "apps/up"}
+    assert reported == {"apps/out.yaml", "apps/in.yaml", "apps/self.yaml", "apps/nowhere"}
     assert fleet.where("default/deployment-web") == ["first"]
     assert fleet.where("default/deployment-outside") == []
 

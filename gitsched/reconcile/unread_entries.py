@@ -1,0 +1,63 @@
+"""Report entries of a tree that are not read although they may have documents: symbolic links, submodules, and odd paths and modes."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from typing import Final
+
+from gitsched.git import Repository, TreeEntry
+from gitsched.model.finding import Finding, Location
+
+SYMLINK_MODE: Final = 0o120000
+SUBMODULE_MODE: Final = 0o160000
+REGULAR_FILE_MODES: Final = (0o100644, 0o100755, 0o100664)
+_MAX_TARGET: Final = 4096
+"""Bytes of a link's target; Linux allows no longer path."""
+
+
+def find_unread_entries(repository: Repository, entries: list[TreeEntry], manifests: Iterable[TreeEntry]) -> list[Finding]:
+    """Return a finding for each entry that is neither a regular file nor read. `manifests` are the entries whose paths can have documents.
+
+    A symbolic link to a file that can have no documents, or to a directory of the commit, is no finding: nothing of it remains unread.
+    """
+    odd = [entry for entry in entries if entry.unsafe or entry.mode not in REGULAR_FILE_MODES]
+    if not odd:
+        return []
+    named = {entry.path for entry in manifests}
+    places = _list_places(entries)
+    findings = []
+    for entry in odd:
+        where = Location(entry.path, 1, 1)
+        if entry.unsafe:
+            findings.append(Finding("warning", "odd-path", f"{entry.path!r} is not a safe path: the file is not read", where))
+        elif entry.mode == SYMLINK_MODE:
+            leads = _leads_to(repository, entry, places)
+            if entry.path in named or not leads:
+                what = "it is not followed" if leads else "it leads to no file or directory of the commit, and is not followed"
+                findings.append(Finding("info", "symlink", f"{entry.path} is a symbolic link: {what}", where))
+        elif entry.mode == SUBMODULE_MODE:
+            findings.append(Finding("info", "submodule", f"{entry.path} is a submodule: it is not read", where))
+        else:
+            findings.append(Finding("warning", "odd-mode", f"{entry.path} has mode {entry.mode:o}: it is not read", where))
+    return findings
+
+
+def _list_places(entries: list[TreeEntry]) -> set[str]:
+    """Return the paths of all regular files, and of all directories; the root is `.`."""
+    places = {"."}
+    for entry in entries:
+        if not entry.unsafe and entry.mode in REGULAR_FILE_MODES:
+            path = entry.path
+            while path and path not in places:
+                places.add(path)
+                path = path.rpartition("/")[0]
+    return places
+
+
+def _leads_to(repository: Repository, entry: TreeEntry, places: set[str]) -> bool:
+    """Return whether a link's own target, without links on the way to it, is one of these paths."""
+    if repository.blob_size(entry.blob) > _MAX_TARGET:
+        return False
+    target = repository.blob(entry.blob).decode("utf-8", "surrogateescape")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target)) in places
