@@ -9,115 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 from tests.cli.conftest import Run
+from tests.upstream_schemas import validate
 
 ADDRESS = "https://git.example.com/platform/fleet.git"
-DURATION = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
-
-
-def strict(*required: str, **members: Any) -> dict[str, Any]:
-    """Return the schema of an object with these members only; an API server would drop unknown ones without an error."""
-    return {"type": "object", "additionalProperties": False, "required": list(required), "properties": members}
-
-
-TEXT, FLAG, LISTED = {"type": "string", "minLength": 1}, {"type": "boolean"}, {"type": "array", "minItems": 1}
-NAMED = strict("name", name=TEXT)
-
-
-def kind(version: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    metadata = strict("name", "namespace", name={"type": "string", "pattern": "^[a-z0-9][a-z0-9.-]*$"}, namespace=TEXT)
-    return strict(
-        "apiVersion", "kind", "metadata", "spec", apiVersion={"const": version}, kind={"const": name}, metadata=metadata, spec=spec
-    )
-
-
-# The schemas of the used fields in the CRDs of source-controller v1, kustomize-controller v1 and Argo CD v3.
-SCHEMAS = {
-    "GitRepository": kind(
-        "source.toolkit.fluxcd.io/v1",
-        "GitRepository",
-        strict(
-            "interval",
-            "url",
-            interval={"pattern": DURATION},
-            url={"pattern": "^(http|https|ssh)://.*$"},
-            ref=strict("branch", branch=TEXT),
-            sparseCheckout=LISTED | {"items": TEXT},
-            secretRef=NAMED,
-            verify=strict("secretRef", mode={"enum": ["head", "HEAD", "Tag", "TagAndHEAD"]}, secretRef=NAMED),
-        ),
-    ),
-    "Kustomization": kind(
-        "kustomize.toolkit.fluxcd.io/v1",
-        "Kustomization",
-        strict(
-            "interval",
-            "prune",
-            "sourceRef",
-            interval={"pattern": DURATION},
-            path={"pattern": "^\\./"},
-            prune=FLAG,
-            wait=FLAG,
-            decryption=strict("provider", provider={"enum": ["sops"]}, secretRef=NAMED),
-            sourceRef=strict(
-                "kind", "name", kind={"enum": ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]}, name=TEXT
-            ),
-        ),
-    ),
-    "ApplicationSet": kind(
-        "argoproj.io/v1alpha1",
-        "ApplicationSet",
-        strict(
-            "generators",
-            "template",
-            goTemplate=FLAG,
-            goTemplateOptions={"type": "array", "items": {"enum": ["missingkey=error"]}},
-            generators=LISTED
-            | {
-                "items": strict(
-                    "git",
-                    git=strict(
-                        "repoURL",
-                        "revision",
-                        repoURL=TEXT,
-                        revision=TEXT,
-                        requeueAfterSeconds={"type": "integer"},
-                        files=LISTED | {"items": strict("path", path=TEXT)},
-                        directories=LISTED | {"items": strict("path", path=TEXT)},
-                    ),
-                )
-            },
-            syncPolicy=strict(
-                applicationsSync={"enum": ["create-only", "create-update", "create-delete", "sync"]},
-                preserveResourcesOnDeletion=FLAG,
-            ),
-            template=strict(
-                "metadata",
-                "spec",
-                metadata=strict("name", name=TEXT, annotations={"type": "object", "additionalProperties": TEXT}),
-                spec=strict(
-                    "destination",
-                    "project",
-                    destination=NAMED,
-                    project=TEXT,
-                    source=strict("repoURL", repoURL=TEXT, targetRevision=TEXT, path=TEXT),
-                    syncPolicy=strict(automated=strict(prune=FLAG, selfHeal=FLAG)),
-                ),
-            ),
-        ),
-    ),
-}
 
 
 def check(text: str) -> list[dict[str, Any]]:
     """Parse the documents of a stream and validate them against the schemas of their CRDs."""
     documents = list(yaml.safe_load_all(text))
     for document in documents:
-        jsonschema.validate(document, SCHEMAS[document["kind"]])
+        validate(document)
     return documents
 
 
