@@ -15,7 +15,9 @@ from gitsched.build.process import BuildLimits, run_isolated
 from gitsched.model.errors import Permanent
 
 _VERSION_LIMITS = BuildLimits(seconds=20, output=1 << 16)
-_OPTIONS = ("--load-restrictor=LoadRestrictionsNone", "{root}")
+HELM = ".gitsched/helm"
+"""The path of helm in the directory of a run."""
+_NO_RESTRICTION = "--load-restrictor=LoadRestrictionsNone"
 """The closure has only files of the commit, also outside of the directory of the root, as Flux builds it."""
 
 
@@ -24,15 +26,18 @@ _versions: dict[str, str] = {}
 
 
 class Builder(NamedTuple):
-    """An executable with its version, such as `kustomize v5.8.1` or `kubectl v1.37.1 (kustomize v5.8.1)`."""
+    """An executable with its version, such as `kustomize v5.8.1` or `kubectl v1.37.1 (kustomize v5.8.1)`. `helm` renders the charts of
+    kustomizations."""
 
     executable: Path
     version: str
+    helm: Builder | None = None
 
-    def make_arguments(self, root: str) -> list[str]:
-        """Return the arguments that build a root, given its path below the directory of the run."""
+    def make_arguments(self, root: str, *, charts: bool) -> list[str]:
+        """Return the arguments that build a root, given its path below the directory of the run. With `charts` it may start HELM."""
         command = "build" if self.version.startswith("kustomize") else "kustomize"
-        return [command, _OPTIONS[0], "{root}/" + ("" if root == "." else root)]
+        options = ["--enable-helm", "--helm-command={root}/" + HELM] if charts else []
+        return [command, _NO_RESTRICTION, *options, "{root}/" + ("" if root == "." else root)]
 
 
 def find_builder(known_versions: MutableMapping[str, str]) -> Builder:

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gitsched.build.closure import MAX_FILES, BuildProblem, CommitFiles, find_blob
+from gitsched.build.commit_files import MAX_FILES, BuildProblem, CommitFiles, find_blob
 from gitsched.manifests.kustomization import parse_plugins
 from gitsched.manifests.kustomize_graph import resolve_path
 from gitsched.model.document import Body, list_objects

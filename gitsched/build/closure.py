@@ -3,60 +3,27 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins
-from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization, KustomizeReference, is_remote
+from gitsched.build.chart_files import ChartRequest, resolve_chart
+from gitsched.build.commit_files import MAX_FILES, SYMLINK_MODE, BuildProblem, CommitFiles, find_blob
+from gitsched.manifests.kustomization import list_plugin_paths, parse_plugins, read_chart
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, KustomizeChart, KustomizeReference, is_remote
 from gitsched.manifests.kustomize_graph import resolve_path
 
-MAX_FILES = 10_000
 MAX_DIRECTORIES = 2_000
-"""Limits of one root."""
+"""Limit of one root."""
 
-SYMLINK_MODE, SUBMODULE_MODE = 0o120000, 0o160000
-_MAX_LINKS = 20
 _Position = tuple[str, int, int]
 _PLUGIN_FIELDS = ("generators", "transformers", "validators")
-
-
-class CommitFiles(Protocol):
-    """The files of a commit."""
-
-    @property
-    def entries(self) -> Mapping[str, tuple[str, int]]:
-        """Blob and mode of each file, symlink and submodule with a safe path."""
-        ...
-
-    @property
-    def directories(self) -> Collection[str]:
-        """The paths of all directories; the root is `.`."""
-        ...
-
-    def read_blob(self, blob: str, /) -> bytes:
-        """Return the content of a blob."""
-        ...
-
-    def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
-        """Return a parsed kustomization; None if it exceeds the limits on input."""
-        ...
-
-
-class BuildProblem(NamedTuple):
-    """Why a root cannot be built: a code of docs/findings.md and a message, at a position of a kustomization."""
-
-    code: str
-    message: str
-    path: str
-    line: int = 1
-    column: int = 1
 
 
 class Closure(NamedTuple):
     """All files that a root reads: the path at which kustomize finds each one, and its blob.
 
-    `root` is the directory, `kustomization` the path of its kustomization. `resources` are the files whose objects are built. Nothing is
-    built if there is a problem.
+    `root` is the directory, `kustomization` the path of its kustomization. `resources` are the files whose objects are built, `charts` the
+    directories of the Helm charts that are rendered. Nothing is built if there is a problem.
     """
 
     root: str
@@ -64,6 +31,12 @@ class Closure(NamedTuple):
     files: Mapping[str, str]
     resources: frozenset[str]
     problems: tuple[BuildProblem, ...]
+    charts: tuple[str, ...] = ()
+
+    def list_chart_files(self) -> list[str]:
+        """Return the files of the charts."""
+        directories = tuple(f"{chart}/" for chart in self.charts)
+        return [path for path in self.files if directories and path.startswith(directories)]
 
 
 def resolve_closure(root: str, commit: CommitFiles) -> Closure:
@@ -71,22 +44,12 @@ def resolve_closure(root: str, commit: CommitFiles) -> Closure:
     return _Resolver(root, commit).resolve()
 
 
-def find_blob(commit: CommitFiles, path: str) -> tuple[str, str]:
-    """Return the blob of a file, or of the file that a symbolic link leads to, and its path; "" as the blob if there is none."""
-    blob, mode = "", 0
-    for _ in range(_MAX_LINKS):
-        blob, mode = commit.entries.get(path, ("", 0))
-        if mode != SYMLINK_MODE:
-            break
-        path = resolve_path(posixpath.dirname(path), commit.read_blob(blob).decode("utf-8", "replace"))
-    return "" if mode in (SYMLINK_MODE, SUBMODULE_MODE) else blob, path
-
-
 class _Resolver:
     def __init__(self, root: str, commit: CommitFiles) -> None:
         self._root, self._commit = root, commit
         self._files: dict[str, str] = {}
         self._resources: set[str] = set()
+        self._charts: dict[str, None] = {}
         self._problems: dict[BuildProblem, None] = {}
         # directory, whether its resources configure plug-ins, and the reference to it: path of the kustomization, line and column
         self._directories: list[tuple[str, bool, _Position | None]] = [(root, False, None)]
@@ -101,7 +64,7 @@ class _Resolver:
                 break
             path = self._read_directory(directory, plugins, referrer)
             main = main or path
-        return Closure(self._root, main, self._files, frozenset(self._resources), tuple(self._problems))
+        return Closure(self._root, main, self._files, frozenset(self._resources), tuple(self._problems), tuple(self._charts))
 
     def _read_directory(self, directory: str, plugins: bool, referrer: _Position | None) -> str:
         """Follow the references of the kustomization in a directory; return its path."""
@@ -122,8 +85,10 @@ class _Resolver:
             text = f"{name} is not the spelling of the field: kustomize accepts any case, gitsched only the documented one"
             self._problems[BuildProblem("kustomize-build", text, path, line)] = None
         if kustomization.helm:
-            text = "this kustomization has Helm charts, which gitsched does not render: commit what `kustomize build --enable-helm` prints"
+            text = "helmChartInflationGenerator is retired, and gitsched does not render its charts: name them in helmCharts"
             self._problems[BuildProblem("kustomize-helm", text, path)] = None
+        for chart in kustomization.charts:
+            self._read_chart(directory, path, chart)
         for reference in kustomization.references:
             self._follow(directory, path, reference, plugins)
         return path
@@ -144,16 +109,33 @@ class _Resolver:
             if reference.role == "resource":
                 self._resources.add(target)
             if reference.field in _PLUGIN_FIELDS or plugins:
-                self._read_plugins(directory, path, target, blob, reference)
+                self._read_plugins(directory, path, blob, reference)
 
-    def _read_plugins(self, directory: str, path: str, file: str, blob: str, reference: KustomizeReference) -> None:
+    def _read_plugins(self, directory: str, path: str, blob: str, reference: KustomizeReference) -> None:
         """Follow the paths in the configuration of built-in plug-ins. Others are refused, as kustomize does without its alpha options."""
         for body in parse_plugins(self._commit.read_blob(blob)):
             if "Helm" in str(body.get("kind")):
-                text = f"{file} renders a Helm chart, which gitsched does not do: commit what it renders"
-                self._problems[BuildProblem("kustomize-helm", text, path, reference.line, reference.column)] = None
+                self._read_chart(directory, path, read_chart(body, reference.line))
             for name in list_plugin_paths(body):
                 self._follow(directory, path, reference._replace(role="input", field="files", path=name), False)
+
+    def _read_chart(self, directory: str, path: str, chart: KustomizeChart) -> None:
+        """Add the files of a chart that the commit has. kustomize would fetch another one from the network."""
+        target = resolve_path(directory, chart.path)
+        if not chart.name or target.startswith(("../", "/")) or _join(target, "Chart.yaml") not in self._commit.entries:
+            repository, version = chart.repository, f" --version {chart.version}" if chart.version else ""
+            oci = repository.startswith("oci://")
+            source = f"{repository}/{chart.name}" if oci else f"{chart.name} --repo {repository}" if repository else chart.name
+            text = (
+                f"the Helm chart {chart.name} is not in {target}, and gitsched fetches none: run `helm pull {source}{version} --untar "
+                f"--untardir {posixpath.dirname(target)}`, and commit it"
+            )
+            self._problems[BuildProblem("kustomize-helm", text, path, chart.line)] = None
+        elif target not in self._charts:
+            self._charts[target] = None
+            found = resolve_chart(ChartRequest(target, "release"), self._commit)
+            self._files.update(found.files)
+            self._problems.update(dict.fromkeys(found.problems))
 
     def _find(self, target: str, path: str, line: int, column: int, *, reference: KustomizeReference | None = None) -> str:
         """Return the blob of a file, of the target of a symlink that stays inside of the commit; "" with a problem otherwise."""

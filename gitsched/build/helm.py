@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterator, Mapping, MutableMapping
 from hashlib import sha256
 from pathlib import Path
@@ -13,27 +12,17 @@ from typing import NamedTuple
 
 from gitsched.build.builder import Builder, find_program, list_executables, read_program_version
 from gitsched.build.chart_files import ChartFiles
-from gitsched.build.closure import BuildProblem
+from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
 from gitsched.build.scratch import run_on_files, select_contents
+from gitsched.build.template_calls import check_stable, is_error
 from gitsched.model.errors import Permanent
 
 _FORMAT = 1
 """Changes with what `ChartResult` means, so that cached results of other versions are not read."""
 _DOCUMENT = re.compile(rb"^---[ \t]*\n", re.MULTILINE)
 _SOURCE = re.compile(rb"\A(?:[ \t]*\n)*# Source: ([^\n]*)\n")
-_ACTION = re.compile(rb"\{\{(?!-?\s*/\*).*?\}\}", re.DOTALL)
-_RANDOM = re.compile(
-    rb"(?<![\w.$\"])(?:rand(?:AlphaNum|Alpha|Ascii|Numeric|Bytes|Int)|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert|SelfSignedCertWithKey|"
-    rb"SignedCert|SignedCertWithKey)|uuidv4|shuffle|bcrypt|htpasswd|encryptAES|now|ago)(?![\w.\"])"
-)
-"""Functions of Helm's templates that return something else each time."""
-_LOOKUP = re.compile(rb"(?<![\w.$\"])lookup(?=\s)")
-_NOW = re.compile(rb"(?<![\w.$\"])now(?![\w.\"])")
-_ANOTHER_TIME = b'(toDate "2006-01-02" "2001-02-03")'
 _ERROR_POSITION = re.compile(r"(?:\(|template: |parse error at \()([^\s:()]+/templates/[^\s:()]+):(\d+)(?::(\d+))?")
-_MAX_ARCHIVE = 64 << 20
-"""Bytes of an archive with a chart that are searched for functions."""
 
 
 class RenderedObject(NamedTuple):
@@ -49,11 +38,6 @@ class ChartResult(NamedTuple):
 
     objects: tuple[RenderedObject, ...]
     problems: tuple[BuildProblem, ...] = ()
-
-
-def is_error(problem: BuildProblem) -> bool:
-    """Return whether nothing is rendered because of a problem."""
-    return problem.code != "helm-lookup"
 
 
 def find_helm(known_versions: MutableMapping[str, str]) -> Builder:
@@ -94,22 +78,12 @@ def render_chart(chart: ChartFiles, blobs: Mapping[str, bytes], helm: Builder, l
     done = _run(chart, contents, helm, limits)
     if isinstance(done, str):
         return ChartResult((), (_locate_error(chart, f"helm cannot render this: {done}", main),))
-    problems: list[BuildProblem] = []
-    calls = list(_list_calls(chart, contents))
-    random = [(path, line, name) for path, line, name in calls if name != "lookup"]
-    if random:
-        changed = {path: _replace_calls(data, _NOW, _ANOTHER_TIME) for path, data in contents.items() if _is_template(path)}
-        if _run(chart, contents | changed, helm, limits) != done:
-            path, line, name = random[0]
-            text = f"{chart.request.chart} renders something else each time, as with {name} here: set the value that it makes up"
-            return ChartResult((), (BuildProblem("helm-random", text, path, line),))
-    lookups = [(path, line) for path, line, name in calls if name == "lookup"]
-    if lookups:
-        changed = {path: _replace_calls(data, _LOOKUP, b"dict") for path, data in contents.items() if _is_template(path)}
-        if _run(chart, contents | changed, helm, limits) != done:
-            text = f"{chart.request.chart} uses lookup, which finds nothing here: it is rendered as for a cluster without these objects"
-            problems.append(BuildProblem("helm-lookup", text, *lookups[0]))
-    return ChartResult(tuple(_split(chart, done)), tuple(problems))
+    templates = {path: contents[path] for path in chart.files}
+    problems = check_stable(
+        chart.request.chart, templates, done, lambda changed: _run(chart, {**contents, **changed}, helm, limits)
+    )
+    objects = () if any(map(is_error, problems)) else _split(chart, done)
+    return ChartResult(tuple(objects), tuple(problems))
 
 
 def _run(chart: ChartFiles, contents: Mapping[str, bytes], helm: Builder, limits: BuildLimits) -> bytes | str:
@@ -146,33 +120,3 @@ def _locate_error(chart: ChartFiles, text: str, main: str) -> BuildProblem:
     if found is None or not path:
         return BuildProblem("helm-build", text, main)
     return BuildProblem("helm-build", text, path, int(found[2]) if not path.endswith(".tgz") else 1, int(found[3] or 0) + 1)
-
-
-def _is_template(path: str) -> bool:
-    return "/templates/" in f"/{path}" and not path.endswith("/NOTES.txt")
-
-
-def _list_calls(chart: ChartFiles, contents: Mapping[str, bytes]) -> Iterator[tuple[str, int, str]]:
-    """Yield the calls of random functions and of lookup in the chart's templates: path, line, and name."""
-    for path in sorted(chart.files):
-        data = contents[path]
-        if _is_template(path):
-            for action in _ACTION.finditer(data):
-                for call in (*_RANDOM.finditer(action[0]), *_LOOKUP.finditer(action[0])):
-                    line = data.count(b"\n", 0, action.start() + call.start()) + 1
-                    yield path, line, call[0].decode()
-        elif path in chart.names.values():
-            call_in_archive = _RANDOM.search(_decompress(data))
-            if call_in_archive:
-                yield path, 1, call_in_archive[0].decode()
-
-
-def _decompress(data: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(data, _MAX_ARCHIVE)
-    except zlib.error:
-        return b""
-
-
-def _replace_calls(data: bytes, call: re.Pattern[bytes], replacement: bytes) -> bytes:
-    return _ACTION.sub(lambda action: call.sub(replacement, action[0]), data)

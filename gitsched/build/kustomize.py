@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-from gitsched.build.builder import Builder
+from gitsched.build.builder import HELM, Builder
 from gitsched.build.closure import Closure
+from gitsched.build.commit_files import BuildProblem
 from gitsched.build.process import DEFAULT_LIMITS, BuildLimits
-from gitsched.build.scratch import run_on_files, select_contents
+from gitsched.build.scratch import MAX_SIZE, run_on_files, select_contents
+from gitsched.build.template_calls import check_stable, is_error
 
-_FORMAT = 1
+_FORMAT = 2
 """Changes with what `BuiltObject` means, so that cached results of other versions are not read."""
 _WITH_ORIGINS = b"\nbuildMetadata: [originAnnotations]\n"
 _DOCUMENT = re.compile(rb"^---\n", re.MULTILINE)
@@ -38,15 +40,23 @@ class BuiltObject(NamedTuple):
 
 
 class BuildResult(NamedTuple):
-    """What a root builds, or why it fails."""
+    """What a root builds, or why it fails. `problems` are those of its charts; if one is an error, nothing is built."""
 
     objects: tuple[BuiltObject, ...]
     error: str = ""
+    problems: tuple[BuildProblem, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing is built."""
+        return bool(self.error) or any(map(is_error, self.problems))
 
 
 def compute_build_key(closure: Closure, builder: Builder) -> str:
     """Return a digest of everything that a build depends on: the files by path and content, the root, and the version of the builder."""
     rows = [f"{_FORMAT}\n{builder.version}\n{closure.root}", *(f"{blob} {path}" for path, blob in sorted(closure.files.items()))]
+    if closure.charts and builder.helm is not None:
+        rows.append(builder.helm.version)
     return sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -59,19 +69,40 @@ def build_root(closure: Closure, blobs: Mapping[str, bytes], builder: Builder, l
     if isinstance(contents, str):
         return BuildResult((), f"{closure.root}: {contents}")
     main = contents[closure.kustomization]
-    annotated = _can_annotate(main) and not any(
-        _EMPTY_ANNOTATIONS.search(data) or (path not in closure.resources and _ANNOTATION_PATCH.search(data))
-        for path, data in contents.items()
+    annotated = (
+        not closure.charts
+        and _can_annotate(main)
+        and not any(
+            _EMPTY_ANNOTATIONS.search(data) or (path not in closure.resources and _ANNOTATION_PATCH.search(data))
+            for path, data in contents.items()
+        )
     )
     if annotated:
         contents[closure.kustomization] = main.rstrip(b"\n") + _WITH_ORIGINS
-    done = run_on_files(builder.executable, builder.version, builder.make_arguments(closure.root), contents, limits)
+    done = _run(closure, contents, builder, limits)
     if isinstance(done, str):
         return BuildResult((), done)
+    problems = []
+    if closure.charts:
+        charts = {path: contents[path] for path in closure.list_chart_files()}
+        name = f"a chart of {closure.kustomization}"
+        problems = check_stable(name, charts, done, lambda changed: _run(closure, {**contents, **changed}, builder, limits))
+        if any(map(is_error, problems)):
+            return BuildResult((), "", tuple(problems))
     texts = [text for text in _DOCUMENT.split(done) if text.strip()]
     return BuildResult(
-        tuple(_locate(closure, *_read_origin(text)) if annotated else BuiltObject(text, "", False) for text in texts)
+        tuple(_locate(closure, *_read_origin(text)) if annotated else BuiltObject(text, "", False) for text in texts),
+        "",
+        tuple(problems),
     )
+
+
+def _run(closure: Closure, contents: Mapping[str, bytes], builder: Builder, limits: BuildLimits) -> bytes | str:
+    arguments = builder.make_arguments(closure.root, charts=bool(closure.charts))
+    if closure.charts and builder.helm is not None:
+        limits = limits._replace(written=MAX_SIZE)  # kustomize writes the values of charts to files
+        return run_on_files(builder.executable, builder.version, arguments, contents, limits, {HELM: builder.helm.executable})
+    return run_on_files(builder.executable, builder.version, arguments, contents, limits)
 
 
 def _can_annotate(text: bytes) -> bool:

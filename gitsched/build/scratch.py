@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gitsched.build.process import BuildLimits, run_isolated
+from gitsched.build.process import TEMPORARY, BuildLimits, run_isolated
 
 MAX_SIZE = 256 << 20
 """Bytes of all files of a run."""
@@ -27,15 +27,31 @@ def select_contents(files: Mapping[str, str], blobs: Mapping[str, bytes]) -> dic
 
 
 def run_on_files(
-    executable: Path, version: str, arguments: Sequence[str], contents: Mapping[str, bytes], limits: BuildLimits
+    executable: Path,
+    version: str,
+    arguments: Sequence[str],
+    contents: Mapping[str, bytes],
+    limits: BuildLimits,
+    programs: Mapping[str, Path] | None = None,
 ) -> bytes | str:
-    """Return what a program prints that sees only these files, or why it failed; see `run_isolated`."""
+    """Return what a program prints that sees only these files, or why it failed; see `run_isolated`.
+
+    `programs` are executables that it may start, by their path in the directory.
+    """
     scratch = Path(tempfile.mkdtemp(prefix="gitsched-build-"))
     try:
         for path, data in contents.items():
             target = scratch / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
+        if limits.written:
+            (scratch / TEMPORARY).mkdir(parents=True)
+        if programs:
+            (scratch / "dev").mkdir(exist_ok=True)
+            (scratch / "dev/null").touch()  # the input of a program that another one starts
+        for path, program in (programs or {}).items():
+            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(program, scratch / path)
         done = run_isolated(executable, arguments, scratch, limits)
     except OSError as error:
         return f"{version} cannot run: {error}"

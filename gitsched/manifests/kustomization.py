@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeReference, Role
+from gitsched.manifests.kustomize import Kustomization, KustomizeChange, KustomizeChart, KustomizeReference, Role
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.yaml_composer import YamlDocument, check_aliases, compose_documents, decode_text
 from gitsched.manifests.yaml_nodes import Constructor, locate_node
@@ -62,9 +62,30 @@ def parse_kustomization(tree: YamlDocument) -> Kustomization:
         _read_references(body, locate),
         _read_changes(body, locate),
         body.get("buildMetadata") is not None,
-        any(body.get(field) for field in ("helmCharts", "helmChartInflationGenerator")),
+        bool(body.get("helmChartInflationGenerator")),
         tuple(_list_misspelt(body, locate)),
+        tuple(_list_charts(body, locate)),
     )
+
+
+def _list_charts(body: Body, locate: _Locate) -> Iterator[KustomizeChart]:
+    home = get_field(body, "helmGlobals", "chartHome")
+    for index, entry in enumerate(_as_list(body.get("helmCharts"))):
+        if isinstance(entry, dict):
+            yield read_chart({"chartHome": home, **entry}, locate("helmCharts", index)[0])
+
+
+def read_chart(entry: Body, line: int) -> KustomizeChart:
+    """Return the chart of an entry of helmCharts, or of the configuration of the plug-in HelmChartInflationGenerator.
+
+    The directory is that of kustomize's HelmChartInflationGenerator (api/internal/builtins): with a repository and a version, it
+    is one level deeper.
+    """
+    name, version, repository, home = (
+        entry[field] if isinstance(entry.get(field), str) else "" for field in ("name", "version", "repo", "chartHome")
+    )
+    directory = f"{home or 'charts'}/{name}-{version}" if version and repository else home or "charts"
+    return KustomizeChart(name, version, repository, f"{directory}/{name}", line)
 
 
 def _list_misspelt(body: Body, locate: _Locate) -> Iterator[tuple[str, int]]:

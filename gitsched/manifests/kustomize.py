@@ -35,10 +35,21 @@ class KustomizeChange(NamedTuple):
     line: int
 
 
+class KustomizeChart(NamedTuple):
+    """A Helm chart that a kustomization renders. `path` is the directory that kustomize looks into before it asks `repository`."""
+
+    name: str
+    version: str
+    repository: str
+    path: str
+    line: int
+
+
 class Kustomization(NamedTuple):
     """A kustomization, or a component.
 
-    `build_metadata` says whether it sets buildMetadata, `helm` whether it has Helm charts. `misspelt` are the names and lines of fields
+    `build_metadata` says whether it sets buildMetadata, `helm` whether it has Helm charts in the retired field helmChartInflationGenerator.
+    `charts` are those of helmCharts. `misspelt` are the names and lines of fields
     that name files and are written in another case, which kustomize accepts.
     """
 
@@ -48,11 +59,12 @@ class Kustomization(NamedTuple):
     build_metadata: bool = False
     helm: bool = False
     misspelt: tuple[tuple[str, int], ...] = ()
+    charts: tuple[KustomizeChart, ...] = ()
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Self:
         """Restore a kustomization from its JSON, which is that of a tuple."""
-        is_component, references, changes, build_metadata, helm, misspelt = value
+        is_component, references, changes, build_metadata, helm, misspelt, charts = value
         return cls(
             is_component,
             tuple([KustomizeReference(*reference) for reference in references]),
@@ -60,6 +72,7 @@ class Kustomization(NamedTuple):
             build_metadata,
             helm,
             tuple([(name, line) for name, line in misspelt]),
+            tuple([KustomizeChart(*chart) for chart in charts]),
         )
 
 

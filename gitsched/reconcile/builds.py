@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-import posixpath
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from gitsched.apis.gitsched.config import FILE
 from gitsched.build.builder import Builder, find_builder
-from gitsched.build.closure import BuildProblem, Closure, resolve_closure
+from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.commit_files import BuildProblem
 from gitsched.build.kustomize import BuildResult, BuiltObject, build_root, compute_build_key
 from gitsched.decide.catalog import RawDocument, make_raw_document
-from gitsched.git import Repository, TreeEntry
-from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.git import TreeEntry
+from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parsed_file import ParsedDocument
 from gitsched.model.document import Origin
+from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.build_cache import BuildCache
+from gitsched.reconcile.charts import compare_helm, load_helm
+from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.reconcile.kustomizations import BuiltRoots, FileReader, is_read_by_api
 from gitsched.reconcile.run import BuildContext
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord, RunMetadata
@@ -31,42 +33,6 @@ MAX_NAMED_ROOTS = 5
 
 _VERSIONS = "versions"
 """The key of the versions of executables in the build cache; the other keys are digests."""
-
-
-class CommitTree:
-    """The files of one tree; see `gitsched.build.closure.CommitFiles`."""
-
-    def __init__(self, repository: Repository, entries: Iterable[TreeEntry], reader: FileReader) -> None:
-        self.repository, self._reader = repository, reader
-        self.entries: Mapping[str, tuple[str, int]] = {
-            entry.path: (entry.blob, entry.mode) for entry in entries if not entry.unsafe
-        }
-        self.directories = {"."}
-        for path in self.entries:
-            while (path := path.rpartition("/")[0]) and path not in self.directories:
-                self.directories.add(path)
-
-    def read_blob(self, blob: str) -> bytes:
-        """Return the content of a blob."""
-        return self.repository.blob(blob)
-
-    def read_kustomization(self, blob: str, path: str) -> Kustomization | None:
-        """Return a parsed kustomization."""
-        return self._reader.read(blob, path).kustomization
-
-    def list_roots(self, pattern: str) -> list[str]:
-        """Return the directories with a kustomization that is no component, and whose path matches a pattern."""
-        matches = _compile_pattern(pattern)
-        found = {
-            posixpath.dirname(path) or ".": (path, blob)
-            for path, (blob, _) in self.entries.items()
-            if posixpath.basename(path) in KUSTOMIZATION_NAMES and matches.fullmatch(posixpath.dirname(path) or ".")
-        }
-        return sorted(
-            directory
-            for directory, (path, blob) in found.items()
-            if not ((kustomization := self.read_kustomization(blob, path)) and kustomization.is_component)
-        )
 
 
 def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iterable[str], context: BuildContext) -> BuiltRoots:
@@ -86,7 +52,8 @@ def build_roots(entries: Iterable[TreeEntry], reader: FileReader, patterns: Iter
             documents += root.locator.read(printed, findings)
     failed = any(finding.severity == "error" for finding in findings)
     resources = frozenset(path for root in built.roots.values() for path in root.closure.resources)
-    return BuiltRoots(tuple(documents), tuple(findings), resources, built.record, failed)
+    inputs = frozenset(path for root in built.roots.values() for path in root.closure.list_chart_files())
+    return BuiltRoots(tuple(documents), tuple(findings), resources, built.record, failed, inputs)
 
 
 class BuiltRoot(NamedTuple):
@@ -116,12 +83,13 @@ def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileRead
     cache = open_build_cache(context)
     builder = load_builder(cache)
     closures = [resolve_closure(root, commit) for root in roots]
+    builder, closures = add_helm(builder, closures, cache)
     results = build_closures([(closure, commit) for closure in closures], builder, cache)
     found: dict[str, BuiltRoot] = {}
     failures: list[tuple[Closure, BuildResult]] = []
     kept: dict[str, str] = {}
     for closure, result in zip(closures, results, strict=True):
-        locator, failed = OriginLocator(closure, commit, reader), bool(closure.problems or result.error)
+        locator, failed = OriginLocator(closure, commit, reader), bool(closure.problems or result.failed)
         if failed:
             failures.append((closure, result))
             oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
@@ -130,8 +98,30 @@ def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileRead
                 kept[closure.root] = oid
             locator, result = earlier or (locator, BuildResult(()))
         found[closure.root] = BuiltRoot(closure, result, locator, failed)
-    findings = (*compare_builder(builder, record), *_describe_failures(failures))
-    return BuiltDirectories(found, findings, BuildRecord(builder.version, kept))
+    findings = [*compare_builder(builder, record), *_describe_failures(failures)]
+    if builder.helm is not None:
+        findings += compare_helm(builder.helm, record)
+    warnings = (problem for root in found.values() if not root.failed for problem in root.result.problems)
+    for problem in dict.fromkeys(warnings):
+        findings.append(Finding("warning", problem.code, problem.message, Location(problem.path, problem.line, problem.column)))
+    helm = builder.helm.version if builder.helm is not None else ""
+    return BuiltDirectories(found, tuple(findings), BuildRecord(builder.version, kept, helm))
+
+
+def add_helm(builder: Builder, closures: list[Closure], cache: BuildCache) -> tuple[Builder, list[Closure]]:
+    """Add helm to the builder if a root renders a chart; without helm, such a root has a problem."""
+    if not any(closure.charts for closure in closures):
+        return builder, closures
+    try:
+        return builder._replace(helm=load_helm(cache)), closures
+    except Permanent as error:
+        text = str(error)
+        return builder, [
+            closure._replace(problems=(*closure.problems, BuildProblem("kustomize-helm", text, closure.kustomization)))
+            if closure.charts
+            else closure
+            for closure in closures
+        ]
 
 
 def open_build_cache(context: BuildContext) -> BuildCache:
@@ -173,9 +163,9 @@ def _build_earlier(
         return None
     repository = context.repository
     commit = CommitTree(repository, repository.entries(repository.commit(oid).tree), reader)
-    closure = resolve_closure(root, commit)
+    builder, (closure,) = add_helm(builder, [resolve_closure(root, commit)], cache)
     (result,) = build_closures([(closure, commit)], builder, cache)
-    return None if closure.problems or result.error else (OriginLocator(closure, commit, reader), result)
+    return None if closure.problems or result.failed else (OriginLocator(closure, commit, reader), result)
 
 
 def load_builder(cache: BuildCache) -> Builder:
@@ -207,25 +197,25 @@ def build_closures(closures: list[tuple[Closure, CommitTree]], builder: Builder,
             built = pool.map(lambda key: build_root(missing[key][0], blobs, builder), missing)
             done = dict(zip(missing, built, strict=True))
     for key, result in done.items():
-        if not result.error:
-            cache.put(key, [(text.text.decode("utf-8", "surrogateescape"), text.path, text.generated) for text in result.objects])
+        if not result.failed:
+            rows = [(text.text.decode("utf-8", "surrogateescape"), text.path, text.generated) for text in result.objects]
+            cache.put(key, [rows, result.problems])
     return [
-        BuildResult(()) if closure.problems else done.get(key) or _restore(cache.get(key))
+        BuildResult(()) if closure.problems else done.get(key) or _restore(*cache.get(key))
         for key, (closure, _) in zip(keys, closures, strict=True)
     ]
 
 
-def _restore(rows: Iterable[tuple[str, str, bool]]) -> BuildResult:
-    return BuildResult(
-        tuple(BuiltObject(text.encode("utf-8", "surrogateescape"), path, generated) for text, path, generated in rows)
-    )
+def _restore(rows: Iterable[tuple[str, str, bool]], problems: Iterable[tuple[str, str, str, int, int]]) -> BuildResult:
+    objects = (BuiltObject(text.encode("utf-8", "surrogateescape"), path, generated) for text, path, generated in rows)
+    return BuildResult(tuple(objects), "", tuple(BuildProblem(*problem) for problem in problems))
 
 
 def _describe_failures(failures: Iterable[tuple[Closure, BuildResult]]) -> Iterator[Finding]:
     """Yield one finding for each problem, with the roots that cannot be built because of it."""
     by_problem: dict[BuildProblem, list[str]] = {}
     for closure, result in failures:
-        for problem in closure.problems:
+        for problem in (*closure.problems, *result.problems):
             by_problem.setdefault(problem, []).append(closure.root)
         if result.error:
             text = f"kustomize cannot build this: {result.error}"
@@ -283,16 +273,3 @@ class OriginLocator:
         kustomization = self._commit.read_kustomization(self._closure.files[path], path) or Kustomization()
         named = [change for change in kustomization.changes if change.kind == "mention" and change.value in document.name]
         return max(named, key=lambda change: len(change.value)).line if named else 1
-
-
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the expression for a path with `*` for any part of a name and `**` for any directories."""
-    parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    text = ""
-    for index, part in enumerate(parts):
-        slash = "/" if index < len(parts) - 1 else ""
-        if part == "**":
-            text += "(?:[^/]+/)*" if slash else ".+"
-        else:
-            text += "[^/]*".join(map(re.escape, re.split(r"\*+", part))) + slash
-    return re.compile(text or re.escape("."))

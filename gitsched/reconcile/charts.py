@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gitsched.build.builder import Builder
 from gitsched.build.chart_files import ChartFiles, ChartRequest, resolve_chart
-from gitsched.build.closure import BuildProblem
-from gitsched.build.helm import ChartResult, RenderedObject, compute_chart_key, find_helm, is_error, render_chart
+from gitsched.build.commit_files import BuildProblem
+from gitsched.build.helm import ChartResult, RenderedObject, compute_chart_key, find_helm, render_chart
+from gitsched.build.template_calls import is_error
 from gitsched.model.finding import Finding
-from gitsched.reconcile.builds import CommitTree
 from gitsched.reconcile.cache.build_cache import BuildCache
+from gitsched.reconcile.commit_tree import CommitTree
 from gitsched.render.run_metadata import RunMetadata
 
 _VERSIONS = "versions"

@@ -32,13 +32,15 @@ _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-
 
 
 class BuiltRoots(NamedTuple):
-    """What the roots that settings name build. `resources` are the files whose objects are built; `failed`: there is an error."""
+    """What the roots that settings name build. `resources` are the files whose objects are built, `inputs` other files that are no
+    objects, such as charts; `failed`: there is an error."""
 
     documents: tuple[RawDocument, ...] = ()
     findings: tuple[Finding, ...] = ()
     resources: frozenset[str] = frozenset()
     record: BuildRecord = NOTHING_BUILT
     failed: bool = False
+    inputs: frozenset[str] = frozenset()
 
 
 NO_ROOTS = BuiltRoots()
@@ -98,7 +100,7 @@ def separate_parts(
     remaining: dict[str, SourceFile] = {}
     documents: list[KustomizedDocument] = []
     for path, file in files.items():
-        if path in parts.graph.inputs:
+        if path in parts.graph.inputs or path in built.inputs:
             continue
         if path not in parts.graph.resources and path not in built.resources:
             remaining[path] = file

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from gitsched.build.closure import SUBMODULE_MODE, SYMLINK_MODE, Closure, resolve_closure
+from gitsched.build.closure import Closure, resolve_closure
+from gitsched.build.commit_files import SUBMODULE_MODE, SYMLINK_MODE
 from gitsched.manifests.kustomize import Kustomization
 from gitsched.manifests.parser import parse_file
 

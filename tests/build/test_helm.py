@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitsched.build.chart_files import ChartRequest, resolve_chart
-from gitsched.build.closure import BuildProblem
+from gitsched.build.commit_files import BuildProblem
 from gitsched.build.helm import ChartResult, compute_chart_key, find_helm, render_chart
 from gitsched.build.process import BuildLimits
 from tests.build.test_closure import Commit

@@ -182,7 +182,7 @@ BROKEN: dict[str, tuple[dict[str, str | None], str, str]] = {
     "a Helm chart": (
         {"overlays/prod/kustomization.yaml": OVERLAY + "helmCharts: [{name: a, repo: 'https://charts.example.com'}]\n"},
         "kustomize-helm",
-        "overlays/prod/kustomization.yaml:1:1",
+        "overlays/prod/kustomization.yaml:6:1",
     ),
     "a cycle": (
         {"base/kustomization.yaml": "resources: [web.yaml, ../overlays/prod]\n"},

@@ -1,0 +1,82 @@
+"""Find what templates of Helm charts render that does not follow from the files of the commit: random values, the time, and objects of
+the cluster."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+
+from gitsched.build.commit_files import BuildProblem
+
+_ACTION = re.compile(rb"\{\{(?!-?\s*/\*).*?\}\}", re.DOTALL)
+_RANDOM = re.compile(
+    rb"(?<![\w.$\"])(?:rand(?:AlphaNum|Alpha|Ascii|Numeric|Bytes|Int)|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert|SelfSignedCertWithKey|"
+    rb"SignedCert|SignedCertWithKey)|uuidv4|shuffle|bcrypt|htpasswd|encryptAES|now|ago)(?![\w.\"])"
+)
+"""Functions of Helm's templates that return something else each time."""
+_LOOKUP = re.compile(rb"(?<![\w.$\"])lookup(?=\s)")
+_NOW = re.compile(rb"(?<![\w.$\"])now(?![\w.\"])")
+_ANOTHER_TIME = b'(toDate "2006-01-02" "2001-02-03")'
+_ARCHIVES = (".tgz", ".tar.gz")
+_MAX_ARCHIVE = 64 << 20
+"""Bytes of an archive with a chart that are searched."""
+
+
+def is_error(problem: BuildProblem) -> bool:
+    """Return whether nothing is built because of a problem."""
+    return problem.code != "helm-lookup"
+
+
+def check_stable(
+    name: str, files: Mapping[str, bytes], output: bytes, render: Callable[[Mapping[str, bytes]], bytes | str]
+) -> list[BuildProblem]:
+    """Return an error if another rendering or another time changes the output, and a warning if the result of `lookup` does.
+
+    `files` are those of the charts by path; `render` returns the output with other contents for some of them. It is called only if a
+    template calls one of these functions.
+    """
+    calls = list(_list_calls(files))
+    templates = {path: data for path, data in files.items() if _is_template(path)}
+    random = next(((path, line, call) for path, line, call in calls if call != "lookup"), None)
+    lookup = next(((path, line) for path, line, call in calls if call == "lookup"), None)
+
+    def depends_on(call: re.Pattern[bytes], replacement: bytes) -> bool:
+        return render({path: _replace_calls(data, call, replacement) for path, data in templates.items()}) != output
+
+    if random is not None and depends_on(_NOW, _ANOTHER_TIME):
+        text = f"{name} renders something else each time, as with {random[2]} here: set the value that it makes up"
+        return [BuildProblem("helm-random", text, *random[:2])]
+    if lookup is not None and depends_on(_LOOKUP, b"dict"):  # dict takes the same arguments, and its result is not empty
+        text = f"{name} uses lookup, which finds nothing here: it is rendered as for a cluster without these objects"
+        return [BuildProblem("helm-lookup", text, *lookup)]
+    return []
+
+
+def _is_template(path: str) -> bool:
+    return "/templates/" in f"/{path}" and not path.endswith("/NOTES.txt")
+
+
+def _list_calls(files: Mapping[str, bytes]) -> Iterator[tuple[str, int, str]]:
+    """Yield the calls of random functions and of lookup: path, line, and name."""
+    for path, data in sorted(files.items()):
+        if _is_template(path):
+            for action in _ACTION.finditer(data):
+                for call in (*_RANDOM.finditer(action[0]), *_LOOKUP.finditer(action[0])):
+                    line = data.count(b"\n", 0, action.start() + call.start()) + 1
+                    yield path, line, call[0].decode()
+        elif path.endswith(_ARCHIVES):
+            in_archive = _RANDOM.search(_decompress(data))
+            if in_archive:
+                yield path, 1, in_archive[0].decode()
+
+
+def _decompress(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, _MAX_ARCHIVE)
+    except zlib.error:
+        return b""
+
+
+def _replace_calls(data: bytes, call: re.Pattern[bytes], replacement: bytes) -> bytes:
+    return _ACTION.sub(lambda action: call.sub(replacement, action[0]), data)
