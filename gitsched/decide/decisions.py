@@ -27,6 +27,9 @@ from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, RecordedDecision
 from gitsched.model.variants import TemplateVariants
 
+DELIVERING_KINDS = frozenset(("Application", "ApplicationSet", "HelmRelease", "Kustomization"))
+"""Names of kinds that may deliver to another cluster; see `gitsched.decide.remote_destinations`."""
+
 
 class DecisionSet(NamedTuple):
     """All decisions about a commit.
@@ -169,7 +172,7 @@ def decide(
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
             findings.append(make_finding())
         if kept is not None and key not in outcomes:
-            outcomes[key], templates[key] = _check_encrypted(document, kept), document
+            outcomes[key], templates[key] = _adapt_outcome(document, kept), document
             quarantined.add(key)
     own: set[Key] = set()
     for document, outcome in (decision for engine in engines for decision in engine.own_workloads()):
@@ -293,15 +296,20 @@ def _decide_and_cache(
 def decide_workload(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:
     """Return the outcome of the API that selects a workload; None when no API does."""
     outcome = _choose_outcome(document, engines)
-    return _check_encrypted(document, outcome) if outcome is not None else None
+    return _adapt_outcome(document, outcome) if outcome is not None else None
 
 
-def _check_encrypted(document: Document, outcome: Outcome) -> Outcome:
-    if "sops" not in document.body and document.key.kind != "SealedSecret":
-        return outcome
-    from gitsched.decide.encrypted import adapt_encrypted  # few documents are encrypted
+def _adapt_outcome(document: Document, outcome: Outcome) -> Outcome:
+    """Return the outcome with what follows from the kind of the document: encrypted ones stay unchanged, others may have findings."""
+    if "sops" in document.body or document.key.kind == "SealedSecret":
+        from gitsched.decide.encrypted import adapt_encrypted  # few documents are encrypted
 
-    return adapt_encrypted(document, outcome)
+        outcome = adapt_encrypted(document, outcome)
+    if document.key.kind in DELIVERING_KINDS:
+        from gitsched.decide.remote_destinations import add_destination_finding  # few documents deliver others
+
+        outcome = add_destination_finding(document, outcome)
+    return outcome
 
 
 def _choose_outcome(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:

@@ -31,12 +31,14 @@ KINDS: KindTable = {
         "argoproj/argo-cd/manifests/crds/application-crd.yaml",
         references=(Reference("spec.project", (_PROJECT,), ignored=("default",)),),
         health=((Test("status.health.status", values=("Healthy",)),),),
+        destination="spec.destination",
     ),
     ("argoproj.io", "ApplicationSet"): Kind(
         NAMESPACED,
         "argoproj/argo-cd/manifests/crds/applicationset-crd.yaml",
         references=(Reference("spec.template.spec.project", (_PROJECT,), ignored=("default",)),),
         health=condition("ResourcesUpToDate"),
+        destination="spec.template.spec.destination",
     ),
     ("argoproj.io", "ClusterAnalysisTemplate"): Kind(
         CLUSTER, "argoproj/argo-rollouts/manifests/crds/cluster-analysis-template-crd.yaml"

@@ -45,6 +45,7 @@ KINDS: KindTable = {
             Reference("spec.dependsOn[]", (_HELM_RELEASE,)),
         ),
         health=_RELEASED,
+        destination="spec.kubeConfig",
     ),
     ("image.toolkit.fluxcd.io", "ImagePolicy"): Kind(
         NAMESPACED,
@@ -80,6 +81,7 @@ KINDS: KindTable = {
             Reference("spec.dependsOn[]", (_KUSTOMIZATION,)),
         ),
         health=condition("Ready", "ReconciliationSucceeded"),
+        destination="spec.kubeConfig",
     ),
     ("notification.toolkit.fluxcd.io", "Alert"): Kind(
         NAMESPACED,
