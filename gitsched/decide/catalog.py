@@ -48,10 +48,14 @@ def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = F
 
 
 class KustomizedDocument(NamedTuple):
-    """A document that a kustomization builds and changes, so that it is no object of its own. `describe` says what changes it."""
+    """A document that a kustomization builds and changes, so that it is no object of its own. `describe` says what changes it.
+
+    `chart` is the directory of the Helm chart that has the document as a template, in place of a kustomization.
+    """
 
     document: RawDocument
     describe: Callable[[], str]
+    chart: str = ""
 
 
 class Catalog(NamedTuple):

@@ -36,7 +36,7 @@ class DecisionSet(NamedTuple):
 
     `quarantined` are workloads whose document is broken or defined more than once: their manifests do not change. `unstable` are workloads
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
-    `kustomized` are objects that only kustomizations have, and that are not placed.
+    `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason.
     """
 
     catalog: Catalog
@@ -47,7 +47,7 @@ class DecisionSet(NamedTuple):
     findings: tuple[Finding, ...]
     unstable: frozenset[Key]
     own_workloads: frozenset[Key] = frozenset()
-    kustomized: frozenset[Key] = frozenset()
+    kustomized: Mapping[Key, str] = {}
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
@@ -133,7 +133,7 @@ def decide(
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
     parts = _resolve_kustomized(kustomized, catalog)
-    kustomized_keys = frozenset(document.key for document, _ in parts)
+    kustomized_keys = {document.key: _describe_part(part) for document, part in parts}
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
     observed = observations or {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
@@ -360,10 +360,20 @@ def _resolve_kustomized(kustomized: Iterable[KustomizedDocument], catalog: Catal
 
 
 def _quarantine_kustomized(part: tuple[Document, KustomizedDocument]) -> Quarantined:
-    return part[0].key, part[0], "a kustomization builds it and changes it", partial(_make_kustomized_finding, *part)
+    return part[0].key, part[0], _describe_part(part[1]), partial(_make_kustomized_finding, *part)
+
+
+def _describe_part(part: KustomizedDocument) -> str:
+    return f"it is a template of the Helm chart {part.chart}" if part.chart else "a kustomization builds it and changes it"
 
 
 def _make_kustomized_finding(document: Document, part: KustomizedDocument) -> Finding:
+    if part.chart:
+        message = (
+            f"{document.key} is a template of the Helm chart {part.chart}, so it is not placed as this file has it: place the chart with a "
+            f"Bundle (spec.path: {part.chart}), or move the file out of the chart"
+        )
+        return Finding("error", "chart-template", message, locate_document(document), document.key.resource)
     message = (
         f"{document.key} is not placed as this file has it, because kustomize changes it: {part.describe()}. Name the overlay to build "
         "in source.kustomize.build, or this path in source.kustomize.ignore"

@@ -115,7 +115,7 @@ def describe_missing(known: Iterable[Key], kind: str, namespace: str, name: str)
 def _describe_quarantine(decisions: DecisionSet, key: Key) -> str:
     catalog = decisions.catalog
     if key in decisions.kustomized:
-        return "kustomize changes it, so it is not placed as its file has it"
+        return f"{decisions.kustomized[key]}, so it is not placed as its file has it"
     if key not in catalog.duplicate_templates:
         return "its document is broken"
     origins = [document.origin for document in catalog.duplicate_templates[key] if document.origin]

@@ -11,6 +11,7 @@ from gitsched.apis.gitsched.config import Config
 from gitsched.decide.catalog import KustomizedDocument, RawDocument, make_raw_document, read_declared_scopes
 from gitsched.decide.registry import policy_apis, reserved_groups
 from gitsched.git import TreeEntry
+from gitsched.manifests.charts import ChartIndex
 from gitsched.manifests.kustomization import write_identity_selector
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.kustomize_graph import (
@@ -58,7 +59,11 @@ class KustomizedTree(NamedTuple):
     def contains(self, document: RawDocument) -> bool:
         """Return whether a document of an earlier version of a file is a part of a kustomization now."""
         origin = document.origin
-        return origin is not None and (origin.path in self.parts.graph.inputs or self.parts.is_part(origin.path, document))
+        if origin is None:
+            return False
+        if origin.path in self.parts.graph.inputs or self.parts.is_part(origin.path, document):
+            return True
+        return self.parts.find_chart(origin.path) is not None and not is_read_by_api(document)
 
     def add_to(self, cache: TreeCache) -> TreeCache:
         """Return a source tree with the documents that are parts, and with the scopes that CustomResourceDefinitions among them declare."""
@@ -103,13 +108,38 @@ def separate_parts(
         if path in parts.graph.inputs or path in built.inputs:
             continue
         if path not in parts.graph.resources and path not in built.resources:
-            remaining[path] = file
+            chart = parts.find_chart(path)
+            remaining[path] = file if chart is None else _separate_template(path, file, chart, documents)
             continue
         remaining[path] = parts.separate(path, file, documents)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
     reported = {(finding.code, finding.location) for finding in built.findings}
     findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *built.findings)
     return KustomizedTree(remaining, tuple(documents), findings, parts, built)
+
+
+def _separate_template(path: str, file: SourceFile, chart: str, found: list[KustomizedDocument]) -> SourceFile:
+    """Return a template of a Helm chart without its documents but those of policy APIs; the others are added to `found`.
+
+    It has no findings: a template that is no YAML is not broken.
+    """
+    kept: list[ParsedDocument] = []
+    for parsed in file.file.documents:
+        origin = Origin(path, file.blob, parsed.index, parsed.item, parsed.line, parsed.column, parsed.spans)
+        document = make_raw_document(parsed.body, origin)
+        if is_read_by_api(document):
+            kept.append(parsed)
+        else:
+            found.append(KustomizedDocument(document, str, chart))
+    resources = {_identify(document) for document in file.documents if is_read_by_api(document)}
+    return SourceFile(
+        file.blob,
+        file.file._replace(documents=tuple(kept), unreadable=False, reason="a template"),
+        tuple(document for document in file.documents if is_read_by_api(document)),
+        tuple(finding for finding in file.findings if finding.resource in resources),
+        any(parsed.broken for parsed in kept),
+        True,
+    )
 
 
 class KustomizeParts:
@@ -127,6 +157,11 @@ class KustomizeParts:
         self.graph, self.kustomizations, self.ignore = graph, kustomizations, ignore
         self._reader, self._blobs, self._built = reader, blobs, built
         self._patched: dict[str, tuple[str, ...] | None] = {}
+        self._charts = ChartIndex(blobs)
+
+    def find_chart(self, path: str) -> str | None:
+        """Return the Helm chart that a file is a template of; None if it is none, or if a kustomization has it as a resource."""
+        return None if path in self.graph.resources or path in self._built else self._charts.find_chart(path)
 
     def separate(self, path: str, file: SourceFile, found: list[KustomizedDocument]) -> SourceFile:
         """Return a file without the documents that are parts of a kustomization; they are added to `found`."""

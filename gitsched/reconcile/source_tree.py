@@ -13,6 +13,7 @@ from gitsched.decide.registry import apis_by_group
 from gitsched.decide.rendered_tree import LastValidFile
 from gitsched.decide.validation import list_ignored_codes, split_unread_configs, validate_document
 from gitsched.git import Repository, TreeEntry
+from gitsched.manifests.charts import CHART_FILE
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS, NOT_YAML, FileIssue, ParsedDocument, ParsedFile, reject_large_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, MAX_RULE_LENGTH, MAX_RULES, ExcessRule, SourceIgnore
@@ -28,7 +29,7 @@ from gitsched.render.output_files import kept_path
 FindLastValid = Callable[[str], Iterable[tuple[Repository, str]]]
 """Return earlier versions of a path: repositories and blobs, the newest first."""
 
-_KUSTOMIZATION_NAMES = tuple(KUSTOMIZATION_NAMES)
+_ROOT_NAMES = (*KUSTOMIZATION_NAMES, CHART_FILE)
 _REPLICA_PATHS = (
     *("spec.replicas", "spec.parallelism", "spec.completions"),
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
@@ -165,8 +166,8 @@ def read_source_tree(
         every = _select_entries(entries, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
-    if config.source.kustomize.build or any(entry.path.endswith(_KUSTOMIZATION_NAMES) for entry in entries):
-        from gitsched.reconcile.kustomized_tree import read_kustomized_tree  # most sources have no kustomization
+    if config.source.kustomize.build or any(entry.path.endswith(_ROOT_NAMES) for entry in entries):
+        from gitsched.reconcile.kustomized_tree import read_kustomized_tree  # most sources have no kustomization and no chart
 
         kustomized = read_kustomized_tree(entries, files, reader, config, builds)
         files, findings = kustomized.files, [*findings, *kustomized.findings]
