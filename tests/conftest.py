@@ -36,6 +36,15 @@ _IDENTITY = {
     "GIT_COMMITTER_NAME": "Carl Committer",
     "GIT_COMMITTER_EMAIL": "carl@example.com",
 }
+_GIT_CONFIG = """\
+[gc]
+auto = 0
+[maintenance]
+auto = false
+[init]
+templateDir = {template}
+"""
+"""Without a check for maintenance after each commit, and without the examples of hooks in each new repository."""
 _REQUIRE_ALL = os.environ.get("GITSCHED_REQUIRE_ALL") == "1"
 _SEARCH_PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", "")))
 _caches = itertools.count()
@@ -60,6 +69,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.Mo
         home = tmp_path_factory.mktemp("home")
         patch.setenv("HOME", str(home))
         # A file, not /dev/null: git replaces the file that it writes a setting to, and root could replace /dev/null.
+        (home / "gitconfig").write_text(_GIT_CONFIG.format(template=tmp_path_factory.mktemp("template")))
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         patch.setenv("GIT_TERMINAL_PROMPT", "0")

@@ -1,4 +1,4 @@
-"""Fixtures: a small fleet in a real repository, and gitsched as a real process."""
+"""Fixtures: a small fleet in a real repository, and gitsched in processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests import fork_server
 from tests.builders.ocm import bound_global_set, managed_cluster, to_yaml
 
-GITSCHED = [sys.executable, "-c", "import sys; from gitsched.cli import main; sys.exit(main())"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Timeout of waits in seconds."""
 
 CLUSTER = """\
@@ -84,14 +83,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("GIT_") and name not in ("COLUMNS", "GITSCHED_DEBUG")
+        if (name == "GIT_CONFIG_GLOBAL" or not name.startswith("GIT_")) and name not in ("COLUMNS", "GITSCHED_DEBUG")
     }
     people = {
         f"GIT_{role}_{what}": text
         for role in ("AUTHOR", "COMMITTER")
         for what, text in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))
     }
-    return kept | people | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return kept | people | {"GIT_CONFIG_NOSYSTEM": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
 @pytest.fixture
@@ -145,17 +144,18 @@ def place(fleet: Path, commit: Callable[..., None]) -> Path:
 @pytest.fixture
 def gitsched(environment: dict[str, str], fleet: Path) -> Run:
     def run(*arguments: str, data: str | None = None, at: Path = fleet, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [*GITSCHED, *arguments]
-        return subprocess.run(command, cwd=at, env=environment | more, input=data, capture_output=True, text=True, check=False)
+        return fork_server.run(arguments, at, environment | more, data)
 
     return run
 
 
 class Process:
-    def __init__(self, command: list[str], at: Path, environment: dict[str, str], log: Path) -> None:
+    """A command that runs until it gets a signal; `log` is what it writes to its error output."""
+
+    def __init__(self, arguments: list[str], at: Path, environment: dict[str, str], log: Path, *, fork: bool = True) -> None:
         self.log = log
-        with log.open("w") as file:
-            self.process = subprocess.Popen(command, cwd=at, env=environment, stderr=file)
+        with Path(os.devnull).open("r+b") as null, log.open("wb") as file:
+            self.process = fork_server.start(arguments, at, environment, [null, null, file], fork=fork)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -180,9 +180,9 @@ class Process:
 def watcher(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
 
-    def start(at: Path, *arguments: str, **variables: str) -> Process:
-        command = [*GITSCHED, "watch", "--log-format", "json", *arguments]
-        started.append(Process(command, at, environment | variables, tmp_path / f"log-{len(started)}"))
+    def start(at: Path, *arguments: str, fork: bool = True, **variables: str) -> Process:
+        command = ["watch", "--log-format", "json", *arguments]
+        started.append(Process(command, at, environment | variables, tmp_path / f"log-{len(started)}", fork=fork))
         return started[-1]
 
     yield start

@@ -13,7 +13,7 @@ import yaml
 
 from tests.builders.api_server import ApiServer
 from tests.builders.knative import adapter, node, pods, settings, source
-from tests.cli.conftest import GITSCHED, Process, Run
+from tests.cli.conftest import Process, Run
 
 RBAC = Path(__file__).parents[2] / "deploy/knative/rbac.yaml"
 ADAPTER = "statefulsets/knative-eventing/kafkasource-mt-adapter"
@@ -179,7 +179,7 @@ def test_watch_applies_a_new_commit_and_undoes_changes_by_others(
         "--kubeconfig",
         str(tmp_path / "kubeconfig"),
     ]
-    process = Process([*GITSCHED, *arguments], events, environment | {"HOME": str(tmp_path)}, tmp_path / "log")
+    process = Process(arguments, events, environment | {"HOME": str(tmp_path)}, tmp_path / "log")
     try:
         process.wait_for(lambda: bool(process.events("applied")))
         server.objects["kafkasources/shop/orders"]["status"]["placements"] = []

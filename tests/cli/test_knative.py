@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cli.conftest import GITSCHED, Run
+from tests.cli.conftest import Run
 
 DUMP = """\
 apiVersion: v1
@@ -59,10 +58,10 @@ def events(fleet: Path, commit: Callable[..., None]) -> Path:
     return fleet
 
 
-def test_nodes_and_pods_are_read_from_standard_input(tmp_path: Path) -> None:
+def test_nodes_and_pods_are_read_from_standard_input(gitsched: Run, tmp_path: Path) -> None:
     sources = tmp_path / "sources.yaml"
     sources.write_text(SOURCES)
-    done = subprocess.run([*GITSCHED, "schedule", "-f", "-", "-f", str(sources)], input=DUMP, capture_output=True, text=True)
+    done = gitsched("schedule", "-f", "-", "-f", str(sources), data=DUMP, at=tmp_path)
     assert done.returncode == 0, done.stderr
     decided = {document["kind"]: document for document in yaml.safe_load_all(done.stdout)}
     assert decided["KafkaSource"]["status"] == {"placements": [{"podName": "kafkasource-mt-adapter-0", "vreplicas": 5}]}

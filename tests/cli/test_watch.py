@@ -33,7 +33,7 @@ def test_watch_reconciles_new_commits_and_continues_after_broken_ones(
     fleet: Path, git: Git, commit: Commit, watcher: Callable[..., Process]
 ) -> None:
     # The interval is longer than the timeout of the test, so only the changed ref can start a run.
-    resident = watcher(fleet, "--interval", "3600")
+    resident = watcher(fleet, "--interval", "3600", fork=False)
     resident.wait_for(placed(git, fleet, "one"))
     one = (fleet / "one.yaml").read_text()
     commit(fleet, one=one + "  zones: [", web="kind: Deployment\nmetadata: [")
@@ -51,7 +51,7 @@ def test_watch_polls_a_remote_and_pushes_the_output(
 ) -> None:
     bare = tmp_path / "fleet.git"
     git("clone", "-q", "--bare", str(fleet), str(bare), at=tmp_path)
-    resident = watcher(tmp_path, "-C", bare.as_uri(), "--interval", "0.2")
+    resident = watcher(tmp_path, "-C", bare.as_uri(), "--interval", "0.2", fork=False)
     resident.wait_for(placed(git, bare, "one"))
     commit(fleet, one=(fleet / "one.yaml").read_text() + TAINT)
     git("push", "-q", str(bare), "main", at=fleet)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+
+from tests import fork_server
 
 ROOT = Path(__file__).parents[2]
 STORIES = ["first-placement.md", "from-karmada.md", "from-ocm.md"]
@@ -20,8 +21,8 @@ BLOCK = re.compile(r'```(?:yaml title="(?P<file>[^"]+)"\n(?P<text>.*?)|console\n
 PROGRAM = """\
 #!/bin/sh
 case $1 in
-plan | reconcile | explain | simulate) verb=$1; shift; exec "$PYTHON" -m gitsched "$verb" --now "$NOW" "$@" ;;
-*) exec "$PYTHON" -m gitsched "$@" ;;
+plan | reconcile | explain | simulate) verb=$1; shift; exec "$GITSCHED" "$verb" --now "$NOW" "$@" ;;
+*) exec "$GITSCHED" "$@" ;;
 esac
 """
 """gitsched at the hour of the page: a reader's clock would tell when a grace period is over."""
@@ -32,14 +33,14 @@ def play(page: str, at: Path) -> str:
     at.mkdir()
     programs = at.parent / "programs"
     programs.mkdir()
+    fork_server.write_script(at.parent / "gitsched")
     (programs / "gitsched").write_text(PROGRAM)
     (programs / "gitsched").chmod(0o755)
     environment = {
         **os.environ,
         "COLUMNS": "400",  # so that nothing is wrapped: where, would depend on the directory
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
+        "GITSCHED": str(at.parent / "gitsched"),
         "XDG_CACHE_HOME": str(at.parent / "cache"),
     }
     execute("git init -q -b main . && git config user.name Ada && git config user.email ada@example.com", at, environment)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from gitsched.forge import comments
 from gitsched.forge.comments import CommentAPI, MergeRequestComments, PullRequestComments, write_comment
 from gitsched.model.errors import Permanent, Temporary
+from tests import fork_server
 
 from .fake_forge import LIMIT, OTHERS, OURS, FakeForge
 
@@ -122,11 +122,8 @@ def test_a_text_without_a_marker_is_not_sent(forge: FakeForge, api: CommentAPI, 
     assert forge.asked == []
 
 
-PROGRAM = [sys.executable, "-m", "gitsched", "comment"]
-
-
 def run(*arguments: str, data: str = FIRST, at: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *arguments], input=data, cwd=at, env=os.environ | more, capture_output=True, text=True)
+    return fork_server.run(["comment", *arguments], at, os.environ | more, data)
 
 
 def test_the_command_takes_the_project_from_origin_and_the_token_from_the_environment(forge: FakeForge, tmp_path: Path) -> None:

@@ -5,23 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.forge.fake_forge import FakeForge
 from tests.scenarios.conftest import START, cluster, deployment, policy
 from tests.scenarios.test_rebalancer import make_rebalancer
 
 TOKEN = "ghs_0123456789abcdef"
-ROOT = Path(__file__).parents[2]
-GITSCHED = f"""\
-#!/bin/sh
-PYTHONPATH={ROOT} exec {sys.executable} -m gitsched "$@"
-"""
-"""The installed program."""
 SCORES = """\
 apiVersion: cluster.open-cluster-management.io/v1
 kind: ManagedCluster
@@ -80,12 +74,8 @@ class Hub:
         git("push", "-q", "origin", f"HEAD:refs/heads/{branch}", at=self.work)
 
     def reconcile(self) -> None:
-        subprocess.run(
-            [sys.executable, "-m", "gitsched", "reconcile", "-C", f"file://{self.bare}"],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            check=True,
-            capture_output=True,
-        )
+        done = fork_server.run(["reconcile", "-C", f"file://{self.bare}"], self.base, os.environ)
+        assert done.returncode == 0, done.stderr
 
     def add_scores(self) -> None:
         """Commit a definition of scores, and the name of a facts branch."""
@@ -144,9 +134,7 @@ def hub(tmp_path: Path, _template: Path) -> Hub:
 def environment(tmp_path: Path) -> dict[str, str]:
     """Return an environment with the program on PATH and a separate home directory."""
     programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "gitsched").write_text(GITSCHED)
-    (programs / "gitsched").chmod(0o755)
+    fork_server.write_script(programs / "gitsched")
     home = tmp_path / "home"
     home.mkdir()
     return {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")}

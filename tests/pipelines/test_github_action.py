@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import fork_server
 from tests.forge.fake_forge import FakeForge
 from tests.scenarios.conftest import cluster, deployment
 
-from .conftest import GITSCHED, TOKEN, Hub, git
+from .conftest import TOKEN, Hub, git
 from .runner import ROOT, Done, run_action
 
 LOST = {"clusters/first.yaml": cluster("first", "power:NoExecute")}
@@ -28,10 +29,7 @@ Action = Callable[..., Done]
 def action(environment: dict[str, str], tmp_path: Path) -> Action:
     def install(temp: Path) -> None:
         """Create what the first step installs with pip, because tests must not need a package index."""
-        program = temp / "gitsched" / "venv" / "bin" / "gitsched"
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(GITSCHED)
-        program.chmod(0o755)
+        fork_server.write_script(temp / "gitsched" / "venv" / "bin" / "gitsched")
 
     def run(at: Path, github: dict[str, Any], **inputs: str) -> Done:
         temp = tmp_path / f"temp-{len(list(tmp_path.glob('temp-*')))}"

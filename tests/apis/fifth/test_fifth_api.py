@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = """\
+from tests import fork_server
+
+PROGRAM = f"""\
 import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 from site_api import API
 from gitsched.decide.registry import register
 register(API)
@@ -61,12 +64,10 @@ IDENTITY = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMM
 
 @pytest.fixture
 def gitsched(repository: Path, tmp_path: Path) -> Run:
-    paths = os.pathsep.join((str(Path(__file__).parent), str(Path(__file__).parents[3])))
-    environment = os.environ | {"PYTHONPATH": paths, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", PROGRAM, *arguments]
-        return subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    def run(*arguments: str, fork: bool = True) -> subprocess.CompletedProcess[str]:
+        return fork_server.run(arguments, repository, environment, program=PROGRAM, fork=fork)
 
     return run
 
@@ -78,7 +79,7 @@ def read_output(repository: Path, path: str) -> str:
 def test_validate_uses_the_schema_of_the_api(gitsched: Run, repository: Path) -> None:
     assert gitsched("validate").returncode == 0
     (repository / "sites/c.yaml").write_text(site("c", "{region: 1, offlien: true}"))
-    result = gitsched("validate")
+    result = gitsched("validate", fork=False)
     assert result.returncode != 0
     assert "sites/c.yaml:4" in result.stdout
     assert "region" in result.stdout
@@ -123,7 +124,7 @@ def test_the_api_has_its_own_section_of_settings(gitsched: Run, repository: Path
 
 
 def test_init_writes_the_starter_files_of_the_api(gitsched: Run, repository: Path) -> None:
-    result = gitsched("init", "--api", "sites")
+    result = gitsched("init", "--api", "sites", fork=False)  # the options of a command are defined when it is imported
     assert result.returncode == 0, result.stderr
     assert "limit: 3" in (repository / "gitsched.yaml").read_text()
     assert "kind: Site" in (repository / "sites/example.yaml").read_text()
