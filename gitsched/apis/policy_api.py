@@ -235,14 +235,24 @@ class RecordDescription(NamedTuple):
     describe: Callable[[Key, Body], RecordedDecision | None]
 
 
+class BundleStarter(NamedTuple):
+    """What `gitsched init` writes for a repository in which it finds bundles. `write_clusters` returns documents for clusters, given their
+    labels by name; `policies` places every bundle that has the annotations on all clusters for which it has a variant."""
+
+    write_clusters: Callable[[Mapping[str, Mapping[str, str]]], str]
+    policies: str
+    annotations: Mapping[str, str] = {}
+
+
 class StarterFiles(NamedTuple):
     """What `gitsched init` writes: `settings` are appended to gitsched.yaml, `files` are by path. `fleet_hint` says how clusters are
-    described, and `docs_page` is the page of the documentation."""
+    described, and `docs_page` is the page of the documentation. `bundles` is None for an API that does not place bundles."""
 
     settings: str
     files: Mapping[str, str]
     fleet_hint: str
     docs_page: str
+    bundles: BundleStarter | None = None
 
 
 class RemovedWorkload(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,17 +14,20 @@ from gitsched.cli import exit_codes, output
 from gitsched.cli.validate import find_worktree_root
 from gitsched.decide.registry import policy_apis
 
+if TYPE_CHECKING:
+    from gitsched.reconcile.repository_layout import RecognizedLayout
+
 SCHEMA_DIRECTORY = "../gitsched/schemas"
 """Relative path of a clone of gitsched next to the repository; an absolute path would be wrong on other machines."""
-_CONFIG = f"""\
-# yaml-language-server: $schema={SCHEMA_DIRECTORY}/gitsched.io/v1alpha1/Config.json
+_CONFIG = """\
+# yaml-language-server: $schema={schemas}/gitsched.io/v1alpha1/Config.json
 # Settings of gitsched. All settings have defaults, so this file may be empty or missing.
 apiVersion: gitsched.io/v1alpha1
 kind: Config
 metadata:
   name: gitsched
 spec:
-  output:
+{source}  output:
     branch: placements # where decisions are committed; never the source branch
 """
 
@@ -35,7 +39,7 @@ def list_starters() -> dict[str, Callable[[], StarterFiles]]:
 
 NEXT_STEPS = """
 Next:
-{git}  describe the fleet        {describe}
+{git}  {action:<24}  {describe}
   gitsched validate         list all mistakes with file, line and column
   gitsched plan --worktree  show the planned placements without writing anything
   git add . && git commit   gitsched schedules from commits
@@ -55,15 +59,80 @@ See {page} of gitsched. For policies of {others}, use --api.
 )
 @click.argument("directory", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
 def command(api: str, directory: Path) -> int:
-    """Write gitsched.yaml and an example policy into DIRECTORY. Existing files are not changed."""
+    """Write gitsched.yaml and example policies into DIRECTORY, the top of a repository. Existing files are not changed.
+
+    In a repository with kustomizations, Helm charts, or a layout of Flux or Argo CD, write Bundles for what it deploys, a policy that
+    places them as they are deployed now, and the clusters that it names.
+    """
+    from gitsched.model.errors import Permanent
+
+    root = find_worktree_root(str(directory))
+    if root is not None and root != directory.resolve():
+        raise click.UsageError(
+            f"{directory} is inside of the repository {root}, and gitsched.yaml belongs at its top: gitsched init {root}"
+        )
     starter = list_starters()[api]()
-    files = {"gitsched.yaml": _CONFIG + starter.settings, **starter.files}
+    try:
+        found = _recognize(root, api)
+    except Permanent as error:
+        raise click.ClickException(str(error)) from error
+    files, text = _propose(found, starter)
     lines = [f"{'wrote' if write_new_file(directory / name, content) else 'kept '} {name}" for name, content in files.items()]
-    git = "" if find_worktree_root(str(directory)) else "  git init                  gitsched reads the commits of a repository\n"
+    git = "" if root is not None else "  git init                  gitsched reads the commits of a repository\n"
     *others, last = (name for name in list_starters() if name != api)
-    text = NEXT_STEPS.format(git=git, describe=starter.fleet_hint, page=starter.docs_page, others=f"{', '.join(others)} and {last}")
-    output.show("\n".join(lines) + "\n" + text)
+    described = "fleet/clusters.yaml" in files
+    output.show(
+        text
+        + "\n".join(lines)
+        + "\n"
+        + NEXT_STEPS.format(
+            git=git,
+            action="edit fleet/clusters.yaml" if described else "describe the fleet",
+            describe="name your clusters and their labels" if described else starter.fleet_hint,
+            page=starter.docs_page,
+            others=f"{', '.join(others)} and {last}",
+        )
+    )
     return exit_codes.DONE
+
+
+def _recognize(root: Path | None, api: str) -> RecognizedLayout | None:
+    """Return the layout of a repository; None without a repository or a layout."""
+    if root is None:
+        return None
+    from gitsched.reconcile.repository_layout import recognize_worktree  # loads libgit2
+
+    topology = policy_apis[api].topology
+    found = recognize_worktree(root, (topology.group, topology.kind) if topology is not None else None)
+    return found if found.layout.bundles or found.layout.build else None
+
+
+def _propose(found: RecognizedLayout | None, starter: StarterFiles) -> tuple[Mapping[str, str], str]:
+    """Return the files to write, by path, and the text about the layout."""
+    if found is None:
+        return {"gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source="") + starter.settings, **starter.files}, ""
+    from gitsched.layouts.proposal import BUNDLES, CLUSTERS, POLICIES, describe_layout, write_bundles, write_source_settings
+
+    layout, bundles = found.layout, starter.bundles
+    source = write_source_settings(layout, found.hidden)
+    files = {"gitsched.yaml": _CONFIG.format(schemas=SCHEMA_DIRECTORY, source=source) + starter.settings}
+    text = describe_layout(layout) + "\n\n"
+    if layout.bundles and bundles is None:
+        supported = " or ".join(f"--api {name}" for name, load in list_starters().items() if load().bundles is not None)
+        text += f"Policies of this API do not place bundles, so no file is written for them; use {supported}.\n\n"
+    if not layout.bundles or bundles is None:
+        files |= starter.files
+    else:
+        files[BUNDLES] = write_bundles(layout, bundles.annotations, found.label)
+        clusters = {
+            name: {found.label: environment} if environment else {}
+            for name, environment in layout.clusters.items()
+            if name not in found.described
+        }
+        if clusters:
+            files[CLUSTERS] = bundles.write_clusters(clusters)
+        files[POLICIES] = bundles.policies
+    return files, text
 
 
 def write_new_file(path: Path, text: str) -> bool:

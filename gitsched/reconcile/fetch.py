@@ -105,18 +105,18 @@ def _read_source_commit(context: RunContext, branch: str | None) -> Commit:
     """
     settings, repository = context.settings, context.source.repository
     if settings.worktree and repository.resolve("HEAD") is None:
-        return Commit("", _write_worktree(repository), (), settings.now, "files not committed yet", "", ())
+        return Commit("", write_worktree(repository), (), settings.now, "files not committed yet", "", ())
     oid = context.source.resolve_branch(branch)
     commit = repository.commit(oid) if settings.revision is None else find_commit(context, settings.revision)
     if not settings.worktree:
         return commit
-    tree = _write_worktree(repository)
+    tree = write_worktree(repository)
     return commit._replace(
         oid="", tree=tree, time=commit.time if tree == commit.tree else max(settings.now.replace(microsecond=0), commit.time)
     )
 
 
-def _write_worktree(repository: Repository) -> str:
+def write_worktree(repository: Repository) -> str:
     """Write the tree of the files in the worktree without ignored ones and without other worktrees. The index does not change."""
     root = Path(repository.root).resolve()
     linked = [Path(path).relative_to(root) for path in list_linked_worktrees(repository) if Path(path).is_relative_to(root)]

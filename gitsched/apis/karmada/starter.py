@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from gitsched.apis.policy_api import StarterFiles
+from gitsched.apis.policy_api import BundleStarter, StarterFiles
 
 _SETTINGS: Final = """\
   karmada:
@@ -37,9 +38,37 @@ spec:
             ownership: cloud
 """
 
+_BUNDLE_POLICY: Final = """\
+# Every Bundle of the namespace `default` runs on all clusters for which it has a variant, as before. To place one elsewhere, give it a
+# policy of its own that selects it by name.
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: bundles
+  namespace: default
+spec:
+  resourceSelectors:
+    - apiVersion: gitsched.io/v1alpha1
+      kind: Bundle
+  placement:
+    clusterAffinity: {}
+"""
+
+
+def _write_clusters(clusters: Mapping[str, Mapping[str, str]]) -> str:
+    from gitsched.render.yaml import dump
+
+    heads = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster"}
+    return "---\n".join(
+        dump({**heads, "metadata": {"name": name, **({"labels": dict(labels)} if labels else {})}, "spec": {"syncMode": "Pull"}})
+        for name, labels in clusters.items()
+    )
+
+
 STARTER: Final = StarterFiles(
     _SETTINGS,
     {"policies/example.yaml": _EXAMPLE},
     "kind: Cluster, apiVersion: cluster.karmada.io/v1alpha1, with labels that policies choose by",
     "docs/karmada.md",
+    BundleStarter(_write_clusters, _BUNDLE_POLICY),
 )

@@ -1,0 +1,146 @@
+"""Recognize a repository that Flux deploys: Kustomizations in a directory for each cluster, and the directories that they name."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterator
+
+from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target, count_words
+from gitsched.layouts.overlay_names import split_path
+from gitsched.layouts.repository_files import DeliveryDocument, RepositoryFiles, normalize_path
+from gitsched.model.document import get_field, list_objects
+
+_KUSTOMIZATION = "kustomize.toolkit.fluxcd.io", "Kustomization"
+_ONLY_CLUSTER = "cluster"
+"""Name of the cluster of a repository without directories of clusters."""
+
+
+def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
+    """Return the directories that Flux Kustomizations name, with the clusters whose directories have them."""
+    kustomizations = [document for document in files.list_documents(*_KUSTOMIZATION) if _read_path(document)]
+    if not kustomizations:
+        return Findings()
+    entries = _find_clusters(kustomizations)
+    by_file: dict[str, list[DeliveryDocument]] = {}
+    for document in kustomizations:
+        by_file.setdefault(document.path, []).append(document)
+    own_paths = set(entries)
+    found: dict[str, dict[str, None]] = {}
+    left_out: dict[LeftOut, None] = {}
+    for entry, cluster in entries.items():
+        for document in _list_reached_documents(files, entry, by_file):
+            path = _resolve_artifact(files, document)
+            if path in own_paths:
+                continue
+            reason = _find_exclusion(files, path, by_file)
+            if reason:
+                left_out[LeftOut(document.place, reason, path)] = None
+            else:
+                found.setdefault(path, {})[cluster] = None
+    deployed = [
+        DeployedPath(
+            path,
+            Target(tuple(clusters)),
+            split_path(path, entries.values()).bundle,
+            files.find_kind(path) or "plain",
+            explicit=True,
+        )
+        for path, clusters in sorted(found.items())
+    ]
+    named = [f"{path} is cluster {name}" if path != "." else f"one cluster, here called {name}" for path, name in entries.items()]
+        f"{entry} is cluster {cluster}" if entry != "." else f"one cluster, here called {cluster}"
+        for entry, cluster in entries.items()
+    ]
+    names = f"{', '.join(named[:4])}{', ...' if len(named) > 4 else ''}"
+    text = f"{count_words(len(kustomizations), 'Flux Kustomization')}, such as {kustomizations[0].place}; {names}"
+    return Findings(
+        (Recognition("Flux", text),),
+        tuple(deployed),
+        dict.fromkeys(entries.values(), ""),
+        tuple(left_out),
+        tuple(path for path in entries if path != "."),
+    )
+
+
+def _read_path(document: DeliveryDocument) -> str:
+    path = get_field(document.body, "spec", "path")
+    return normalize_path(path) if isinstance(path, str) else ""
+
+
+def _find_clusters(kustomizations: list[DeliveryDocument]) -> dict[str, str]:
+    """Return the directories that Flux starts from, with the names of their clusters.
+
+    These are the paths of the Kustomizations that `flux bootstrap` writes below them, else the directories in a directory `clusters`, else
+    the whole repository as one cluster.
+    """
+    own = {_read_path(document) for document in kustomizations if f"{document.path}/".startswith(f"{_read_path(document)}/")}
+    if not own:
+        parts = [document.path.split("/") for document in kustomizations]
+        own = {
+            "/".join(path[: path.index("clusters") + 2])
+            for path in parts
+            if "clusters" in path[:-1] and path.index("clusters") + 2 < len(path)
+        }
+    if not own:
+        return {".": _ONLY_CLUSTER}
+    names = {path: posixpath.basename(path) for path in sorted(own) if path != "."} or {".": _ONLY_CLUSTER}
+    if len(set(names.values())) < len(names):
+        names = {path: path.replace("/", "-") for path in names}
+    return names
+
+
+def _list_reached_documents(
+    files: RepositoryFiles, entry: str, by_file: dict[str, list[DeliveryDocument]]
+) -> Iterator[DeliveryDocument]:
+    """Yield the Flux Kustomizations that a cluster gets: in its directory, and in those that they apply."""
+    if entry == ".":
+        yield from (document for documents in by_file.values() for document in documents)
+        return
+    seen, rest = {entry}, [entry]
+    for directory in rest:
+        _, reached = files.list_reached(directory)
+        below = {path for path in by_file if directory == entry and path.startswith(f"{entry}/")}
+        for document in (document for path in sorted(reached | below) for document in by_file.get(path, ())):
+            yield document
+            path = _resolve_artifact(files, document)
+            if path not in seen:
+                seen.add(path)
+                rest.append(path)
+
+
+def _resolve_artifact(files: RepositoryFiles, document: DeliveryDocument) -> str:
+    """Return the directory of the repository that a Kustomization names; in an artifact that an ArtifactGenerator copies, its origin."""
+    path = _read_path(document)
+    if get_field(document.body, "spec", "sourceRef", "kind") != "ExternalArtifact":
+        return path
+    wanted = get_field(document.body, "spec", "sourceRef", "name")
+    for generator in files.list_documents("source.extensions.fluxcd.io", "ArtifactGenerator"):
+        for artifact in list_objects(get_field(generator.body, "spec", "artifacts")):
+            if artifact.get("name") != wanted:
+                continue
+            for copy in list_objects(artifact.get("copy")):
+                origin = _map_copied_path(path, str(copy.get("from")), str(copy.get("to")))
+                if origin in files.directories:
+                    return origin
+    return path
+
+
+def _map_copied_path(path: str, origin: str, target: str) -> str:
+    """Return where a directory of an artifact comes from, given one of its copies, such as @repository/apps/** to @artifact/."""
+    directory = normalize_path(target.partition("/")[2] or ".")
+    source = normalize_path(origin.partition("/")[2].removesuffix("**").rstrip("/") or ".")
+    if not origin.endswith("/**") or not (directory == "." or f"{path}/".startswith(f"{directory}/")):
+        return ""
+    return normalize_path(posixpath.join(source, posixpath.relpath(path, directory)))
+
+
+def _find_exclusion(files: RepositoryFiles, path: str, by_file: dict[str, list[DeliveryDocument]]) -> str:
+    """Return why the directory of a Kustomization is not proposed; "" if it is."""
+    if path not in files.directories or not files.find_kind(path):
+        return "the directory of the Kustomization is not in this repository"
+    _, reached = files.list_reached(path)
+    return (
+        "the directory has further Kustomizations, whose directories are proposed"
+        if any(file in by_file for file in reached)
+        else ""
+    )

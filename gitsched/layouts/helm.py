@@ -1,0 +1,68 @@
+"""Recognize Helm charts, and values files for an environment or a cluster each."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection
+
+from gitsched.layouts.layout import DeployedPath, Findings, Recognition, Target, count_words
+from gitsched.layouts.overlay_names import ENVIRONMENTS, is_base
+from gitsched.layouts.repository_files import CHART, RepositoryFiles, normalize_path
+from gitsched.model.document import get_field
+
+_VALUES = re.compile(r"values[-_.](?P<after>[\w.-]+)\.ya?ml|(?P<before>[\w.-]+)[-_.]values\.ya?ml")
+_DIRECTORIES = ("values", "environments", "envs")
+_LIBRARY = re.compile(rb"^type:[ \t]*[\"']?library\b", re.MULTILINE)
+
+
+def recognize_charts(files: RepositoryFiles, known_clusters: Collection[str]) -> Findings:
+    """Return the charts. Values files such as values-production.yaml, beside the chart's own, are variants; libraries are left out."""
+    charts = [chart for chart in files.charts if not (is_base(chart) or _is_library(files, chart) or _is_part(files, chart))]
+    if not charts:
+        return Findings()
+    deployed: list[DeployedPath] = []
+    for chart in charts:
+        variants = _find_values_files(files, chart)
+        for name, path in variants.items():
+            target = Target((name,)) if name in known_clusters or name not in ENVIRONMENTS else Target(environment=name)
+            deployed.append(DeployedPath(chart, target, chart, "helm", (path,)))
+        if not variants:
+            deployed.append(DeployedPath(chart, Target(), chart, "helm"))
+    with_values = sum(bool(entry.values_files) for entry in deployed)
+    values = (
+        f"; {with_values} values files, such as {next(e.values_files[0] for e in deployed if e.values_files)}"
+        if with_values
+        else ""
+    )
+    text = f"{count_words(len(charts), 'chart')}, such as {charts[0]}{values}"
+    clusters = {name: "" for entry in deployed for name in entry.target.names}
+    return Findings((Recognition("Helm charts", text),), tuple(deployed), clusters)
+
+
+def _is_library(files: RepositoryFiles, chart: str) -> bool:
+    return bool(_LIBRARY.search(files.files[posixpath.normpath(posixpath.join(chart, CHART))]))
+
+
+def _is_part(files: RepositoryFiles, chart: str) -> bool:
+    """Return whether kustomize or Flux renders a chart: a kustomization above it has helmCharts, or a HelmRelease names it."""
+    above = {directory for directory in files.kustomizations if f"{chart}/".startswith(f"{directory}/") or directory == "."}
+    if any(files.kustomizations[directory][1].helm for directory in above):
+        return True
+    releases = files.list_documents("helm.toolkit.fluxcd.io", "HelmRelease")
+    return any(normalize_path(str(get_field(release.body, "spec", "chart", "spec", "chart"))) == chart for release in releases)
+
+
+def _find_values_files(files: RepositoryFiles, chart: str) -> dict[str, str]:
+    """Return the values files of a chart by the environment or cluster in their names; the paths are from the chart."""
+    found: dict[str, str] = {}
+    for path in files.list_files(chart):
+        match = _VALUES.fullmatch(posixpath.basename(path))
+        if match:
+            found[match["after"] or match["before"]] = posixpath.basename(path)
+    for name in _DIRECTORIES:
+        for path in files.list_files(posixpath.join(chart, name) if chart != "." else name):
+            stem, suffix = posixpath.splitext(posixpath.basename(path))
+            if suffix in (".yaml", ".yml"):
+                found.setdefault(stem, f"{name}/{posixpath.basename(path)}")
+    return found

@@ -1,0 +1,88 @@
+"""Recognize overlays of kustomize: kustomizations that no other one includes, for an environment or a cluster each."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+from gitsched.layouts.layout import DeployedPath, Findings, LeftOut, Recognition, Target, count_words
+from gitsched.layouts.overlay_names import OverlayName, find_cluster_names, is_base, split_path
+from gitsched.layouts.repository_files import RepositoryFiles
+from gitsched.manifests.kustomize_graph import resolve_path
+
+_DELIVERY_KINDS: Final = frozenset(("Kustomization", "Application", "ApplicationSet", "AppProject"))
+"""Kinds that say what Flux and Argo CD deploy. A HelmRelease or a source is an object that a directory may have."""
+
+
+def recognize_overlays(files: RepositoryFiles, known_clusters: Collection[str]) -> Findings:
+    """Return the kustomizations that no other one includes. Those in directories of environments or clusters are variants; others are a
+    bundle of their own. Kustomizations of objects of Flux and Argo CD are left out."""
+    roots, left_out = _list_roots(files)
+    clusters = {*known_clusters, *find_cluster_names(roots)}
+    names = {root: split_path(root, clusters) for root in roots}
+    names |= _find_siblings(files, [root for root, name in names.items() if not name.is_variant])
+    if not any(name.is_variant for name in names.values()):
+        return Findings(deployed=tuple(DeployedPath(root, Target(), root) for root in roots), left_out=tuple(left_out))
+    deployed = tuple(
+        DeployedPath(root, Target((name.cluster,) if name.cluster else (), "" if name.cluster else name.environment), name.bundle)
+        for root, name in names.items()
+    )
+    environments = _assign_environments(names.values())
+    variants = [root for root, name in names.items() if name.is_variant]
+    bundles = {name.bundle for name in names.values() if name.is_variant}
+    counts = f"{count_words(len(variants), 'overlay')} of {count_words(len(bundles), 'directory', 'directories')}"
+    text = f"{counts}, such as {variants[0]}; no other kustomization includes them"
+    return Findings((Recognition("kustomize overlays", text),), deployed, environments, tuple(left_out))
+
+
+def _list_roots(files: RepositoryFiles) -> tuple[list[str], list[LeftOut]]:
+    included = {
+        resolve_path(directory, reference.path)
+        for directory, (_, kustomization) in files.kustomizations.items()
+        for reference in kustomization.references
+        if reference.role != "input"
+    }
+    delivery = {document.path for document in files.documents if document.kind in _DELIVERY_KINDS}
+    roots, left_out = [], []
+    for directory, (_, kustomization) in sorted(files.kustomizations.items()):
+        if directory in included or kustomization.is_component or not kustomization.references:
+            continue
+        _, reached = files.list_reached(directory)
+        if reached & delivery:
+            left_out.append(LeftOut(directory, "it has objects of Flux or Argo CD, which say what is deployed"))
+        elif is_base(directory):
+            left_out.append(LeftOut(directory, "it is a base that no overlay includes"))
+        else:
+            roots.append(directory)
+    return roots, left_out
+
+
+def _find_siblings(files: RepositoryFiles, roots: list[str]) -> dict[str, OverlayName]:
+    """Return the roots in one directory that include the same base: each is named like its cluster."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for root in roots:
+        parent = posixpath.dirname(root)
+        for reference in files.kustomizations[root][1].references:
+            target = resolve_path(root, reference.path)
+            if reference.role == "resource" and target in files.kustomizations and not f"{target}/".startswith(f"{root}/"):
+                groups.setdefault((parent, target), []).append(root)
+    return {
+        root: OverlayName(parent or ".", cluster=posixpath.basename(root))
+        for (parent, _), siblings in groups.items()
+        if len(siblings) > 1
+        for root in siblings
+    }
+
+
+def _assign_environments(names: Collection[OverlayName]) -> dict[str, str]:
+    """Return the clusters that paths name, each with the environment that most of its paths have."""
+    counts: dict[str, Counter[str]] = {}
+    for name in names:
+        if name.cluster:
+            counts.setdefault(name.cluster, Counter())[name.environment] += 1
+    return {
+        cluster: max(sorted(found), key=lambda environment: (bool(environment), found[environment]))
+        for cluster, found in sorted(counts.items())
+    }

@@ -1,0 +1,111 @@
+"""Read the names of directories: which part of a path is the bundle, which the environment, and which the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+ENVIRONMENTS: Final = frozenset(
+    (
+        *("dev", "devel", "development", "test", "testing", "qa", "uat", "sandbox", "integration"),
+        *("stage", "stg", "staging", "preprod", "pre-production", "canary", "prd", "prod", "production"),
+    )
+)
+"""Names of directories that stand for an environment of several clusters."""
+
+CONTAINERS: Final = frozenset(
+    ("overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster", "variants", "rings")
+)
+"""Names of directories whose directories are variants."""
+
+_SHARED: Final = frozenset(("base", "bases", "common", "shared"))
+"""Words in the names of directories that overlays share."""
+
+_UNNAMED: Final = frozenset(("base", "common", "components", "manifests", "kubernetes", "k8s", "deploy", "kustomize"))
+"""Names of directories at the top of a repository that say nothing about what is below."""
+
+
+class OverlayName(NamedTuple):
+    """The parts of a path. `bundle` is the same for all variants; `cluster` and `environment` are "" where the path has none."""
+
+    bundle: str
+    environment: str = ""
+    cluster: str = ""
+
+    @property
+    def is_variant(self) -> bool:
+        return bool(self.environment or self.cluster)
+
+
+def is_base(path: str) -> bool:
+    """Return whether a path has the name of a directory that overlays share."""
+    return any(word in _SHARED for part in path.lower().split("/") for word in part.split("-"))
+
+
+def split_path(path: str, clusters: Collection[str] = ()) -> OverlayName:
+    """Split a path such as apps/web/overlays/production/eu-1 into its bundle, environment and cluster.
+
+    The variant is what follows a directory such as `overlays`, or begins with an environment or a known cluster. In it, a known cluster
+    is the cluster, else the last part that is no environment; parts after the cluster belong to the bundle.
+    """
+    parts = path.split("/")
+    start = _find_variant(parts, clusters)
+    if start is None:
+        return OverlayName(path)
+    variant = parts[start + (parts[start] in CONTAINERS) :]
+    environment = next((part for part in variant if part in ENVIRONMENTS), "")
+    others = [index for index, part in enumerate(variant) if part not in ENVIRONMENTS]
+    known = [index for index in others if variant[index] in clusters]
+    position = known[0] if known else others[-1] if others else len(variant)
+    cluster = variant[position] if others else ""
+    return OverlayName("/".join([*parts[:start], *variant[position + 1 :]]) or ".", environment, cluster)
+
+
+def _find_variant(parts: list[str], clusters: Collection[str]) -> int | None:
+    """Return the position at which the variant begins: the first directory such as `overlays`, else the last environment or the first
+    cluster, whichever is earlier."""
+    containers = [index for index, part in enumerate(parts) if part in CONTAINERS]
+    if containers:
+        return containers[0]
+    environments = [index for index, part in enumerate(parts) if part in ENVIRONMENTS]
+    named = [index for index, part in enumerate(parts) if part in clusters]
+    return min([*environments[-1:], *named[:1]], default=None)
+
+
+def find_cluster_names(paths: Collection[str]) -> set[str]:
+    """Return the names of clusters in the paths of overlays: a single part after an environment or a directory such as `overlays`, which
+    two overlays have, or which is one of several in its directory. A part of an overlay, or the name of a bundle, is no cluster."""
+    found: dict[str, set[str]] = {}
+    siblings: dict[str, set[str]] = {}
+    bundles: set[str] = set()
+    for path in paths:
+        parts = path.split("/")
+        start = _find_variant(parts, ())
+        if start is None:
+            continue
+        bundles.update(parts[:start])
+        parent = path.rpartition("/")[0]
+        others = [part for part in parts[start:] if part not in ENVIRONMENTS and part not in CONTAINERS]
+        if len(others) == 1 and parent not in paths:
+            found.setdefault(others[0], set()).add(path)
+            siblings.setdefault(parent, set()).add(path)
+    return {
+        name
+        for name, own in found.items()
+        if name not in bundles and (len(own) > 1 or any(len(siblings[path.rpartition("/")[0]]) > 1 for path in own))
+    }
+
+
+def make_bundle_name(bundle: str, taken: Collection[str]) -> str:
+    """Return a name for a bundle: its path with dashes, without a first directory that says nothing, and without
+    repetitions."""
+    parts = [part for part in bundle.split("/") if part not in (".", "")]
+    while len(parts) > 1 and parts[0] in _UNNAMED:
+        parts = parts[1:]
+    parts = [part for index, part in enumerate(parts) if part not in parts[index - 1 : index]]
+    text = "".join(char if char.isascii() and char.isalnum() else "-" for char in "-".join(parts).lower()).strip("-") or "all"
+    name = text = text[:58].strip("-")
+    number = 2
+    while name in taken:
+        name, number = f"{text}-{number}", number + 1
+    return name

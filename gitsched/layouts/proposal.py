@@ -1,0 +1,115 @@
+"""Write the proposal for a layout: Bundles and settings as files, and the text that says what was recognized."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from gitsched.layouts.layout import DeployedPath, Layout, LeftOut, ProposedBundle, Target, count_words
+from gitsched.model.document import Body
+from gitsched.render.yaml import dump, quote
+
+DIRECTORY: Final = "fleet"
+"""The directory of the files that are proposed."""
+BUNDLES: Final = f"{DIRECTORY}/bundles.yaml"
+CLUSTERS: Final = f"{DIRECTORY}/clusters.yaml"
+POLICIES: Final = f"{DIRECTORY}/policies.yaml"
+ENVIRONMENT_LABEL: Final = "environment"
+MAX_LISTED: Final = 8
+"""Bundles and roots that the text lists."""
+MAX_EXAMPLES: Final = 2
+"""Directories that the text lists for each reason."""
+
+
+def write_bundles(layout: Layout, annotations: Mapping[str, str], label: str = ENVIRONMENT_LABEL) -> str:
+    """Return the Bundles of a layout, each with the annotations. `label` is the label of clusters that names their environment."""
+    head = "# What is placed as one, and what each cluster gets of it: the first variant that selects it, else spec.path.\n"
+    return head + "---\n".join(dump(_make_bundle(bundle, annotations, label)) for bundle in layout.bundles)
+
+
+def _make_bundle(bundle: ProposedBundle, annotations: Mapping[str, str], label: str) -> Body:
+    metadata = {"name": bundle.name, **({"annotations": dict(annotations)} if annotations else {})}
+    spec: Body = {}
+    for_all = next((variant for variant in bundle.variants if variant.target == Target()), None)
+    if for_all is not None:
+        spec["path"] = for_all.path
+    if bundle.variants[0].kind == "helm":
+        spec["helm"] = {"releaseName": bundle.name[:53], **(_make_values(for_all) if for_all is not None else {})}
+    variants = [_make_variant(variant, label) for variant in bundle.variants if variant is not for_all]
+    if variants:
+        spec["variants"] = variants
+    return {"apiVersion": "gitsched.io/v1alpha1", "kind": "Bundle", "metadata": metadata, "spec": spec}
+
+
+def _make_variant(variant: DeployedPath, label: str) -> Body:
+    names, environment = variant.target.names, variant.target.environment
+    clusters = {"names": list(names)} if names else {"matchLabels": {label: environment}}
+    values = _make_values(variant)
+    return {"path": variant.path, "clusters": clusters, **({"helm": values} if values else {})}
+
+
+def _make_values(variant: DeployedPath) -> Body:
+    """Return the values files of a chart, whose paths a Bundle has from the root of the repository."""
+    files = [posixpath.normpath(posixpath.join(variant.path, name)) for name in variant.values_files]
+    return {"valuesFiles": files} if files else {}
+
+
+def write_source_settings(layout: Layout, hidden: bool) -> str:
+    """Return the section `source` of gitsched.yaml; "" for the defaults. `hidden`: .sourceignore hides the files that are proposed."""
+    lines: list[str] = []
+    if hidden:
+        lines += ["    ignore:", f'      - "!/{DIRECTORY}/" # .sourceignore hides it from Flux, and gitsched reads the same file']
+    if layout.build:
+        lines += ["    kustomize:", "      build: # objects are as kustomize builds them; policies select them one by one"]
+        lines += [f"        - {quote(path)}" for path in layout.build]
+    return "\n".join(["  source:", *lines]) + "\n" if lines else ""
+
+
+def describe_layout(layout: Layout) -> str:
+    """Return what was recognized and why, what is proposed, and what is left out."""
+    lines = [f"Recognized {recognition.layout}: {recognition.reason}." for recognition in layout.recognitions]
+    if layout.bundles:
+        lines += ["", f"{count_words(len(layout.bundles), 'bundle')}:"]
+        lines += [f"  {bundle.name}: {_describe_variants(bundle)}" for bundle in layout.bundles[:MAX_LISTED]]
+        lines += _count_more(len(layout.bundles), BUNDLES)
+    if layout.build:
+        lines += ["", "Built by kustomize (source.kustomize.build), because nothing in them differs between clusters:"]
+        lines += [f"  {path}" for path in layout.build[:MAX_LISTED]]
+        lines += _count_more(len(layout.build), "gitsched.yaml")
+    lines += _describe_left_out(layout)
+    return "\n".join(lines)
+
+
+def _describe_left_out(layout: Layout) -> Iterator[str]:
+    """Yield what is not proposed: one line for each reason, with the first places."""
+    by_reason: dict[str, list[LeftOut]] = {}
+    for entry in layout.left_out:
+        by_reason.setdefault(entry.reason, []).append(entry)
+    if by_reason:
+        yield from ("", "Left out:")
+    for reason, entries in by_reason.items():
+        yield f"  {count_words(len(entries), 'directory', 'directories')}: {reason}"
+        yield from (f"    {entry.place}{f': {entry.detail}' if entry.detail else ''}" for entry in entries[:MAX_EXAMPLES])
+        if len(entries) > MAX_EXAMPLES:
+            yield f"    and {len(entries) - MAX_EXAMPLES} more"
+
+
+def _describe_variants(bundle: ProposedBundle) -> str:
+    shown = [f"{variant.path}{_describe_values(variant)} for {_describe_target(variant)}" for variant in bundle.variants[:3]]
+    more = len(bundle.variants) - len(shown)
+    return "; ".join(shown) + (f"; {more} more" if more > 0 else "")
+
+
+def _describe_values(variant: DeployedPath) -> str:
+    return f" with {', '.join(variant.values_files)}" if variant.values_files else ""
+
+
+def _describe_target(variant: DeployedPath) -> str:
+    names, environment = variant.target.names, variant.target.environment
+    return ", ".join(names) if names else f"{ENVIRONMENT_LABEL}={environment}" if environment else "all clusters"
+
+
+def _count_more(total: int, place: str = "") -> list[str]:
+    where = f", see {place}" if place else ""
+    return [f"  and {total - MAX_LISTED} more{where}"] if total > MAX_LISTED else []

@@ -1,0 +1,134 @@
+"""Recognize the layout of a repository: a table of recognizers, and the bundles that follow from what they find."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from gitsched.layouts.argocd import recognize_argocd
+from gitsched.layouts.flux import recognize_flux
+from gitsched.layouts.helm import recognize_charts
+from gitsched.layouts.kustomize import recognize_overlays
+from gitsched.layouts.layout import DeployedPath, Findings, Layout, LeftOut, ProposedBundle, Recognition, Target
+from gitsched.layouts.overlay_names import ENVIRONMENTS, make_bundle_name, split_path
+from gitsched.layouts.repository_files import RepositoryFiles
+
+MAX_BUNDLES: Final = 500
+"""Bundles that are proposed."""
+
+Recognizer = Callable[[RepositoryFiles, Collection[str]], Findings]
+LAYOUTS: Final[tuple[Recognizer, ...]] = (recognize_flux, recognize_argocd, recognize_overlays, recognize_charts)
+"""The recognizers. Those that know where a directory goes come first: a directory belongs to the first one that finds it. They receive the
+files and the names of the clusters that are known by then."""
+
+
+def recognize_layout(files: Mapping[str, bytes], described: Collection[str] = ()) -> Layout:
+    """Return the proposal for the files of a repository, by path. `described` are the clusters that it has documents for."""
+    repository = RepositoryFiles(files)
+    clusters = dict.fromkeys(described, "")
+    recognitions: list[Recognition] = []
+    left_out: list[LeftOut] = []
+    deployed: list[DeployedPath] = []
+    covered: set[str] = set()
+    own: list[str] = []
+    for recognize in LAYOUTS:
+        found = recognize(repository, clusters)
+        new = [
+            entry for entry in found.deployed if entry.path not in covered and not any(_is_below(entry.path, path) for path in own)
+        ]
+        own += found.own
+        left_out += found.left_out
+        if found.deployed and not new:
+            continue
+        deployed += new
+        for path in {entry.path for entry in new}:
+            covered |= {path, *repository.list_reached(path)[0]}
+        recognitions += found.recognitions
+        for name, environment in found.clusters.items():
+            clusters[name] = clusters.get(name) or environment
+    deployed = [_add_target(entry, clusters) for entry in _rename_clusters(deployed)]
+    if not any(entry.target != Target() for entry in deployed):
+        build = tuple(sorted(entry.path for entry in deployed if entry.kind == "kustomize"))
+        charts = [entry for entry in deployed if entry.kind == "helm"]
+        return Layout(tuple(recognitions), _make_bundles(charts), build, {}, False, tuple(left_out))
+    placed = [entry for entry in deployed if entry.target != Target()]
+    left_out += [
+        LeftOut(entry.path, "no directory or document says where it is deployed: add a Bundle for it")
+        for entry in deployed
+        if entry.target == Target()
+    ]
+    environments = {entry.target.environment: "" for entry in placed if entry.target.environment}
+    used = {*described, *(name for entry in placed for name in entry.target.names)}
+    clusters = {name: environment for name, environment in clusters.items() if name in used}
+    invented = not clusters
+    if invented:
+        clusters = {name: name for name in environments}
+    fleet = {name: environment or (name if name in ENVIRONMENTS else "") for name, environment in sorted(clusters.items())}
+    return Layout(tuple(recognitions), _make_bundles(placed, fleet), (), fleet, invented, tuple(left_out))
+
+
+def _rename_clusters(deployed: Iterable[DeployedPath]) -> Iterator[DeployedPath]:
+    """Yield directories with the names that Argo CD or Flux has for their clusters: overlays/infra may always go to cluster moc-infra."""
+    listed = [(entry, split_path(entry.path).cluster) for entry in deployed]
+    targets: dict[str, set[str]] = {}
+    for entry, name in listed:
+        if entry.explicit and name and len(entry.target.names) == 1:
+            targets.setdefault(name, set()).add(entry.target.names[0])
+    known = {name for names in targets.values() for name in names}
+    aliases = {name: next(iter(names)) for name, names in targets.items() if len(names) == 1 and name not in known}
+    for entry, _ in listed:
+        names = entry.target.names if entry.explicit else tuple(aliases.get(name, name) for name in entry.target.names)
+        yield entry._replace(target=entry.target._replace(names=names))
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return f"{path}/".startswith(f"{directory}/")
+
+
+def _add_target(entry: DeployedPath, clusters: Collection[str]) -> DeployedPath:
+    """Return a directory with the clusters that its path names, if nothing else says where it goes."""
+    if entry.target != Target():
+        return entry
+    name = split_path(entry.path, clusters)
+    names = (name.cluster,) if name.cluster in clusters else ()
+    return entry._replace(target=Target(names, "" if names else name.environment))
+
+
+def _make_bundles(deployed: Iterable[DeployedPath], clusters: Collection[str] = ()) -> tuple[ProposedBundle, ...]:
+    """Group directories by their bundle. Two directories for the same clusters are not variants: the second is a bundle of its own."""
+    groups: dict[str, list[DeployedPath]] = {}
+    for entry in sorted(deployed):
+        for key in (entry.bundle, entry.path, f"{entry.path} {' '.join(entry.values_files)}"):
+            group = groups.setdefault(key, [])
+            if not any(_overlaps(entry.target, other.target) for other in group):
+                group.append(entry)
+                break
+    bundles: dict[str, ProposedBundle] = {}
+    common = _find_common_directory(groups)
+    for key, variants in sorted(groups.items()):
+        if variants and len(bundles) < MAX_BUNDLES:
+            name = make_bundle_name(key.removeprefix(common), bundles)
+            ordered = sorted(variants, key=lambda entry: (not entry.target.names, not entry.target.environment, entry.path))
+            bundles[name] = ProposedBundle(name, tuple(_drop_target(entry, clusters) for entry in ordered))
+    return tuple(bundles.values())
+
+
+def _find_common_directory(paths: Collection[str]) -> str:
+    """Return the directory that all paths are in, with a slash at the end; "" for the root."""
+    parents = [path.rpartition("/")[0] for path in paths]
+    common = posixpath.commonpath(parents) if parents and all(parents) else ""
+    return f"{common}/" if common else ""
+
+
+def _overlaps(left: Target, right: Target) -> bool:
+    if left.names and right.names:
+        return bool({*left.names} & {*right.names})
+    return left == right
+
+
+def _drop_target(entry: DeployedPath, clusters: Collection[str]) -> DeployedPath:
+    """Return a directory that all clusters get, and that is not named like one of them, without their names: further clusters get it,
+    too."""
+    is_general = entry.explicit and entry.bundle == entry.path and not entry.values_files
+    return entry._replace(target=Target()) if is_general and {*entry.target.names} >= {*clusters} else entry

@@ -1,0 +1,151 @@
+"""The files of a repository as far as a layout shows in them: kustomizations, charts, and documents of Flux and Argo CD."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from gitsched.layouts.layout import DirectoryKind
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.manifests.kustomize_graph import resolve_path
+from gitsched.manifests.parser import parse_file
+from gitsched.model.document import Body, parse_api_group
+
+MAX_FILES = 50_000
+"""Files of a repository that are considered; a repository with more is recognized by the first ones in the order of their paths."""
+MAX_VISITS = 500_000
+"""References that are followed for one repository."""
+
+_DELIVERY_GROUPS = {
+    *("helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "source.extensions.fluxcd.io"),
+    "argoproj.io",
+}
+_MENTIONS_DELIVERY = re.compile(rb"(?:helm|kustomize|source)\.toolkit\.fluxcd\.io|source\.extensions\.fluxcd\.io|argoproj\.io")
+_SUFFIXES = (".yaml", ".yml", ".json")
+CHART = "Chart.yaml"
+
+
+class DeliveryDocument(NamedTuple):
+    """A document of Flux or Argo CD."""
+
+    path: str
+    line: int
+    group: str
+    kind: str
+    name: str
+    body: Body
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class RepositoryFiles:
+    """The files of a repository by path. Files below directories whose name starts with a dot are not considered."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._visits = MAX_VISITS
+        self.files = {path: files[path] for path in sorted(files)[:MAX_FILES] if "/." not in f"/{path}"}
+        self.directories = {"."} | {parent for path in self.files for parent in _list_parents(path)}
+        self.kustomizations: dict[str, tuple[str, Kustomization]] = {}
+        for path in self.files:
+            if posixpath.basename(path) in KUSTOMIZATION_NAMES:
+                kustomization = parse_file(self.files[path], path=path, validate=None).kustomization
+                self.kustomizations[posixpath.dirname(path) or "."] = path, kustomization or Kustomization()
+
+    @cached_property
+    def charts(self) -> tuple[str, ...]:
+        """The directories of the charts that are not dependencies of another chart."""
+        found = {posixpath.dirname(path) or "." for path in self.files if posixpath.basename(path) == CHART}
+        inner = {directory for directory in found if any(parent in found for parent in _list_parents(directory))}
+        return tuple(sorted(found - inner))
+
+    @cached_property
+    def documents(self) -> tuple[DeliveryDocument, ...]:
+        """The documents of Flux and Argo CD, in the order of their paths."""
+        return tuple(self._list_documents())
+
+    def _list_documents(self) -> Iterator[DeliveryDocument]:
+        for path, data in self.files.items():
+            if (
+                not path.endswith(_SUFFIXES)
+                or not _MENTIONS_DELIVERY.search(data)
+                or posixpath.basename(path) in KUSTOMIZATION_NAMES
+            ):
+                continue
+            for parsed in parse_file(data, path=path, validate=None).documents:
+                group, kind = parse_api_group(str(parsed.body.get("apiVersion"))), str(parsed.body.get("kind"))
+                if group in _DELIVERY_GROUPS:
+                    yield DeliveryDocument(path, parsed.line, group, kind, str(parsed.body["metadata"].get("name")), parsed.body)
+
+    def list_documents(self, group: str, kind: str) -> Iterator[DeliveryDocument]:
+        """Yield the documents of a kind."""
+        return (document for document in self.documents if (document.group, document.kind) == (group, kind))
+
+    def find_kind(self, path: str) -> DirectoryKind | None:
+        """Return how a directory is rendered: kustomize, helm or plain; None if it has nothing to render."""
+        if path in self.kustomizations:
+            return "kustomize"
+        if path in self.charts:
+            return "helm"
+        return "plain" if path in self._with_manifests else None
+
+    @cached_property
+    def _with_manifests(self) -> frozenset[str]:
+        """The directories with YAML or JSON files in them or below."""
+        manifests = [path for path in self.files if path.endswith(_SUFFIXES)]
+        return frozenset((".", *(parent for path in manifests for parent in _list_parents(path))))
+
+    def list_files(self, directory: str) -> list[str]:
+        """Return the files in a directory, without those in directories below it."""
+        return self._files_by_directory.get(directory, [])
+
+    @cached_property
+    def _files_by_directory(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            found.setdefault(posixpath.dirname(path) or ".", []).append(path)
+        return found
+
+    @cached_property
+    def _children(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for directory in sorted(self.directories - {"."}):
+            found.setdefault(posixpath.dirname(directory) or ".", []).append(directory)
+        return found
+
+    def list_reached(self, start: str) -> tuple[set[str], set[str]]:
+        """Return the directories and files that a directory builds: through its kustomizations, or, where it has none, all files below it
+        as Flux does."""
+        directories, files, rest = {start}, set[str](), [start]
+        while rest and self._visits > 0:
+            directory = rest.pop()
+            self._visits -= 1
+            if directory in self.kustomizations:
+                for reference in self.kustomizations[directory][1].references:
+                    target = resolve_path(directory, reference.path)
+                    if reference.role == "resource" and target in self.files:
+                        files.add(target)
+                    elif reference.role != "input" and target in self.kustomizations and target not in directories:
+                        directories.add(target)
+                        rest.append(target)
+            else:
+                files.update(path for path in self.list_files(directory) if path.endswith(_SUFFIXES))
+                for child in self._children.get(directory, ()):
+                    if child not in directories:
+                        directories.add(child)
+                        rest.append(child)
+        return directories, files
+
+
+def normalize_path(path: str) -> str:
+    """Return a path as Flux and Argo CD write it, such as ./apps/production/, from the root of the repository."""
+    return posixpath.normpath(path.lstrip("/") or ".")
+
+
+def _list_parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

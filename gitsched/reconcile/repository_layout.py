@@ -1,0 +1,129 @@
+"""Recognize the layout of a worktree, and leave out of the proposal what cannot be built."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitsched.apis.policy_api import GroupKind
+from gitsched.build.closure import resolve_closure
+from gitsched.git import Repository, TreeEntry
+from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
+from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
+from gitsched.layouts.recognition import recognize_layout
+from gitsched.layouts.repository_files import MAX_FILES
+from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
+from gitsched.manifests.parsed_file import DEFAULT_LIMITS
+from gitsched.manifests.parser import parse_file
+from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
+from gitsched.model.document import parse_api_group, read_labels
+from gitsched.reconcile.fetch import write_worktree
+from gitsched.reconcile.source_tree import is_manifest_path
+from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+
+
+class RecognizedLayout(NamedTuple):
+    """The layout of a worktree. `described` are the labels of the clusters that have documents, by name; `label` is the label of clusters
+    that names their environment; `hidden` says that .sourceignore hides the files that are proposed."""
+
+    layout: Layout
+    described: Mapping[str, Mapping[str, str]]
+    label: str
+    hidden: bool
+
+
+def recognize_worktree(root: Path, cluster_kind: GroupKind | None) -> RecognizedLayout:
+    """Recognize the layout of the files in a worktree that Git does not ignore. Clusters are described by documents of `cluster_kind`.
+
+    Raise Permanent if the files cannot be read.
+    """
+    repository = Repository(root)
+    entries = [entry for entry in repository.entries(write_worktree(repository)) if not entry.unsafe][:MAX_FILES]
+    files = {
+        entry.path: repository.blob(entry.blob)
+        for entry in entries
+        if entry.mode in REGULAR_FILE_MODES
+        and is_manifest_path(entry.path)
+        and repository.blob_size(entry.blob) <= DEFAULT_LIMITS.size
+    }
+    described = dict(_list_clusters(files, cluster_kind)) if cluster_kind else {}
+    layout = recognize_layout(files, described)
+    commit = _WorktreeFiles(repository, entries)
+    layout = _leave_out_unbuildable(layout, commit)
+    return RecognizedLayout(layout, described, _find_label(layout, described), _is_hidden(repository, entries))
+
+
+def _list_clusters(files: Mapping[str, bytes], cluster_kind: GroupKind) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the names and labels of the clusters that have documents."""
+    group, kind = cluster_kind
+    for path, data in files.items():
+        for parsed in parse_file(data, path=path, validate=None).documents if group.encode() in data else ():
+            if (parse_api_group(str(parsed.body.get("apiVersion"))), parsed.body.get("kind")) == (group, kind):
+                yield str(parsed.body["metadata"]["name"]), read_labels(parsed.body)
+
+
+def _find_label(layout: Layout, described: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the label of the described clusters that has the environments of the layout as values."""
+    wanted = {variant.target.environment for bundle in layout.bundles for variant in bundle.variants} - {""}
+    keys = sorted({key for labels in described.values() for key, value in labels.items() if value in wanted})
+    return max(keys, key=lambda key: sum(labels.get(key) in wanted for labels in described.values()), default=ENVIRONMENT_LABEL)
+
+
+def _is_hidden(repository: Repository, entries: Iterable[TreeEntry]) -> bool:
+    texts = {
+        entry.path.rpartition("/")[0]: repository.blob(entry.blob).decode("utf-8", "replace")
+        for entry in entries
+        if entry.path.rpartition("/")[2] == IGNORE_FILE and entry.mode in REGULAR_FILE_MODES
+    }
+    return SourceIgnore.parse(texts).is_ignored(BUNDLES)
+
+
+class _WorktreeFiles:
+    """The files of a worktree; see `gitsched.build.closure.CommitFiles`."""
+
+    def __init__(self, repository: Repository, entries: Iterable[TreeEntry]) -> None:
+        self._repository = repository
+        self.entries: Mapping[str, tuple[str, int]] = {entry.path: (entry.blob, entry.mode) for entry in entries}
+        self.directories: Collection[str] = {".", *(parent for path in self.entries for parent in _list_parents(path))}
+
+    def read_blob(self, blob: str, /) -> bytes:
+        return self._repository.blob(blob)
+
+    def read_kustomization(self, blob: str, path: str, /) -> Kustomization | None:
+        return parse_file(self.read_blob(blob), path=path, validate=None).kustomization
+
+
+def _leave_out_unbuildable(layout: Layout, commit: _WorktreeFiles) -> Layout:
+    """Return the layout without the directories that gitsched refuses to build, with the first reason of each one."""
+    left_out = list(layout.left_out)
+
+    def keep(path: str) -> bool:
+        if not any(f"{path}/{name}".removeprefix("./") in commit.entries for name in KUSTOMIZATION_NAMES):
+            return True
+        problem = next(iter(resolve_closure(path, commit).problems), None)
+        if problem is not None:
+            left_out.append(
+                LeftOut(path, f"gitsched cannot build it ({problem.code})", f"{problem.path}:{problem.line}: {problem.message}")
+            )
+        return problem is None
+
+    kept = {path: keep(path) for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
+    bundles = [
+        bundle._replace(variants=tuple(variant for variant in bundle.variants if kept[variant.path])) for bundle in layout.bundles
+    ]
+    return layout._replace(
+        bundles=tuple(bundle for bundle in bundles if bundle.variants),
+        build=tuple(path for path in layout.build if kept[path]),
+        left_out=tuple(left_out),
+    )
+
+
+def _list_paths(layout: Layout) -> list[str]:
+    variants: Iterable[DeployedPath] = (variant for bundle in layout.bundles for variant in bundle.variants)
+    return [variant.path for variant in variants]
+
+
+def _list_parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

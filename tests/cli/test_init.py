@@ -1,0 +1,100 @@
+"""`gitsched init` in a repository with a layout: it writes files that work, says what it recognized, and changes nothing that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Run
+
+WEB = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: 2\n"
+OVERLAYS = {
+    "web/base/kustomization.yaml": "resources: [web.yaml]\n",
+    "web/base/web.yaml": WEB,
+    "web/overlays/staging/kustomization.yaml": "resources: [../../base]\nreplicas: [{name: web, count: 1}]\n",
+    "web/overlays/production/kustomization.yaml": "resources: [../../base]\nreplicas: [{name: web, count: 3}]\n",
+}
+
+
+@pytest.fixture
+def make(tmp_path: Path, git: Callable[..., str]) -> Callable[[Mapping[str, str]], Path]:
+    def create(files: Mapping[str, str]) -> Path:
+        place = tmp_path / "shop"
+        for name, text in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(text)
+        git("init", "-q", "-b", "main", ".", at=place)
+        git("add", "-A", at=place)
+        git("commit", "-qm", "The shop", at=place)
+        return place
+
+    return create
+
+
+def test_init_recognizes_overlays_and_writes_files_without_errors(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]
+) -> None:
+    place = make(OVERLAYS)
+    done = gitsched("init", at=place)
+    assert done.returncode == 0, done.stderr
+    assert "Recognized kustomize overlays: 2 overlays of 1 directory, such as web/overlays/production" in done.stdout
+    assert "web: web/overlays/production for environment=production; web/overlays/staging for environment=staging" in done.stdout
+    assert git("status", "--porcelain", at=place).splitlines() == ["?? fleet/", "?? gitsched.yaml"]
+    assert gitsched("validate", at=place).returncode == 0
+    clusters = list(yaml.safe_load_all((place / "fleet/clusters.yaml").read_text()))
+    assert [cluster["metadata"] for cluster in clusters] == [
+        {"name": name, "labels": {"environment": name}} for name in ("production", "staging")
+    ]
+
+
+def test_init_never_overwrites(gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]) -> None:
+    place = make({**OVERLAYS, "gitsched.yaml": "mine\n", "fleet/bundles.yaml": "# mine\n"})
+    done = gitsched("init", at=place)
+    assert (done.returncode, "kept  gitsched.yaml\nkept  fleet/bundles.yaml\nwrote fleet/clusters.yaml" in done.stdout) == (0, True)
+    assert git("diff", "--name-only", at=place) == ""
+
+
+def test_init_leaves_out_what_cannot_be_built(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    remote = "resources: [https://example.com/base//deploy?ref=main]\n"
+    place = make({**OVERLAYS, "dns/overlays/production/kustomization.yaml": remote})
+    done = gitsched("init", at=place)
+    assert "1 directory: gitsched cannot build it (kustomize-remote)\n    dns/overlays/production: dns/overlays" in done.stdout
+    assert "name: dns" not in (place / "fleet/bundles.yaml").read_text()
+    assert gitsched("validate", at=place).returncode == 0
+
+
+def test_init_writes_files_that_sourceignore_does_not_hide(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    place = make({**OVERLAYS, ".sourceignore": "/*\n!/web/\n"})
+    assert gitsched("init", at=place).returncode == 0
+    found = gitsched("validate", at=place)
+    assert (found.returncode, "source-hidden" in found.stdout) == (0, False), found.stdout
+
+
+def test_init_builds_the_only_kustomization_of_a_repository(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    place = make({"deploy/kustomization.yaml": "resources: [web.yaml]\nnamespace: shop\n", "deploy/web.yaml": WEB})
+    done = gitsched("init", at=place)
+    assert (done.returncode, "Built by kustomize (source.kustomize.build)" in done.stdout) == (0, True)
+    config = yaml.safe_load((place / "gitsched.yaml").read_text())
+    assert config["spec"]["source"] == {"kustomize": {"build": ["deploy"]}}
+    assert gitsched("validate", at=place).returncode == 0
+
+
+def test_init_below_the_top_of_a_repository_names_the_top(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
+    place = make(OVERLAYS)
+    done = gitsched("init", at=place / "web")
+    assert done.returncode == 2
+    assert f"gitsched init {place}" in " ".join(done.stderr.split())
+    assert not (place / "web/gitsched.yaml").exists()
+
+
+@pytest.mark.parametrize("api", ["ocm", "krake"])
+def test_init_for_other_apis_writes_files_without_errors(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], api: str
+) -> None:
+    place = make(OVERLAYS)
+    assert gitsched("init", "--api", api, at=place).returncode == 0
+    found = gitsched("validate", at=place)
+    assert found.returncode == 0, found.stdout

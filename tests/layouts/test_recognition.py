@@ -1,0 +1,308 @@
+"""`gitsched init` recognizes how a repository is laid out: which directories are variants of one bundle, and which cluster gets which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gitsched.layouts.layout import Layout, Target
+from gitsched.layouts.proposal import describe_layout, write_bundles
+from gitsched.layouts.recognition import recognize_layout
+
+BASE = "resources: [web.yaml]"
+OVERLAY = "resources: [../base]\nnamespace: shop"
+DEEP = "resources: [../../base]\nnamespace: shop"
+WEB = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}"
+
+
+def flux(path: str, source: str = "GitRepository", name: str = "flux-system") -> str:
+    return (
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n"
+        f"spec: {{path: {path}, sourceRef: {{kind: {source}, name: {name}}}}}"
+    )
+
+
+def application(name: str, path: str, destination: str, more: str = "") -> str:
+    return (
+        f"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: {name}}}\n"
+        f"spec: {{destination: {{{destination}}}, source: {{repoURL: https://example.com/x.git, path: {path}{more}}}}}"
+    )
+
+
+class Case(NamedTuple):
+    """A tree of files, and the bundles: what each cluster gets. `env=` marks an environment and `*` all clusters."""
+
+    id: str
+    tree: Mapping[str, str]
+    bundles: Mapping[str, Mapping[str, str]] = {}
+    clusters: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+CASES = [
+    Case(
+        "overlays of environments: one cluster each, so that there is something to plan",
+        {
+            "apps/web/base/kustomization.yaml": BASE,
+            "apps/web/base/web.yaml": WEB,
+            "apps/web/overlays/staging/kustomization.yaml": DEEP,
+            "apps/web/overlays/production/kustomization.yaml": DEEP,
+        },
+        {"web": {"env=production": "apps/web/overlays/production", "env=staging": "apps/web/overlays/staging"}},
+        ("production production", "staging staging"),
+    ),
+    Case(
+        "overlays of clusters in environments, and of complete environments",
+        {
+            "components/etcd/base/kustomization.yaml": BASE,
+            "components/etcd/staging/kustomization.yaml": OVERLAY,
+            "components/etcd/production/kustomization.yaml": OVERLAY,
+            "components/ui/base/kustomization.yaml": BASE,
+            "components/ui/development/kustomization.yaml": OVERLAY,
+            "components/ui/production/base/kustomization.yaml": DEEP,
+            "components/ui/production/prd-1/kustomization.yaml": "resources: [../base]",
+            "components/ui/production/prd-2/kustomization.yaml": "resources: [../base]",
+            "components/ui/staging/stg-1/kustomization.yaml": DEEP,
+        },
+        {
+            "etcd": {"env=production": "components/etcd/production", "env=staging": "components/etcd/staging"},
+            "ui": {
+                "prd-1": "components/ui/production/prd-1",
+                "prd-2": "components/ui/production/prd-2",
+                "stg-1": "components/ui/staging/stg-1",
+                "env=development": "components/ui/development",
+            },
+        },
+        ("prd-1 production", "prd-2 production", "stg-1 staging"),
+    ),
+    Case(
+        "directories for regions: each shares the base, so each is a cluster",
+        {
+            "web/base/kustomization.yaml": BASE,
+            "web/eu/kustomization.yaml": OVERLAY,
+            "web/us/kustomization.yaml": OVERLAY,
+        },
+        {"web": {"eu": "web/eu", "us": "web/us"}},
+        ("eu", "us"),
+    ),
+    Case(
+        "one kustomization: its objects are built and placed one by one",
+        {"deploy/kustomization.yaml": "resources: [web.yaml]\nnamespace: shop", "deploy/web.yaml": WEB},
+        build=("deploy",),
+    ),
+    Case(
+        "a base without overlays beside overlays is no bundle",
+        {
+            "web/base/kustomization.yaml": BASE,
+            "web/overlays/production/kustomization.yaml": DEEP,
+            "old/base/kustomization.yaml": BASE,
+            "hack/kustomization.yaml": BASE,
+        },
+        {"web": {"env=production": "web/overlays/production"}},
+        ("production production",),
+        left_out=("hack", "old/base"),
+    ),
+    Case(
+        "Flux: a directory for each cluster; infrastructure goes to both",
+        {
+            "clusters/production/flux-system/gotk-sync.yaml": flux("./clusters/production"),
+            "clusters/production/apps.yaml": flux("./apps/production"),
+            "clusters/production/infrastructure.yaml": flux("./infrastructure"),
+            "clusters/staging/flux-system/gotk-sync.yaml": flux("./clusters/staging"),
+            "clusters/staging/apps.yaml": flux("./apps/staging"),
+            "clusters/staging/infrastructure.yaml": flux("./infrastructure"),
+            "apps/base/web/kustomization.yaml": BASE,
+            "apps/production/kustomization.yaml": "resources: [../base/web]",
+            "apps/staging/kustomization.yaml": "resources: [../base/web]",
+            "infrastructure/kustomization.yaml": "resources: [dns.yaml]",
+        },
+        {"apps": {"production": "apps/production", "staging": "apps/staging"}, "infrastructure": {"*": "infrastructure"}},
+        ("production production", "staging staging"),
+    ),
+    Case(
+        "Flux: one cluster whose Kustomizations apply further ones; a source elsewhere is left out",
+        {
+            "kubernetes/flux/ks.yaml": flux("./kubernetes/apps"),
+            "kubernetes/apps/media/kustomization.yaml": "resources: [plex/ks.yaml]",
+            "kubernetes/apps/media/plex/ks.yaml": flux("./kubernetes/apps/media/plex/app"),
+            "kubernetes/apps/media/plex/app/kustomization.yaml": BASE,
+            "kubernetes/apps/dns/ks.yaml": flux("./kubernetes/apps/dns/app"),
+            "kubernetes/apps/dns/app/web.yaml": WEB,
+            "kubernetes/apps/remote/ks.yaml": flux("./deploy", name="other"),
+        },
+        {"dns-app": {"*": "kubernetes/apps/dns/app"}, "media-plex-app": {"*": "kubernetes/apps/media/plex/app"}},
+        ("cluster",),
+        left_out=("kubernetes/apps/media", "kubernetes/apps/remote/ks.yaml:1", "kubernetes/flux/ks.yaml:1"),
+    ),
+    Case(
+        "Flux: an ArtifactGenerator copies directories to others",
+        {
+            "clusters/eu/apps.yaml": flux("./production", "ExternalArtifact", "apps"),
+            "clusters/eu/artifacts.yaml": "apiVersion: source.extensions.fluxcd.io/v1\nkind: ArtifactGenerator\nmetadata: {name: a}\n"
+            "spec: {artifacts: [{name: apps, copy: [{from: '@repo/apps/production/**', to: '@artifact/production/'}]}]}",
+            "apps/production/kustomization.yaml": BASE,
+        },
+        {"apps": {"eu": "apps/production"}},
+        ("eu",),
+    ),
+    Case(
+        "Argo CD: destinations are the clusters, also where directories have other names",
+        {
+            "argocd/apps/kustomization.yaml": "resources: [web.yaml, dns.yaml]",
+            "argocd/apps/web.yaml": application("web", "web/overlays/infra", "name: moc-infra"),
+            "argocd/apps/dns.yaml": application("dns", "dns", "server: https://kubernetes.default.svc"),
+            "argocd/root.yaml": application("root", "argocd/apps", "name: moc-infra"),
+            "argocd/gone.yaml": application("gone", "nowhere", "name: moc-infra"),
+            "web/base/kustomization.yaml": BASE,
+            "web/overlays/infra/kustomization.yaml": DEEP,
+            "db/base/kustomization.yaml": BASE,
+            "db/overlays/infra/kustomization.yaml": DEEP,
+            "dns/kustomization.yaml": BASE,
+        },
+        {
+            "db": {"moc-infra": "db/overlays/infra"},
+            "dns": {"in-cluster": "dns"},
+            "web": {"moc-infra": "web/overlays/infra"},
+        },
+        ("in-cluster", "moc-infra"),
+        left_out=("argocd/apps", "argocd/gone.yaml:1", "argocd/root.yaml:1"),
+    ),
+    Case(
+        "Argo CD: ApplicationSets with lists, directories and clusters",
+        {
+            "sets/web.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: web}\n"
+            "spec: {generators: [{list: {elements: [{cluster: eu, dir: europe}, {cluster: us, dir: america}]}}], template: {spec: "
+            "{destination: {name: '{{cluster}}'}, source: {path: 'web/{{dir}}'}}}}",
+            "sets/tools.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: tools}\n"
+            "spec: {goTemplate: true, generators: [{matrix: {generators: [{git: {directories: [{path: tools/*}, {path: tools/old, "
+            "exclude: true}]}}, {list: {elements: [{name: eu}, {name: us}]}}]}}], template: {spec: {destination: {name: '{{.name}}'}, "
+            "source: {path: '{{.path.path}}'}}}}",
+            "web/europe/kustomization.yaml": BASE,
+            "web/america/kustomization.yaml": BASE,
+            "tools/dns/kustomization.yaml": BASE,
+            "tools/old/kustomization.yaml": BASE,
+        },
+        {"tools-dns": {"*": "tools/dns"}, "web-america": {"us": "web/america"}, "web-europe": {"eu": "web/europe"}},
+        ("eu", "us"),
+        left_out=("tools/old",),
+    ),
+    Case(
+        "charts: values files for environments, beside the chart or in a directory; dependencies and libraries are no bundles",
+        {
+            "charts/shop/Chart.yaml": "name: shop",
+            "charts/shop/values.yaml": "replicas: 1",
+            "charts/shop/values-production.yaml": "replicas: 3",
+            "charts/shop/values/staging.yaml": "replicas: 2",
+            "charts/shop/charts/redis/Chart.yaml": "name: redis",
+            "charts/common/Chart.yaml": "name: common\ntype: library",
+            "charts/dns/Chart.yaml": "name: dns",
+            "charts/dns/fra-1.values.yaml": "replicas: 3",
+        },
+        {
+            "dns": {"fra-1": "charts/dns with charts/dns/fra-1.values.yaml"},
+            "shop": {
+                "env=production": "charts/shop with charts/shop/values-production.yaml",
+                "env=staging": "charts/shop with charts/shop/values/staging.yaml",
+            },
+        },
+        ("fra-1",),
+    ),
+    Case(
+        "charts that Argo CD, Flux or kustomize render are theirs",
+        {
+            "argocd/shop.yaml": application("shop", "charts/shop", "name: eu", ", helm: {valueFiles: [values-eu.yaml]}"),
+            "charts/shop/Chart.yaml": "name: shop",
+            "flux/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: dns}\n"
+            "spec: {chart: {spec: {chart: ./charts/dns, sourceRef: {kind: GitRepository, name: x}}}}",
+            "charts/dns/Chart.yaml": "name: dns",
+            "web/kustomization.yaml": "helmCharts: [{name: db}]\nhelmGlobals: {chartHome: .}",
+            "web/db/Chart.yaml": "name: db",
+        },
+        {"shop": {"eu": "charts/shop with charts/shop/values-eu.yaml"}},
+        ("eu",),
+    ),
+    Case("manifests alone are no layout", {"web.yaml": WEB, ".github/kustomization.yaml": BASE}),
+]
+
+
+def read_bundles(layout: Layout) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for bundle in yaml.safe_load_all(write_bundles(layout, {}, "env")) if layout.bundles else ():
+        spec, variants = bundle["spec"], found.setdefault(bundle["metadata"]["name"], {})
+        rules = [*spec.get("variants", ()), *([{"path": spec["path"], "helm": spec.get("helm")}] if "path" in spec else ())]
+        for rule in rules:
+            clusters = rule.get("clusters", {})
+            names = clusters.get("names") or [f"{key}={value}" for key, value in clusters.get("matchLabels", {}).items()] or ["*"]
+            files = (rule.get("helm") or {}).get("valuesFiles", ())
+            variants.update(dict.fromkeys(names, " with ".join([rule["path"], *files])))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_layout_is_recognized(case: Case) -> None:
+    layout = recognize_layout({path: text.encode() for path, text in case.tree.items()})
+    assert read_bundles(layout) == case.bundles
+    assert tuple(f"{name} {environment}".strip() for name, environment in layout.clusters.items()) == case.clusters
+    assert layout.build == case.build
+    assert tuple(sorted(entry.place for entry in layout.left_out)) == case.left_out
+    assert bool(layout.recognitions) == bool(case.bundles)
+    text = describe_layout(layout)
+    assert all(f"  {name}: " in text for name in case.bundles)
+    assert all(place in text for place in case.left_out)
+
+
+def test_described_clusters_are_not_proposed_again() -> None:
+    tree = {f"web/overlays/{name}/kustomization.yaml": b"resources: [web.yaml]" for name in ("production", "fra-1")}
+    layout = recognize_layout(tree, ["fra-1", "dub-1"])
+    assert dict(layout.clusters) == {"dub-1": "", "fra-1": ""}
+
+
+def test_two_directories_for_one_cluster_are_two_bundles() -> None:
+    tree = {
+        "apps/web.yaml": application("web", "web/overlays/eu", "name: eu"),
+        "apps/stage.yaml": application("stage", "web/overlays/eu-stage", "name: eu"),
+        **{f"web/overlays/{name}/kustomization.yaml": BASE for name in ("eu", "eu-stage")},
+    }
+    layout = recognize_layout({path: text.encode() for path, text in tree.items()})
+    assert [(bundle.name, [variant.path for variant in bundle.variants]) for bundle in layout.bundles] == [
+        ("web", ["web/overlays/eu"]),
+        ("web-overlays-eu-stage", ["web/overlays/eu-stage"]),
+    ]
+
+
+NAMES = st.sampled_from(["base", "overlays", "clusters", "production", "staging", "web", "eu", "charts", ".git", "flux"])
+FILES = st.sampled_from(
+    [
+        ("kustomization.yaml", "resources: [../base, ../../base, web.yaml, ., ..]"),
+        ("kustomization.yaml", "resources: [../production]\ncomponents: [../staging]"),
+        ("kustomization.yaml", "{"),
+        ("Chart.yaml", "name: x"),
+        ("values-eu.yaml", "a: 1"),
+        ("web.yaml", WEB),
+        ("ks.yaml", flux("./apps/production")),
+        ("ks.yaml", flux("../..")),
+        ("app.yaml", application("a", "web/overlays/eu", "name: eu")),
+        ("app.yaml", application("a", "'{{path}}'", "server: '{{server}}'")),
+    ]
+)
+
+
+@given(st.lists(st.tuples(st.lists(NAMES, max_size=4), FILES), max_size=12))
+def test_any_tree_has_a_layout_with_unique_names_and_existing_directories(entries: list[tuple[list[str], tuple[str, str]]]) -> None:
+    tree = {"/".join([*directories, name]): text.encode() for directories, (name, text) in entries}
+    layout = recognize_layout(tree)
+    names = [bundle.name for bundle in layout.bundles]
+    assert len(set(names)) == len(names)
+    parents = {"."} | {path.rpartition("/")[0][: len(path)] for path in tree}
+    for bundle in layout.bundles:
+        assert len({variant.target for variant in bundle.variants}) == len(bundle.variants)
+        for variant in bundle.variants:
+            assert any(f"{parent}/".startswith(f"{variant.path}/") for parent in parents) or variant.path == "."
+            assert variant.target == Target() or set(variant.target.names) <= set(layout.clusters)
+    assert layout == recognize_layout(dict(reversed(tree.items())))
