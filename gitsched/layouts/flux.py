@@ -48,9 +48,6 @@ def recognize_flux(files: RepositoryFiles, _: Collection[str] = ()) -> Findings:
         for path, clusters in sorted(found.items())
     ]
     named = [f"{path} is cluster {name}" if path != "." else f"one cluster, here called {name}" for path, name in entries.items()]
-        f"{entry} is cluster {cluster}" if entry != "." else f"one cluster, here called {cluster}"
-        for entry, cluster in entries.items()
-    ]
     names = f"{', '.join(named[:4])}{', ...' if len(named) > 4 else ''}"
     text = f"{count_words(len(kustomizations), 'Flux Kustomization')}, such as {kustomizations[0].place}; {names}"
     return Findings(
