@@ -47,7 +47,7 @@ def _is_library(files: RepositoryFiles, chart: str) -> bool:
 def _is_part(files: RepositoryFiles, chart: str) -> bool:
     """Return whether kustomize or Flux renders a chart: a kustomization above it has helmCharts, or a HelmRelease names it."""
     above = {directory for directory in files.kustomizations if f"{chart}/".startswith(f"{directory}/") or directory == "."}
-    if any(files.kustomizations[directory][1].helm for directory in above):
+    if any(files.kustomizations[directory][1].helm or files.kustomizations[directory][1].charts for directory in above):
         return True
     releases = files.list_documents("helm.toolkit.fluxcd.io", "HelmRelease")
     return any(normalize_path(str(get_field(release.body, "spec", "chart", "spec", "chart"))) == chart for release in releases)

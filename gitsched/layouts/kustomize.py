@@ -47,7 +47,7 @@ def _list_roots(files: RepositoryFiles) -> tuple[list[str], list[LeftOut]]:
     delivery = {document.path for document in files.documents if document.kind in _DELIVERY_KINDS}
     roots, left_out = [], []
     for directory, (_, kustomization) in sorted(files.kustomizations.items()):
-        if directory in included or kustomization.is_component or not kustomization.references:
+        if directory in included or kustomization.is_component or not (kustomization.references or kustomization.charts):
             continue
         _, reached = files.list_reached(directory)
         if reached & delivery:

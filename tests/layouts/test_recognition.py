@@ -226,6 +226,7 @@ CASES = [
         },
         {"shop": {"eu": "charts/shop with charts/shop/values-eu.yaml"}},
         ("eu",),
+        left_out=("web",),
     ),
     Case("manifests alone are no layout", {"web.yaml": WEB, ".github/kustomization.yaml": BASE}),
 ]
