@@ -16,6 +16,8 @@ MAX_DIRECTORIES = 2_000
 """Limit of one root."""
 
 _Position = tuple[str, int, int]
+_BUILT_IN = "builtin"
+"""The apiVersion of plug-ins that are part of kustomize."""
 _PLUGIN_FIELDS = ("generators", "transformers", "validators")
 
 
@@ -109,11 +111,18 @@ class _Resolver:
             if reference.role == "resource":
                 self._resources.add(target)
             if reference.field in _PLUGIN_FIELDS or plugins:
-                self._read_plugins(directory, path, blob, reference)
+                self._read_plugins(directory, path, target, blob, reference)
 
-    def _read_plugins(self, directory: str, path: str, blob: str, reference: KustomizeReference) -> None:
+    def _read_plugins(self, directory: str, path: str, file: str, blob: str, reference: KustomizeReference) -> None:
         """Follow the paths in the configuration of built-in plug-ins. Others are refused, as kustomize does without its alpha options."""
         for body in parse_plugins(self._commit.read_blob(blob)):
+            if body.get("apiVersion", _BUILT_IN) != _BUILT_IN:
+                text = (
+                    f"{file} is the configuration of {body.get('kind')} ({body.get('apiVersion')}), which is no built-in plug-in of "
+                    "kustomize: gitsched runs no programs of others; commit what it generates, or move it to a root of its own"
+                )
+                self._problems[BuildProblem("kustomize-plugin", text[:600], path, reference.line, reference.column)] = None
+                continue
             if "Helm" in str(body.get("kind")):
                 self._read_chart(directory, path, read_chart(body, reference.line))
             for name in list_plugin_paths(body):

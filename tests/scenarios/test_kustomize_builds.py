@@ -210,8 +210,8 @@ BROKEN: dict[str, tuple[dict[str, str | None], str, str]] = {
                 "    config.kubernetes.io/function: 'exec: {path: ./run.sh}'\n"
             ),
         },
-        "kustomize-build",
-        "overlays/prod/kustomization.yaml:1:1",
+        "kustomize-plugin",
+        "overlays/prod/kustomization.yaml:6:14",
     ),
 }
 
