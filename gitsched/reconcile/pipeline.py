@@ -14,6 +14,7 @@ from gitsched.reconcile.fetch import fetch, read_previous_output
 from gitsched.reconcile.observations import observe
 from gitsched.reconcile.output_commit import publish, update_caches, write
 from gitsched.reconcile.run import CompleteState, Facts, Fetched, Planned, RunContext, RunResult, make_result
+from gitsched.reconcile.source_commits import add_source_commits
 from gitsched.reconcile.source_diff import plan_incrementally
 from gitsched.reconcile.source_locations import locate_plan_findings
 from gitsched.reconcile.source_tree import load
@@ -45,6 +46,8 @@ def plan_source(context: RunContext, fetched: Fetched, now: datetime) -> Planned
     source = load(context, fetched)
     if fetched.facts != Facts():
         source = add_facts(context, fetched.facts, source)
+    if source.variants:
+        source = add_source_commits(source, fetched, context.source.repository)
     observed = observe(context, fetched, source, now)
     source = source._replace(other_findings=(*source.other_findings, *observed.findings))
     previous = read_previous_output(context, fetched)

@@ -37,7 +37,11 @@ def plan_incrementally(
 ) -> Planned | None:
     """Plan only what changed since the plan in the cache; None if a complete plan is needed, which `plan_source` makes."""
     times = compute_plan_times(fetched.time, fetched.record.time if fetched.record else None, now)
-    header = cache.header
+    header, record = cache.header, fetched.record
+    if record is not None and record.builds.commits:
+        repository = context.source.repository
+        if not (repository.is_shallow or repository.has_ancestor(fetched.source.oid, record.source)):
+            return None  # the history was rewritten, so that commits of bundles may be gone
     if (header.output_tree, header.facts) != (fetched.output_tree, fetched.facts.digest) or times.now < header.totals.now:
         return None
     try:
@@ -49,7 +53,7 @@ def plan_incrementally(
     outcomes = RecoverableOutcomes(made.plan.outcomes, lambda: plan_source(context, fetched, now).plan.outcomes)
     plan = made.plan._replace(outcomes=outcomes)
     plan = locate_plan_findings(plan, context.source.repository) if plan.has_rule_findings else plan
-    builds = fetched.record.builds if fetched.record else NOTHING_BUILT  # no file of a root changed
+    builds = record.builds if record is not None else NOTHING_BUILT  # no file of a root changed
     return Planned(plan, cache.header.totals.config, StateUpdate(cache, made), builds)
 
 
