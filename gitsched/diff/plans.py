@@ -14,7 +14,7 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Key
 from gitsched.model.errors import Permanent
 from gitsched.model.scheduling import RecordTarget
-from gitsched.render.output_files import CLUSTERS, object_path
+from gitsched.render.output_files import CLUSTERS, HUB, object_path
 from gitsched.report.review import DIGEST_PREFIX, DeliveryChanges, compute_digest
 from gitsched.report.summary import REVIEWED_TRAILER, abbreviate_oid, format_clusters, format_key, format_targets
 
@@ -52,11 +52,15 @@ ReadBlob = Callable[[str], bytes]
 
 
 class FileChange(NamedTuple):
-    """A changed manifest: its path on the output branch, and its blob ids (hex), None if it does not exist."""
+    """A changed manifest: its path on the output branch, and its blob ids (hex), None if it does not exist.
+
+    `content` is a digest of the content without the id of the planned commit; "" if the content does not name that.
+    """
 
     path: str
     before: str | None
     after: str | None
+    content: str = ""
 
 
 def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: BlobLookup) -> tuple[FileChange, ...]:
@@ -66,7 +70,7 @@ def list_manifest_changes(changed: Iterable[str], before: BlobLookup, after: Blo
     """
     found = []
     for path in changed:
-        if path.startswith(f"{CLUSTERS}/") and path.count("/") > 2:
+        if path.startswith((f"{CLUSTERS}/", f"{HUB}/")) and path.count("/") > 2:
             entry = FileChange(path, before(path), after(path))
             if not (_relative_path(path).startswith(_NAMESPACE_PREFIX) and None in entry):
                 found.append(entry)
@@ -82,8 +86,8 @@ def compare_manifests(
     """
     entries = list(changes)
     groups: dict[tuple[str, str | None, str | None], list[str]] = {}
-    for path, old, new in entries:
-        groups.setdefault((_relative_path(path), old, new), []).append(path.split("/")[1])
+    for path, old, new, _ in entries:
+        groups.setdefault((_relative_path(path), old, new), []).append(_find_cluster(path))
     known = _find_copies({path for path, old, _ in groups if old is None}, former)
     # Changed manifests are more informative than added and removed ones, so they come first.
     order = sorted(groups, key=lambda group: (group[1] is None or group[2] is None, group[0], group[1] or "", group[2] or ""))
@@ -96,9 +100,14 @@ def compare_manifests(
     return DeliveryChanges(rendered, max(len(order) - MAX_MANIFESTS, 0), len(entries))
 
 
+def _find_cluster(path: str) -> str:
+    """Return the name of the directory of the cluster that a manifest is for."""
+    return path.removeprefix(f"{HUB}/").split("/")[0] if path.startswith(f"{HUB}/") else path.split("/")[1]
+
+
 def _relative_path(path: str) -> str:
-    """Return the path relative to the directory of the cluster."""
-    return path.split("/", 2)[2]
+    """Return the path of a manifest relative to the directory of its cluster, or to that of the hub."""
+    return path if path.startswith(f"{HUB}/") else path.split("/", 2)[2]
 
 
 def _find_copies(paths: set[str], former: Callable[[], Iterable[str]]) -> dict[str, str]:
@@ -196,7 +205,9 @@ def compute_plan_digest(moves: tuple[Move, ...], changes: tuple[FileChange, ...]
     Copies in clusters that a workload leaves do not count: depending on the time, they stay for a while or are removed at once.
     """
     leaving = {object_path(cluster, move.key) for move in moves for cluster in move.before if cluster not in move.after}
-    return compute_digest(moves, {entry.path: entry.after for entry in changes if entry.path not in leaving}, records)
+    return compute_digest(
+        moves, {entry.path: entry.content or entry.after for entry in changes if entry.path not in leaving}, records
+    )
 
 
 def compare_with_review(

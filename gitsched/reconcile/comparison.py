@@ -46,11 +46,15 @@ _OUTPUT_LAG = (
 
 
 class PlannedCommit(NamedTuple):
-    """The run of one commit, which publishes nothing, its decisions, and the settings of its gitsched.yaml."""
+    """The run of one commit, which publishes nothing, its decisions, and the settings of its gitsched.yaml.
+
+    `commits` are the source commits that delivery tools build bundles from, by digest.
+    """
 
     run: RunResult
     decisions: DecisionSet
     config: Config
+    commits: Mapping[str, str] = {}
 
 
 class PlanComparison(NamedTuple):
@@ -92,7 +96,7 @@ def _compare_with_output(context: RunContext) -> PlanComparison:
     causes = _CauseFinder(repository, decisions, catalogs, {})
     moves = tuple(map(causes.add_causes, run.plan.moves))
     records = tuple(causes.add_record_causes(change, known=earlier is not None) for change in run.record_changes)
-    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree)
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, run.tree, run.source)
     directories = _list_cluster_directories(fetched)
     clusters, retiring = run.plan.cluster_facts.keys(), run.plan.retiring.keys()
     return PlanComparison(
@@ -133,17 +137,18 @@ def _compare_with_base(context: RunContext, name: str) -> PlanComparison:
         if tree is None:
             notes.append(_MERGE_CONFLICT.format(head=revision, base=name))
         else:
-            planned = head._replace(tree=tree)
+            planned = head._replace(tree=tree, parents=(head.oid, base.oid))
     # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
     fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
-    earlier, later = _plan_commit(context, fetched._replace(source=base)), _plan_commit(context, fetched)
+    earlier = _plan_commit(context, fetched._replace(source=base))
+    later = _plan_commit(context, _add_source_commits(fetched, earlier.commits))
     before, run, decisions, repository = earlier.run, later.run, later.decisions, source.repository
     if before.plan.moves:
         notes.append(_OUTPUT_LAG.format(base=name, moves=len(before.plan.moves)))
     catalogs = compare_catalogs(earlier.decisions.catalog, decisions.catalog)
     causes = _CauseFinder(repository, decisions, catalogs, before.plan.outcomes)
     moves = tuple(map(causes.add_causes, list_moves_between(before.plan, run.plan, decisions.templates)))
-    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree)
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, before.tree, run.tree, run.source)
     records = tuple(map(causes.add_record_causes, compare_recorded(before.plan.recorded, run.plan.recorded)))
     clusters = [_list_clusters(result) for result in (before, run)]
     return PlanComparison(
@@ -213,7 +218,16 @@ class _CauseFinder:
 def _plan_commit(context: RunContext, fetched: Fetched) -> PlannedCommit:
     planned = plan_source(context, fetched, context.settings.now)
     result = make_result(fetched, planned, write(context, fetched, planned), None)
-    return PlannedCommit(result, planned.plan.decisions, planned.config)
+    return PlannedCommit(result, planned.plan.decisions, planned.config, planned.builds.commits)
+
+
+def _add_source_commits(fetched: Fetched, commits: Mapping[str, str]) -> Fetched:
+    """Return what was fetched as if the last run had recorded these commits: what is built alike in both plans is no change."""
+    record = fetched.record
+    if record is None or not commits:
+        return fetched
+    builds = record.builds._replace(commits={**commits, **record.builds.commits})
+    return fetched._replace(record=record._replace(builds=builds))
 
 
 def _list_retained(

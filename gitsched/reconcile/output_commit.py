@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from gitsched import __version__
@@ -27,7 +28,9 @@ from gitsched.reconcile.cache.caches import Caches, LastWritten
 from gitsched.reconcile.cache.plan_cache import PlanCache, PlanCacheHeader
 from gitsched.reconcile.fetch import open_records
 from gitsched.reconcile.run import CompleteState, Fetched, Planned, Published, RunContext, Written
+from gitsched.reconcile.source_commits import NO_COMMIT
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
+from gitsched.render.bundle_delivery.source_reference import BUNDLE_SOURCE_PREFIXES
 from gitsched.render.output_files import CLUSTERS, GITATTRIBUTES_FILE, HYDRATOR_METADATA, README, RUN_METADATA
 from gitsched.render.run_metadata import GITATTRIBUTES
 from gitsched.report.review import DeliveryChanges
@@ -174,7 +177,7 @@ def _check_reviewed_plan(
     if reviewed is None:
         missing = f"commit {source.oid} names no reviewed plan: it has no trailer {REVIEWED_TRAILER}, and --reviewed is not given"
         return missing if settings.require_reviewed else "", ()
-    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, tree)
+    changes = find_manifest_changes(fetched.output.repository, fetched.prefix, fetched.output_tree, tree, source.oid)
     digest = compute_plan_digest(plan.moves, changes, records)
     compared = compare_with_review(reviewed, digest, fetched.output_head, plan.moves, records)
     refused = "" if compared.same or not settings.require_reviewed else "the plan differs from the reviewed plan"
@@ -189,12 +192,30 @@ def _has_planned_source(fetched: Fetched) -> bool:
     return head is not None and read_note(fetched.output.repository, head) == make_source_note(oid)
 
 
-def find_manifest_changes(repository: Repository, prefix: str, before: str | None, after: str) -> tuple[FileChange, ...]:
-    """Return the manifests that differ between two trees of the output branch; `prefix` is where the output is inside them."""
+def find_manifest_changes(
+    repository: Repository, prefix: str, before: str | None, after: str, source: str
+) -> tuple[FileChange, ...]:
+    """Return the manifests that differ between two trees of the output branch; `prefix` is where the output is inside them.
+
+    `source` is the id of the planned commit, "" for a worktree.
+    """
     changed = (path.removeprefix(prefix) for path in repository.changed_paths(before, after) if path.startswith(prefix))
-    return list_manifest_changes(
+    changes = list_manifest_changes(
         changed, _make_blob_lookup(repository, prefix, before), _make_blob_lookup(repository, prefix, after)
     )
+    return tuple(_compute_content_digest(change, repository, source or NO_COMMIT) for change in changes)
+
+
+def _compute_content_digest(change: FileChange, repository: Repository, source: str) -> FileChange:
+    """Return the change with a digest of its content without the planned commit, if the content names that.
+
+    An object that makes a delivery tool build a bundle names the commit to build. A review has another commit than the merge after it.
+    """
+    if change.after is None or not change.path.rpartition("/")[2].startswith(BUNDLE_SOURCE_PREFIXES):
+        return change
+    data = repository.blob(change.after)
+    neutral = data.replace(source.encode(), b"planned")
+    return change if neutral == data else change._replace(content=hashlib.sha256(neutral).hexdigest())
 
 
 def describe_manifest_changes(

@@ -27,10 +27,11 @@ def add_source_commits(source: SourceTree, fetched: Fetched, repository: Reposit
     if not built:
         return source
     record, head = fetched.record, fetched.source.oid
+    heads = (head, *fetched.source.parents)  # both sides of a merge that is only planned
     known = {
         digest: commit
         for digest, commit in (record.builds.commits if record is not None else {}).items()
-        if not head or repository.is_shallow or repository.has_ancestor(head, commit)
+        if not head or repository.is_shallow or any(repository.has_ancestor(oid, commit) for oid in heads)
     }
     commits: dict[str, str] = {}
 

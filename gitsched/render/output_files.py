@@ -22,6 +22,7 @@ from gitsched.render.yaml import dump, quote
 
 README, RUN_METADATA, HYDRATOR_METADATA, GITATTRIBUTES_FILE = "README.md", "gitsched.json", "hydrator.metadata", ".gitattributes"
 CLUSTERS, STATUS, PLACEMENTS, KEPT = "clusters", "status", "placements", "kept"
+HUB = "hub/argocd"
 CLUSTER_JSON, KUSTOMIZATION, STUB_FILE = "cluster.json", "kustomization.yaml", "gitsched-placement.yaml"
 
 _LIMIT, _SHORTENED_LENGTH, _DIGEST_LENGTH = 200, 180, 16
@@ -56,6 +57,11 @@ def relative_path(key: Key) -> str:
 def cluster_path(cluster: str, relative: str) -> str:
     """Return the path of a file in the directory of a cluster."""
     return f"{CLUSTERS}/{escape_segment(cluster)}/{relative}"
+
+
+def hub_path(cluster: str, key: Key) -> str:
+    """Return the path of an object for the hub: `hub/argocd/<cluster>/<kind>[.<group>]-<name>.yaml`."""
+    return f"{HUB}/{escape_segment(cluster)}/{object_name(key)}.yaml"
 
 
 def status_path(key: Key) -> str:

@@ -12,6 +12,9 @@ from gitsched.model.document import Body, Key, get_field
 SOURCE_DIGEST = "gitsched.io/source-digest"
 """The annotation with the digest of what a build reads. The commit next to it changes only when the digest does."""
 
+BUNDLE_SOURCE_PREFIXES = ("gitrepository.source.toolkit.fluxcd.io-", "application.argoproj.io-")
+"""How the names of the files begin that name the commit to build."""
+
 _MAX_NAME_LENGTH = 63  # Flux and Argo CD label objects with the name, and a label value has at most 63 characters
 _DIGEST_LENGTH = 10
 
