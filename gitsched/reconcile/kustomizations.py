@@ -26,6 +26,7 @@ from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
+from gitsched.reconcile.plugin_inputs import PluginInputs
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
 
 _TOLERATED_CODES = frozenset(("generated-name", "invalid-annotations", "invalid-labels", "invalid-name", "invalid-namespace"))
@@ -63,7 +64,8 @@ class KustomizedTree(NamedTuple):
             return False
         if origin.path in self.parts.graph.inputs or self.parts.is_part(origin.path, document):
             return True
-        return self.parts.find_chart(origin.path) is not None and not is_read_by_api(document)
+        is_whole_part = self.parts.find_chart(origin.path) is not None or self.parts.find_wrapper(origin.path)
+        return bool(is_whole_part) and not is_read_by_api(document)
 
     def add_to(self, cache: TreeCache) -> TreeCache:
         """Return a source tree with the documents that are parts, and with the scopes that CustomResourceDefinitions among them declare."""
@@ -82,6 +84,10 @@ class FileReader(Protocol):
 
     def read(self, blob: str, path: str, /) -> ParsedFile:
         """Parse a blob that has this path."""
+        ...
+
+    def read_blob(self, blob: str, /) -> bytes:
+        """Return the content of a blob."""
         ...
 
     def prefetch(self, entries: Iterable[TreeEntry], /) -> None:
@@ -107,9 +113,13 @@ def separate_parts(
     for path, file in files.items():
         if path in parts.graph.inputs or path in built.inputs:
             continue
+        wrapper = parts.find_wrapper(path)
+        if wrapper:
+            remaining[path] = _separate_file(path, file, documents, describe=wrapper)
+            continue
         if path not in parts.graph.resources and path not in built.resources:
             chart = parts.find_chart(path)
-            remaining[path] = file if chart is None else _separate_template(path, file, chart, documents)
+            remaining[path] = file if chart is None else _separate_file(path, file, documents, chart=chart)
             continue
         remaining[path] = parts.separate(path, file, documents)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
@@ -118,10 +128,13 @@ def separate_parts(
     return KustomizedTree(remaining, tuple(documents), findings, parts, built)
 
 
-def _separate_template(path: str, file: SourceFile, chart: str, found: list[KustomizedDocument]) -> SourceFile:
-    """Return a template of a Helm chart without its documents but those of policy APIs; the others are added to `found`.
+def _separate_file(
+    path: str, file: SourceFile, found: list[KustomizedDocument], *, chart: str = "", describe: str = ""
+) -> SourceFile:
+    """Return a file without its documents but those of policy APIs; the others are added to `found`.
 
-    It has no findings: a template that is no YAML is not broken.
+    The file is a template of a `chart`, or read by the plug-in that `describe` names. It has no findings: it need not have complete
+    objects, nor be YAML.
     """
     kept: list[ParsedDocument] = []
     for parsed in file.file.documents:
@@ -130,11 +143,11 @@ def _separate_template(path: str, file: SourceFile, chart: str, found: list[Kust
         if is_read_by_api(document):
             kept.append(parsed)
         else:
-            found.append(KustomizedDocument(document, str, chart))
+            found.append(KustomizedDocument(document, partial(str, describe), chart))
     resources = {_identify(document) for document in file.documents if is_read_by_api(document)}
     return SourceFile(
         file.blob,
-        file.file._replace(documents=tuple(kept), unreadable=False, reason="a template"),
+        file.file._replace(documents=tuple(kept), unreadable=False, reason="a part"),
         tuple(document for document in file.documents if is_read_by_api(document)),
         tuple(finding for finding in file.findings if finding.resource in resources),
         any(parsed.broken for parsed in kept),
@@ -153,11 +166,17 @@ class KustomizeParts:
         reader: FileReader,
         blobs: Mapping[str, str],
         built: frozenset[str],
+        wrapped: Mapping[str, str],
     ) -> None:
         self.graph, self.kustomizations, self.ignore = graph, kustomizations, ignore
         self._reader, self._blobs, self._built = reader, blobs, built
         self._patched: dict[str, tuple[str, ...] | None] = {}
-        self._charts = ChartIndex(blobs)
+        self._charts, self._wrapped = ChartIndex(blobs), wrapped
+
+    def find_wrapper(self, path: str) -> str:
+        """Return a description of the plug-in of another program that reads a file; "" if there is none, or if settings say so."""
+        wrapper = self._wrapped.get(path, "")
+        return "" if not wrapper or (self.ignore and self.ignore.is_ignored(path)) else wrapper
 
     def find_chart(self, path: str) -> str | None:
         """Return the Helm chart that a file is a template of; None if it is none, or if a kustomization has it as a resource."""
@@ -233,14 +252,17 @@ def read_kustomizations(
     found = [entry for entry in regular if entry.path.rpartition("/")[2] in KUSTOMIZATION_NAMES]
     reader.prefetch(found)
     kustomizations: dict[str, tuple[str, Kustomization]] = {}
+    blobs = {entry.path: entry.blob for entry in regular}
+    plugins = PluginInputs(blobs.keys(), reader.read_blob, blobs)
     for entry in found:
         kustomization = reader.read(entry.blob, entry.path).kustomization or Kustomization()
         if ignore is not None and ignore.is_ignored(entry.path):
             inputs = tuple(reference for reference in kustomization.references if reference.role == "input")
             kustomization = kustomization._replace(references=inputs, changes=())
-        kustomizations.setdefault(posixpath.dirname(entry.path) or ".", (entry.path, kustomization))
-    blobs = {entry.path: entry.blob for entry in regular}
-    return KustomizeParts(KustomizeGraph(kustomizations, blobs.keys()), kustomizations, ignore, reader, blobs, built)
+        directory = posixpath.dirname(entry.path) or "."
+        kustomizations.setdefault(directory, (entry.path, plugins.add(directory, kustomization)))
+    graph = KustomizeGraph(kustomizations, blobs.keys())
+    return KustomizeParts(graph, kustomizations, ignore, reader, blobs, built, plugins.wrapped)
 
 
 def is_read_by_api(document: RawDocument) -> bool:

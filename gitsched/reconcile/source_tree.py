@@ -127,6 +127,10 @@ class SourceReader:
             self._parse_cache.put(key, file)
         return file
 
+    def read_blob(self, blob: str) -> bytes:
+        """Return the content of a blob."""
+        return self.repository.blob(blob)
+
     def prefetch(self, entries: Iterable[TreeEntry]) -> None:
         """Load the cached files of these entries into memory at once."""
         self._parse_cache.load([self.make_cache_key(entry.blob, entry.path) for entry in entries])

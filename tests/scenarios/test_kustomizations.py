@@ -175,3 +175,37 @@ def test_an_edit_of_a_part_in_a_resident_process_gives_the_same_plan_as_a_new_on
     assert "kustomized" in {finding.code for finding in findings(incremental)}
     fresh = fleet.preview(1, cache=tmp_path / "fresh")
     assert (fresh.changed, fresh.plan.findings) == (False, incremental.plan.findings)
+
+
+POLICY_GENERATOR = """apiVersion: policy.open-cluster-management.io/v1
+kind: PolicyGenerator
+metadata: {name: hardening}
+policyDefaults: {namespace: policies, placement: {placementPath: input/placement.yaml}}
+policies: [{name: backups, manifests: [{path: manifests/}, {path: single.yaml}]}]
+"""
+
+
+@pytest.mark.parametrize("file", ["gen/manifests/web.yaml", "gen/manifests/deep/web.yaml", "gen/single.yaml"])
+def test_a_file_that_a_plug_in_of_another_program_reads_is_a_part(fleet: Fleet, file: str) -> None:
+    generator = {"gen/kustomization.yaml": "generators: [./generator.yaml]\n", "gen/generator.yaml": POLICY_GENERATOR}
+    fleet.commit({**FLEET, **generator, file: deployment("web"), "manifests/web.yaml": deployment("other")})
+    (finding,) = findings(fleet.reconcile())
+    assert (finding.code, str(finding.location)) == ("kustomized", f"{file}:1:1")
+    assert "gen/generator.yaml (PolicyGenerator)" in finding.message
+    assert (fleet.where(WEB), fleet.where("default/deployment-other")) == ([], ["one"])
+
+
+def test_what_a_plug_in_of_another_program_reads_need_not_be_objects(fleet: Fleet) -> None:
+    generator = {"gen/kustomization.yaml": "generators: [./generator.yaml]\n", "gen/generator.yaml": POLICY_GENERATOR}
+    incomplete = "apiVersion: v1\nkind: Pod\nmetadata: {labels: {app: backup}}\nstatus: {phase: Running}\n"
+    fleet.commit({**FLEET, **generator, "gen/manifests/pod.yaml": incomplete, "gen/single.yaml": "kind: [\n"})
+    assert findings(fleet.reconcile()) == []
+
+
+def test_the_files_of_a_built_in_plug_in_are_inputs(fleet: Fleet) -> None:
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 9}\n"
+    transformer = "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: patch}\npath: patch.yaml\n"
+    root = {"app/kustomization.yaml": "resources: [web.yaml]\ntransformers: [t.yaml]\n", "app/t.yaml": transformer}
+    fleet.commit({**FLEET, **root, "app/patch.yaml": patch, "app/web.yaml": deployment("web")})
+    (finding,) = findings(fleet.reconcile())
+    assert (finding.code, str(finding.location)) == ("kustomized", "app/web.yaml:1:1")
