@@ -88,7 +88,7 @@ class Catalog(NamedTuple):
 def build_catalog(documents: Iterable[RawDocument], kinds: Iterable[KindScope], reserved: Set[str]) -> Catalog:
     """Resolve identities. `reserved` are the groups of the policy APIs, whose documents are never templates."""
     raw = list(documents)
-    scopes = _KindScopes(raw, kinds)
+    scopes = KindScopes(raw, kinds)
     by_key: dict[Key, list[Document]] = {}
     broken: dict[Key, Document] = {}
     for entry in raw:
@@ -191,9 +191,9 @@ def locate_finding_resources(findings: Iterable[Finding], documents: Iterable[Ra
     return tuple(located)
 
 
-class _KindScopes:
-    """The scope of each kind: by a table for built-in kinds, else by the CRD, by `kinds:` in gitsched.yaml, by the table of kinds, or by
-    use of a namespace."""
+class KindScopes:
+    """The scope of each kind among all documents of a source: by a table for built-in kinds, else by the CRD, by `kinds:` in gitsched.yaml,
+    by the table of kinds, or by use of a namespace."""
 
     def __init__(self, documents: list[RawDocument], kinds: Iterable[KindScope]) -> None:
         self._known: dict[tuple[str, str], bool] = {
@@ -208,6 +208,7 @@ class _KindScopes:
                 self._declare(entry)
 
     def resolve(self, entry: RawDocument) -> Document:
+        """Return a document with its identity."""
         body, origin, _, api_version, group, kind, namespace, name = entry
         namespaced = is_namespaced(group, kind)
         guessed = False

@@ -25,7 +25,7 @@ from gitsched.model.document import Body, Document, Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, ReplicaShare
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Outcome, RecordedDecision
-from gitsched.model.variants import TemplateVariants
+from gitsched.model.variants import TemplateVariants, is_bundle
 
 DELIVERING_KINDS = frozenset(("Application", "ApplicationSet", "HelmRelease", "Kustomization"))
 """Names of kinds that may deliver to another cluster; see `gitsched.decide.remote_destinations`."""
@@ -36,7 +36,8 @@ class DecisionSet(NamedTuple):
 
     `quarantined` are workloads whose document is broken or defined more than once: their manifests do not change. `unstable` are workloads
     that may be decided differently next time. `own_workloads` are those that an API creates and decides itself.
-    `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason.
+    `kustomized` are objects that only kustomizations and charts have, and that are not placed, with the reason. `variants` are what
+    clusters get in place of templates.
     """
 
     catalog: Catalog
@@ -48,6 +49,7 @@ class DecisionSet(NamedTuple):
     unstable: frozenset[Key]
     own_workloads: frozenset[Key] = frozenset()
     kustomized: Mapping[Key, str] = {}
+    variants: TemplateVariants = {}
 
     def explain(self, document: Document) -> Explanation | None:
         """Explain the placement of a workload, or a recorded decision; None if no API decides about the document."""
@@ -128,7 +130,8 @@ def decide(
 ) -> DecisionSet:
     """Decide every workload, `once` or until deciding again changes nothing. The order is (namespace, name); no decision depends on it.
 
-    The documents of `kustomized` are not placed: a policy that selects one is a finding.
+    The documents of `kustomized` are not placed: a policy that selects one is a finding. `variants` are what clusters get in place of some
+    templates.
     """
     cache = cache or DecisionCache()
     catalog = build_catalog(documents, config.kinds, reserved_groups)
@@ -136,6 +139,7 @@ def decide(
     kustomized_keys = {document.key: _describe_part(part) for document, part in parts}
     broken = frozenset((*catalog.broken, *catalog.duplicate_templates, *kustomized_keys))
     observed = observations or {}
+    variants = _resolve_commits(variants, previous) if variants else {}
     catalogued = (catalog.duplicate_api_documents, catalog.read_order)
     snapshot = Snapshot(
         catalog.api_documents,
@@ -149,7 +153,7 @@ def decide(
         *catalogued,
         once,
         duplicate_templates=catalog.duplicate_templates,
-        variants=variants or {},
+        variants=variants,
     )
     context = (catalog.api_documents, broken, config, catalog.duplicate_api_documents)
     if cache.context != context:
@@ -172,10 +176,11 @@ def decide(
         if make_finding is not None and (kept is not None or any(engine.selects(document) for engine in engines)):
             findings.append(make_finding())
         if kept is not None and key not in outcomes:
-            outcomes[key], templates[key] = _adapt_outcome(document, kept), document
+            outcomes[key], templates[key] = _adapt(document, kept, snapshot), document
             quarantined.add(key)
     own: set[Key] = set()
-    for document, outcome in (decision for engine in engines for decision in engine.own_workloads()):
+    for document, decided in (decision for engine in engines for decision in engine.own_workloads()):
+        outcome = _adapt_variants(document, decided, snapshot)
         other = outcomes.get(document.key)
         if other is not None:
             findings.append(_make_two_claims_finding(document, other, outcome))
@@ -195,6 +200,7 @@ def decide(
         unstable,
         frozenset(own),
         kustomized_keys,
+        variants,
     )
 
 
@@ -262,7 +268,7 @@ def _read_cached_decision(
         cached is None
         or snapshot.at < cached.source_time
         or cached.document != document
-        or cached.inputs != _list_decision_inputs(document, trackers)
+        or cached.inputs != _list_decision_inputs(document, trackers, snapshot)
     ):
         return None
     known = zip(cached.outcome.records, cached.previous, strict=True)
@@ -272,8 +278,9 @@ def _read_cached_decision(
     return cached.outcome if wakeup is None or wakeup > snapshot.now else None
 
 
-def _list_decision_inputs(document: Document, trackers: tuple[DependencyTracking, ...]) -> tuple[object, ...]:
-    return tuple(entry for engine in trackers for entry in engine.decision_inputs(document))
+def _list_decision_inputs(document: Document, trackers: tuple[DependencyTracking, ...], snapshot: Snapshot) -> tuple[object, ...]:
+    variants = (snapshot.variants.get(document.key),) if snapshot.variants else ()
+    return (*variants, *(entry for engine in trackers for entry in engine.decision_inputs(document)))
 
 
 def _decide_and_cache(
@@ -284,19 +291,38 @@ def _decide_and_cache(
     cache: DecisionCache,
 ) -> Outcome | None:
     cache.decisions.pop(document.key, None)
-    outcome = decide_workload(document, engines)
+    outcome = decide_workload(document, engines, snapshot)
     if outcome is not None and is_unchanged(outcome, snapshot.previous):
         previous = tuple(snapshot.previous.get(key) for key, _ in outcome.records)
         cache.decisions[document.key] = CachedDecision(
-            document, previous, outcome, _list_decision_inputs(document, trackers), snapshot.at
+            document, previous, outcome, _list_decision_inputs(document, trackers, snapshot), snapshot.at
         )
     return outcome
 
 
-def decide_workload(document: Document, engines: Iterable[PolicyEngine]) -> Outcome | None:
+def decide_workload(document: Document, engines: Iterable[PolicyEngine], snapshot: Snapshot) -> Outcome | None:
     """Return the outcome of the API that selects a workload; None when no API does."""
     outcome = _choose_outcome(document, engines)
-    return _adapt_outcome(document, outcome) if outcome is not None else None
+    return _adapt(document, outcome, snapshot) if outcome is not None else None
+
+
+def _adapt(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
+    """Return the outcome with what follows from the kind of the document and from its variants."""
+    return _adapt_variants(document, _adapt_outcome(document, outcome), snapshot)
+
+
+def _adapt_variants(document: Document, outcome: Outcome, snapshot: Snapshot) -> Outcome:
+    if not snapshot.variants and not is_bundle(*document.key[:2]):
+        return outcome
+    from gitsched.decide.variant_outcomes import adapt_variants  # few sources have variants
+
+    return adapt_variants(document, outcome, snapshot.variants, snapshot.previous)
+
+
+def _resolve_commits(variants: TemplateVariants, previous: Mapping[Key, Body]) -> TemplateVariants:
+    from gitsched.decide.variant_outcomes import resolve_commits  # few sources have variants
+
+    return resolve_commits(variants, previous)
 
 
 def _adapt_outcome(document: Document, outcome: Outcome) -> Outcome:

@@ -102,7 +102,7 @@ def make_incremental_plan(
     workloads: dict[Key, WorkloadFiles] = {}
     unstable = set(totals.unstable)
     for key, document in documents.items():
-        outcome, row = decide_workload(document, state.engines), rows.read_workload(key)
+        outcome, row = decide_workload(document, state.engines, snapshot), rows.read_workload(key)
         if (outcome is None) != (row is None) or key.kind == "Namespace":
             return None
         if outcome is None:
@@ -145,6 +145,8 @@ def _list_affected_documents(state: PlanState, diff: SourceDiff, snapshot: Snaps
     dirty = frozenset(diff.documents)
     for engine in list_dependency_trackers(state.engines):
         dirty |= engine.affected_by(dirty)
+    if not dirty.isdisjoint(state.totals.varied):
+        return None
     found: dict[Key, Document] = {}
     for key in sorted(dirty, key=lambda key: (key.namespace, key.name, key)):
         document = diff.documents.get(key) or snapshot.templates.get(key)

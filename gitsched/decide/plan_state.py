@@ -66,7 +66,7 @@ class Totals(NamedTuple):
     `unclaimed` is the number of objects that no policy selects. `wakeups` are the times at which a decision about a workload may change
     without a commit. `unstable` are workloads that may be decided differently next time. `first_outcomes` and `first_clusters` are those
     that README.md shows. `records` belong to no workload, `recorded` are decisions that only records
-    show. `kind_scopes` says for kinds that are not built in whether they are namespaced.
+    show. `kind_scopes` says for kinds that are not built in whether they are namespaced. `varied` are workloads with variants.
     """
 
     config: Config
@@ -88,6 +88,7 @@ class Totals(NamedTuple):
     records: tuple[tuple[Key, Body], ...]
     recorded: tuple[RecordedDecision, ...]
     kind_scopes: Mapping[tuple[str, str], bool]
+    varied: frozenset[Key] = frozenset()
 
     @property
     def workload_count(self) -> int:
@@ -184,6 +185,7 @@ def compute_totals(
         records=list_engine_records(decisions.engines),
         recorded=decisions.recorded,
         kind_scopes=decisions.catalog.kind_scopes,
+        varied=frozenset(decisions.variants),
     )
 
 
@@ -197,8 +199,9 @@ def sort_findings(totals: Totals) -> tuple[Finding, ...]:
 def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals, previous: PreviousOutput) -> bool:
     """Return whether the next plan may be an incremental one that starts from this complete plan.
 
-    It may not when a document is broken or defined more than once, also with the same content, when two objects have the
-    same path, when an API decides about documents of its own, or when the engines would not find the records that they wrote.
+    It may not when a document is broken or defined more than once, also with the same content, when two objects have the same path or
+    several workloads deliver one object, when an API decides about documents of its own, or when the engines would not find the records
+    that they wrote.
     """
     catalog = decisions.catalog
     return not (
@@ -209,6 +212,7 @@ def can_continue(decisions: DecisionSet, rendered: RenderedTree, totals: Totals,
         or decisions.quarantined
         or decisions.own_workloads
         or rendered.findings
+        or rendered.has_shared_objects
         or _share_record_paths(rendered, totals.records)
     ) and _has_stable_records(decisions.outcomes, totals.records, previous)
 

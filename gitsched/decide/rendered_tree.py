@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from gitsched.apis.gitsched.config import OutputConfig
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.registry import apis_by_group
+from gitsched.decide.rendered_variants import SharedObjects, list_variant_objects, render_variants
 from gitsched.model.document import Body, Document, Key, SourceSpans, get_field, parse_api_group
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.planned_files import ClusterInfo, EditedBlob, ExistingBlob, NewBlob, PlannedFile, TextEdit
 from gitsched.model.scheduling import Outcome
+from gitsched.model.variants import TemplateVariants, is_bundle
 from gitsched.render.cluster_directory import (
     complete_directory,
     is_never_pruned,
@@ -61,7 +63,8 @@ class ClusterDirectory(NamedTuple):
 class RenderedTree(NamedTuple):
     """All files of a complete plan. `manifests` are those of workloads by cluster, `directories` complete directories by cluster.
 
-    `namespace_manifests` are the Namespaces of the source: see `list_namespace_manifests`.
+    `namespace_manifests` are the Namespaces of the source: see `list_namespace_manifests`. `has_shared_objects`: several workloads deliver
+    the same object.
     """
 
     workloads: Mapping[Key, WorkloadFiles]
@@ -71,6 +74,7 @@ class RenderedTree(NamedTuple):
     cluster_facts: Mapping[str, ClusterInfo]
     findings: tuple[Finding, ...]
     namespace_manifests: Mapping[str, tuple[str, PlannedFile]]
+    has_shared_objects: bool = False
 
 
 class RenderCache:
@@ -115,11 +119,12 @@ def render(
     """
     cache = cache or RenderCache()
     rendered = {key: _render_or_reuse(outcome, decisions, find_blob, cache) for key, outcome in decisions.outcomes.items()}
-    withheld = _withhold_namespaces(rendered, decisions.templates, protected)
+    withheld = _withhold_namespaces(rendered, decisions, protected)
     files = {path: file for workload in rendered.values() for path, file in workload.records.items()}
     for key, body in (record for engine in decisions.engines for record in engine.records()):
         files[status_path(key)] = write_record(body)
-    manifests, counts = _group_by_cluster(rendered)
+    shared = SharedObjects(find_blob)
+    manifests, counts = _group_by_cluster(rendered, shared)
     facts: dict[str, ClusterInfo] = {}
     for name, cluster in (entry for engine in decisions.engines for entry in engine.clusters().items()):
         facts.setdefault(name, cluster)  # the facts come from the first API that has the cluster
@@ -136,8 +141,12 @@ def render(
         complete = add_namespace_manifests(manifests.get(name, {}), own)
         directories[name] = _render_directory(facts[name], complete, known.get(name), protected)
         files.update(directories[name].files)
-    findings = (*withheld, *_find_path_collisions(rendered.values(), decisions.templates))
-    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own)
+    findings = (
+        *withheld,
+        *_find_path_collisions(rendered.values(), decisions.templates),
+        *shared.list_findings(decisions.templates),
+    )
+    cache.last_tree = RenderedTree(rendered, manifests, directories, files, facts, findings, own, shared.found)
     return cache.last_tree
 
 
@@ -156,14 +165,24 @@ def _render_or_reuse(outcome: Outcome, decisions: DecisionSet, find_blob: BlobLo
     known = cache.last_tree.workloads.get(outcome.key) if cache.last_tree is not None else None
     if known is not None and known.outcome is outcome:
         return known
-    return render_workload(outcome, decisions.templates[outcome.key], outcome.key in decisions.quarantined, find_blob, cache)
+    template, quarantined = decisions.templates[outcome.key], outcome.key in decisions.quarantined
+    return render_workload(outcome, template, quarantined, find_blob, cache, decisions.variants)
 
 
 def render_workload(
-    outcome: Outcome, template: Document, quarantined: bool, find_blob: BlobLookup, cache: RenderCache
+    outcome: Outcome,
+    template: Document,
+    quarantined: bool,
+    find_blob: BlobLookup,
+    cache: RenderCache,
+    variants: TemplateVariants | None = None,
 ) -> WorkloadFiles:
     """Render the files of a workload. The manifests of a quarantined one do not change."""
-    others = None if outcome.manifests is None else {relative_path(key): write_manifest(body) for key, body in outcome.manifests}
+    if outcome.bundles or (variants and outcome.key in variants):
+        objects = {} if outcome.manifests is None else _write_objects(outcome)
+        varied = render_variants(outcome, quarantined, objects, variants or {}, find_blob)
+        return WorkloadFiles(outcome, _render_records(outcome, cache), (), varied)
+    others = None if outcome.manifests is None else _write_objects(outcome)
     previous = (relative_path(key) for key in outcome.previous_objects)
     paths = (relative_path(outcome.key),) if others is None else tuple(dict.fromkeys((*others, *previous)))
     manifests: dict[str, Files] = {}
@@ -183,6 +202,12 @@ def render_workload(
     return WorkloadFiles(outcome, _render_records(outcome, cache), paths, manifests)
 
 
+def _write_objects(outcome: Outcome) -> Files:
+    """Return the objects that a workload consists of, without its Bundles."""
+    objects = outcome.manifests or ()
+    return {relative_path(key): write_manifest(body) for key, body in objects if not is_bundle(key.group, key.kind)}
+
+
 def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
     files: dict[str, PlannedFile] = {status_path(key): write_record(cache.reuse_placement(body)) for key, body in outcome.records}
     decisions = [(cluster, replicas, None, outcome.reason) for cluster, replicas in outcome.replicas_by_cluster.items()]
@@ -191,13 +216,19 @@ def _render_records(outcome: Outcome, cache: RenderCache) -> Files:
 
 
 def _group_by_cluster(
-    workloads: Mapping[Key, WorkloadFiles],
+    workloads: Mapping[Key, WorkloadFiles], shared: SharedObjects
 ) -> tuple[dict[str, dict[str, PlannedFile]], dict[str, tuple[int, int]]]:
     manifests: dict[str, dict[str, PlannedFile]] = {}
     counts: dict[str, tuple[int, int]] = {}
+    owners: dict[str, dict[str, Outcome]] = {}
+    has_bundles = any(workload.outcome.bundles for workload in workloads.values())
     for workload in workloads.values():
         for cluster, files in workload.manifests.items():
-            manifests.setdefault(cluster, {}).update(files)
+            known = manifests.setdefault(cluster, {})
+            if has_bundles:
+                shared.merge(cluster, known, owners.setdefault(cluster, {}), workload.outcome, files)
+            else:
+                known.update(files)
         count_replicas(counts, workload.outcome, 1)
     return manifests, counts
 
@@ -218,17 +249,19 @@ def list_namespace_manifests(templates: Mapping[Key, Document], protected: Conta
     }
 
 
-def _withhold_namespaces(
-    rendered: dict[Key, WorkloadFiles], templates: Mapping[Key, Document], protected: Collection[str]
-) -> list[Finding]:
+def _withhold_namespaces(rendered: dict[Key, WorkloadFiles], decisions: DecisionSet, protected: Collection[str]) -> list[Finding]:
     """Remove from `rendered` the manifests of protected Namespaces that a delivery tool would delete later, with a finding for each.
 
     A Namespace whose source says that it is never pruned is delivered.
     """
     findings = []
+    templates = decisions.templates
     for key, files in rendered.items():
         outcome = files.outcome
         objects = ((key, templates[key].body),) if outcome.manifests is None else outcome.manifests
+        if outcome.bundles:
+            built = (document for document in list_variant_objects(outcome, decisions.variants) if document.key.kind == "Namespace")
+            objects = (*objects, *((document.key, document.body) for document in built))
         names = [
             one.name
             for one, body in objects

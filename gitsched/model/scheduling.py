@@ -3,6 +3,7 @@ records."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -62,6 +63,19 @@ class Assignment(NamedTuple):
     replicas: int = 0
 
 
+class CandidateVariant(NamedTuple):
+    """What some candidates get of a workload that differs between candidates.
+
+    `resource_request` is that of one replica there, as in `Request`, and `required_apis` are the APIs (apiVersion, kind) that these
+    candidates must serve. A `broken` variant stays where it is, and no other candidate gets it.
+    """
+
+    names: frozenset[str]
+    resource_request: tuple[tuple[str, int], ...] | None = None
+    required_apis: frozenset[tuple[str, str]] = frozenset()
+    broken: bool = False
+
+
 class Request(NamedTuple):
     """One workload to schedule.
 
@@ -69,7 +83,8 @@ class Request(NamedTuple):
     policy divides replicas; `resource_request` is the request of one replica, as (resource, amount) with cpu in thousandths and
     everything else in whole units, or None for only a pod. `groups` are tried in order from `first_group`. `required_api` is the
     API that a candidate must serve (apiVersion, kind). `required_fields` must be non-empty on a candidate. `evicted` are excluded
-    candidates. `previous` is the previous result, in its order. `fresh` ignores it when dividing.
+    candidates. `previous` is the previous result, in its order. `fresh` ignores it when dividing. `variants` are given for a workload
+    that differs between candidates: only their candidates are eligible, and their requests and APIs replace those of the workload.
     """
 
     identity: str
@@ -88,6 +103,14 @@ class Request(NamedTuple):
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     fresh: bool = False
     keep_empty: bool = False
+    variants: tuple[CandidateVariant, ...] | None = None
+
+    def find_resource_request(self, name: str) -> tuple[tuple[str, int], ...] | None:
+        """Return the request of one replica on a candidate."""
+        for variant in self.variants or ():
+            if name in variant.names:
+                return variant.resource_request
+        return self.resource_request
 
 
 DecisionStatus = Literal["scheduled", "no-fit", "unschedulable", "error"]
@@ -117,6 +140,7 @@ class TargetCluster(NamedTuple):
     """One cluster that receives the workload; `replicas` is None for a workload without replicas. `body` is the manifest there if
     it differs from the workload's own.
 
+    `workload` is the object that the `edits` are about, if it is not the workload itself but an object of its Bundle.
     `evicting` marks a copy that remains until a graceful eviction ends. `edits` are the counts in this cluster's manifest that
     differ from the source, by field path ("spec.replicas"). `keeps_manifest` keeps the cluster's manifest of the previous run,
     regardless of the source; without one nothing is rendered. This applies while dispatching is suspended, for example.
@@ -128,6 +152,7 @@ class TargetCluster(NamedTuple):
     edits: tuple[tuple[str, int], ...] = ()
     body: Body | None = None
     keeps_manifest: bool = False
+    workload: Key | None = None
 
 
 class RecordTarget(NamedTuple):
@@ -164,6 +189,8 @@ class Outcome(NamedTuple):
     the event that caused the decision. `trigger` says what caused a rescheduling other than a change of the workload or its policy;
     it is shown but not recorded. `previous_targets` are the clusters of the previous run. `manifests` are rendered in place of the
     workload's own document, if not None. `previous_objects` are objects of previous manifests that retained clusters still have.
+    `bundles` are the Bundles whose variants are rendered, and `kept_paths` the paths that the previous output has of them by cluster,
+    relative to its directory.
     """
 
     key: Key
@@ -182,6 +209,8 @@ class Outcome(NamedTuple):
     manifests: tuple[tuple[Key, Body], ...] | None = None
     trigger: str = ""
     previous_objects: tuple[Key, ...] = ()
+    bundles: tuple[Key, ...] = ()
+    kept_paths: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def replicas_by_cluster(self) -> dict[str, int | None]:

@@ -13,6 +13,7 @@ from gitsched.model.document import Body, Document, Key
 
 BUNDLE_GROUP: Final = "gitsched.io"
 BUNDLE: Final = "Bundle"
+BUNDLE_VERSION: Final = f"{BUNDLE_GROUP}/v1alpha1"
 
 
 def is_bundle(group: str, kind: str) -> bool:

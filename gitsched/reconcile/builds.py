@@ -74,8 +74,10 @@ class BuiltDirectories(NamedTuple):
     record: BuildRecord = NOTHING_BUILT
 
 
-def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileReader, context: BuildContext) -> BuiltDirectories:
-    """Build roots of a commit, several at a time. A root that cannot be built has the objects that it had in the last run.
+def build_directories(
+    roots: Sequence[str], commit: CommitTree, reader: FileReader, context: BuildContext, *, keep: bool = True
+) -> BuiltDirectories:
+    """Build roots of a commit, several at a time. With `keep`, a root that cannot be built has the objects that it had in the last run.
 
     Raises Permanent if there is no program that builds them.
     """
@@ -93,7 +95,7 @@ def build_directories(roots: Sequence[str], commit: CommitTree, reader: FileRead
         if failed:
             failures.append((closure, result))
             oid = record.builds.kept.get(closure.root, record.source) if record is not None else ""
-            earlier = _build_earlier(closure.root, oid, reader, context, builder, cache) if oid else None
+            earlier = _build_earlier(closure.root, oid, reader, context, builder, cache) if oid and keep else None
             if earlier is not None:
                 kept[closure.root] = oid
             locator, result = earlier or (locator, BuildResult(()))
@@ -232,16 +234,19 @@ class OriginLocator:
     def __init__(self, closure: Closure, commit: CommitTree, reader: FileReader) -> None:
         self._closure, self._commit, self._reader = closure, commit, reader
 
-    def read(self, built: BuiltObject, findings: list[Finding]) -> Iterator[RawDocument]:
-        """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file."""
+    def read(self, built: BuiltObject, findings: list[Finding], omitted: list[RawDocument] | None = None) -> Iterator[RawDocument]:
+        """Yield the documents of an object that is built: one, or none if a policy API reads it from its own file, which is then added to
+        `omitted`."""
         blob = self._commit.repository.keep_blob(built.text)
         file = self._reader.read(blob, "built.yaml")
         for parsed in file.documents:
             document = make_raw_document(parsed.body)
             path, line, column = self.locate(built, document)
-            if is_read_by_api(document):
-                continue
             origin = Origin(path, blob, parsed.index, parsed.item, line, column, parsed.spans, self._closure.root)
+            if is_read_by_api(document):
+                if omitted is not None:
+                    omitted.append(document._replace(origin=origin))
+                continue
             for issue in file.issues:
                 text = f"{issue.message} (as kustomize builds {self._closure.root})"
                 findings.append(Finding(issue.severity, issue.code, text, Location(path, line, column), issue.resource))

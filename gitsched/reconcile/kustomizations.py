@@ -25,6 +25,7 @@ from gitsched.manifests.parsed_file import ParsedDocument, ParsedFile
 from gitsched.manifests.sourceignore import SourceIgnore
 from gitsched.model.document import Origin
 from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts
 from gitsched.reconcile.cache.caches import SourceFile, TreeCache
 from gitsched.reconcile.plugin_inputs import PluginInputs
 from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
@@ -56,12 +57,15 @@ class KustomizedTree(NamedTuple):
     findings: tuple[Finding, ...]
     parts: KustomizeParts
     built: BuiltRoots
+    bundles: BundleParts = NO_PARTS
 
     def contains(self, document: RawDocument) -> bool:
         """Return whether a document of an earlier version of a file is a part of a kustomization now."""
         origin = document.origin
         if origin is None:
             return False
+        if origin.path in self.bundles.inputs:
+            return True
         if origin.path in self.parts.graph.inputs or self.parts.is_part(origin.path, document):
             return True
         is_whole_part = self.parts.find_chart(origin.path) is not None or self.parts.find_wrapper(origin.path)
@@ -70,13 +74,20 @@ class KustomizedTree(NamedTuple):
     def add_to(self, cache: TreeCache) -> TreeCache:
         """Return a source tree with the documents that are parts, and with the scopes that CustomResourceDefinitions among them declare."""
         tree = cache.source_tree
-        kinds = (*(kind for part in self.documents for kind in read_declared_scopes(part.document)), *tree.config.kinds)
+        declared = (kind for part in self.documents for kind in read_declared_scopes(part.document))
+        kinds = (*declared, *self.bundles.kinds, *tree.config.kinds)
         config = tree.config._replace(kinds=kinds) if len(kinds) > len(tree.config.kinds) else tree.config
         paths = [path for path, file in cache.files.items() if not file.kustomized]
-        built = self.built
+        built, bundles = self.built, self.bundles
         documents = (*tree.documents, *built.documents)
-        tree = tree._replace(documents=documents, kustomized=self.documents, config=config, builds=built.record)
-        return cache._replace(source_tree=tree, source_paths=paths, built=built.documents, valid=cache.valid and not built.failed)
+        record = built.record._replace(
+            builder=built.record.builder or bundles.record.builder, helm=built.record.helm or bundles.record.helm
+        )
+        tree = tree._replace(
+            documents=documents, kustomized=self.documents, config=config, builds=record, variants=bundles.variants
+        )
+        valid = cache.valid and not built.failed and not bundles.failed
+        return cache._replace(source_tree=tree, source_paths=paths, built=built.documents, valid=valid)
 
 
 class FileReader(Protocol):
@@ -101,31 +112,34 @@ def separate_parts(
     reader: FileReader,
     config: Config,
     built: BuiltRoots = NO_ROOTS,
+    bundles: BundleParts = NO_PARTS,
 ) -> KustomizedTree:
     """Remove from the files what kustomizations read as patches and the like, and the documents that they build and change.
 
     `entries` are all regular files of the commit, `files` those that are read as documents. What `built` builds replaces the documents of
-    its resources.
+    its resources, and what `bundles` are made of is no object of its own.
     """
-    parts = read_kustomizations(entries, reader, config, built.resources)
+    resources = built.resources | bundles.resources
+    parts = read_kustomizations(entries, reader, config, resources)
     remaining: dict[str, SourceFile] = {}
     documents: list[KustomizedDocument] = []
     for path, file in files.items():
-        if path in parts.graph.inputs or path in built.inputs:
+        if path in parts.graph.inputs or path in built.inputs or path in bundles.inputs:
             continue
         wrapper = parts.find_wrapper(path)
         if wrapper:
             remaining[path] = _separate_file(path, file, documents, describe=wrapper)
             continue
-        if path not in parts.graph.resources and path not in built.resources:
+        if path not in parts.graph.resources and path not in resources:
             chart = parts.find_chart(path)
             remaining[path] = file if chart is None else _separate_file(path, file, documents, chart=chart)
             continue
         remaining[path] = parts.separate(path, file, documents)
     problems = dict.fromkeys(map(_make_problem_finding, parts.graph.problems))
-    reported = {(finding.code, finding.location) for finding in built.findings}
-    findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *built.findings)
-    return KustomizedTree(remaining, tuple(documents), findings, parts, built)
+    builds = (*built.findings, *bundles.findings)
+    reported = {(finding.code, finding.location) for finding in builds}
+    findings = (*(finding for finding in problems if (finding.code, finding.location) not in reported), *builds)
+    return KustomizedTree(remaining, tuple(documents), findings, parts, built, bundles)
 
 
 def _separate_file(

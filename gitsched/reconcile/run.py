@@ -77,13 +77,14 @@ def open_context(settings: RunSettings) -> RunContext:
 
 
 class BuildContext(NamedTuple):
-    """What building kustomize roots needs: the repository, the caches, the metadata of the last run, and a function that makes a commit
-    available and returns whether it is."""
+    """What builds need: the repository, the caches, the metadata of the last run, a function that makes a commit available and returns
+    whether it is, and the id of the commit that is planned ("" for a worktree)."""
 
     repository: Repository
     caches: Caches
     record: RunMetadata | None = None
     fetch_commit: Callable[[str], bool] = lambda _: False
+    commit: str = ""
 
 
 class Facts(NamedTuple):

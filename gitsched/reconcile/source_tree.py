@@ -21,7 +21,9 @@ from gitsched.model.commit import Commit
 from gitsched.model.document import Origin, parse_api_group
 from gitsched.model.errors import Permanent
 from gitsched.model.finding import Finding, Location
+from gitsched.reconcile.bundle_parts import has_bundles
 from gitsched.reconcile.cache.caches import ParseCache, SourceFile, TreeCache
+from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.run import BuildContext, Fetched, RunContext
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES, find_unread_entries
 from gitsched.render.output_files import kept_path
@@ -34,7 +36,6 @@ _REPLICA_PATHS = (
     *("spec.replicas", "spec.parallelism", "spec.completions"),
     *("spec.minReplicas", "spec.maxReplicas", "spec.minReplicaCount", "spec.maxReplicaCount"),
 )
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) -> SourceTree:
@@ -50,7 +51,7 @@ def load(context: RunContext, fetched: Fetched, *, check_output: bool = True) ->
         partial(_find_last_valid, context, fetched),
         context.settings.paths,
         caches.tree,
-        partial(BuildContext, context.source.repository, caches, fetched.record, context.source.fetch_commit),
+        partial(BuildContext, context.source.repository, caches, fetched.record, context.source.fetch_commit, fetched.source.oid),
     )
     if check_output:
         _check_output_config(context, fetched, caches.tree)
@@ -170,10 +171,11 @@ def read_source_tree(
         every = _select_entries(entries, paths or config.source.paths, None)
         findings += find_hidden_sources(repository, [entry for entry in every if entry.path not in files], ignore, files)
     kustomized = None
-    if config.source.kustomize.build or any(entry.path.endswith(_ROOT_NAMES) for entry in entries):
+    documents = _list_last_valid(files, reader, last_valid)
+    if config.source.kustomize.build or has_bundles(documents) or any(entry.path.endswith(_ROOT_NAMES) for entry in entries):
         from gitsched.reconcile.kustomized_tree import read_kustomized_tree  # most sources have no kustomization and no chart
 
-        kustomized = read_kustomized_tree(entries, files, reader, config, builds)
+        kustomized = read_kustomized_tree(entries, files, reader, config, builds, documents)
         files, findings = kustomized.files, [*findings, *kustomized.findings]
     restored: list[RawDocument] = []
     kept: dict[str, LastValidFile] = {}
@@ -204,7 +206,7 @@ def _read_changed_files(repository: Repository, tree: str, cache: ParseCache, la
             return None  # the finding about hidden sources depends on whether there are policy documents
     before = last.source_tree
     made = _make_tree_cache(tree, files, before.config, list(before.other_findings), list(last.built), {}, True, True)
-    source_tree = made.source_tree._replace(kustomized=before.kustomized, builds=before.builds)
+    source_tree = made.source_tree._replace(kustomized=before.kustomized, builds=before.builds, variants=before.variants)
     return made._replace(source_tree=source_tree, built=last.built, source_paths=last.source_paths)
 
 
@@ -251,6 +253,15 @@ def _make_not_yaml_finding(path: str) -> Finding:
 def make_problem_finding(problem: FileIssue, path: str) -> Finding:
     """Return an issue of a file as a finding."""
     return Finding(problem.severity, problem.code, problem.message, Location(path, problem.line, problem.column), problem.resource)
+
+
+def _list_last_valid(files: Mapping[str, SourceFile], reader: SourceReader, last_valid: FindLastValid) -> list[RawDocument]:
+    """Return all documents, the last valid ones in place of broken ones."""
+    documents = [document for file in files.values() for document in file.documents]
+    for path, file in files.items():
+        if file.broken:
+            documents += _restore_last_valid(path, file.blob, file.file, reader, last_valid, {})
+    return documents
 
 
 def _restore_last_valid(
@@ -360,15 +371,6 @@ def _select_entries(entries: list[TreeEntry], paths: tuple[str, ...], ignore: So
         and (not roots or entry.path.startswith(roots) or f"{entry.path}/" in roots)
         and (ignore is None or not ignore.is_ignored(entry.path))
     ]
-
-
-def is_manifest_path(path: str) -> bool:
-    """Return whether a path can contain documents: YAML or JSON by its name, and not below a directory whose name starts with a
-    dot."""
-    directory, _, name = path.rpartition("/")
-    if not name.endswith(_SUFFIXES) and name not in KUSTOMIZATION_NAMES:
-        return False
-    return not name.startswith(".") and not directory.startswith(".") and "/." not in directory
 
 
 def make_origin(parsed: ParsedDocument, path: str, blob: str) -> Origin:

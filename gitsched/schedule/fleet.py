@@ -14,7 +14,7 @@ from itertools import compress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from gitsched.model.labels import Requirement, Selector
-from gitsched.model.scheduling import Affinity, AffinityGroup, Request
+from gitsched.model.scheduling import Affinity, AffinityGroup, CandidateVariant, Request
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from gitsched.schedule.estimator import UNLIMITED, Capacity, Estimator, ResourceRequest
 
@@ -101,6 +101,21 @@ class Fleet:
         if estimates is None:
             self._estimator = self._estimator or Estimator([candidate.capacity for candidate in self.candidates])
             estimates = self._estimates[resource_request] = self._estimator.estimate_replicas(resource_request)
+        return estimates
+
+    def estimate_for(self, request: Request) -> Sequence[int]:
+        """Return how many replicas of a workload fit on each candidate, where it may have a variant of its own."""
+        if request.variants is None:
+            return self.estimate_replicas(request.resource_request)
+        variants = request.variants
+        return self.get_or_compute(("estimates", variants), lambda: self._estimate_variants(variants))
+
+    def _estimate_variants(self, variants: Iterable[CandidateVariant]) -> Sequence[int]:
+        estimates = [0] * len(self.names)
+        for variant in variants:
+            found = self.estimate_replicas(variant.resource_request)
+            for index in self.members(self.mask(variant.names)):
+                estimates[index] = found[index]
         return estimates
 
     def get_or_compute(self, key: Any, compute: Callable[[], T]) -> T:
@@ -285,7 +300,18 @@ class APIEnablementFilter:
     name = "APIEnablement"
 
     def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        if request.variants is not None:
+            return previous | fleet.get_or_compute(("served", request.variants), lambda: self._match_variants(request, fleet))
         return fleet.all if request.required_api is None else previous | fleet.serving(request.required_api)
+
+    def _match_variants(self, request: Request, fleet: Fleet) -> int:
+        """Return the candidates that serve all APIs of their variant. Those without a variant pass: another filter rejects them."""
+        mask = fleet.all
+        for variant in request.variants or ():
+            names = fleet.mask(variant.names)
+            for api in variant.required_apis:
+                mask &= ~names | fleet.serving(api)
+        return mask
 
     def reason(self, request: Request, fleet: Fleet, index: int) -> str:
         return "cluster(s) did not have the API resource"
@@ -320,12 +346,33 @@ class ClusterEvictionFilter:
         return "cluster(s) is in the process of eviction"
 
 
+class VariantFilter:
+    """The candidate has a variant of the workload, where that differs between candidates. A variant that cannot be built stays where it
+    is."""
+
+    name = "Variant"
+
+    def mask(self, request: Request, group: AffinityGroup, fleet: Fleet, previous: int) -> int:
+        if request.variants is None:
+            return fleet.all
+        whole, broken = (
+            fleet.mask(name for variant in request.variants or () if variant.broken == wanted for name in variant.names)
+            for wanted in (False, True)
+        )
+        return whole | broken & previous
+
+    def reason(self, request: Request, fleet: Fleet, index: int) -> str:
+        broken = any(fleet.names[index] in variant.names for variant in request.variants or ())
+        return "cluster(s) had a variant that cannot be built" if broken else "cluster(s) did not have a variant of the workload"
+
+
 FILTERS: tuple[FilterPlugin, ...] = (
     ClusterAffinityFilter(),
     TaintTolerationFilter(),
     APIEnablementFilter(),
     SpreadConstraintFilter(),
     ClusterEvictionFilter(),
+    VariantFilter(),
 )
 
 

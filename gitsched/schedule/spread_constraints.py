@@ -49,19 +49,19 @@ def rank_candidates(request: Request, group: AffinityGroup, fleet: Fleet, mask: 
 
 
 def _sort_by_allocatable(request: Request, fleet: Fleet, allocatable: Sequence[int], mask: int) -> list[int]:
-    key = ("by capacity", mask, request.resource_request, request.replicas)
+    key = ("by capacity", mask, request.resource_request, request.replicas, request.variants)
     return fleet.get_or_compute(key, lambda: sorted(fleet.members(mask), key=lambda i: -allocatable[i]))
 
 
 def _cached_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
-    key = ("allocatable", request.resource_request, request.replicas)
+    key = ("allocatable", request.resource_request, request.replicas, request.variants)
     return fleet.get_or_compute(key, lambda: _estimate_allocatable(request, fleet))
 
 
 def _estimate_allocatable(request: Request, fleet: Fleet) -> Sequence[int]:
     if not request.replicas:
         return [UNLIMITED] * len(fleet)
-    estimates = fleet.estimate_replicas(request.resource_request)
+    estimates = fleet.estimate_for(request)
     return [request.replicas if capacity == UNLIMITED else capacity for capacity in estimates]
 
 

@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 from gitsched.model.document import Body, as_object, get_field, list_objects
 from gitsched.model.finding import Issue, Pointer
 from gitsched.model.labels import Selector, parse_selector
-from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions
+from gitsched.model.variants import BUNDLE, HelmOptions
 
-BUNDLE_VERSION: Final = f"{BUNDLE_GROUP}/v1alpha1"
 CLUSTER_NAME: Final = "cluster.name"
 CLUSTER_LABELS: Final = "cluster.labels."
 CLUSTER_ANNOTATIONS: Final = "cluster.annotations."

@@ -62,7 +62,7 @@ class AutoscalerIndex:
         self._targets: dict[Key, Key] = {}
         self._autoscalers: dict[Key, tuple[Key, ...]] = {}
         for template in templates:
-            self._set_target(template.key, _read_target(template))
+            self._set_target(template.key, read_target(template))
 
     def retains_replicas(self, template: Document) -> bool:
         """Return whether the manifests of a workload keep the replicas of its source."""
@@ -105,7 +105,7 @@ class AutoscalerIndex:
             found.update(self._autoscalers.get(key, ()))
             before = self._targets.get(key)
             template = templates.get(key)
-            after = _read_target(template) if template is not None else None
+            after = read_target(template) if template is not None else None
             found.update(target for target in (before, after) if target is not None)
             if before != after:
                 self.revision += 1
@@ -126,7 +126,7 @@ NO_AUTOSCALERS: Final = AutoscalerIndex((), divides_limits=False)
 """For a commit without objects of AUTOSCALER_KINDS."""
 
 
-def _read_target(template: Document) -> Key | None:
+def read_target(template: Document) -> Key | None:
     """Return the workload that an object scales: a target of another kind than autoscalers, in its namespace."""
     kind = AUTOSCALER_KINDS.get((template.key.group, template.key.kind))
     reference = get_field(template.body, "spec", "scaleTargetRef") if kind is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import AUTOSCALER_KINDS, NO_AUTOSCALERS, AutoscalerIndex
@@ -28,6 +29,17 @@ from gitsched.apis.policy_api import Snapshot
 from gitsched.model.document import Body, Document, Key, read_annotations
 from gitsched.model.finding import Finding
 from gitsched.model.scheduling import Request
+from gitsched.model.variants import WorkloadVariants
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.variant_requirements import VariantRequirements
+
+
+class _RequirementCache(dict[Key, "tuple[WorkloadVariants, Document, VariantRequirements]"]):
+    """Requirements of workloads with variants, with the input that they were read from. They are not stored with the engine."""
+
+    def __reduce__(self) -> tuple[type[_RequirementCache], tuple[()]]:
+        return type(self), ()
 
 
 class KarmadaState:
@@ -38,6 +50,7 @@ class KarmadaState:
     """
 
     __slots__ = (
+        "_variant_requirements",
         "added_taints",
         "allocatable",
         "autoscalers",
@@ -114,6 +127,7 @@ class KarmadaState:
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Continue with a snapshot whose policies and Clusters are those of the last one."""
         self.snapshot = add_hub_bindings(snapshot)
+        self._variant_requirements = _RequirementCache()
         rebalancer = (names.APPS_GROUP, names.REBALANCER)
         has_rebalancers = rebalancer in snapshot.documents or any(key[:2] == rebalancer for key in snapshot.quarantined)
         self.reschedule_triggers = RescheduleTriggers(self.snapshot) if has_rebalancers else NO_TRIGGERS
@@ -137,7 +151,23 @@ class KarmadaState:
 
     def read_requirements(self, template: Document) -> ReplicaRequirements:
         """Return the replicas and the resource request of a workload."""
+        if self.snapshot.variants and template.key in self.snapshot.variants:
+            found = self.read_variant_requirements(template)
+            return found.requirements if found is not None else ReplicaRequirements(None, None, None)
         return read_replica_requirements(template, self.declared_paths)
+
+    def read_variant_requirements(self, template: Document) -> VariantRequirements | None:
+        """Return the replicas and requests of the variants of a workload; None if it has none."""
+        variants = self.snapshot.variants.get(template.key) if self.snapshot.variants else None
+        if variants is None:
+            return None
+        known = self._variant_requirements.get(template.key)
+        if known is None or known[0] is not variants or known[1] is not template:
+            from gitsched.apis.karmada.variant_requirements import read_variant_requirements  # few sources have variants
+
+            known = variants, template, read_variant_requirements(template, variants, self.declared_paths)
+            self._variant_requirements[template.key] = known
+        return known[2]
 
     def find_policy(self, template: Document, record: Body | None = None) -> tuple[PropagationPolicy | None, Key | None]:
         """Return the policy of a workload, and the policy that claimed it in an earlier run.
@@ -170,6 +200,7 @@ class KarmadaState:
         """Build the scheduler's request for a binding in its current state."""
         placement = policy.placement
         pending = is_rebalance_pending(current)
+        variants = self.read_variant_requirements(template)
         return Request(
             identity=read_uid(template),
             replicas=requirements.replicas or 0,
@@ -179,7 +210,7 @@ class KarmadaState:
             resource_request=requirements.resource_request,
             first_group=0 if pending else placement.find_group_index(current.observed_group),
             tolerations=placement.tolerations,
-            required_api=(template.api_version, template.key.kind),
+            required_api=(template.api_version, template.key.kind) if variants is None else None,
             required_fields=placement.spread_fields,
             evicted=(
                 *(str(task.get("fromCluster")) for task in current.eviction_tasks),
@@ -190,6 +221,7 @@ class KarmadaState:
             spread_constraints=() if placement.division == "static" else placement.spreads,
             fresh=pending,
             keep_empty=self.settings.enable_empty_workload_propagation,
+            variants=variants.candidates if variants is not None else None,
         )
 
     def is_scheduling_skipped(self, policy: PropagationPolicy, current: PreviousState) -> bool:

@@ -57,7 +57,7 @@ def annotate_exceeded_capacity(
         added = replicas - before.get(name, 0)
         if recorded is not None and recorded.capacity == digest and name in before:
             added += recorded.replicas
-        if added > estimate_replicas(capacity, request.resource_request):
+        if added > estimate_replicas(capacity, request.find_resource_request(name)):
             exceeded[name] = UncountedReplicas(added, digest)
     return _write_exceeded_capacity(exceeded)
 
@@ -82,7 +82,9 @@ def find_full_clusters(
     later = ", ".join(groups[groups.index(group) + 1 :] if group in groups else ())
     stays = f"it does not go to group {later}" if later else "no other cluster gets its replicas"
     for name, replicas in clusters.items():
-        what = _describe_shortage(fleet, name, request.resource_request, replicas, exceeded.get(name), allocatable.get(name))
+        what = _describe_shortage(
+            fleet, name, request.find_resource_request(name), replicas, exceeded.get(name), allocatable.get(name)
+        )
         if what:
             message = (
                 f"{template.key} {what}; {_DIVISIONS[request.division]} ignores capacity, as in Karmada, "

@@ -6,7 +6,8 @@ applied in a cluster that is new to it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.autoscalers import find_scaled_per_cluster
@@ -26,7 +27,11 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, get_field, list_objects
 from gitsched.model.finding import Finding, locate_document
 from gitsched.model.scheduling import Assignment, Outcome, TargetCluster
+from gitsched.model.variants import is_bundle
 from gitsched.schedule.dispenser import prefers_descending
+
+if TYPE_CHECKING:
+    from gitsched.apis.karmada.variant_requirements import VariantRequirements
 
 RenderedTargets = tuple[tuple[TargetCluster, ...], tuple[Finding, ...]]
 
@@ -46,18 +51,28 @@ def find_target_clusters(
     that depend on this one. The manifests of a workload that autoscalers scale keep its replicas.
     """
     existing = state.fleet.index
+    variants = state.read_variant_requirements(template)
     revised = divided and not state.autoscalers.retains_replicas(template)
-    edits = revise_replicas(template, requirements, assignments, prefers_descending(read_uid(template))) if revised else {}
+    descending = prefers_descending(read_uid(template))
+    edits: Mapping[str, tuple[tuple[str, int], ...]] = {}
+    if revised and variants is not None:
+        edits = variants.revise_replicas(assignments, descending)
+    elif revised:
+        edits = revise_replicas(template, requirements, assignments, descending)
     targets = [TargetCluster(a.name, a.replicas or None, False, edits.get(a.name, ())) for a in assignments if a.name in existing]
     assigned = {assignment.name for assignment in assignments}
     for task in tasks:
         source = str(task.get("fromCluster"))
         if source in existing and source not in assigned and task.get("purgeMode") != "Directly":
             replicas = task.get("replicas")
-            kept = revise_copy(template, requirements, replicas) if revised and isinstance(replicas, int) else ()
+            kept: tuple[tuple[str, int], ...] = ()
+            if revised and isinstance(replicas, int):
+                kept = revise_copy(template, requirements, replicas) if variants is None else variants.revise_copy(source, replicas)
             targets.append(TargetCluster(source, replicas, True, kept))
     merged = merge_target_clusters(tuple(targets), attachment, existing)
-    overridden, findings = state.overrides.apply(template, merged) if state.overrides.policies else (merged, ())
+    if variants is not None:
+        merged = variants.name_workloads(template, merged)
+    overridden, findings = _apply_overrides(state, template, merged, variants) if state.overrides.policies else (merged, ())
     missing = [assignment for assignment in assignments if assignment.name not in existing]
     if divided and not revised:
         findings = (
@@ -67,6 +82,29 @@ def find_target_clusters(
             ),
         )
     return overridden, (*_report_missing_clusters(template, missing, requirements if divided else None), *findings)
+
+
+def _apply_overrides(
+    state: KarmadaState, template: Document, targets: tuple[TargetCluster, ...], variants: VariantRequirements | None
+) -> RenderedTargets:
+    """Set the manifests that override policies change. Those of variants change the document of each cluster; Bundles have none."""
+    if variants is None:
+        return state.overrides.apply(template, targets)
+    by_document: dict[int, tuple[Document, list[TargetCluster]]] = {}
+    for target in targets:
+        document = variants.find_document(template, target.cluster)
+        by_document.setdefault(id(document), (document, []))[1].append(target)
+    results: dict[str, TargetCluster] = {}
+    findings: list[Finding] = []
+    for document, group in by_document.values():
+        overridden, found = state.overrides.apply(document, tuple(group))
+        results |= {target.cluster: target for target in overridden}
+        findings += found
+    if is_bundle(template.key.group, template.key.kind) and any(target.body is not None for target in results.values()):
+        message = f"override policies do not change the objects of {template.key}: use a variant or a patch for these clusters"
+        findings.append(Finding("warning", "bundle-override", message, locate_document(template), template.key.resource))
+        results = {name: target._replace(body=None) for name, target in results.items()}
+    return tuple(results[target.cluster] for target in targets), tuple(findings)
 
 
 def _report_missing_clusters(

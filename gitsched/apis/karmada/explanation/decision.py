@@ -274,7 +274,7 @@ def _list_group_candidates(
     candidates = []
     for index, result in enumerate(pipeline.explain_group(request, group, fleet)):
         if result.eligible:
-            capacity = describe_capacity(request, fleet.candidates[index].capacity)
+            capacity = describe_capacity(request, fleet.names[index], fleet.candidates[index].capacity)
             candidates.append(ExplainedCandidate(result, group=group.name, capacity=capacity))
             continue
         name = rejected.get(index, "")

@@ -219,8 +219,8 @@ class _ChangeFinder:
         """Find the smallest capacity, in replicas, with which the scheduler chooses the cluster."""
         if self.request.division not in ("dynamic", "aggregated") or not self.request.replicas or self.candidate.capacity is None:
             return None
-        resource_request: ResourceRequest = self.request.resource_request or ()
-        now = estimate_replicas(self.candidate.capacity, self.request.resource_request)
+        resource_request: ResourceRequest = self.request.find_resource_request(self.candidate.name) or ()
+        now = estimate_replicas(self.candidate.capacity, self.request.find_resource_request(self.candidate.name))
 
         def fits(replicas: int) -> bool:
             candidates = [

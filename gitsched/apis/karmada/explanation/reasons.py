@@ -28,17 +28,18 @@ _MODE_TEXTS = {
 }
 
 
-def describe_capacity(request: Request, capacity: Capacity | None) -> str:
+def describe_capacity(request: Request, cluster: str, capacity: Capacity | None) -> str:
     """Say how many replicas fit on a cluster and how that is computed; "" when capacity does not matter."""
     if request.division == "everywhere" or not request.replicas:
         return ""
     if capacity is None:
         return "capacity unknown, assumed to be sufficient"
-    fits = estimate_replicas(capacity, request.resource_request)
+    requested = request.find_resource_request(cluster)
+    fits = estimate_replicas(capacity, requested)
     pods = f"{max(capacity.free.get(PODS, 0), 0)} pods"
-    if capacity.grades and request.resource_request is not None:
+    if capacity.grades and requested is not None:
         return f"capacity for {fits}: {pods}, {sum(grade.nodes for grade in capacity.grades)} modelled nodes"
-    limits = [_describe_resource(capacity, resource, amount) for resource, amount in request.resource_request or ()]
+    limits = [_describe_resource(capacity, resource, amount) for resource, amount in requested or () if resource != PODS]
     return f"capacity for {fits}: {', '.join([pods, *limits])}"
 
 

@@ -1,0 +1,164 @@
+"""Outcomes of workloads with variants: clusters without one get nothing, and a record says which objects a cluster has of a Bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gitsched.model.document import Body, Document, Key, get_field, list_objects
+from gitsched.model.finding import Finding, locate_document
+from gitsched.model.scheduling import Outcome, TargetCluster
+from gitsched.model.variants import BUNDLE_VERSION, TemplateVariants, Variant, WorkloadVariants, is_bundle
+from gitsched.render.output_files import relative_path
+
+MAX_NAMED = 3
+"""Clusters that one finding names."""
+
+
+def adapt_variants(document: Document, outcome: Outcome, variants: TemplateVariants, previous: Mapping[Key, Body]) -> Outcome:
+    """Return the outcome without clusters that have no variant, with findings about these, and with the records of Bundles.
+
+    A cluster whose variant cannot be built keeps what the previous output has there. `previous` are the records of the previous output.
+    """
+    own = variants.get(document.key)
+    if own is not None and not is_bundle(document.key.group, document.key.kind):
+        return _keep_variants(document, outcome, own, {})
+    bundles = _list_bundles(document, outcome)
+    if not bundles:
+        return outcome
+    kept = {key: read_kept_paths(previous.get(key)) for key in bundles}
+    paths: dict[str, tuple[str, ...]] = {}
+    for by_cluster in kept.values():
+        for cluster, found in by_cluster.items():
+            paths[cluster] = (*paths.get(cluster, ()), *found)
+    outcome = outcome._replace(bundles=bundles, kept_paths=paths)
+    for key in bundles:
+        found_variants = variants.get(key) or WorkloadVariants((), {})
+        outcome = _keep_variants(document, outcome, found_variants, kept[key], bundle=key)
+        record = _make_record(key, outcome, found_variants, kept[key], previous.get(key))
+        outcome = outcome._replace(records=(*outcome.records, (key, record)))
+    return outcome
+
+
+def _list_bundles(document: Document, outcome: Outcome) -> tuple[Key, ...]:
+    """Return the Bundles that an outcome delivers: the workload itself, or those among the objects that it consists of."""
+    if is_bundle(document.key.group, document.key.kind):
+        return (document.key,)
+    objects = (key for key, _ in outcome.manifests or ())
+    return tuple(
+        key._replace(namespace=key.namespace or document.key.namespace) for key in objects if is_bundle(key.group, key.kind)
+    )
+
+
+def read_kept_paths(record: Body | None) -> dict[str, tuple[str, ...]]:
+    """Return the paths that the previous output has of a Bundle by cluster, given its record."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in list_objects(get_field(record, "status", "variants")) if record is not None else ():
+        objects, clusters = entry.get("objects"), entry.get("clusters")
+        paths = tuple(map(str, objects)) if isinstance(objects, list) else ()
+        found |= dict.fromkeys(map(str, clusters) if isinstance(clusters, list) else (), paths)
+    return found
+
+
+def _keep_variants(
+    document: Document,
+    outcome: Outcome,
+    variants: WorkloadVariants,
+    kept: Mapping[str, Sequence[str]],
+    bundle: Key | None = None,
+) -> Outcome:
+    """Return the outcome with the targets that get a variant or keep what they have."""
+    whole = bundle is None or bundle == document.key
+    targets: list[TargetCluster] = []
+    without: dict[str, list[str]] = {}
+    for target in outcome.targets:
+        if target.cluster in variants.by_cluster or target.keeps_manifest or outcome.state == "stale":
+            targets.append(target)
+            continue
+        if not target.evicting:
+            without.setdefault(variants.failed.get(target.cluster, ""), []).append(target.cluster)
+        if not whole:
+            targets.append(target)
+        elif target.cluster in kept and (target.evicting or target.cluster in variants.failed):
+            targets.append(target._replace(keeps_manifest=True))
+    findings = tuple(_find_without(document, bundle or document.key, without, kept))
+    if whole:
+        before = tuple(t for t in outcome.previous_targets if bundle is None or t.cluster in kept)
+        state = "pending" if outcome.state == "placed" and not targets else outcome.state
+        outcome = outcome._replace(targets=tuple(targets), previous_targets=before, state=state)
+    return outcome._replace(findings=(*outcome.findings, *findings))
+
+
+def _find_without(
+    document: Document, key: Key, without: Mapping[str, Sequence[str]], kept: Mapping[str, Sequence[str]]
+) -> Iterable[Finding]:
+    """Yield a finding for each reason why chosen clusters get nothing."""
+    for reason, clusters in without.items():
+        new = sorted(cluster for cluster in clusters if cluster not in kept)
+        old = sorted(cluster for cluster in clusters if cluster in kept)
+        if reason:
+            effects = [f"{_list_names(old)} keeps what it has"] if old else []
+            effects += [f"nothing is delivered to {_list_names(new)}"] if new else []
+            message = f"{key}: {reason}: {'; '.join(effects)}"
+        else:
+            message = (
+                f"{key} has no variant for {_list_names(sorted(clusters))}, which its policy chooses: nothing is delivered there; add "
+                "a variant, or have the policy leave these clusters out"
+            )
+        yield Finding("warning", "bundle-no-variant", message, locate_document(document), document.key.resource)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}"
+
+
+def _make_record(
+    key: Key, outcome: Outcome, variants: WorkloadVariants, kept: Mapping[str, tuple[str, ...]], previous: Body | None
+) -> Body:
+    """Return the record of a Bundle: its variants with their clusters and the paths of their objects."""
+    if outcome.state == "stale" and previous is not None:
+        return previous
+    entries: dict[tuple[str, ...], tuple[Body, list[str]]] = {}
+    for target in outcome.targets:
+        variant = None if target.keeps_manifest else variants.find(target.cluster)
+        if variant is not None:
+            identity: tuple[str, ...] = ("", str(variants.by_cluster[target.cluster]))
+            entry = _describe_variant(variant)
+        elif target.cluster in kept:
+            identity = kept[target.cluster]
+            entry = {"kept": True, "objects": list(kept[target.cluster])}
+        else:
+            continue
+        entries.setdefault(identity, (entry, []))[1].append(target.cluster)
+    rows = [{**entry, "clusters": sorted(clusters)} for entry, clusters in entries.values()]
+    metadata = {"name": key.name, "namespace": key.namespace}
+    status = {"variants": sorted(rows, key=lambda row: row["clusters"])}
+    return {"apiVersion": BUNDLE_VERSION, "kind": key.kind, "metadata": metadata, "status": status}
+
+
+def _describe_variant(variant: Variant) -> Body:
+    members: Body = {"path": variant.path}
+    if variant.commit:
+        members["commit"] = variant.commit
+    if variant.digest:
+        members["digest"] = variant.digest
+    if variant.values:
+        members["values"] = dict(variant.values)
+    return {**members, "objects": sorted(relative_path(document.key) for document in variant.objects)}
+
+
+def resolve_commits(variants: TemplateVariants, previous: Mapping[Key, Body]) -> TemplateVariants:
+    """Return the variants with the commit since which each has had its content: that of the previous record, if it has the same."""
+    resolved: dict[Key, WorkloadVariants] = {}
+    for key, entry in variants.items():
+        record = previous.get(key) if is_bundle(key.group, key.kind) else None
+        rows = list_objects(get_field(record, "status", "variants")) if record is not None else []
+        known = {(row.get("path"), row.get("digest")): row.get("commit") for row in rows}
+        commits = [known.get((variant.path, variant.digest)) for variant in entry.variants]
+        resolved[key] = entry._replace(
+            variants=tuple(
+                variant._replace(commit=commit) if isinstance(commit, str) and commit else variant
+                for variant, commit in zip(entry.variants, commits, strict=True)
+            )
+        )
+    return resolved

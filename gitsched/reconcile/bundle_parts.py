@@ -1,0 +1,51 @@
+"""Find the Bundles among documents, and what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.config import KindScope
+from gitsched.decide.catalog import RawDocument, make_raw_document
+from gitsched.decide.registry import policy_apis
+from gitsched.model.document import get_field, list_objects
+from gitsched.model.finding import Finding
+from gitsched.model.variants import TemplateVariants, is_bundle
+from gitsched.render.run_metadata import NOTHING_BUILT, BuildRecord
+
+
+class BundleParts(NamedTuple):
+    """The variants of all Bundles and what they are made of.
+
+    `resources` are files whose documents are parts of Bundles, `inputs` those without documents of their own, such as the templates of
+    charts. `kinds` are the scopes that CustomResourceDefinitions in Bundles declare. `failed`: there is an error.
+    """
+
+    variants: TemplateVariants = {}
+    findings: tuple[Finding, ...] = ()
+    resources: frozenset[str] = frozenset()
+    inputs: frozenset[str] = frozenset()
+    kinds: tuple[KindScope, ...] = ()
+    record: BuildRecord = NOTHING_BUILT
+    failed: bool = False
+
+
+NO_PARTS = BundleParts()
+
+
+def has_bundles(documents: Iterable[RawDocument]) -> bool:
+    """Return whether a document is a Bundle or contains one."""
+    return next(list_bundles(documents), None) is not None
+
+
+def list_bundles(documents: Iterable[RawDocument]) -> Iterator[RawDocument]:
+    """Yield the Bundles among documents and those inside of workloads that consist of several objects, located at the workload."""
+    embedded = {kind: path for api in policy_apis.values() for kind, path in api.embedded_objects.items()}
+    for raw in documents:
+        if is_bundle(raw.group, raw.kind):
+            yield raw
+        elif path := embedded.get((raw.group, raw.kind)):
+            for body in list_objects(get_field(raw.body, *path)):
+                inner = make_raw_document(body, raw.origin)
+                if is_bundle(inner.group, inner.kind):
+                    yield inner._replace(namespace=inner.namespace or raw.namespace)

@@ -1,0 +1,275 @@
+"""Build the variants of Bundles that clusters use, and say which cluster gets which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gitsched.apis.gitsched.bundle import BundleSpec, ClusterMetadata, VariantRule, merge_values, parse_bundle, resolve_values
+from gitsched.apis.gitsched.config import KindScope
+from gitsched.decide.catalog import (
+    KindScopes,
+    RawDocument,
+    make_duplicate_finding,
+    read_declared_scopes,
+)
+from gitsched.git import TreeEntry
+from gitsched.model.document import Body, Document, Key, get_field
+from gitsched.model.finding import FieldOrigin, Finding, Pointer, Severity, locate_origin
+from gitsched.model.variants import BUNDLE, BUNDLE_GROUP, HelmOptions, Variant, WorkloadVariants
+from gitsched.reconcile.bundle_directories import BuiltBundles, DirectoryReader, build_bundle_directories
+from gitsched.reconcile.bundle_files import DirectoryFiles, DirectoryRequest, list_directory_files
+from gitsched.reconcile.bundle_parts import NO_PARTS, BundleParts, list_bundles
+from gitsched.reconcile.cluster_metadata import list_cluster_metadata
+from gitsched.reconcile.commit_tree import CommitTree
+from gitsched.reconcile.kustomizations import FileReader
+from gitsched.reconcile.run import BuildContext
+
+MAX_OBJECTS = 500_000
+"""Objects of all variants together."""
+MAX_NAMED = 3
+"""Documents or clusters that one finding names."""
+
+
+class _Use(NamedTuple):
+    """A directory with the values that some clusters get of it."""
+
+    digest: str
+    values: tuple[tuple[str, str], ...]
+
+
+class _Choice(NamedTuple):
+    """The directory of each variant of a Bundle by its digest, what each cluster uses, and clusters that get nothing, with the reason."""
+
+    bundle: RawDocument
+    spec: BundleSpec
+    requests: Mapping[str, DirectoryRequest]
+    uses: Mapping[str, _Use]
+    failed: Mapping[str, str]
+
+
+def read_bundles(
+    documents: Sequence[RawDocument],
+    entries: Iterable[TreeEntry],
+    reader: FileReader,
+    kinds: Iterable[KindScope],
+    context: BuildContext,
+) -> BundleParts:
+    """Build the variants that clusters use, for all Bundles among the documents of a source. `kinds` are the scopes of the settings.
+
+    Raises Permanent if there is something to build and no program that builds it.
+    """
+    bundles = {_get_key(raw): raw for raw in reversed(list(list_bundles(documents)))}
+    if not bundles:
+        return NO_PARTS
+    commit = CommitTree(context.repository, entries, reader)
+    clusters = list_cluster_metadata(documents)
+    findings: list[Finding] = []
+    choices = {key: _choose_variants(raw, clusters, findings) for key, raw in sorted(bundles.items())}
+    requests = {digest: request for choice in choices.values() for digest, request in choice.requests.items()}
+    files = {digest: list_directory_files(request, commit) for digest, request in requests.items()}
+    for choice in choices.values():
+        findings += _find_missing(choice, files)
+    used = {use.digest for choice in choices.values() for use in choice.uses.values()}
+    built = build_bundle_directories({d: r for d, r in requests.items() if d in used}, files, commit, reader, context)
+    assembler = _Assembler(built, DirectoryReader(commit, reader), commit, findings)
+    printed = {use: assembler.read(use) for choice in choices.values() for use in choice.uses.values()}
+    scopes = KindScopes([*documents, *(raw for raws in printed.values() for raw in raws or ())], kinds)
+    variants = {key: assembler.assemble(choice, printed, scopes, context.commit) for key, choice in choices.items()}
+    findings = [*built.findings, *findings]
+    return BundleParts(
+        variants,
+        tuple(dict.fromkeys(findings)),
+        frozenset(path for listed in files.values() for path in listed.resources),
+        frozenset(path for listed in files.values() for path in listed.inputs),
+        tuple(kind for raws in printed.values() for raw in raws or () for kind in read_declared_scopes(raw)),
+        built.record,
+        any(finding.severity == "error" for finding in findings),
+    )
+
+
+def _get_key(raw: RawDocument) -> Key:
+    return Key(BUNDLE_GROUP, BUNDLE, raw.namespace or "default", raw.name)
+
+
+def _choose_variants(bundle: RawDocument, clusters: Sequence[ClusterMetadata], findings: list[Finding]) -> _Choice:
+    """Choose the variant of each cluster. Variants that no cluster gets are findings."""
+    spec = parse_bundle(bundle.body)
+    requests = {request.digest: request for request in (DirectoryRequest(rule.path, rule.helm) for rule in spec.variants)}
+    uses: dict[str, _Use] = {}
+    failed: dict[str, str] = {}
+    chosen: dict[int, list[str]] = {}
+    for cluster in clusters:
+        index = spec.find_variant(cluster)
+        if index is None:
+            continue
+        chosen.setdefault(index, []).append(cluster.name)
+        rule = spec.variants[index]
+        values, missing = resolve_values(spec, cluster)
+        if missing:
+            references = ", ".join(spec.values[name] for name in missing[:MAX_NAMED])
+            failed[cluster.name] = f"the cluster has no {references}"
+            continue
+        request = DirectoryRequest(rule.path, _add_values(bundle.body, rule.helm, dict(values)))
+        requests[request.digest] = request
+        uses[cluster.name] = _Use(request.digest, values if rule.helm is None else ())
+    if clusters:
+        findings += _find_unused(bundle, spec, clusters, chosen)
+    return _Choice(bundle, spec, requests, uses, failed)
+
+
+def _add_values(body: Body, helm: HelmOptions | None, values: Mapping[str, str]) -> HelmOptions | None:
+    """Return the options of a chart with the values of a cluster. A name with dots is a path; a number or a boolean stays what it is."""
+    if helm is None or not values:
+        return helm
+    merged = helm.values
+    for name, text in values.items():
+        written = get_field(body, "spec", "values", name)
+        nested: Body = {}
+        value = nested if "." in name else text if isinstance(written, str) else written
+        *parents, last = name.split(".")
+        inner = nested
+        for parent in parents[1:]:
+            inner[parent] = inner = {}
+        if parents:
+            inner[last] = text if isinstance(written, str) else written
+        merged = merge_values(merged, {parents[0] if parents else name: value})
+    return helm._replace(values=merged)
+
+
+def _make_finding(bundle: RawDocument, code: str, message: str, pointer: Pointer, severity: Severity = "warning") -> Finding:
+    """Return a finding about a field of a Bundle; about one inside of another document, at that document."""
+    origin, resource = bundle.origin, (BUNDLE, bundle.namespace or "default", bundle.name)
+    if origin is None:
+        return Finding(severity, code, message, None, resource)
+    return Finding(severity, code, message, locate_origin(origin), resource, FieldOrigin(origin, pointer))
+
+
+def _find_unused(
+    bundle: RawDocument, spec: BundleSpec, clusters: Sequence[ClusterMetadata], chosen: Mapping[int, Sequence[str]]
+) -> Iterator[Finding]:
+    """Yield a finding for each variant that no cluster gets, and for each cluster that several variants name."""
+    known = {cluster.name for cluster in clusters}
+    named: dict[str, VariantRule] = {}
+    for index, rule in enumerate(spec.variants):
+        where = (*rule.pointer, "clusters")
+        unknown = sorted((rule.clusters.names or frozenset()) - known)
+        if unknown:
+            message = (
+                f"the variant {rule.path} names {_list_names(unknown)}, which no document describes: correct or remove the name"
+            )
+            yield _make_finding(bundle, "bundle-unused", message, where)
+        for name in sorted((rule.clusters.names or frozenset()) & known):
+            if name in named:
+                message = (
+                    f"{name} is named by the variants {named[name].path} and {rule.path}: it gets {named[name].path}, the first"
+                )
+                yield _make_finding(bundle, "bundle-overlap", message, where)
+            named.setdefault(name, rule)
+        if index in chosen or rule.pointer == ("spec", "path") or (unknown and not (rule.clusters.names or frozenset()) & known):
+            continue
+        selected = [cluster.name for cluster in clusters if rule.clusters.matches(cluster)]
+        reason = (
+            f"all clusters that it selects get an earlier variant: {_list_names(selected)}"
+            if selected
+            else "it selects none of the clusters: correct the selector or the labels of the clusters"
+        )
+        yield _make_finding(bundle, "bundle-unused", f"no cluster gets the variant {rule.path}: {reason}", where)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}"
+
+
+def _find_missing(choice: _Choice, files: Mapping[str, DirectoryFiles]) -> Iterator[Finding]:
+    """Yield an error for each variant whose directory cannot be built at all."""
+    for rule in choice.spec.variants:
+        reason = files[DirectoryRequest(rule.path, rule.helm).digest].missing
+        if reason:
+            pointer = rule.pointer if rule.pointer == ("spec", "path") else (*rule.pointer, "path")
+            message = f"{reason}. Clusters that have this variant keep what they have; correct the path"
+            yield _make_finding(choice.bundle, "bundle-missing", message, pointer, "error")
+
+
+class _Assembler:
+    """Makes variants of what directories print."""
+
+    def __init__(self, built: BuiltBundles, reader: DirectoryReader, commit: CommitTree, findings: list[Finding]) -> None:
+        self._built, self._reader, self._commit, self._findings = built, reader, commit, findings
+        self._count = 0
+
+    def read(self, use: _Use) -> tuple[RawDocument, ...] | None:
+        """Return the documents of a directory with some values; None if it cannot be used."""
+        directory = self._built.directories[use.digest]
+        if directory.failed or self._count > MAX_OBJECTS:
+            return None
+        omitted: list[RawDocument] = []
+        documents = self._reader.read(directory, dict(use.values) if use.values else None, self._findings, omitted)
+        self._count += len(documents or ())
+        self._findings += _find_omitted(omitted)
+        return documents
+
+    def assemble(
+        self, choice: _Choice, printed: Mapping[_Use, tuple[RawDocument, ...] | None], scopes: KindScopes, commit: str
+    ) -> WorkloadVariants:
+        """Return the variants of a Bundle."""
+        indices: dict[_Use, int | None] = {}
+        variants: list[Variant] = []
+        failed = dict(choice.failed)
+        by_cluster: dict[str, int] = {}
+        for cluster, use in choice.uses.items():
+            if use not in indices:
+                documents = printed[use]
+                objects = self._resolve(use, documents, scopes) if documents is not None else None
+                indices[use] = len(variants) if objects is not None else None
+                if objects is not None:
+                    variants.append(self._make_variant(choice, use, objects, commit))
+            index = indices[use]
+            if index is None:
+                failed[cluster] = f"{choice.requests[use.digest].path} cannot be built"
+            else:
+                by_cluster[cluster] = index
+        return WorkloadVariants(tuple(variants), by_cluster, failed)
+
+    def _make_variant(self, choice: _Choice, use: _Use, objects: tuple[Document, ...], commit: str) -> Variant:
+        request, files = choice.requests[use.digest], self._built.directories[use.digest].files
+        return Variant(request.path, objects, files.digest, use.values, commit, files.make_source(self._commit, request.helm))
+
+    def _resolve(self, use: _Use, documents: Iterable[RawDocument], scopes: KindScopes) -> tuple[Document, ...] | None:
+        """Return documents with their identities; None with a finding if one is defined more than once with different content."""
+        directory = self._built.directories[use.digest]
+        found: dict[Key, Document] = {}
+        for raw in documents:
+            document = scopes.resolve(raw)
+            if directory.namespace and document.key.namespace and not raw.namespace:
+                document = scopes.resolve(self._reader.add_namespace(raw, directory.namespace))
+            if directory.files.format != "yaml":
+                document = _keep_text(document)
+            known = found.setdefault(document.key, document)
+            if known.body != document.body:
+                self._findings.append(make_duplicate_finding((known, document)))
+                return None
+        return tuple(found.values())
+
+
+def _keep_text(document: Document) -> Document:
+    """Return a document whose text is delivered as it is built, with the fields that a server owns."""
+    origin = document.origin
+    if origin is None or origin.spans is None:
+        return document
+    return document._replace(origin=origin._replace(spans=origin.spans._replace(server_owned=())))
+
+
+def _find_omitted(omitted: Sequence[RawDocument]) -> Iterator[Finding]:
+    """Yield a finding for the documents of policy APIs in a directory, which are read from their own files."""
+    if not omitted or omitted[0].origin is None:
+        return
+    first, names = omitted[0], [f"{raw.kind} {raw.name}" for raw in omitted]
+    if {raw.kind for raw in omitted} == {BUNDLE} and not omitted[0].origin.root:
+        return  # a Bundle may be in its own directory
+    message = (
+        f"{_list_names(names)} is read from its own file as a document of gitsched, and not delivered with the Bundle: move it out of "
+        "the directory"
+    )
+    yield Finding("warning", "bundle-content", message, locate_origin(omitted[0].origin), (first.kind, first.namespace, first.name))
