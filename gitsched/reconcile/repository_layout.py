@@ -19,7 +19,7 @@ from gitsched.manifests.parser import parse_file
 from gitsched.manifests.sourceignore import IGNORE_FILE, SourceIgnore
 from gitsched.model.document import parse_api_group, read_labels
 from gitsched.reconcile.fetch import write_worktree
-from gitsched.reconcile.source_tree import is_manifest_path
+from gitsched.reconcile.manifest_paths import is_manifest_path
 from gitsched.reconcile.unread_entries import REGULAR_FILE_MODES
 
 
